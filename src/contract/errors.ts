@@ -1,0 +1,91 @@
+/**
+ * Every refusal the API can give, in one table. `code` is stable: programs match on it.
+ * `docs/errors.md` lists the same table; a test holds the two together.
+ */
+export const ERRORS = {
+  // what arrives
+  MALFORMED_JSON: [400, "The body is not JSON"],
+  INVALID_UTF8: [400, "The body is not UTF-8"],
+  DUPLICATE_KEY: [400, "An object has the same key twice"],
+  LONE_SURROGATE: [400, "A string holds half of a surrogate pair"],
+  UNSAFE_INTEGER: [400, "A number cannot be represented exactly"],
+  TOO_DEEP: [400, "The body is nested too deeply"],
+  BAD_REQUEST: [400, "The request cannot be understood"],
+  MISSING_CREDENTIAL: [401, "No API key was sent"],
+  INVALID_CREDENTIAL: [401, "The API key is not valid"],
+  INSUFFICIENT_SCOPE: [403, "The API key may not do this"],
+  AGENT_MISMATCH: [403, "The API key is bound to another agent"],
+  NOT_FOUND: [404, "There is nothing at this address"],
+  METHOD_NOT_ALLOWED: [405, "This address does not take that method"],
+  NOT_ACCEPTABLE: [406, "None of the accepted media types can be served"],
+  BODY_TOO_LARGE: [413, "The body is too large"],
+  UNSUPPORTED_MEDIA_TYPE: [415, "The content type cannot be read"],
+  VALIDATION_FAILED: [422, "The request does not have the expected form"],
+  INVALID_CURSOR: [422, "The cursor is not one of ours"],
+  RATE_LIMITED: [429, "Too many requests"],
+
+  // actions and approvals
+  ACTION_NOT_FOUND: [404, "No such action"],
+  ACTION_NOT_PENDING: [409, "The action does not wait for approval"],
+  ACTION_NOT_STARTABLE: [409, "The action may not start"],
+  ACTION_NOT_STARTED: [409, "The action has not started"],
+  IDEMPOTENCY_CONFLICT: [409, "The idempotency key was used with another body"],
+  ALREADY_VOTED: [409, "This approver has decided already"],
+  SELF_APPROVAL: [403, "An action cannot be approved by the one who submitted it"],
+  TOKEN_MALFORMED: [403, "The approval token is not a token"],
+  TOKEN_INVALID: [403, "The approval token was altered"],
+  TOKEN_OTHER_ACTION: [403, "The approval token belongs to another action"],
+  TOKEN_OTHER_APPROVER: [403, "The approval token belongs to another approver"],
+  APPROVAL_EXPIRED: [410, "The time to approve is over"],
+  PERMIT_INVALID: [403, "The permit is not valid for this action"],
+  PERMIT_EXPIRED: [410, "The permit has expired"],
+  NOT_THE_EXECUTOR: [403, "Another key started this action"],
+  NOT_THE_SUBMITTER: [403, "Another key submitted this action"],
+
+  // keys, policies, ledger, replay
+  KEY_NOT_FOUND: [404, "No such API key"],
+  KEY_NAME_TAKEN: [409, "A live API key has this name"],
+  LAST_ADMIN_KEY: [409, "This is the last admin key"],
+  SCOPE_ESCALATION: [403, "A key cannot give what it does not hold"],
+  POLICY_NOT_FOUND: [404, "No such policy"],
+  POLICY_INVALID: [422, "The policy does not compile"],
+  ENTRY_NOT_FOUND: [404, "No ledger entry has this hash"],
+  INVALID_RANGE: [422, "The range does not lie in the ledger"],
+  NOT_REPLAYABLE: [409, "This entry holds no decision"],
+
+  // faults
+  INTERNAL: [500, "Something went wrong here"],
+  STORAGE_UNAVAILABLE: [503, "The store cannot take this now"],
+  NOT_READY: [503, "The service is not ready"],
+  SHUTTING_DOWN: [503, "The service is shutting down"],
+} as const satisfies Record<string, readonly [status: number, title: string]>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** One fault in a body, a query or a path. `pointer` is an RFC 6901 JSON pointer into the body; `parameter` names a query or path parameter or a header. */
+export interface FieldError {
+  pointer?: string;
+  parameter?: string;
+  detail: string;
+  /** Position in a text body (YAML), 1-based. */
+  line?: number;
+  column?: number;
+}
+
+/** A deliberate "no". The core answers it as problem+json; everything else thrown is a fault (500 or 503). */
+export class Refusal extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly errors: FieldError[];
+  readonly headers: Record<string, string>;
+
+  /** @param detail one sentence in lowercase that quotes what was sent and says what to do */
+  constructor(code: ErrorCode, detail: string, extra: { errors?: FieldError[]; headers?: Record<string, string> } = {}) {
+    super(detail);
+    this.name = "Refusal";
+    this.code = code;
+    this.status = ERRORS[code][0];
+    this.errors = extra.errors ?? [];
+    this.headers = extra.headers ?? {};
+  }
+}

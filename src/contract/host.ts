@@ -1,0 +1,159 @@
+/**
+ * What the core offers a plugin. Members marked "after start" throw when they are used in `setup`:
+ * the store is not open yet.
+ */
+import type { Compiled } from "../domain/policy/compile.ts";
+import type { EntryBody } from "../domain/entries.ts";
+import type { Scope } from "../domain/scopes.ts";
+import type { Config } from "../config.ts";
+import type { EntryRow, KeyRow, LedgerHead, Storage, StorageTransaction, Visibility } from "./storage.ts";
+import type { PolicyBundle, PolicyFault } from "./policy-source.ts";
+
+export interface Logger {
+  debug(message: string, fields?: Record<string, unknown>): void;
+  info(message: string, fields?: Record<string, unknown>): void;
+  warn(message: string, fields?: Record<string, unknown>): void;
+  error(message: string, fields?: Record<string, unknown>): void;
+}
+
+/** An authenticated API key. */
+export interface Credential {
+  readonly key: KeyRow;
+  /** Who this counts as for quorum and self-approval: `owner:<owner>` or `key:<id>`. */
+  readonly principal: string;
+  readonly visibility: Visibility;
+  holds(scope: Scope): boolean;
+}
+
+/** Where an entry came to stand. */
+export interface Appended {
+  seq: number;
+  /** Lowercase hex. */
+  hash: string;
+}
+
+/** One job's view of the batch it runs in. Reads see all earlier jobs of the batch. */
+export interface LedgerTransaction extends StorageTransaction {
+  /** The clock, read once for the batch. Milliseconds. */
+  readonly now: number;
+  /** The active policy set under the lock. */
+  readonly policies: ActivePolicies;
+  /** Adds an entry to the batch: canonicalised, numbered and hashed here. */
+  record(entry: EntryBody): Appended;
+  /**
+   * The credential as it stands under the lock. Rejects with INVALID_CREDENTIAL when the key was
+   * revoked or has expired since the request was authenticated.
+   */
+  confirm(credential: Credential): Promise<Credential>;
+  /** Makes this set the active one when the batch commits. */
+  activatePolicySet(digest: string): Promise<void>;
+  /** Says that a key or an agent changed: what other processes cached is stale. */
+  bumpEpoch(): void;
+}
+
+/**
+ * Work for one batch. Checks first, then writes: a `Refusal` thrown before the first write or
+ * record rejects this job alone; anything thrown later costs the batch a second run without it.
+ * May run more than once, so it keeps no state between runs.
+ */
+export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
+
+export interface SignedCheckpoint {
+  size: number;
+  root: Uint8Array;
+  /** Signed-note text. */
+  note: string;
+}
+
+export interface InclusionProof {
+  index: number;
+  size: number;
+  path: Uint8Array[];
+  checkpoint: SignedCheckpoint;
+}
+
+export interface Ledger {
+  /** Resolves after the job's batch is committed. Rejects with the job's Refusal, or StorageError when the outcome is unknown or negative. */
+  submit<T>(job: Job<T>): Promise<T>;
+  /** The committed head: the last one this process knows when the store is exclusive, else a fresh read. */
+  head(): Promise<LedgerHead>;
+  /** Signed checkpoint of the committed head. */
+  checkpoint(): Promise<SignedCheckpoint>;
+  /** Null size: the size of the current checkpoint. */
+  inclusion(index: number): Promise<InclusionProof>;
+  /** Proof that `second` extends `first`. RFC 6962 section 2.1.2. */
+  consistency(first: number, second: number): Promise<Uint8Array[]>;
+  rootAt(size: number): Promise<Uint8Array>;
+  /** Verifier key of the log, as C2SP vkey. */
+  readonly vkey: string;
+  readonly origin: string;
+  /** Calls `listener` with committed entries, in order. Returns how to stop. */
+  subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
+}
+
+export interface ActivePolicies {
+  /** Null before the first activation. */
+  readonly digest: string | null;
+  readonly compiled: Compiled;
+}
+
+export interface PolicyState {
+  digest: string | null;
+  count: number;
+  /** Faults of sources whose newest content could not be taken; the last good set is served. */
+  faults: PolicyFault[];
+  stale_since: number | null;
+}
+
+export interface Policies {
+  /** The active set as of now. */
+  current(): Promise<ActivePolicies>;
+  /** Any set ever active, by digest; null when it never was. */
+  byDigest(digest: string): Promise<ActivePolicies | null>;
+  /** Stores new versions where content changed, and activates the whole. Answers the digest. */
+  activate(sourceName: string, bundle: PolicyBundle, by: Credential | null): Promise<string>;
+  state(): PolicyState;
+}
+
+export interface Keys {
+  /** Null when no live key has this value. */
+  authenticate(value: string): Promise<Credential | null>;
+  /** A new key's row and its value, which exists nowhere else. */
+  mint(input: {
+    name: string;
+    scopes: readonly Scope[];
+    agent_id?: string | null;
+    owner?: string | null;
+    created_by?: string | null;
+    expires_at?: number | null;
+    now: number;
+  }): { row: KeyRow; value: string };
+}
+
+/** Signing and secrets that plugins may use but never see. */
+export interface Vault {
+  /** HMAC-SHA256 under a key derived from the service's secret for `purpose`. */
+  mac(purpose: string, message: Uint8Array): Uint8Array;
+  /** Ed25519 over `message` with the log's key. */
+  sign(message: Uint8Array): Uint8Array;
+  /** 32 raw bytes. */
+  readonly publicKey: Uint8Array;
+  verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;
+}
+
+export interface Host {
+  readonly config: Config;
+  readonly log: Logger;
+  /** Milliseconds since the epoch. */
+  clock(): number;
+  newId(): string;
+  /** After start. */
+  readonly storage: Storage;
+  /** After start. */
+  readonly ledger: Ledger;
+  /** After start. */
+  readonly policies: Policies;
+  /** After start. */
+  readonly keys: Keys;
+  readonly vault: Vault;
+}

@@ -1,0 +1,308 @@
+/**
+ * What the ledger and the resources need of a database, and what it promises them.
+ *
+ * Rows carry snake_case names because they mirror ledger entries and API documents. Times are
+ * integer milliseconds since the epoch. Digests in rows are lowercase hex; digests of the tree are
+ * raw 32-byte arrays.
+ *
+ * Failures: a method that cannot do its work rejects with `StorageError`. After `write` has
+ * rejected with one, the caller does NOT know whether the transaction was committed: it must read
+ * the head again before it relies on anything.
+ */
+import type { ActionStatus } from "../domain/actions.ts";
+import type { Effect, ReasonCode, Risk } from "../domain/policy/types.ts";
+
+export type EntryType = "decision" | "approval" | "execution" | "policy_set" | "api_key" | "agent";
+
+/** One ledger record. `bytes` is what `leaf_hash` covers: SHA-256(0x00 ‖ bytes). */
+export interface EntryRow {
+  seq: number;
+  type: EntryType;
+  leaf_hash: Uint8Array;
+  bytes: Uint8Array;
+  action_id: string | null;
+  agent_id: string | null;
+  /** Key that submitted the action the entry speaks of; decides who may see it. */
+  submitted_by: string | null;
+  created_at: number;
+}
+
+/** A full tile: 256 hashes of `level`, and the root over them (a node of level + 1). */
+export interface TileRow {
+  level: number;
+  index: number;
+  /** 256 × 32 bytes. */
+  hashes: Uint8Array;
+  root: Uint8Array;
+}
+
+/** The one mutable row of the ledger. */
+export interface LedgerHead {
+  size: number;
+  root: Uint8Array;
+  /** Roots of the maximal perfect subtrees, largest first (the tree's right edge). Empty when size is 0. */
+  edge: Uint8Array[];
+  /** Digest of the active policy set, or null before the first activation. */
+  policy_set: string | null;
+  /** Grows whenever a key or an agent changes; what was cached under an older one is stale. */
+  epoch: number;
+}
+
+export interface ActionRow {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  /** Canonical JSON of `{agent_id, context, operation, params, tool}`. */
+  request: string;
+  request_hash: string;
+  /** 32 random bytes, hex. The ledger holds SHA-256(salt ‖ request_hash). */
+  salt: string;
+  status: ActionStatus;
+  decision: Effect;
+  reason: string;
+  reason_code: ReasonCode;
+  risk_level: Risk | null;
+  policy: string | null;
+  rule: string | null;
+  policy_version: number | null;
+  policy_hash: string | null;
+  decision_seq: number;
+  decision_hash: string;
+  /** Key that submitted, with its binding and owner at that moment: approvals are judged against these. */
+  submitted_by: string;
+  submitted_agent: string | null;
+  submitted_owner: string | null;
+  /** Approvals needed; null unless approval was asked for. */
+  quorum: number | null;
+  /** When a pending approval expires; null unless approval was asked for. */
+  expires_at: number | null;
+  /** Set when the action became allowed or approved: the permit's issue time and end. */
+  permit_issued_at: number | null;
+  permit_expires_at: number | null;
+  started_at: number | null;
+  started_by: string | null;
+  /** Canonical JSON of `{error, meta, success}` once reported. */
+  result: string | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** What a transition may change besides the status. */
+export type ActionChange = Partial<
+  Pick<
+    ActionRow,
+    | "reason"
+    | "reason_code"
+    | "permit_issued_at"
+    | "permit_expires_at"
+    | "started_at"
+    | "started_by"
+    | "result"
+  >
+> & { status: ActionStatus; updated_at: number };
+
+/** The condition of a compare-and-set. All of it is tested by the statement that makes the change. */
+export interface ActionGuard {
+  status: ActionStatus;
+  /** The row's `expires_at` must be later than this. */
+  expires_after?: number;
+  /** The row's `expires_at` must not be later than this. */
+  expired_by?: number;
+  /** The row's `permit_expires_at` must be later than this. */
+  permit_after?: number;
+}
+
+export interface ApprovalRow {
+  action_id: string;
+  /** Who approved or denied: the owner of the key, or the key itself. Unique per action. */
+  principal: string;
+  key_id: string;
+  approve: boolean;
+  reason: string | null;
+  self_approval: boolean;
+  seq: number;
+  created_at: number;
+}
+
+export interface KeyRow {
+  id: string;
+  name: string;
+  /** SHA-256 of the key's value, hex. The value itself is never stored. */
+  hash: string;
+  /** First characters of the value, to recognise it by. */
+  prefix: string;
+  scopes: string[];
+  agent_id: string | null;
+  owner: string | null;
+  created_by: string | null;
+  created_at: number;
+  expires_at: number | null;
+  revoked_at: number | null;
+}
+
+export interface PolicyRow {
+  id: string;
+  name: string;
+  /** Name of the policy source that manages it, or null when the API does. */
+  managed_by: string | null;
+  latest_version: number;
+  active_version: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** Immutable. `definition` is canonical JSON of a PolicyDocument; `digest` its SHA-256, hex. */
+export interface PolicyVersionRow {
+  policy_id: string;
+  version: number;
+  definition: string;
+  digest: string;
+  created_by: string | null;
+  created_at: number;
+}
+
+/** Immutable and kept for ever. `document` is canonical JSON; `digest` its SHA-256, hex. */
+export interface PolicySetRow {
+  digest: string;
+  document: string;
+  created_at: number;
+}
+
+export interface IdempotencyRow {
+  key_id: string;
+  /** Method and path template, e.g. `POST /v1/actions`. */
+  route: string;
+  idempotency_key: string;
+  /** SHA-256 of the canonical body, hex. */
+  body_hash: string;
+  /** Id of what the first request created. */
+  resource_id: string;
+  created_at: number;
+}
+
+/** Which actions a credential may see. */
+export type Visibility = { all: true } | { agent_id: string } | { key_id: string };
+
+export interface ActionFilter {
+  visibility: Visibility;
+  status?: ActionStatus;
+  agent_id?: string;
+  tool?: string;
+  operation?: string;
+  /** Inclusive. */
+  since?: number;
+  /** Exclusive. */
+  until?: number;
+  /** Only actions whose `decision_seq` is smaller: the cursor. */
+  before_seq?: number;
+  offset?: number;
+  limit: number;
+}
+
+/** Reads. Outside a transaction they see committed state only; inside one also its own writes. */
+export interface StorageReader {
+  head(): Promise<LedgerHead>;
+  /** The newest signed checkpoint that was stored, as signed-note text. */
+  checkpoint(): Promise<{ size: number; note: string } | null>;
+  /** Entries `from <= seq < to`, ascending. */
+  entries(from: number, to: number): Promise<EntryRow[]>;
+  entryByHash(leafHash: Uint8Array): Promise<EntryRow | null>;
+  /** All entries that speak of one action, ascending. */
+  entriesOfAction(actionId: string): Promise<EntryRow[]>;
+  /** Leaf hashes `from <= seq < to`, ascending. */
+  leafHashes(from: number, to: number): Promise<Uint8Array[]>;
+  tile(level: number, index: number): Promise<TileRow | null>;
+  /** Roots of the tiles `from <= index < to` of a level, ascending. */
+  tileRoots(level: number, from: number, to: number): Promise<Uint8Array[]>;
+
+  action(id: string): Promise<ActionRow | null>;
+  /** Newest first (descending `decision_seq`). */
+  actions(filter: ActionFilter): Promise<ActionRow[]>;
+  /** Pending actions with `expires_at <= now`, oldest expiry first. */
+  overdueActions(now: number, limit: number): Promise<ActionRow[]>;
+  /** The smallest `expires_at` of a pending action. */
+  nextExpiry(): Promise<number | null>;
+  approvals(actionId: string): Promise<ApprovalRow[]>;
+  idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
+
+  keyByHash(hash: string): Promise<KeyRow | null>;
+  key(id: string): Promise<KeyRow | null>;
+  /** Newest first, revoked ones included. */
+  keys(): Promise<KeyRow[]>;
+
+  policyByName(name: string): Promise<PolicyRow | null>;
+  policies(): Promise<PolicyRow[]>;
+  policyVersion(policyId: string, version: number): Promise<PolicyVersionRow | null>;
+  policySet(digest: string): Promise<PolicySetRow | null>;
+
+  /** Small facts about the store itself (the log's origin, its key). */
+  meta(name: string): Promise<string | null>;
+}
+
+/** The writes of one transaction. None is visible to others before `write` resolves. */
+export interface StorageTransaction extends StorageReader {
+  /**
+   * Appends entries and moves the head. `entries[0].seq` must be the current size, the rest follow
+   * without a gap, and `head.size` is the size after; otherwise it rejects and the transaction is lost.
+   */
+  append(entries: readonly EntryRow[], tiles: readonly TileRow[], head: LedgerHead): Promise<void>;
+  /** Replaces the stored checkpoint unless a larger one is stored. */
+  putCheckpoint(size: number, note: string): Promise<void>;
+
+  insertAction(row: ActionRow): Promise<void>;
+  /** Compare-and-set in one statement. False, and nothing changed, when the guard does not hold. */
+  updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
+  /** False, and nothing changed, when this principal already voted on the action. */
+  insertApproval(row: ApprovalRow): Promise<boolean>;
+  insertIdempotency(row: IdempotencyRow): Promise<void>;
+
+  insertKey(row: KeyRow): Promise<void>;
+  /** False when there is no such key or it is revoked already. */
+  revokeKey(id: string, at: number): Promise<boolean>;
+
+  insertPolicy(row: PolicyRow): Promise<void>;
+  updatePolicy(
+    id: string,
+    change: Partial<Pick<PolicyRow, "managed_by" | "latest_version" | "active_version">> & { updated_at: number },
+  ): Promise<boolean>;
+  insertPolicyVersion(row: PolicyVersionRow): Promise<void>;
+  /** Keeps the stored row when the digest is known. */
+  putPolicySet(row: PolicySetRow): Promise<void>;
+
+  putMeta(name: string, value: string): Promise<void>;
+}
+
+export interface Storage extends StorageReader {
+  readonly name: string;
+  /**
+   * True when no other process can write while this one has the store open. The core then trusts
+   * the head it last committed; without it, it reads the head before it trusts anything cached.
+   */
+  readonly exclusive: boolean;
+  /** Takes the lock, migrates, and leaves an empty store with a head of size 0. Idempotent. */
+  open(): Promise<void>;
+  /** Waits for running work. Idempotent. The same object may be opened again. */
+  close(): Promise<void>;
+  /** Rejects when the store cannot take a write now. */
+  ping(): Promise<void>;
+  /**
+   * Runs `work` in one serialised write transaction that holds the head's lock from its first
+   * statement, and commits durably (a crash or power loss after `write` resolved loses nothing).
+   * When `work` throws, everything is rolled back and its error is passed on unchanged.
+   * `work` runs at most once a call. Calls are served one at a time, in order.
+   */
+  write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T>;
+}
+
+/** `full`: no room. `readonly`: may not write. `locked`: another process holds the store. `unavailable`: anything passing. `corrupt`: what was read cannot be. */
+export type StorageErrorKind = "full" | "readonly" | "locked" | "unavailable" | "corrupt";
+
+export class StorageError extends Error {
+  readonly kind: StorageErrorKind;
+  constructor(kind: StorageErrorKind, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "StorageError";
+    this.kind = kind;
+  }
+}

@@ -1,0 +1,50 @@
+import type { JsonObject } from "./json.ts";
+
+/** What an agent wants to do: exactly the members that `request_hash` covers. */
+export interface ActionRequest {
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params: JsonObject;
+  context: JsonObject;
+}
+
+export type ActionStatus =
+  | "allowed"
+  | "denied"
+  | "pending_approval"
+  | "approved"
+  | "expired"
+  | "cancelled"
+  | "executing"
+  | "succeeded"
+  | "failed";
+
+export const ACTION_STATUSES: readonly ActionStatus[] = [
+  "allowed",
+  "denied",
+  "pending_approval",
+  "approved",
+  "expired",
+  "cancelled",
+  "executing",
+  "succeeded",
+  "failed",
+];
+
+/** Where each state may go (design, section 4). A state that is not a key here is final. */
+export const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>> = {
+  pending_approval: ["approved", "denied", "expired", "cancelled"],
+  allowed: ["executing"],
+  approved: ["executing"],
+  executing: ["succeeded", "failed"],
+  denied: [],
+  expired: [],
+  cancelled: [],
+  succeeded: [],
+  failed: [],
+};
+
+export function mayMove(from: ActionStatus, to: ActionStatus): boolean {
+  return TRANSITIONS[from].includes(to);
+}

@@ -1,0 +1,92 @@
+import type { JsonObject } from "../json.ts";
+
+export type Effect = "allow" | "deny" | "require_approval";
+export type Risk = "low" | "medium" | "high" | "critical";
+
+/** Why a decision came out as it did. Stable: programs match on it. */
+export type ReasonCode =
+  | "POLICY_RULE"
+  | "NO_MATCHING_RULE"
+  | "NO_ACTIVE_POLICY"
+  | "CONDITION_ERROR"
+  | "CONDITION_LIMIT"
+  | "AGENT_NOT_REGISTERED"
+  | "AGENT_SUSPENDED"
+  | "TOOL_NOT_ALLOWED";
+
+/** How a `require_approval` rule asks. Durations are text (`90s`, `30m`, `1h`, `7d`) as written in the YAML. */
+export interface ApprovalTerms {
+  quorum?: number;
+  expires_in?: string;
+  notify?: string[];
+}
+
+/** One rule as written. An absent matcher matches everything. Matchers are globs (`*`, `?`). */
+export interface RuleDocument {
+  name: string;
+  description?: string;
+  tool?: string | string[];
+  operation?: string | string[];
+  agent?: string | string[];
+  when?: string;
+  effect: Effect;
+  risk?: Risk;
+  reason?: string;
+  approval?: ApprovalTerms;
+}
+
+/** One policy as written, after validation: the same shape as the YAML (design, section 5). */
+export interface PolicyDocument {
+  policy: string;
+  description?: string;
+  mode?: "enforce" | "shadow";
+  applies_to?: { tools?: string[]; agents?: string[] };
+  rules: RuleDocument[];
+  metadata?: JsonObject;
+}
+
+/** A policy version inside a set. */
+export interface PolicySetMember {
+  policy: string;
+  version: number;
+  definition: PolicyDocument;
+}
+
+/** All active policy versions, sorted by name. Its canonical JSON is what the digest addresses. */
+export interface PolicySetDocument {
+  format: "assent-policy-set/1";
+  policies: PolicySetMember[];
+}
+
+/**
+ * What the decision may depend on besides the request, the policy set and the clock.
+ * Recorded whole in the decision's entry, so that replay sees the same.
+ */
+export interface Facts {
+  principal: { key_id: string; name: string; agent_id: string | null; owner: string | null };
+  /** Present when the agent is registered. */
+  agent?: { suspended: boolean; allowed_tools: string[] | null };
+  require_registered_agents?: boolean;
+}
+
+/** What one policy in shadow mode would have said. */
+export interface ShadowOutcome {
+  policy: string;
+  policy_version: number;
+  rule: string | null;
+  effect: Effect;
+  reason_code: ReasonCode;
+}
+
+export interface Decision {
+  effect: Effect;
+  reason: string;
+  reason_code: ReasonCode;
+  risk_level: Risk | null;
+  policy: string | null;
+  policy_version: number | null;
+  rule: string | null;
+  /** Set exactly when `effect` is `require_approval`. */
+  approval: { quorum: number; expires_in_ms: number; notify: string[] } | null;
+  shadow: ShadowOutcome[];
+}

@@ -1,0 +1,37 @@
+import type { Static, TObject } from "@sinclair/typebox";
+import type { Host } from "./contract/host.ts";
+import type { Notifier } from "./contract/notifier.ts";
+import type { Page } from "./contract/page.ts";
+import type { PolicySource } from "./contract/policy-source.ts";
+import type { Route } from "./contract/resource.ts";
+import type { Storage } from "./contract/storage.ts";
+
+/**
+ * What a plugin brings. A closed set: a new kind is a change to the core.
+ * `start` and `stop` live here and not on the plugin, so that two runtimes in one process share no
+ * state. `start` runs in order of configuration once the store is open; `stop` in reverse, also
+ * when a later plugin's start failed, and must be idempotent.
+ */
+export interface Contributions {
+  storage?: Storage;
+  routes?: Route[];
+  policySources?: PolicySource[];
+  notifiers?: Notifier[];
+  pages?: Page[];
+  start?(): Promise<void>;
+  stop?(): Promise<void>;
+}
+
+export interface Plugin<Options extends TObject = TObject> {
+  name: string;
+  /** Checked before `setup`; unknown keys are refused. Absent: the plugin takes no options. */
+  options?: Options;
+  setup(host: Host, options: Static<Options>): Contributions | Promise<Contributions>;
+}
+
+/** Gives `setup` its option types. */
+export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): Plugin<Options> {
+  return plugin;
+}
+
+export type { Host } from "./contract/host.ts";
