@@ -19,6 +19,8 @@ export interface Logger {
 /** An authenticated API key. */
 export interface Credential {
   readonly key: KeyRow;
+  /** The ledger's epoch that `key` was read under, or an older one. */
+  readonly epoch: number;
   /** Who this counts as for quorum and self-approval: `owner:<owner>` or `key:<id>`. */
   readonly principal: string;
   readonly visibility: Visibility;
@@ -33,13 +35,16 @@ export interface Appended {
 }
 
 /** One job's view of the batch it runs in. Reads see all earlier jobs of the batch. */
-export interface LedgerTransaction extends StorageTransaction {
+export interface LedgerTransaction extends Omit<StorageTransaction, "append" | "putCheckpoint" | "head"> {
   /** The clock, read once for the batch. Milliseconds. */
   readonly now: number;
   /** The active policy set under the lock. */
-  readonly policies: ActivePolicies;
-  /** Adds an entry to the batch: canonicalised, numbered and hashed here. */
-  record(entry: EntryBody): Appended;
+  readonly activePolicies: ActivePolicies;
+  /**
+   * Adds an entry to the batch: canonicalised, numbered and hashed here. `submittedBy` is the key
+   * that submitted the action the entry speaks of.
+   */
+  record(entry: EntryBody, submittedBy?: string): Appended;
   /**
    * The credential as it stands under the lock. Rejects with INVALID_CREDENTIAL when the key was
    * revoked or has expired since the request was authenticated.

@@ -1,8 +1,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import type { Scope } from "../domain/scopes.ts";
-import type { Credential } from "./host.ts";
 import type { ErrorCode } from "./errors.ts";
-import type { Logger } from "./host.ts";
+import type { Credential, Logger } from "./host.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 

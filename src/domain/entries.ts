@@ -78,7 +78,9 @@ export interface PolicySetEntry {
   /** Digest before and after. */
   previous: string | null;
   policy_set: string | null;
-  policies: { policy: string; version: number; digest: string }[];
+  policy_count: number;
+  /** Null above 200 policies: the digest covers them, and an entry has a limit. */
+  policies: { policy: string; version: number }[] | null;
   source: Record<string, string>;
   by: Actor | null;
 }

@@ -1,0 +1,74 @@
+/**
+ * Approval tokens. Nothing about them is stored: a token is its claims and an HMAC over the claims
+ * and the request hash, so it can be made again for whoever may see it and for nobody else.
+ *
+ *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
+ */
+import { canonicalBytes } from "./canonical.ts";
+import { equalBytes, fromBase64Url, toBase64Url } from "./hash.ts";
+
+const PREFIX = "apt1_";
+
+/** What a token is bound to. `expires_at` in milliseconds. */
+export interface TokenClaims {
+  action_id: string;
+  request_hash: string;
+  /** Principal it was made for. */
+  approver: string;
+  expires_at: number;
+}
+
+export type Mac = (message: Uint8Array) => Uint8Array;
+
+function macOf(claims: TokenClaims, mac: Mac): Uint8Array {
+  return mac(
+    canonicalBytes(["assent-approval/1", claims.action_id, claims.request_hash, claims.approver, claims.expires_at]),
+  );
+}
+
+export function makeToken(claims: TokenClaims, mac: Mac): string {
+  const payload = toBase64Url(canonicalBytes([claims.action_id, claims.approver, claims.expires_at]));
+  return `${PREFIX}${payload}.${toBase64Url(macOf(claims, mac))}`;
+}
+
+export type TokenVerdict = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
+
+/**
+ * Whether `token` is the one for exactly these claims. Says nothing about the clock: the expiry it
+ * is bound to is the action's, and that is tested by the statement that uses it.
+ */
+export function checkToken(token: string, expected: TokenClaims, mac: Mac): TokenVerdict {
+  const parts = readToken(token);
+  if (parts === null) return "malformed";
+  // Another action's token is named as such without its MAC being looked at: its request hash is
+  // not at hand, and the answer is a refusal either way.
+  if (parts.action_id !== expected.action_id) return "other_action";
+  const claimed: TokenClaims = {
+    action_id: parts.action_id,
+    request_hash: expected.request_hash,
+    approver: parts.approver,
+    expires_at: parts.expires_at,
+  };
+  if (!equalBytes(parts.mac, macOf(claimed, mac))) return "altered";
+  if (parts.approver !== expected.approver) return "other_approver";
+  if (parts.expires_at !== expected.expires_at) return "altered";
+  return "ok";
+}
+
+function readToken(
+  token: string,
+): { action_id: string; approver: string; expires_at: number; mac: Uint8Array } | null {
+  if (!token.startsWith(PREFIX) || token.length > 2048) return null;
+  const [payload, signature, ...rest] = token.slice(PREFIX.length).split(".");
+  if (payload === undefined || signature === undefined || rest.length > 0) return null;
+  try {
+    const mac = fromBase64Url(signature);
+    const claims: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(payload)));
+    if (!Array.isArray(claims) || claims.length !== 3 || mac.length !== 32) return null;
+    const [action_id, approver, expires_at] = claims as unknown[];
+    if (typeof action_id !== "string" || typeof approver !== "string" || typeof expires_at !== "number") return null;
+    return { action_id, approver, expires_at, mac };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * Checks a stored ledger against itself: entries against leaf hashes, hashes against tiles, tiles
+ * against the head, the head against the newest signed checkpoint. Reads in pages; says what is
+ * wrong instead of throwing, so that one run names every fault it finds (at most `MAX_FAULTS`).
+ */
+import type { Vault } from "../contract/host.ts";
+import type { EntryRow, StorageReader } from "../contract/storage.ts";
+import { openCheckpoint } from "../domain/checkpoint.ts";
+import { equalBytes, toHex } from "../domain/hash.ts";
+import { appendToEdge, edgeNodes, EMPTY_ROOT, hashLeaf, rootOfEdge } from "../domain/merkle.ts";
+import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
+import { createProofReader } from "./reader.ts";
+
+const MAX_FAULTS = 20;
+const PAGE = 512;
+
+export interface AuditOptions {
+  /** First entry whose bytes are hashed again. 0 checks everything. */
+  from: number;
+  vkey?: string;
+  verify: Vault["verify"];
+  onEntry?(row: EntryRow): void;
+}
+
+export interface AuditReport {
+  size: number;
+  entries: number;
+  /** Empty when the ledger is sound. */
+  faults: string[];
+}
+
+export async function auditLedger(reader: StorageReader, options: AuditOptions): Promise<AuditReport> {
+  const faults: string[] = [];
+  const fault = (message: string): void => {
+    if (faults.length < MAX_FAULTS) faults.push(message);
+  };
+  const head = await reader.head();
+  const from = Math.max(0, Math.min(options.from, head.size));
+  const counted = await checkEntries(reader, from, head.size, options.onEntry, fault);
+  if ((await reader.entries(head.size, head.size + 1)).length > 0) fault(`an entry stands at ${head.size}, behind the head`);
+  await checkTiles(reader, from, head.size, fault);
+  await checkHead(reader, fault);
+  if (options.vkey !== undefined) await checkCheckpoint(reader, options.vkey, options.verify, fault);
+  return { size: head.size, entries: counted, faults };
+}
+
+async function checkEntries(
+  reader: StorageReader,
+  from: number,
+  size: number,
+  onEntry: AuditOptions["onEntry"],
+  fault: (message: string) => void,
+): Promise<number> {
+  let edge: Uint8Array[] = [];
+  let next = from;
+  while (next < size) {
+    const rows = await reader.entries(next, Math.min(size, next + PAGE));
+    if (rows.length === 0) {
+      fault(`entry ${next} is missing`);
+      return next - from;
+    }
+    for (const row of rows) {
+      if (row.seq !== next) {
+        fault(`entry ${next} is missing`);
+        return next - from;
+      }
+      checkEntry(row, fault);
+      if (from === 0) edge = appendToEdge(edge, row.seq, row.leaf_hash);
+      onEntry?.(row);
+      next++;
+    }
+  }
+  if (from === 0) {
+    const root = size === 0 ? EMPTY_ROOT : rootOfEdge(edge);
+    if (!equalBytes(root, (await reader.head()).root)) fault(`the entries' root ${toHex(root)} is not the head's`);
+  }
+  return next - from;
+}
+
+function checkEntry(row: EntryRow, fault: (message: string) => void): void {
+  if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash)) {
+    fault(`entry ${row.seq} was altered: its bytes do not hash to its leaf hash ${toHex(row.leaf_hash)}`);
+    return;
+  }
+  try {
+    const body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(row.bytes)) as Record<string, unknown>;
+    if (body["seq"] !== row.seq) fault(`entry ${row.seq} says that it stands at ${String(body["seq"])}`);
+    if (body["type"] !== row.type) fault(`entry ${row.seq} is stored as ${row.type} and says ${String(body["type"])}`);
+    if ((body["action_id"] ?? null) !== row.action_id) fault(`entry ${row.seq} is stored under another action than it names`);
+  } catch {
+    fault(`entry ${row.seq} is not JSON`);
+  }
+}
+
+async function checkTiles(reader: StorageReader, from: number, size: number, fault: (message: string) => void): Promise<void> {
+  // A tile that `from` cuts through is checked whole: its hashes are there, only bytes are skipped.
+  const first = Math.floor(from / TILE_WIDTH) * TILE_WIDTH;
+  for (const { level, index } of tilesBetween(first, size)) {
+    const tile = await reader.tile(level, index);
+    if (tile === null || tile.hashes.length !== TILE_WIDTH * 32) {
+      fault(`tile ${level}/${index} is missing or has a wrong size`);
+      continue;
+    }
+    const at = index * TILE_WIDTH;
+    const below = level === 0 ? await reader.leafHashes(at, at + TILE_WIDTH) : await reader.tileRoots(level - 1, at, at + TILE_WIDTH);
+    const wrong = below.findIndex((hash, i) => !equalBytes(hash, tile.hashes.subarray(i * 32, i * 32 + 32)));
+    if (below.length !== TILE_WIDTH || wrong >= 0) fault(`tile ${level}/${index} does not hold the hashes below it`);
+    if (!equalBytes(rootOfTile(tile.hashes), tile.root)) fault(`tile ${level}/${index} does not hash to its root`);
+  }
+}
+
+async function checkHead(reader: StorageReader, fault: (message: string) => void): Promise<void> {
+  const head = await reader.head();
+  const proofs = createProofReader(reader);
+  const nodes = edgeNodes(head.size);
+  if (head.edge.length !== nodes.length) {
+    fault(`the head's right edge has ${head.edge.length} hashes, a tree of size ${head.size} has ${nodes.length}`);
+    return;
+  }
+  try {
+    for (const [i, { level, index }] of nodes.entries()) {
+      if (!equalBytes(await proofs.node(level, index), head.edge[i] as Uint8Array)) {
+        fault(`the tree's right edge at level ${level}, index ${index} is not what the head says`);
+      }
+    }
+  } catch (error) {
+    fault(`the tree's right edge cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const root = head.size === 0 ? EMPTY_ROOT : rootOfEdge(head.edge);
+  if (!equalBytes(root, head.root)) fault("the head's root is not the root of its right edge");
+}
+
+async function checkCheckpoint(
+  reader: StorageReader,
+  vkey: string,
+  verify: Vault["verify"],
+  fault: (message: string) => void,
+): Promise<void> {
+  const stored = await reader.checkpoint();
+  if (stored === null) return;
+  const head = await reader.head();
+  try {
+    const checkpoint = openCheckpoint(stored.note, vkey, verify);
+    if (checkpoint.size !== stored.size) fault(`the stored checkpoint says size ${checkpoint.size} and is filed under ${stored.size}`);
+    if (checkpoint.size > head.size) {
+      fault(`the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was put back`);
+    } else if (!equalBytes(await createProofReader(reader).rootAt(checkpoint.size), checkpoint.root)) {
+      fault(`the ledger does not contain what was signed at size ${checkpoint.size}`);
+    }
+  } catch (error) {
+    fault(`the newest signed checkpoint cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

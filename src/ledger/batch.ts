@@ -1,0 +1,234 @@
+/**
+ * One batch inside one storage transaction: runs the jobs, collects their entries, then appends
+ * them, the tiles they completed and the new head. A crash anywhere in here leaves the old head.
+ */
+import { Refusal } from "../contract/errors.ts";
+import type { ActivePolicies, Appended, Credential, Job, LedgerTransaction } from "../contract/host.ts";
+import { StorageError, type EntryRow, type LedgerHead, type StorageTransaction, type TileRow } from "../contract/storage.ts";
+import { sealEntry, type EntryBody } from "../domain/entries.ts";
+import { toHex } from "../domain/hash.ts";
+import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
+import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
+
+export interface Pending {
+  job: Job<unknown>;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+export type Outcome = { pending: Pending; value: unknown } | { pending: Pending; refusal: Refusal };
+
+/** A job failed after it had begun to write, or not by a Refusal: the batch is lost, the other jobs are not at fault. */
+export class Poisoned extends Error {
+  readonly pending: Pending;
+  constructor(pending: Pending, cause: unknown) {
+    super("a job failed inside its batch", { cause });
+    this.pending = pending;
+  }
+}
+
+export interface BatchContext {
+  now: number;
+  policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
+  confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
+}
+
+export interface BatchResult {
+  before: LedgerHead;
+  head: LedgerHead;
+  entries: EntryRow[];
+  outcomes: Outcome[];
+}
+
+const WRITES = [
+  "insertAction",
+  "updateAction",
+  "insertApproval",
+  "insertIdempotency",
+  "insertKey",
+  "revokeKey",
+  "insertPolicy",
+  "updatePolicy",
+  "insertPolicyVersion",
+  "putPolicySet",
+  "putMeta",
+] as const satisfies readonly (keyof StorageTransaction & keyof LedgerTransaction)[];
+
+const READS = [
+  "checkpoint",
+  "entries",
+  "entryByHash",
+  "entriesOfAction",
+  "leafHashes",
+  "tile",
+  "tileRoots",
+  "action",
+  "actions",
+  "overdueActions",
+  "nextExpiry",
+  "approvals",
+  "idempotency",
+  "keyByHash",
+  "key",
+  "keys",
+  "policyByName",
+  "policies",
+  "policyVersion",
+  "policySet",
+  "meta",
+] as const satisfies readonly (keyof StorageTransaction)[];
+
+/** Throws Poisoned, or whatever the storage throws. Outcomes may be told only after the commit. */
+export async function runBatch(tx: StorageTransaction, jobs: readonly Pending[], context: BatchContext): Promise<BatchResult> {
+  const before = await tx.head();
+  const batch = new Batch(tx, before, context);
+  const outcomes: Outcome[] = [];
+  let touched = false;
+  for (const pending of jobs) {
+    const view = await batch.viewFor();
+    try {
+      outcomes.push({ pending, value: await pending.job(view) });
+    } catch (error) {
+      if (error instanceof StorageError) throw error;
+      if (!(error instanceof Refusal) || batch.changed) throw new Poisoned(pending, error);
+      outcomes.push({ pending, refusal: error });
+    }
+    touched ||= batch.changed;
+    batch.changed = false;
+  }
+  if (!touched) return { before, head: before, entries: [], outcomes };
+  const head = batch.headAfter();
+  const tiles = await completedTiles(tx, before.size, batch.rows);
+  await tx.append(batch.rows, tiles, head);
+  return { before, head, entries: batch.rows, outcomes };
+}
+
+class Batch {
+  readonly rows: EntryRow[] = [];
+  /** Set by the first write or record of the running job. */
+  changed = false;
+  private readonly tx: StorageTransaction;
+  private readonly context: BatchContext;
+  private readonly base: LedgerHead;
+  private edge: Uint8Array[];
+  private policySet: string | null;
+  private epoch: number;
+  private view: LedgerTransaction | null = null;
+
+  constructor(tx: StorageTransaction, head: LedgerHead, context: BatchContext) {
+    this.tx = tx;
+    this.context = context;
+    this.base = head;
+    this.edge = head.edge;
+    this.policySet = head.policy_set;
+    this.epoch = head.epoch;
+  }
+
+  /** The transaction as jobs see it; made anew only when the active set changed inside the batch. */
+  async viewFor(): Promise<LedgerTransaction> {
+    if (this.view !== null && this.view.activePolicies.digest === this.policySet) return this.view;
+    const { tx } = this;
+    const view: Record<string, unknown> = {
+      now: this.context.now,
+      activePolicies: await this.context.policies(tx, this.policySet),
+      record: (entry: EntryBody, submittedBy?: string) => this.record(entry, submittedBy ?? null),
+      confirm: (credential: Credential) => this.context.confirm(tx, credential, this.epoch, this.context.now),
+      activatePolicySet: (digest: string) => {
+        this.changed = true;
+        this.policySet = digest;
+        return Promise.resolve();
+      },
+      bumpEpoch: () => {
+        this.changed = true;
+        this.epoch += 1;
+      },
+    };
+    for (const name of READS) view[name] = (tx[name] as (...args: never[]) => unknown).bind(tx);
+    for (const name of WRITES) {
+      const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
+      view[name] = (...args: unknown[]) => {
+        this.changed = true;
+        return write(...args);
+      };
+    }
+    this.view = view as unknown as LedgerTransaction;
+    return this.view;
+  }
+
+  private record(entry: EntryBody, submittedBy: string | null): Appended {
+    this.changed = true;
+    const seq = this.base.size + this.rows.length;
+    const { bytes, leafHash } = sealEntry(entry, seq);
+    this.edge = appendToEdge(this.edge, seq, leafHash);
+    this.rows.push({
+      seq,
+      type: entry.type,
+      leaf_hash: leafHash,
+      bytes,
+      action_id: "action_id" in entry ? entry.action_id : null,
+      agent_id: "agent_id" in entry ? entry.agent_id : null,
+      submitted_by: submittedBy,
+      created_at: this.context.now,
+    });
+    return { seq, hash: toHex(leafHash) };
+  }
+
+  headAfter(): LedgerHead {
+    const size = this.base.size + this.rows.length;
+    return {
+      size,
+      root: this.rows.length === 0 ? this.base.root : rootOfEdge(this.edge),
+      edge: this.edge,
+      policy_set: this.policySet,
+      epoch: this.epoch,
+    };
+  }
+}
+
+/** C2SP tlog-tiles: a level's tile is full when its 256 hashes are; its root is a hash of the level above. */
+async function completedTiles(tx: StorageTransaction, oldSize: number, rows: readonly EntryRow[]): Promise<TileRow[]> {
+  const done: TileRow[] = [];
+  const rootsHere = new Map<string, Uint8Array>();
+  for (const { level, index } of tilesBetween(oldSize, oldSize + rows.length)) {
+    const from = index * TILE_WIDTH;
+    const hashes = level === 0 ? await leaves(tx, from, oldSize, rows) : await roots(tx, level - 1, from, rootsHere);
+    const joined = new Uint8Array(TILE_WIDTH * 32);
+    hashes.forEach((hash, i) => joined.set(hash, i * 32));
+    const root = rootOfTile(joined);
+    rootsHere.set(`${level}/${index}`, root);
+    done.push({ level, index, hashes: joined, root });
+  }
+  return done;
+}
+
+async function leaves(tx: StorageTransaction, from: number, oldSize: number, rows: readonly EntryRow[]): Promise<Uint8Array[]> {
+  const to = from + TILE_WIDTH;
+  const stored = from < oldSize ? await tx.leafHashes(from, Math.min(to, oldSize)) : [];
+  const start = Math.max(from, oldSize) - oldSize;
+  return complete([...stored, ...rows.slice(start, to - oldSize).map((row) => row.leaf_hash)]);
+}
+
+async function roots(
+  tx: StorageTransaction,
+  level: number,
+  from: number,
+  rootsHere: ReadonlyMap<string, Uint8Array>,
+): Promise<Uint8Array[]> {
+  const to = from + TILE_WIDTH;
+  const found: Uint8Array[] = [];
+  let missing = from;
+  while (missing < to && !rootsHere.has(`${level}/${missing}`)) missing++;
+  found.push(...(missing > from ? await tx.tileRoots(level, from, missing) : []));
+  for (let i = missing; i < to; i++) {
+    const here = rootsHere.get(`${level}/${i}`);
+    if (here !== undefined) found.push(here);
+  }
+  return complete(found);
+}
+
+function complete(hashes: Uint8Array[]): Uint8Array[] {
+  if (hashes.length !== TILE_WIDTH) {
+    throw new StorageError("corrupt", `the store gave ${hashes.length} of the ${TILE_WIDTH} hashes of a tile`);
+  }
+  return hashes;
+}

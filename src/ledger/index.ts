@@ -1,0 +1,139 @@
+/** The ledger as the rest of the core and the plugins see it: sequencer, proofs, checkpoints and tail behind one object. */
+import type { Ledger, Logger, SignedCheckpoint, Vault } from "../contract/host.ts";
+import { Refusal } from "../contract/errors.ts";
+import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
+import { formatVkey, openCheckpoint } from "../domain/checkpoint.ts";
+import { auditLedger } from "./audit.ts";
+import type { BatchContext } from "./batch.ts";
+import { createCheckpoints } from "./checkpoints.ts";
+import { createProofReader } from "./reader.ts";
+import { createSequencer } from "./sequencer.ts";
+import { createTail } from "./tail.ts";
+
+/** How long a signature may wait for a batch to be stored with. Milliseconds. */
+const STORE_CHECKPOINT_AFTER = 200;
+
+export interface LedgerOptions {
+  storage: Storage;
+  vault: Vault;
+  log: Logger;
+  clock(): number;
+  origin: string;
+  maxBatch: number;
+  verifyAtStart: number;
+  policies: BatchContext["policies"];
+  confirm: BatchContext["confirm"];
+}
+
+export interface OpenLedger extends Ledger {
+  halted(): string | null;
+  /** Answers everything taken, stores the last signature. */
+  close(): Promise<void>;
+}
+
+/** Thrown at start when the stored ledger contradicts itself or its signed checkpoint. */
+export class LedgerTampered extends Error {
+  readonly faults: string[];
+  constructor(faults: string[]) {
+    super(`the ledger does not verify and the service does not start:\n  ${faults.join("\n  ")}`);
+    this.name = "LedgerTampered";
+    this.faults = faults;
+  }
+}
+
+/** Verifies the stored ledger, then takes jobs. Rejects with LedgerTampered. */
+export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
+  const { storage, vault, origin, log } = options;
+  const vkey = formatVkey(origin, vault.publicKey);
+  const start = await storage.head();
+  const report = await auditLedger(storage, {
+    from: Math.max(0, start.size - options.verifyAtStart),
+    vkey,
+    verify: (...args) => vault.verify(...args),
+  });
+  if (report.faults.length > 0) throw new LedgerTampered(report.faults);
+
+  const proofs = createProofReader(storage);
+  const checkpoints = createCheckpoints(origin, vault, proofs, await storedCheckpoint(storage, vkey, vault));
+  const tail = createTail(storage, start.size, log);
+  let timer: ReturnType<typeof setTimeout> | null = null;
+
+  async function storeCheckpoint(): Promise<void> {
+    timer = null;
+    const waiting = checkpoints.unstored();
+    if (waiting === null) return;
+    try {
+      await storage.write((tx) => tx.putCheckpoint(waiting.size, waiting.note));
+      checkpoints.stored(waiting.size);
+    } catch (error) {
+      // It is kept in memory and goes with the next batch.
+      log.warn("the newest checkpoint could not be stored yet", { size: waiting.size, error: String(error) });
+    }
+  }
+
+  const sequencer = createSequencer(
+    {
+      storage,
+      log,
+      clock: options.clock,
+      maxBatch: options.maxBatch,
+      policies: options.policies,
+      confirm: options.confirm,
+      unstoredCheckpoint: () => checkpoints.unstored(),
+      checkpointStored: (size) => checkpoints.stored(size),
+      extendsHistory: (head) => checkpoints.extendsHistory(head),
+      committed(entries, head) {
+        tail.committed(entries);
+        const latest = checkpoints.latest();
+        // Another process's later head may be signed already.
+        if (latest === null || latest.size < head.size) checkpoints.signNext(head);
+      },
+      idle() {
+        timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_AFTER);
+        timer.unref?.();
+      },
+    },
+    start,
+  );
+
+  async function head(): Promise<LedgerHead> {
+    const known = sequencer.known();
+    return storage.exclusive && known !== null ? known : storage.head();
+  }
+
+  async function checkpoint(): Promise<SignedCheckpoint> {
+    const halted = sequencer.halted();
+    if (halted !== null) throw new StorageError("corrupt", halted);
+    return checkpoints.sign(await head());
+  }
+
+  return {
+    vkey,
+    origin,
+    submit: (job) => sequencer.submit(job),
+    head,
+    checkpoint,
+    halted: () => sequencer.halted(),
+    subscribe: (listener) => tail.subscribe(listener),
+    rootAt: (size) => proofs.rootAt(size),
+    async inclusion(index) {
+      const signed = await checkpoint();
+      if (index >= signed.size) throw new Refusal("INVALID_RANGE", `index ${index} is not below the ledger's size ${signed.size}`);
+      return { index, size: signed.size, path: await proofs.inclusion(index, signed.size), checkpoint: signed };
+    },
+    consistency: (first, second) => proofs.consistency(first, second),
+    async close() {
+      await sequencer.drain();
+      await tail.settled();
+      if (timer !== null) clearTimeout(timer);
+      await storeCheckpoint();
+    },
+  };
+}
+
+async function storedCheckpoint(storage: Storage, vkey: string, vault: Vault): Promise<SignedCheckpoint | null> {
+  const stored = await storage.checkpoint();
+  if (stored === null) return null;
+  const { size, root } = openCheckpoint(stored.note, vkey, (...args) => vault.verify(...args));
+  return { size, root, note: stored.note };
+}

@@ -1,0 +1,153 @@
+/**
+ * The single writer of the ledger in this process. Jobs that arrive while a batch commits form the
+ * next batch; a lone job commits at once.
+ *
+ * Order of a commit, and what a crash there means:
+ * 1. one transaction: head read under its lock, jobs, entries, tiles, head. Crash: nothing happened.
+ * 2. commit. Crash right after: it happened, nobody was told; an idempotency key finds it again.
+ * 3. callers are answered, subscribers told. Crash: subscribers catch up by sequence.
+ * 4. the committed head is signed. Crash: the next start signs it again; the signature is deterministic.
+ * 5. the signature is stored with the next batch, or when the queue is idle.
+ */
+import { setImmediate } from "node:timers";
+import { Refusal } from "../contract/errors.ts";
+import type { Job, Logger } from "../contract/host.ts";
+import { StorageError, type EntryRow, type LedgerHead, type Storage } from "../contract/storage.ts";
+import { equalBytes } from "../domain/hash.ts";
+import { Poisoned, runBatch, type BatchContext, type BatchResult, type Pending } from "./batch.ts";
+
+export interface SequencerOptions {
+  storage: Storage;
+  log: Logger;
+  clock(): number;
+  maxBatch: number;
+  policies: BatchContext["policies"];
+  confirm: BatchContext["confirm"];
+  /** A signature that waits to be stored. */
+  unstoredCheckpoint(): { size: number; note: string } | null;
+  checkpointStored(size: number): void;
+  /** Called after the callers were answered, in order of commits. */
+  committed(entries: readonly EntryRow[], head: LedgerHead): void;
+  /** True when `head` extends everything this process has signed or seen. */
+  extendsHistory(head: LedgerHead): Promise<boolean>;
+  /** Called when the queue has run dry. */
+  idle(): void;
+}
+
+export interface Sequencer {
+  submit<T>(job: Job<T>): Promise<T>;
+  /** The last committed head, or null when it is not certain what the store holds. */
+  known(): LedgerHead | null;
+  /** Takes no more jobs, and resolves when all taken ones are answered. */
+  drain(): Promise<void>;
+  /** Why nothing is written any more, or null. */
+  halted(): string | null;
+}
+
+export function createSequencer(options: SequencerOptions, start: LedgerHead): Sequencer {
+  const { storage, log } = options;
+  let queue: Pending[] = [];
+  let running: Promise<void> | null = null;
+  let known: LedgerHead | null = start;
+  let closed = false;
+  let halted: string | null = null;
+
+  async function run(): Promise<void> {
+    // One turn of the event loop, not a timer: what the poll phase has ready joins this batch.
+    await nextTurn();
+    while (queue.length > 0) {
+      const jobs = queue.slice(0, options.maxBatch);
+      queue = queue.slice(jobs.length);
+      await commit(jobs);
+      if (queue.length === 0) await nextTurn();
+    }
+    running = null;
+    options.idle();
+  }
+
+  async function commit(jobs: Pending[]): Promise<void> {
+    let live = jobs;
+    while (live.length > 0) {
+      const result = await attempt(live);
+      if (result === null) return;
+      if (result instanceof Poisoned) {
+        log.error("a job failed inside its batch; the batch runs again without it", { error: stackOf(result.cause) });
+        result.pending.reject(result.cause);
+        live = live.filter((pending) => pending !== result.pending);
+        continue;
+      }
+      known = result.head;
+      for (const outcome of result.outcomes) {
+        if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
+        else outcome.pending.resolve(outcome.value);
+      }
+      if (result.entries.length > 0) options.committed(result.entries, result.head);
+      return;
+    }
+  }
+
+  /** Null: everybody was refused, because it is not known whether the batch was committed or it certainly was not. */
+  async function attempt(live: readonly Pending[]): Promise<BatchResult | Poisoned | null> {
+    try {
+      if (halted !== null) throw new StorageError("corrupt", halted);
+      const checkpoint = options.unstoredCheckpoint();
+      const result = await storage.write(async (tx) => {
+        const context: BatchContext = { now: options.clock(), policies: options.policies, confirm: options.confirm };
+        const done = await runBatch(tx, live, context);
+        await assertContinuity(done.before);
+        if (checkpoint !== null && done.entries.length > 0) await tx.putCheckpoint(checkpoint.size, checkpoint.note);
+        return done;
+      });
+      if (checkpoint !== null && result.entries.length > 0) options.checkpointStored(checkpoint.size);
+      return result;
+    } catch (error) {
+      if (error instanceof Poisoned) return error;
+      known = null;
+      const failure =
+        error instanceof StorageError ? error : new StorageError("unavailable", "the batch could not be committed", { cause: error });
+      log.error("the store refused a batch; its callers get no verdict", {
+        kind: failure.kind,
+        jobs: live.length,
+        error: failure.message,
+      });
+      for (const pending of live) pending.reject(failure);
+      return null;
+    }
+  }
+
+  /**
+   * The head under the lock must be the one this process left, or extend it. Anything else means
+   * that the store was changed behind the ledger's back: to go on would sign a second history.
+   */
+  async function assertContinuity(head: LedgerHead): Promise<void> {
+    if (known !== null && head.size === known.size && equalBytes(head.root, known.root)) return;
+    if (!(known !== null && storage.exclusive) && (await options.extendsHistory(head))) return;
+    halted = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
+    log.error(halted);
+    throw new StorageError("corrupt", halted);
+  }
+
+  return {
+    submit<T>(job: Job<T>): Promise<T> {
+      if (closed) return Promise.reject(new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"));
+      return new Promise<T>((resolve, reject) => {
+        queue.push({ job, resolve: resolve as (value: unknown) => void, reject });
+        running ??= run();
+      });
+    },
+    known: () => known,
+    halted: () => halted,
+    async drain() {
+      closed = true;
+      while (running !== null) await running;
+    },
+  };
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,69 @@
+/**
+ * Hands committed entries to subscribers in order and without a gap. What this process did not
+ * commit itself, or committed without learning so, is read from the store by sequence.
+ */
+import type { Logger } from "../contract/host.ts";
+import type { EntryRow, StorageReader } from "../contract/storage.ts";
+
+export type Listener = (entries: readonly EntryRow[]) => void;
+
+export interface Tail {
+  subscribe(listener: Listener): () => void;
+  committed(entries: readonly EntryRow[]): void;
+  /** Resolves when everything announced so far was delivered. */
+  settled(): Promise<void>;
+}
+
+const PAGE = 256;
+
+export function createTail(reader: StorageReader, size: number, log: Logger): Tail {
+  const listeners = new Set<Listener>();
+  let delivered = size;
+  let gap: Promise<void> | null = null;
+  let announced = size;
+
+  function deliver(entries: readonly EntryRow[]): void {
+    const first = entries[0];
+    if (first === undefined) return;
+    delivered = first.seq + entries.length;
+    for (const listener of listeners) {
+      try {
+        listener(entries);
+      } catch (error) {
+        // A subscriber is never on the way of a decision.
+        log.error("a subscriber of the ledger threw", { error: String(error) });
+      }
+    }
+  }
+
+  async function fill(): Promise<void> {
+    try {
+      while (delivered < announced) {
+        const entries = await reader.entries(delivered, Math.min(delivered + PAGE, announced));
+        if (entries.length === 0) break;
+        deliver(entries);
+      }
+    } catch (error) {
+      // The next commit tries again from the same sequence.
+      log.warn("the ledger's tail could not be read; subscribers wait", { error: String(error) });
+    }
+    gap = null;
+  }
+
+  return {
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    committed(entries) {
+      const first = entries[0];
+      if (first === undefined) return;
+      announced = Math.max(announced, first.seq + entries.length);
+      if (gap === null && first.seq === delivered) deliver(entries);
+      else gap ??= fill();
+    },
+    async settled() {
+      while (gap !== null) await gap;
+    },
+  };
+}
