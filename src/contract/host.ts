@@ -151,7 +151,10 @@ export interface Host {
   readonly log: Logger;
   /** Milliseconds since the epoch. */
   clock(): number;
+  /** UUIDv7. */
   newId(): string;
+  /** Aborts when the service begins to stop: long waits answer what they have. */
+  readonly stopping: AbortSignal;
   /** After start. */
   readonly storage: Storage;
   /** After start. */
@@ -160,5 +163,6 @@ export interface Host {
   readonly policies: Policies;
   /** After start. */
   readonly keys: Keys;
+  /** After start. */
   readonly vault: Vault;
 }

@@ -1,0 +1,158 @@
+/** Verdicts on pending actions: votes, cancellation and expiry. Each is one compare-and-set beside its entry. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { ActionRow } from "../../src/contract/storage.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import { RELATION_WORDS } from "../../src/domain/approval.ts";
+import type { ApprovalEntry } from "../../src/domain/entries.ts";
+import { permitTimes } from "../../src/domain/permit.ts";
+import { commit } from "../../src/domain/request.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { checkToken } from "../../src/domain/tokens.ts";
+import { approvalMac, maySee, relationTo, tokenClaims } from "./record.ts";
+import type { ApprovalBody } from "./schemas.ts";
+
+export async function visibleAction(tx: { action(id: string): Promise<ActionRow | null> }, id: string, credential: Credential): Promise<ActionRow> {
+  const row = await tx.action(id);
+  if (row === null || !maySee(credential.visibility, row)) {
+    throw new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
+  }
+  return row;
+}
+
+export function voteOn(host: Host, credential: Credential, id: string, body: ApprovalBody): Promise<ActionRow> {
+  return host.ledger.submit(async (tx) => {
+    const who = await tx.confirm(credential);
+    assertScope(who);
+    const row = await visibleAction(tx, id, who);
+    const self = relationTo(row, who);
+    if (self !== null && !host.config.approvals.allow_self_approval) {
+      throw new Refusal("SELF_APPROVAL", `${RELATION_WORDS[self]}; somebody else must decide`);
+    }
+    assertToken(host, row, who, body.token);
+    const votes = await tx.approvals(id);
+    if (votes.some((vote) => vote.principal === who.principal)) {
+      throw new Refusal("ALREADY_VOTED", `${who.principal} has decided on this action already; a token is good for one verdict`);
+    }
+    assertPending(row, tx.now);
+
+    const quorum = row.quorum ?? 1;
+    const approvals = votes.filter((vote) => vote.approve).length + (body.approve ? 1 : 0);
+    const status = !body.approve ? "denied" : approvals >= quorum ? "approved" : "pending_approval";
+    const { seq } = tx.record(
+      {
+        ...entryOf(row, tx.now),
+        verdict: body.approve ? "approve" : "deny",
+        by: actorOf(who.key, who.principal),
+        comment: body.reason ?? null,
+        self_approval: self !== null,
+        approvals,
+        quorum,
+        status,
+      },
+      row.submitted_by,
+    );
+    const fresh = await tx.insertApproval({
+      action_id: id,
+      principal: who.principal,
+      key_id: who.key.id,
+      approve: body.approve,
+      reason: body.reason ?? null,
+      self_approval: self !== null,
+      seq,
+      created_at: tx.now,
+    });
+    const permit = status === "approved" ? permitTimes(tx.now, host.config.permits.valid_seconds) : null;
+    const moved = await tx.updateAction(
+      id,
+      { status: "pending_approval", expires_after: tx.now },
+      {
+        status,
+        updated_at: tx.now,
+        ...(permit === null ? {} : { permit_issued_at: permit.issued_at, permit_expires_at: permit.expires_at }),
+      },
+    );
+    // Checked above under the same lock; if the statements still say no, nothing of this job may stand.
+    if (!fresh || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
+    return reread(tx, id);
+  });
+}
+
+export function cancelAction(host: Host, credential: Credential, id: string, reason: string | null): Promise<ActionRow> {
+  return host.ledger.submit(async (tx) => {
+    const who = await tx.confirm(credential);
+    const row = await visibleAction(tx, id, who);
+    if (relationTo(row, who) === null && !who.holds("admin")) {
+      throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
+    }
+    assertPending(row, tx.now);
+    const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
+    tx.record(
+      { ...entryOf(row, tx.now), verdict: "cancelled", by: actorOf(who.key, who.principal), comment: reason, self_approval: false, approvals, quorum: row.quorum ?? 1, status: "cancelled" },
+      row.submitted_by,
+    );
+    await mustMove(tx, id, { status: "pending_approval", expires_after: tx.now }, "cancelled");
+    return reread(tx, id);
+  });
+}
+
+/** Marks what has run out, oldest first. Answers how many. */
+export function expireOverdue(host: Host, limit: number): Promise<number> {
+  return host.ledger.submit(async (tx) => {
+    const rows = await tx.overdueActions(tx.now, limit);
+    for (const row of rows) {
+      const approvals = (await tx.approvals(row.id)).filter((vote) => vote.approve).length;
+      tx.record(
+        { ...entryOf(row, tx.now), verdict: "expired", by: null, comment: null, self_approval: false, approvals, quorum: row.quorum ?? 1, status: "expired" },
+        row.submitted_by,
+      );
+      await mustMove(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
+    }
+    return rows.length;
+  });
+}
+
+function entryOf(row: ActionRow, now: number): Pick<ApprovalEntry, "type" | "v" | "action_id" | "at" | "agent_id" | "commitment"> {
+  return { type: "approval", v: 1, action_id: row.id, at: toRfc3339(now), agent_id: row.agent_id, commitment: commit(row.salt, row.request_hash) };
+}
+
+/** The scope was checked when the request came in; the key may have lost it since. */
+function assertScope(who: Credential): void {
+  if (!who.holds("approvals:decide")) throw new Refusal("INSUFFICIENT_SCOPE", `the key "${who.key.name}" lacks the scope approvals:decide`);
+}
+
+function assertToken(host: Host, row: ActionRow, who: Credential, token: string): void {
+  switch (checkToken(token, tokenClaims(row, who.principal), approvalMac(host))) {
+    case "ok":
+      return;
+    case "malformed":
+      throw new Refusal("TOKEN_MALFORMED", "this is not an approval token; take `approval_token` from GET /v1/actions/{id} with your own key");
+    case "altered":
+      throw new Refusal("TOKEN_INVALID", "the token does not fit this action and approver; take it anew from GET /v1/actions/{id}");
+    case "other_action":
+      throw new Refusal("TOKEN_OTHER_ACTION", "the token was made for another action; take the one that this action shows");
+    case "other_approver":
+      throw new Refusal("TOKEN_OTHER_APPROVER", "the token was made for somebody else; take your own from GET /v1/actions/{id}");
+  }
+}
+
+function assertPending(row: ActionRow, now: number): void {
+  const over = row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
+  if (over || row.status === "expired") {
+    throw new Refusal("APPROVAL_EXPIRED", `the time to decide ended at ${toRfc3339(row.expires_at ?? 0)}; the agent has to submit the action again`);
+  }
+  if (row.status !== "pending_approval") {
+    throw new Refusal("ACTION_NOT_PENDING", `the action is ${row.status}; only a pending one can be decided or cancelled`);
+  }
+}
+
+async function mustMove(tx: LedgerTransaction, id: string, guard: Parameters<LedgerTransaction["updateAction"]>[1], status: "expired" | "cancelled"): Promise<void> {
+  const moved = await tx.updateAction(id, guard, { status, updated_at: tx.now });
+  if (!moved) throw new Error(`${id} did not move to ${status} although the ledger's lock was held`);
+}
+
+async function reread(tx: LedgerTransaction, id: string): Promise<ActionRow> {
+  const row = await tx.action(id);
+  if (row === null) throw new Error(`the action ${id} vanished inside its transaction`);
+  return row;
+}

@@ -1,0 +1,119 @@
+/** An action as the API shows it, to one credential. */
+import type { Credential, Host } from "../../src/contract/host.ts";
+import type { ActionRow, ApprovalRow, Visibility } from "../../src/contract/storage.ts";
+import type { ActionRequest } from "../../src/domain/actions.ts";
+import { selfRelation } from "../../src/domain/approval.ts";
+import { makePermit, type PermitClaims } from "../../src/domain/permit.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
+import type { ActionRecord } from "./schemas.ts";
+
+export function maySee(visibility: Visibility, row: { agent_id: string; submitted_by: string }): boolean {
+  if ("all" in visibility) return true;
+  return "agent_id" in visibility ? visibility.agent_id === row.agent_id : visibility.key_id === row.submitted_by;
+}
+
+export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
+  return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };
+}
+
+export function approvalMac(host: Host): (message: Uint8Array) => Uint8Array {
+  return (message) => host.vault.mac("approval", message);
+}
+
+/** Null before the action was allowed. */
+export function permitClaims(host: Host, row: ActionRow): PermitClaims | null {
+  if (row.permit_issued_at === null || row.permit_expires_at === null) return null;
+  return {
+    issuer: host.ledger.origin,
+    action_id: row.id,
+    agent_id: row.agent_id,
+    tool: row.tool,
+    operation: row.operation,
+    request_hash: row.request_hash,
+    decision_hash: row.decision_hash,
+    issued_at: row.permit_issued_at,
+    expires_at: row.permit_expires_at,
+  };
+}
+
+export function relationTo(row: ActionRow, credential: Credential) {
+  return selfRelation(
+    { key_id: row.submitted_by, agent_id: row.submitted_agent, owner: row.submitted_owner },
+    row.agent_id,
+    { key_id: credential.key.id, agent_id: credential.key.agent_id, owner: credential.key.owner },
+  );
+}
+
+/** The token only where this credential may use it now; `approvals` are the votes so far. */
+function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], credential: Credential): string | null {
+  if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
+  if (!credential.holds("approvals:decide")) return null;
+  if (relationTo(row, credential) !== null && !host.config.approvals.allow_self_approval) return null;
+  if (votes.some((vote) => vote.principal === credential.principal)) return null;
+  return makeToken(tokenClaims(row, credential.principal), approvalMac(host));
+}
+
+function permitFor(host: Host, row: ActionRow, credential: Credential): string | null {
+  if (row.status !== "allowed" && row.status !== "approved") return null;
+  const claims = permitClaims(host, row);
+  if (claims === null || claims.expires_at <= host.clock() || !credential.holds("actions:execute")) return null;
+  return makePermit(claims, host.vault.publicKey, (message) => host.vault.sign(message));
+}
+
+const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
+
+export function toRecord(
+  host: Host,
+  row: ActionRow,
+  votes: readonly ApprovalRow[],
+  credential: Credential,
+  options: { token: boolean },
+): ActionRecord {
+  const request = JSON.parse(row.request) as ActionRequest;
+  const record: ActionRecord = {
+    id: row.id,
+    agent_id: row.agent_id,
+    tool: row.tool,
+    operation: row.operation,
+    params: request.params,
+    context: request.context,
+    status: row.status,
+    decision: row.decision,
+    reason: row.reason,
+    reason_code: row.reason_code,
+    risk_level: row.risk_level,
+    policy: row.policy,
+    rule: row.rule,
+    policy_hash: row.policy_hash,
+    policy_version: row.policy_version,
+    request_hash: row.request_hash,
+    decision_hash: row.decision_hash,
+    provenance_id: row.decision_hash,
+    submitted_by: row.submitted_by,
+    approvals: votes.map((vote) => ({
+      approver: vote.principal,
+      key_id: vote.key_id,
+      approve: vote.approve,
+      reason: vote.reason,
+      self_approval: vote.self_approval,
+      created_at: toRfc3339(vote.created_at),
+    })),
+    approvals_needed: row.quorum,
+    permit: permitFor(host, row, credential),
+    permit_expires_at: time(row.permit_expires_at),
+    expires_at: time(row.expires_at),
+    result: row.result === null ? null : (JSON.parse(row.result) as ActionRecord["result"]),
+    created_at: toRfc3339(row.created_at),
+    updated_at: toRfc3339(row.updated_at),
+  };
+  const token = options.token ? tokenFor(host, row, votes, credential) : null;
+  if (token !== null) record.approval_token = token;
+  return record;
+}
+
+/** Reads the votes where there can be any. */
+export async function readRecord(host: Host, row: ActionRow, credential: Credential, options: { token: boolean }): Promise<ActionRecord> {
+  const votes = row.quorum === null ? [] : await host.storage.approvals(row.id);
+  return toRecord(host, row, votes, credential, options);
+}

@@ -1,0 +1,162 @@
+import { Type, type Static } from "@sinclair/typebox";
+import { ACTION_STATUSES } from "../../src/domain/actions.ts";
+
+/** Names are shown to people and written to logs: no control characters. */
+const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, pattern: "^[^\\u0000-\\u001f\\u007f]*$", description });
+const Json = Type.Record(Type.String(), Type.Unknown());
+const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) => Type.Union([schema, Type.Null()]);
+const Time = (description: string) => Type.String({ format: "date-time", description });
+
+export const ActionBody = Type.Object(
+  {
+    agent_id: Name("Agent that wants to act. A key bound to an agent may name only that one."),
+    tool: Name("Tool to be used, e.g. `stripe`."),
+    operation: Name("What the tool is to do, e.g. `refund`."),
+    params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments, as the tool will get them." })),
+    context: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Why and for whom: ticket, user, session." })),
+  },
+  {
+    additionalProperties: false,
+    examples: [{ agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 120, currency: "USD" }, context: { ticket: "T-1001" } }],
+  },
+);
+export type ActionBody = Static<typeof ActionBody>;
+
+export const ApprovalBody = Type.Object(
+  {
+    token: Type.String({ minLength: 1, maxLength: 4096, description: "The `approval_token` that this credential sees on the action." }),
+    approve: Type.Boolean({ description: "False denies." }),
+    reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
+  },
+  { additionalProperties: false },
+);
+export type ApprovalBody = Static<typeof ApprovalBody>;
+
+export const StartBody = Type.Object(
+  { permit: Type.String({ minLength: 1, maxLength: 4096, description: "The action's permit." }) },
+  { additionalProperties: false },
+);
+export type StartBody = Static<typeof StartBody>;
+
+export const ResultBody = Type.Object(
+  {
+    success: Type.Boolean(),
+    error: Type.Optional(Nullable(Type.String({ maxLength: 10_000, description: "What went wrong." }))),
+    meta: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Anything worth keeping: ids, amounts, durations." })),
+  },
+  { additionalProperties: false },
+);
+export type ResultBody = Static<typeof ResultBody>;
+
+export const CancelBody = Type.Object(
+  { reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })) },
+  { additionalProperties: false },
+);
+export type CancelBody = Static<typeof CancelBody>;
+
+const Status = Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)));
+const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")]);
+
+export const ListQuery = Type.Object(
+  {
+    status: Type.Optional(Status),
+    agent_id: Type.Optional(Type.String({ maxLength: 256 })),
+    agent: Type.Optional(Type.String({ maxLength: 256, description: "Same as `agent_id`." })),
+    tool: Type.Optional(Type.String({ maxLength: 256 })),
+    operation: Type.Optional(Type.String({ maxLength: 256 })),
+    since: Type.Optional(Time("Created at or after.")),
+    until: Type.Optional(Time("Created before.")),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 20 })),
+    cursor: Type.Optional(Type.String({ maxLength: 64, description: "`next_cursor` of the page before." })),
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, description: "For old clients; `cursor` does not slow down and does not skip." })),
+  },
+  { additionalProperties: false },
+);
+export type ListQuery = Static<typeof ListQuery>;
+
+export const WaitQuery = Type.Object(
+  { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400, description: "Seconds to wait for a verdict; cut to what the service grants." })) },
+  { additionalProperties: false },
+);
+
+export const IdParams = Type.Object({ id: Type.String({ format: "uuid", description: "Action." }) }, { additionalProperties: false });
+
+const ApprovalRecord = Type.Object(
+  {
+    approver: Type.String({ description: "Principal: `owner:<owner>` or `key:<id>`." }),
+    key_id: Type.String(),
+    approve: Type.Boolean(),
+    reason: Nullable(Type.String()),
+    self_approval: Type.Boolean(),
+    created_at: Time("When."),
+  },
+  { additionalProperties: false },
+);
+
+export const ActionRecord = Type.Object(
+  {
+    id: Type.String({ format: "uuid" }),
+    agent_id: Type.String(),
+    tool: Type.String(),
+    operation: Type.String(),
+    params: Json,
+    context: Json,
+    status: Status,
+    decision: Effect,
+    reason: Type.String(),
+    reason_code: Type.String({ description: "Stable; see docs/policies.md." }),
+    risk_level: Nullable(Type.String()),
+    policy: Nullable(Type.String()),
+    rule: Nullable(Type.String()),
+    policy_hash: Nullable(Type.String({ description: "Digest of the policy set that decided." })),
+    policy_version: Nullable(Type.Integer()),
+    request_hash: Type.String({ description: "SHA-256 of the canonical request, hex." }),
+    decision_hash: Type.String({ description: "Leaf hash of the decision's ledger entry, hex." }),
+    provenance_id: Type.String({ description: "Same as `decision_hash`." }),
+    submitted_by: Type.String({ description: "Key." }),
+    approvals: Type.Array(ApprovalRecord),
+    approvals_needed: Nullable(Type.Integer({ description: "Quorum; null where no approval was asked for." })),
+    permit: Nullable(Type.String({ description: "Signed statement that the action may run, for keys that may execute; null before and after." })),
+    permit_expires_at: Nullable(Time("End of the permit.")),
+    expires_at: Nullable(Time("End of the time to approve.")),
+    result: Type.Union([Type.Object({ success: Type.Boolean(), error: Nullable(Type.String()), meta: Json }, { additionalProperties: false }), Type.Null()]),
+    created_at: Time("When it was decided."),
+    updated_at: Time("Last change of status."),
+    approval_token: Type.Optional(Type.String({ description: "For a credential that may approve this action, and nobody else." })),
+  },
+  { additionalProperties: false },
+);
+export type ActionRecord = Static<typeof ActionRecord>;
+
+export const ActionList = Type.Object(
+  { actions: Type.Array(ActionRecord), next_cursor: Nullable(Type.String()) },
+  { additionalProperties: false },
+);
+
+export const EventList = Type.Object(
+  {
+    events: Type.Array(
+      Type.Object(
+        { seq: Type.Integer(), hash: Type.String(), type: Type.String(), at: Time("When."), entry: Json },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export const GateAnswer = Type.Object(
+  {
+    outcome: Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Type.Literal("HALT")]),
+    decision: Effect,
+    reason: Type.String(),
+    reason_code: Type.String(),
+    risk_level: Nullable(Type.String()),
+    policy: Nullable(Type.String()),
+    rule: Nullable(Type.String()),
+    policy_hash: Nullable(Type.String()),
+    policy_version: Nullable(Type.Integer()),
+    request_hash: Type.String(),
+  },
+  { additionalProperties: false },
+);

@@ -1,0 +1,151 @@
+/** From a request to a recorded decision. */
+import { randomBytes } from "node:crypto";
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { ActionRow } from "../../src/contract/storage.ts";
+import type { ActionRequest } from "../../src/domain/actions.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { permitTimes } from "../../src/domain/permit.ts";
+import { decide } from "../../src/domain/policy/decide.ts";
+import type { Decision, Facts } from "../../src/domain/policy/types.ts";
+import { commit, sealRequest } from "../../src/domain/request.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import type { ActionBody } from "./schemas.ts";
+
+export const SUBMIT_ROUTE = "POST /v1/actions";
+
+const STATUS_OF = { allow: "allowed", deny: "denied", require_approval: "pending_approval" } as const;
+
+export function requestOf(body: ActionBody): ActionRequest {
+  return {
+    agent_id: body.agent_id,
+    tool: body.tool,
+    operation: body.operation,
+    params: (body.params ?? {}) as JsonObject,
+    context: (body.context ?? {}) as JsonObject,
+  };
+}
+
+export function factsOf(credential: Credential): Facts {
+  const { id, name, agent_id, owner } = credential.key;
+  return { principal: { key_id: id, name, agent_id, owner } };
+}
+
+export function assertBinding(credential: Credential, agentId: string): void {
+  const bound = credential.key.agent_id;
+  if (bound === null || bound === agentId) return;
+  throw new Refusal("AGENT_MISMATCH", `the key "${credential.key.name}" is bound to the agent "${bound}" and cannot submit as "${agentId}"`);
+}
+
+/** Decides under the ledger's lock, so that the policy set and the key are those of this very moment. */
+export function submitAction(
+  host: Host,
+  credential: Credential,
+  body: ActionBody,
+  idempotencyKey: string | null,
+): Promise<{ row: ActionRow; replayed: boolean }> {
+  const request = requestOf(body);
+  const sealed = sealRequest(request);
+  const id = host.newId();
+  const salt = randomBytes(32).toString("hex");
+  return host.ledger.submit(async (tx) => {
+    const who = await tx.confirm(credential);
+    assertBinding(who, request.agent_id);
+    if (idempotencyKey !== null) {
+      const earlier = await findEarlier(tx, who, idempotencyKey, sealed.hash);
+      if (earlier !== null) return { row: earlier, replayed: true };
+    }
+    const facts = factsOf(who);
+    const decision = decide(tx.activePolicies.compiled, request, facts, tx.now);
+    const row = record(host, tx, who, { id, salt, request, sealed, facts, decision });
+    await tx.insertAction(row);
+    if (idempotencyKey !== null) {
+      await tx.insertIdempotency({
+        key_id: who.key.id,
+        route: SUBMIT_ROUTE,
+        idempotency_key: idempotencyKey,
+        body_hash: sealed.hash,
+        resource_id: id,
+        created_at: tx.now,
+      });
+    }
+    return { row, replayed: false };
+  });
+}
+
+async function findEarlier(tx: LedgerTransaction, who: Credential, key: string, bodyHash: string): Promise<ActionRow | null> {
+  const earlier = await tx.idempotency(who.key.id, SUBMIT_ROUTE, key);
+  if (earlier === null) return null;
+  if (earlier.body_hash !== bodyHash) {
+    throw new Refusal("IDEMPOTENCY_CONFLICT", `the idempotency key "${key}" was used for another action (${earlier.resource_id}); send a new key with a new action`);
+  }
+  return tx.action(earlier.resource_id);
+}
+
+interface Submission {
+  id: string;
+  salt: string;
+  request: ActionRequest;
+  sealed: { text: string; hash: string };
+  facts: Facts;
+  decision: Decision;
+}
+
+function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submission): ActionRow {
+  const { id, salt, request, sealed, facts, decision } = it;
+  const status = STATUS_OF[decision.effect];
+  const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
+  const { seq, hash } = tx.record(
+    {
+      type: "decision",
+      v: 1,
+      action_id: id,
+      at: toRfc3339(tx.now),
+      agent_id: request.agent_id,
+      tool: request.tool,
+      operation: request.operation,
+      commitment: commit(salt, sealed.hash),
+      submitted_by: actorOf(who.key, who.principal),
+      policy_set: tx.activePolicies.digest,
+      facts,
+      decision,
+      status,
+      expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
+    },
+    who.key.id,
+  );
+  const permit = status === "allowed" ? permitTimes(tx.now, host.config.permits.valid_seconds) : null;
+  return {
+    id,
+    agent_id: request.agent_id,
+    tool: request.tool,
+    operation: request.operation,
+    request: sealed.text,
+    request_hash: sealed.hash,
+    salt,
+    status,
+    decision: decision.effect,
+    reason: decision.reason,
+    reason_code: decision.reason_code,
+    risk_level: decision.risk_level,
+    policy: decision.policy,
+    rule: decision.rule,
+    policy_version: decision.policy_version,
+    policy_hash: tx.activePolicies.digest,
+    decision_seq: seq,
+    decision_hash: hash,
+    submitted_by: who.key.id,
+    submitted_agent: who.key.agent_id,
+    submitted_owner: who.key.owner,
+    quorum: decision.approval?.quorum ?? null,
+    expires_at: expiresAt,
+    permit_issued_at: permit?.issued_at ?? null,
+    permit_expires_at: permit?.expires_at ?? null,
+    started_at: null,
+    started_by: null,
+    result: null,
+    created_at: tx.now,
+    updated_at: tx.now,
+  };
+}

@@ -1,0 +1,33 @@
+/** Who may approve what (design, section 2, invariant 3). */
+
+/** The submitting key as it stood when the action was submitted. */
+export interface Submitter {
+  key_id: string;
+  agent_id: string | null;
+  owner: string | null;
+}
+
+export interface Approver {
+  key_id: string;
+  agent_id: string | null;
+  owner: string | null;
+}
+
+export type SelfRelation = "same_key" | "same_agent" | "same_owner";
+
+/**
+ * Why this approver counts as the submitter itself, or null. `agentId` is the action's: a key bound
+ * to the acting agent is that agent, whoever handed the action in.
+ */
+export function selfRelation(submitter: Submitter, agentId: string, approver: Approver): SelfRelation | null {
+  if (approver.key_id === submitter.key_id) return "same_key";
+  if (approver.agent_id !== null && (approver.agent_id === submitter.agent_id || approver.agent_id === agentId)) return "same_agent";
+  if (approver.owner !== null && approver.owner === submitter.owner) return "same_owner";
+  return null;
+}
+
+export const RELATION_WORDS: Readonly<Record<SelfRelation, string>> = {
+  same_key: "this key submitted the action",
+  same_agent: "this key is bound to the agent that acts",
+  same_owner: "this key has the same owner as the one that submitted the action",
+};

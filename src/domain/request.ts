@@ -1,0 +1,21 @@
+import { canonicalBytes, canonicalText } from "./canonical.ts";
+import { concat, fromHex, sha256, sha256Hex, toHex, utf8 } from "./hash.ts";
+import type { ActionRequest } from "./actions.ts";
+import type { JsonValue } from "./json.ts";
+
+/** Canonical JSON of `{agent_id, context, operation, params, tool}` and its SHA-256 in hex (design, section 4). */
+export function sealRequest(request: ActionRequest): { text: string; hash: string } {
+  const { agent_id, context, operation, params, tool } = request;
+  const text = canonicalText({ agent_id, context, operation, params, tool });
+  return { text, hash: sha256Hex(utf8(text)) };
+}
+
+/** SHA-256(salt ‖ digest), all raw bytes, in and out as hex. Lets what `digest` covers be erased later while the ledger still verifies. */
+export function commit(salt: string, digest: string): string {
+  return toHex(sha256(concat(fromHex(salt), fromHex(digest))));
+}
+
+/** What the ledger keeps of a reported result. */
+export function commitResult(salt: string, result: { success: boolean; error: string | null; meta: JsonValue }): string {
+  return commit(salt, sha256Hex(canonicalBytes({ error: result.error, meta: result.meta, success: result.success })));
+}

@@ -1,0 +1,51 @@
+/** Finds the plugins that the configuration names. Built-in ones are found by folder name, so that the core imports none. */
+import { isAbsolute, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Config } from "./config.ts";
+import type { Plugin } from "./plugin.ts";
+
+export interface LoadedPlugin {
+  plugin: Plugin;
+  options: unknown;
+  /** How it was named, for messages. */
+  origin: string;
+}
+
+/** What serves when `plugins` is absent. */
+export const BUILT_IN = ["storage-sqlite", "policy-files", "actions", "api-keys", "provenance", "replay", "health"] as const;
+
+export class PluginLoadError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "PluginLoadError";
+  }
+}
+
+export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
+  const named = config.plugins ?? [...BUILT_IN];
+  const loaded: LoadedPlugin[] = [];
+  for (const item of named) {
+    const { name, options } = typeof item === "string" ? { name: item, options: {} } : { name: item.name, options: item.options ?? {} };
+    loaded.push({ plugin: await importPlugin(name), options, origin: name });
+  }
+  return loaded;
+}
+
+async function importPlugin(name: string): Promise<Plugin> {
+  const isPath = name.startsWith("./") || name.startsWith("../") || isAbsolute(name);
+  if (!isPath && !(BUILT_IN as readonly string[]).includes(name)) {
+    throw new PluginLoadError(`there is no built-in plugin "${name}"; the built-in ones are ${BUILT_IN.join(", ")}; a plugin of your own is named by path, such as "./${name}.ts"`);
+  }
+  const url = isPath ? pathToFileURL(resolve(name)).href : new URL(`../plugins/${name}/index.ts`, import.meta.url).href;
+  let module: { default?: unknown };
+  try {
+    module = (await import(url)) as { default?: unknown };
+  } catch (error) {
+    throw new PluginLoadError(`the plugin "${name}" cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+  const plugin = module.default as Partial<Plugin> | undefined;
+  if (typeof plugin !== "object" || plugin === null || typeof plugin.name !== "string" || typeof plugin.setup !== "function") {
+    throw new PluginLoadError(`the plugin "${name}" has no default export made with definePlugin({ name, setup })`);
+  }
+  return plugin as Plugin;
+}

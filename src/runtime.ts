@@ -1,0 +1,156 @@
+/** Puts the parts together: plugins, store, ledger, keys, policies and the fetch handler. */
+import { uuidv7 } from "uuidv7";
+import type { Config } from "./config.ts";
+import type { Host, Logger } from "./contract/host.ts";
+import type { PolicySource } from "./contract/policy-source.ts";
+import type { Storage } from "./contract/storage.ts";
+import { createFetch } from "./http/handler.ts";
+import { bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
+import { createKeys, type KeyService } from "./kernel/keys.ts";
+import { createPolicies, type PolicyService } from "./kernel/policies.ts";
+import { openVault } from "./kernel/vault.ts";
+import { openLedger, type OpenLedger } from "./ledger/index.ts";
+import { createLogger } from "./log.ts";
+import { loadPlugins, type LoadedPlugin } from "./plugin-loader.ts";
+import { collect } from "./registry.ts";
+
+export interface RuntimeOptions {
+  /** Instead of what `config.plugins` names. */
+  plugins?: LoadedPlugin[];
+  log?: Logger;
+  clock?(): number;
+  /** Called once, on the first start of an empty store. The values exist nowhere else. */
+  firstKeys?(keys: FirstKeys): void;
+  /** The response class of the server at hand, where a faster one than the global exists. */
+  Response?: typeof Response;
+}
+
+export interface Runtime {
+  fetch(request: Request, info?: { ip?: string }): Promise<Response>;
+  /** Opens the store, verifies the ledger, loads policies, starts plugins. After a failure everything is closed again. */
+  start(): Promise<void>;
+  /** Finishes what was taken, then closes. Idempotent. */
+  stop(): Promise<void>;
+  /** After start. */
+  readonly host: Host;
+}
+
+export async function createRuntime(config: Config, options: RuntimeOptions = {}): Promise<Runtime> {
+  const log = options.log ?? createLogger(config.log.level);
+  const clock = options.clock ?? Date.now;
+  const stopping = new AbortController();
+  let parts: Parts | null = null;
+  let state: "new" | "started" | "stopped" = "new";
+  const after = <K extends keyof Parts>(name: K): Parts[K] => {
+    if (parts === null) throw new Error(`host.${name} is there after start; use it in a handler or in start(), not in setup()`);
+    return parts[name];
+  };
+  const host: Host = {
+    config,
+    log,
+    clock,
+    stopping: stopping.signal,
+    newId: uuidv7,
+    get storage() { return after("storage"); },
+    get ledger() { return after("ledger"); },
+    get policies() { return after("policies"); },
+    get keys() { return after("keys"); },
+    get vault() { return after("vault"); },
+  };
+  const registry = await collect(options.plugins ?? (await loadPlugins(config)), host);
+  const fetch = createFetch({
+    routes: registry.routes,
+    pages: registry.pages,
+    authenticate: (value) => after("keys").authenticate(value),
+    config,
+    log,
+    clock,
+    newId: uuidv7,
+    stopping: stopping.signal,
+    ...(options.Response === undefined ? {} : { Response: options.Response }),
+  });
+
+  async function start(): Promise<void> {
+    if (state !== "new") throw new Error(`a runtime starts once; this one is ${state}`);
+    state = "started";
+    if (registry.storage === null) return;
+    try {
+      parts = await openParts(config, registry.storage, log, clock);
+      const first = await bootstrapKeys(parts.storage, parts.ledger, parts.keys, config.admin_key, uuidv7, clock);
+      if (first.admin !== null) options.firstKeys?.(first);
+      await loadPolicies(parts.policies, registry.policySources);
+      await registry.start();
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+  }
+
+  let stopped: Promise<void> | null = null;
+  function stop(): Promise<void> {
+    stopped ??= (async () => {
+      state = "stopped";
+      stopping.abort(new Error("the service is stopping"));
+      await registry.stop();
+      await parts?.ledger.close();
+      await registry.storage?.close();
+    })();
+    return stopped;
+  }
+
+  return { fetch, start, stop, host };
+}
+
+interface Parts {
+  storage: Storage;
+  ledger: OpenLedger;
+  policies: PolicyService;
+  keys: KeyService;
+  vault: Host["vault"];
+}
+
+async function openParts(config: Config, storage: Storage, log: Logger, clock: () => number): Promise<Parts> {
+  await storage.open();
+  const vault = openVault(config, log);
+  const origin = config.ledger.origin ?? (await storage.meta("log_origin")) ?? `assent.local/${uuidv7()}`;
+  // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
+  let ledger: OpenLedger | null = null;
+  const head = () => (ledger === null ? storage.head() : ledger.head());
+  const keys = createKeys({ storage, head, clock, newId: uuidv7 });
+  const policies = createPolicies({
+    storage, head, clock, log, newId: uuidv7,
+    ledger: () => {
+      if (ledger === null) throw new Error("the ledger is not open yet");
+      return ledger;
+    },
+  });
+  ledger = await openLedger({
+    storage, vault, log, clock, origin,
+    maxBatch: config.ledger.max_batch,
+    verifyAtStart: config.ledger.verify_at_start,
+    policies: (tx, digest) => policies.within(tx, digest),
+    confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
+  });
+  await pinLog(storage, origin, ledger.vkey);
+  return { storage, ledger, policies, keys, vault };
+}
+
+/** The log's name and key are kept with it: another key would start a second history under the same entries. */
+async function pinLog(storage: Storage, origin: string, vkey: string): Promise<void> {
+  const pinned = await storage.meta("log_vkey");
+  if (pinned === vkey) return;
+  if (pinned !== null) {
+    throw new Error(
+      `the store belongs to the log with the key ${pinned}, and the configured key is ${vkey}: put the log key (data folder, or ASSENT_LOG_KEY) and ASSENT_LOG_ORIGIN back that this store was started with`,
+    );
+  }
+  await storage.write(async (tx) => {
+    await tx.putMeta("log_origin", origin);
+    await tx.putMeta("log_vkey", vkey);
+  });
+}
+
+async function loadPolicies(policies: PolicyService, sources: readonly PolicySource[]): Promise<void> {
+  for (const source of sources) await policies.sync(source);
+  await policies.current();
+}
