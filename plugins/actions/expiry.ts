@@ -1,0 +1,70 @@
+/**
+ * Turns overdue approvals into `expired`. Nothing depends on its being in time: an approval's own
+ * statement tests the clock. It looks again at least every `LONGEST_NAP`, because a timer does not
+ * run while the machine sleeps.
+ */
+import type { Host } from "../../src/contract/host.ts";
+import { expireOverdue } from "./approve.ts";
+
+const PAGE = 100;
+const LONGEST_NAP = 15_000;
+const AFTER_FAILURE = 2_000;
+
+export interface Expiry {
+  start(): Promise<void>;
+  /** Makes sure that the look after `at` is not missed. Milliseconds since the epoch. */
+  plan(at: number): void;
+  /** Expires what is overdue now. Rejects when the store cannot. */
+  sweep(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createExpiry(host: Host): Expiry {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let wakeAt = Infinity;
+  let stopped = false;
+  let running: Promise<void> = Promise.resolve();
+
+  async function sweep(): Promise<void> {
+    while ((await host.storage.overdueActions(host.clock(), 1)).length > 0) {
+      if ((await expireOverdue(host, PAGE)) === 0) return;
+    }
+  }
+
+  function schedule(at: number): void {
+    if (stopped || at >= wakeAt) return;
+    wakeAt = at;
+    if (timer !== null) clearTimeout(timer);
+    timer = setTimeout(() => {
+      running = tick();
+    }, Math.max(0, at - host.clock()));
+    timer.unref?.();
+  }
+
+  async function tick(): Promise<void> {
+    wakeAt = Infinity;
+    try {
+      await sweep();
+      const next = await host.storage.nextExpiry();
+      schedule(Math.min(next ?? Infinity, host.clock() + LONGEST_NAP));
+    } catch (error) {
+      if (stopped) return;
+      host.log.warn("overdue approvals could not be marked expired; trying again", { error: String(error) });
+      schedule(host.clock() + AFTER_FAILURE);
+    }
+  }
+
+  return {
+    sweep,
+    plan: schedule,
+    async start() {
+      running = tick();
+      await running;
+    },
+    async stop() {
+      stopped = true;
+      if (timer !== null) clearTimeout(timer);
+      await running;
+    },
+  };
+}
