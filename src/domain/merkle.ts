@@ -1,0 +1,222 @@
+/**
+ * The Merkle tree of RFC 6962 section 2.1 (RFC 9162 hashes the same way). Sizes and indices go up
+ * to 2^53 - 1, so positions are computed by division: `>>` is a 32-bit operation.
+ */
+import { equalBytes, sha256 } from "./hash.ts";
+
+/** SHA-256 of nothing: the root of an empty tree. */
+export const EMPTY_ROOT: Uint8Array = sha256(new Uint8Array(0));
+
+/** Gives the root of the perfect subtree of 2^level leaves at position `index` of that level. */
+export type NodeSource = (level: number, index: number) => Promise<Uint8Array>;
+
+export interface NodeAt {
+  level: number;
+  index: number;
+}
+
+export function hashLeaf(entry: Uint8Array): Uint8Array {
+  const input = new Uint8Array(entry.length + 1);
+  input.set(entry, 1);
+  return sha256(input);
+}
+
+export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
+  const input = new Uint8Array(65);
+  input[0] = 1;
+  input.set(left, 1);
+  input.set(right, 33);
+  return sha256(input);
+}
+
+/**
+ * The right edge after one more leaf: roots of the maximal perfect subtrees, largest first.
+ * `size` is the number of leaves before. Leaves its argument alone.
+ */
+export function appendToEdge(edge: readonly Uint8Array[], size: number, leaf: Uint8Array): Uint8Array[] {
+  const grown = edge.slice();
+  let node = leaf;
+  for (let rest = size; rest % 2 === 1; rest = (rest - 1) / 2) node = hashNode(grown.pop() as Uint8Array, node);
+  grown.push(node);
+  return grown;
+}
+
+/** MTH of the tree whose edge this is. */
+export function rootOfEdge(edge: readonly Uint8Array[]): Uint8Array {
+  if (edge.length === 0) return EMPTY_ROOT;
+  let root = edge[edge.length - 1] as Uint8Array;
+  for (let i = edge.length - 2; i >= 0; i--) root = hashNode(edge[i] as Uint8Array, root);
+  return root;
+}
+
+/** Where the nodes of the right edge of a tree of `size` stand, largest first. */
+export function edgeNodes(size: number): NodeAt[] {
+  const nodes: NodeAt[] = [];
+  cover(0, size, nodes);
+  return nodes;
+}
+
+/** The perfect subtrees that make up leaves [from, to), left to right; `from` must be a multiple of the largest. */
+function cover(from: number, to: number, nodes: NodeAt[]): void {
+  let at = from;
+  while (at < to) {
+    let level = 0;
+    let width = 1;
+    while (at % (width * 2) === 0 && at + width * 2 <= to) {
+      width *= 2;
+      level++;
+    }
+    nodes.push({ level, index: at / width });
+    at += width;
+  }
+}
+
+async function rangeRoot(from: number, to: number, node: NodeSource): Promise<Uint8Array> {
+  const nodes: NodeAt[] = [];
+  cover(from, to, nodes);
+  return rootOfEdge(await Promise.all(nodes.map(({ level, index }) => node(level, index))));
+}
+
+/** Largest power of two less than n; n > 1. */
+function split(n: number): number {
+  let k = 1;
+  while (k * 2 < n) k *= 2;
+  return k;
+}
+
+/** MTH(D[0:size]). */
+export function rootOf(size: number, node: NodeSource): Promise<Uint8Array> {
+  assertSize(size);
+  return rangeRoot(0, size, node);
+}
+
+/** PATH(index, D[0:size]), leaf to root. Section 2.1.1. Throws RangeError unless 0 <= index < size. */
+export async function inclusionProof(index: number, size: number, node: NodeSource): Promise<Uint8Array[]> {
+  assertSize(size);
+  if (!Number.isSafeInteger(index) || index < 0 || index >= size) throw new RangeError(`index ${index} does not lie in a tree of size ${size}`);
+  const path: Promise<Uint8Array>[] = [];
+  let from = 0;
+  let to = size;
+  while (to - from > 1) {
+    const middle = from + split(to - from);
+    if (index < middle) {
+      path.push(rangeRoot(middle, to, node));
+      to = middle;
+    } else {
+      path.push(rangeRoot(from, middle, node));
+      from = middle;
+    }
+  }
+  return (await Promise.all(path)).reverse();
+}
+
+/** PROOF(first, D[0:second]). Section 2.1.2. Throws RangeError unless 0 < first <= second. */
+export async function consistencyProof(first: number, second: number, node: NodeSource): Promise<Uint8Array[]> {
+  assertSize(second);
+  if (!Number.isSafeInteger(first) || first <= 0 || first > second) throw new RangeError(`there is no consistency proof from size ${first} to ${second}`);
+  const path: Promise<Uint8Array>[] = [];
+  let from = 0;
+  let to = second;
+  let whole = true;
+  while (first !== to) {
+    const middle = from + split(to - from);
+    if (first <= middle) {
+      path.push(rangeRoot(middle, to, node));
+      to = middle;
+    } else {
+      path.push(rangeRoot(from, middle, node));
+      from = middle;
+      whole = false;
+    }
+  }
+  if (!whole) path.push(rangeRoot(from, to, node));
+  return (await Promise.all(path)).reverse();
+}
+
+/** The root that a leaf and its path lead to, or null when the path's length does not fit. RFC 9162 section 2.1.3.2. */
+export function rootFromInclusion(index: number, size: number, leafHash: Uint8Array, path: readonly Uint8Array[]): Uint8Array | null {
+  if (!isSize(size) || !isSize(index) || index >= size) return null;
+  let f = index;
+  let s = size - 1;
+  let root = leafHash;
+  for (const sibling of path) {
+    if (s === 0 || sibling.length !== 32) return null;
+    if (f % 2 === 1 || f === s) {
+      root = hashNode(sibling, root);
+      while (f % 2 === 0 && f !== 0) {
+        f = f / 2;
+        s = Math.floor(s / 2);
+      }
+    } else {
+      root = hashNode(root, sibling);
+    }
+    f = Math.floor(f / 2);
+    s = Math.floor(s / 2);
+  }
+  return s === 0 ? root : null;
+}
+
+export interface InclusionClaim {
+  index: number;
+  size: number;
+  leafHash: Uint8Array;
+  path: readonly Uint8Array[];
+  root: Uint8Array;
+}
+
+export function verifyInclusion(claim: InclusionClaim): boolean {
+  const root = rootFromInclusion(claim.index, claim.size, claim.leafHash, claim.path);
+  return root !== null && equalBytes(root, claim.root);
+}
+
+export interface ConsistencyClaim {
+  first: number;
+  second: number;
+  firstRoot: Uint8Array;
+  secondRoot: Uint8Array;
+  path: readonly Uint8Array[];
+}
+
+/** RFC 9162 section 2.1.4.2. False for `first` 0: an empty tree is a prefix of any, and proves nothing. */
+export function verifyConsistency({ first, second, firstRoot, secondRoot, path }: ConsistencyClaim): boolean {
+  if (!isSize(first) || !isSize(second) || first === 0 || first > second) return false;
+  if (path.some((hash) => hash.length !== 32)) return false;
+  if (first === second) return path.length === 0 && equalBytes(firstRoot, secondRoot);
+  let f = first - 1;
+  let s = second - 1;
+  while (f % 2 === 1) {
+    f = Math.floor(f / 2);
+    s = Math.floor(s / 2);
+  }
+  // A power of two is a perfect subtree itself: its root starts the way and is not in the proof.
+  const steps = f === 0 ? [firstRoot, ...path] : [...path];
+  const start = steps.shift();
+  if (start === undefined) return false;
+  let fr = start;
+  let sr = start;
+  for (const hash of steps) {
+    if (s === 0) return false;
+    if (f % 2 === 1 || f === s) {
+      fr = hashNode(hash, fr);
+      sr = hashNode(hash, sr);
+      while (f % 2 === 0 && f !== 0) {
+        f = f / 2;
+        s = Math.floor(s / 2);
+      }
+    } else {
+      sr = hashNode(sr, hash);
+    }
+    f = Math.floor(f / 2);
+    s = Math.floor(s / 2);
+  }
+  return s === 0 && equalBytes(fr, firstRoot) && equalBytes(sr, secondRoot);
+}
+
+
+function isSize(n: number): boolean {
+  return Number.isSafeInteger(n) && n >= 0;
+}
+
+function assertSize(size: number): void {
+  if (!isSize(size)) throw new RangeError(`${size} is not the size of a tree`);
+}

@@ -1,0 +1,89 @@
+/** C2SP tlog-tiles: the tree cut into tiles of 256 hashes, and entries into bundles of 256. */
+import { concat } from "./hash.ts";
+import { hashNode } from "./merkle.ts";
+
+export const TILE_WIDTH = 256;
+
+export interface TileAt {
+  level: number;
+  index: number;
+}
+
+/** Tiles that become full when the tree grows from `oldSize` to `newSize`, lower levels first. */
+export function tilesBetween(oldSize: number, newSize: number): TileAt[] {
+  const tiles: TileAt[] = [];
+  let before = oldSize;
+  let after = newSize;
+  for (let level = 0; after >= TILE_WIDTH; level++) {
+    before = Math.floor(before / TILE_WIDTH);
+    after = Math.floor(after / TILE_WIDTH);
+    for (let index = before; index < after; index++) tiles.push({ level, index });
+  }
+  return tiles;
+}
+
+/** Root over the 256 hashes of a full tile: the hash of the level above. `hashes` is 8,192 bytes. */
+export function rootOfTile(hashes: Uint8Array): Uint8Array {
+  if (hashes.length !== TILE_WIDTH * 32) throw new RangeError(`a full tile has ${TILE_WIDTH * 32} bytes, this one ${hashes.length}`);
+  let row: Uint8Array[] = Array.from({ length: TILE_WIDTH }, (_, i) => hashes.subarray(i * 32, i * 32 + 32));
+  while (row.length > 1) {
+    const above: Uint8Array[] = [];
+    for (let i = 0; i < row.length; i += 2) above.push(hashNode(row[i] as Uint8Array, row[i + 1] as Uint8Array));
+    row = above;
+  }
+  return row[0] as Uint8Array;
+}
+
+/** Hashes in the partial tile of each level, 0 where there is none; index is the level. */
+export function partialWidths(size: number): number[] {
+  const widths: number[] = [];
+  for (let rest = size; rest > 0; rest = Math.floor(rest / TILE_WIDTH)) widths.push(rest % TILE_WIDTH);
+  return widths;
+}
+
+/** `x001/x234/067`: groups of three digits, all but the last prefixed. */
+function indexPath(index: number): string {
+  const digits = String(index);
+  const padded = digits.padStart(Math.ceil(digits.length / 3) * 3, "0");
+  const groups = padded.match(/.{3}/g) as string[];
+  return groups.map((group, i) => (i < groups.length - 1 ? `x${group}` : group)).join("/");
+}
+
+/** @param level number, or "entries" for a bundle  @param width hashes of a partial tile, 1..255 */
+export function tilePath(level: number | "entries", index: number, width?: number): string {
+  return `tile/${level}/${indexPath(index)}${width === undefined ? "" : `.p/${width}`}`;
+}
+
+/** Null unless `path` is exactly what `tilePath` gives. */
+export function parseTilePath(path: string): { level: number | "entries"; index: number; width: number } | null {
+  const found = /^tile\/(entries|\d{1,2})\/((?:x\d{3}\/){0,5}\d{3})(?:\.p\/(\d{1,3}))?$/.exec(path);
+  if (found === null) return null;
+  const level = found[1] === "entries" ? "entries" : Number(found[1]);
+  const index = Number((found[2] as string).replaceAll(/[x/]/g, ""));
+  const width = found[3] === undefined ? TILE_WIDTH : Number(found[3]);
+  if (!Number.isSafeInteger(index) || width < 1 || (found[3] !== undefined && width >= TILE_WIDTH)) return null;
+  return tilePath(level, index, found[3] === undefined ? undefined : width) === path ? { level, index, width } : null;
+}
+
+/** Each entry as a big-endian uint16 length and its bytes. Throws RangeError above 65,535 bytes. */
+export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
+  const parts: Uint8Array[] = [];
+  for (const entry of entries) {
+    if (entry.length > 0xffff) throw new RangeError(`an entry of ${entry.length} bytes does not fit a bundle`);
+    parts.push(Uint8Array.of(Math.floor(entry.length / 256), entry.length % 256), entry);
+  }
+  return concat(...parts);
+}
+
+/** Throws RangeError when the bytes are not a whole number of entries. */
+export function decodeEntryBundle(bytes: Uint8Array): Uint8Array[] {
+  const entries: Uint8Array[] = [];
+  let at = 0;
+  while (at < bytes.length) {
+    const length = (bytes[at] as number) * 256 + (bytes[at + 1] ?? NaN);
+    if (!(at + 2 + length <= bytes.length)) throw new RangeError("the bundle is cut short");
+    entries.push(bytes.subarray(at + 2, at + 2 + length));
+    at += 2 + length;
+  }
+  return entries;
+}
