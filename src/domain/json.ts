@@ -1,3 +1,159 @@
+/**
+ * JSON that means one thing to everybody. `JSON.parse` keeps the last of two equal keys, rounds
+ * integers beyond 2^53 and lets halves of surrogate pairs through: each would let what was decided
+ * differ from what is run. One pass over the raw text refuses them before anything is built.
+ */
+
 /** A JSON value as `JSON.parse` gives it. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
 export type JsonObject = { [key: string]: JsonValue };
+
+export type JsonFaultCode = "MALFORMED_JSON" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP";
+
+export class JsonFault extends Error {
+  readonly code: JsonFaultCode;
+  /** RFC 6901 pointer to the offending value; null where the text cannot be read that far. */
+  readonly pointer: string | null;
+  /** Offset in UTF-16 code units; null where not known. */
+  readonly offset: number | null;
+  constructor(code: JsonFaultCode, message: string, pointer: string | null, offset: number | null) {
+    super(message);
+    this.name = "JsonFault";
+    this.code = code;
+    this.pointer = pointer;
+    this.offset = offset;
+  }
+}
+
+export const MAX_DEPTH = 64;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const MINUS = 0x2d;
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Null when the bytes are not UTF-8. A byte order mark is kept, and then refused as JSON (RFC 8259 section 8.1). */
+export function decodeUtf8(bytes: Uint8Array): string | null {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * @param maxDepth how deep arrays and objects may nest
+ * @throws JsonFault
+ */
+export function parseJson(text: string, limits: { maxDepth?: number } = {}): JsonValue {
+  scan(text, limits.maxDepth ?? MAX_DEPTH);
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw new JsonFault("MALFORMED_JSON", `the text is not JSON: ${error instanceof Error ? error.message : String(error)}`, null, null);
+  }
+}
+
+interface Level {
+  /** Keys seen so far; null in an array. */
+  keys: Set<string> | null;
+  /** The key or index the scan is at. */
+  at: string | number;
+  /** In an object: whether the next string is a key. */
+  wantsKey: boolean;
+}
+
+/** Looks only for what JSON.parse would let pass; whether it is JSON at all is JSON.parse's to say. */
+function scan(text: string, maxDepth: number): void {
+  const levels: Level[] = [];
+  let level: Level | null = null;
+  const pointer = (): string => levels.map((l) => `/${String(l.at).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+  const fault = (code: JsonFaultCode, message: string, offset: number): never => {
+    throw new JsonFault(code, message, pointer(), offset);
+  };
+
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === QUOTE) {
+      const start = i;
+      let escaped = false;
+      for (i++; i < text.length; i++) {
+        const s = text.charCodeAt(i);
+        if (s === QUOTE) break;
+        if (s === BACKSLASH) {
+          escaped = true;
+          i++;
+        } else if (s >= 0xd800 && s <= 0xdfff) {
+          const next = text.charCodeAt(i + 1);
+          if (s >= 0xdc00 || !(next >= 0xdc00 && next <= 0xdfff)) fault("LONE_SURROGATE", "a string holds half of a surrogate pair", i);
+          i++;
+        }
+      }
+      if (i >= text.length) return;
+      const value = escaped ? unescape(text.slice(start, i + 1)) : null;
+      if (value !== null && hasLoneSurrogate(value)) fault("LONE_SURROGATE", "a string holds half of a surrogate pair", start);
+      if (level !== null && level.keys !== null && level.wantsKey) {
+        const key = value ?? text.slice(start + 1, i);
+        level.at = key;
+        level.wantsKey = false;
+        if (level.keys.has(key)) fault("DUPLICATE_KEY", `the key ${JSON.stringify(key)} stands twice in one object`, start);
+        level.keys.add(key);
+      }
+    } else if (c === 0x7b || c === 0x5b) {
+      if (levels.length >= maxDepth) fault("TOO_DEEP", `the text nests deeper than ${maxDepth} levels`, i);
+      level = c === 0x7b ? { keys: new Set(), at: "", wantsKey: true } : { keys: null, at: 0, wantsKey: false };
+      levels.push(level);
+    } else if (c === 0x7d || c === 0x5d) {
+      levels.pop();
+      level = levels.at(-1) ?? null;
+    } else if (c === 0x2c && level !== null) {
+      if (level.keys !== null) level.wantsKey = true;
+      else level.at = (level.at as number) + 1;
+    } else if (c === MINUS || (c >= 0x30 && c <= 0x39)) {
+      const start = i;
+      i = endOfNumber(text, i);
+      const token = text.slice(start, i);
+      i--;
+      if (!isExact(token)) fault("UNSAFE_INTEGER", `the number ${token.length > 40 ? `${token.slice(0, 40)}…` : token} cannot be represented exactly; send it as a string`, start);
+    }
+  }
+}
+
+function endOfNumber(text: string, from: number): number {
+  let i = from + 1;
+  for (; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    // Digits, `.`, `+`, `-`, `e`, `E`.
+    if (!((c >= 0x30 && c <= 0x39) || c === 0x2e || c === 0x2b || c === 0x2d || c === 0x65 || c === 0x45)) break;
+  }
+  return i;
+}
+
+/** Integers must be safe. Everything else is a double by its nature and must only be finite. */
+function isExact(token: string): boolean {
+  // Up to 15 characters hold no unsafe integer, and overflow needs an exponent.
+  if (token.length < 16 && !/[eE]/.test(token)) return true;
+  const value = Number(token);
+  if (Number.isNaN(value)) return true; // not a number at all: JSON.parse says so
+  return /^-?\d+$/.test(token) ? Number.isSafeInteger(value) : Number.isFinite(value);
+}
+
+/** The string behind a raw token, or null when it is not one: JSON.parse will say so again. */
+function unescape(token: string): string | null {
+  try {
+    return JSON.parse(token) as string;
+  } catch {
+    return null;
+  }
+}
+
+function hasLoneSurrogate(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c < 0xd800 || c > 0xdfff) continue;
+    const next = text.charCodeAt(i + 1);
+    if (c >= 0xdc00 || !(next >= 0xdc00 && next <= 0xdfff)) return true;
+    i++;
+  }
+  return false;
+}

@@ -1,0 +1,167 @@
+/** C2SP signed-note and tlog-checkpoint. Base64 is standard, padded and canonical throughout. */
+import { concat, equalBytes, fromBase64, fromHex, sha256, toBase64, toHex, utf8 } from "./hash.ts";
+
+export type Verify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
+
+export type NoteReason = "malformed" | "bad_key" | "unknown_key" | "bad_signature" | "bad_checkpoint" | "wrong_origin";
+
+export class NoteError extends Error {
+  readonly reason: NoteReason;
+  constructor(reason: NoteReason, message: string) {
+    super(message);
+    this.name = "NoteError";
+    this.reason = reason;
+  }
+}
+
+/** Signature type of plain Ed25519. */
+const ED25519 = 0x01;
+/** The em dash that starts a signature line, and a space. */
+const DASH = "\u2014 ";
+
+/** Non-empty, no white space, no `+`, no control characters. */
+export function isNoteName(name: string): boolean {
+  return name !== "" && !/[\s+\u0000-\u001f\u007f]/.test(name);
+}
+
+/** First four bytes of SHA-256(name ‖ 0x0A ‖ type ‖ public key). */
+export function keyId(name: string, type: number, publicKey: Uint8Array): Uint8Array {
+  return sha256(concat(utf8(name), Uint8Array.of(0x0a, type), publicKey)).slice(0, 4);
+}
+
+/** `<name>+<hex key id>+<base64 type ‖ key>`. */
+export function formatVkey(name: string, publicKey: Uint8Array): string {
+  if (!isNoteName(name)) throw new NoteError("bad_key", `"${name}" cannot name a key: it must have no spaces and no "+"`);
+  return `${name}+${toHex(keyId(name, ED25519, publicKey))}+${toBase64(concat(Uint8Array.of(ED25519), publicKey))}`;
+}
+
+export interface VerifierKey {
+  name: string;
+  id: Uint8Array;
+  publicKey: Uint8Array;
+}
+
+/** Throws NoteError("bad_key") unless the text is an Ed25519 verifier key whose id fits. */
+export function parseVkey(text: string): VerifierKey {
+  const bad = (why: string): never => {
+    throw new NoteError("bad_key", `"${text.slice(0, 200)}" is not a verifier key: ${why}`);
+  };
+  const [name, hex, ...rest] = text.split("+");
+  const encoded = rest.join("+");
+  if (name === undefined || hex === undefined || !isNoteName(name) || !/^[0-9a-f]{8}$/.test(hex)) return bad("expected <name>+<8 hex digits>+<base64>");
+  let key: Uint8Array;
+  try {
+    key = fromBase64(encoded);
+  } catch {
+    return bad("its key is not base64");
+  }
+  if (key.length !== 33 || key[0] !== ED25519) return bad("its key is not Ed25519");
+  const publicKey = key.slice(1);
+  const id = fromHex(hex);
+  if (!equalBytes(id, keyId(name, ED25519, publicKey))) return bad("its id does not belong to its name and key");
+  return { name, id, publicKey };
+}
+
+export interface NoteSigner {
+  name: string;
+  publicKey: Uint8Array;
+  sign(message: Uint8Array): Uint8Array;
+}
+
+/** `text` must end in a newline and hold no control characters but newlines. */
+export function signNote(text: string, signer: NoteSigner): string {
+  if (!text.endsWith("\n") || hasControl(text)) throw new NoteError("malformed", "a note's text ends in a newline and has no control characters");
+  if (!isNoteName(signer.name)) throw new NoteError("bad_key", `"${signer.name}" cannot name a key`);
+  const signature = concat(keyId(signer.name, ED25519, signer.publicKey), signer.sign(utf8(text)));
+  return `${text}\n${DASH}${signer.name} ${toBase64(signature)}\n`;
+}
+
+/**
+ * The text of a note that at least one of `vkeys` signed. Signatures by others are passed over; a
+ * known key with a bad signature rejects the note. Throws NoteError.
+ */
+export function openNote(note: string, vkeys: readonly string[], verify: Verify): string {
+  const split = note.lastIndexOf("\n\n");
+  if (split < 0 || !note.endsWith("\n") || hasControl(note)) throw new NoteError("malformed", "the note has no signatures behind a blank line, or has control characters");
+  const text = note.slice(0, split + 1);
+  const lines = note.slice(split + 2, -1).split("\n");
+  const keys = vkeys.map(parseVkey);
+  let verified = false;
+  for (const line of lines) {
+    const { name, id, signature } = readSignature(line);
+    const key = keys.find((k) => k.name === name && equalBytes(k.id, id));
+    if (key === undefined) continue;
+    if (signature.length !== 64 || !verify(key.publicKey, utf8(text), signature)) {
+      throw new NoteError("bad_signature", `the signature of ${name} does not fit the note`);
+    }
+    verified = true;
+  }
+  if (!verified) throw new NoteError("unknown_key", `the note is not signed by ${keys.map((k) => k.name).join(" or ") || "any given key"} with the given key`);
+  return text;
+}
+
+function readSignature(line: string): { name: string; id: Uint8Array; signature: Uint8Array } {
+  const [name, encoded, ...rest] = line.startsWith(DASH) ? line.slice(DASH.length).split(" ") : [];
+  if (name === undefined || encoded === undefined || rest.length > 0 || !isNoteName(name)) {
+    throw new NoteError("malformed", "a line behind the note's last blank line is not a signature");
+  }
+  let bytes: Uint8Array;
+  try {
+    bytes = fromBase64(encoded);
+  } catch {
+    throw new NoteError("malformed", `the signature of ${name} is not canonical base64`);
+  }
+  if (bytes.length < 5) throw new NoteError("malformed", `the signature of ${name} is too short`);
+  return { name, id: bytes.slice(0, 4), signature: bytes.slice(4) };
+}
+
+function hasControl(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c < 0x20 && c !== 0x0a) return true;
+  }
+  return false;
+}
+
+export interface Checkpoint {
+  origin: string;
+  size: number;
+  /** 32 bytes. */
+  root: Uint8Array;
+}
+
+export function formatCheckpoint({ origin, size, root }: Checkpoint): string {
+  if (!isNoteName(origin) || !Number.isSafeInteger(size) || size < 0 || root.length !== 32) throw new NoteError("bad_checkpoint", "a checkpoint has an origin, a size and a root of 32 bytes");
+  return `${origin}\n${size}\n${toBase64(root)}\n`;
+}
+
+/** Takes extension lines behind the root, as the specification demands of clients. Throws NoteError("bad_checkpoint"). */
+export function parseCheckpoint(text: string): Checkpoint {
+  const [origin, decimal, encoded, ...rest] = text.split("\n");
+  const bad = (why: string): never => {
+    throw new NoteError("bad_checkpoint", `the checkpoint cannot be read: ${why}`);
+  };
+  if (origin === undefined || decimal === undefined || encoded === undefined || rest.at(-1) !== "" || rest.slice(0, -1).includes("")) return bad("expected origin, size and root, a line each");
+  if (origin === "") return bad("its origin is empty");
+  if (!/^(?:0|[1-9]\d{0,15})$/.test(decimal) || !Number.isSafeInteger(Number(decimal))) return bad(`its size "${decimal}" is not a plain decimal number`);
+  let root: Uint8Array;
+  try {
+    root = fromBase64(encoded);
+  } catch {
+    return bad("its root is not canonical base64");
+  }
+  if (root.length !== 32) return bad("its root is not 32 bytes");
+  return { origin, size: Number(decimal), root };
+}
+
+export function signCheckpoint(checkpoint: Checkpoint, signer: NoteSigner): string {
+  return signNote(formatCheckpoint(checkpoint), signer);
+}
+
+/** The checkpoint in a note signed by `vkey`, whose name must be the origin. Throws NoteError. */
+export function openCheckpoint(note: string, vkey: string, verify: Verify): Checkpoint {
+  const checkpoint = parseCheckpoint(openNote(note, [vkey], verify));
+  const { name } = parseVkey(vkey);
+  if (checkpoint.origin !== name) throw new NoteError("wrong_origin", `the checkpoint is of the log "${checkpoint.origin}", the key is of "${name}"`);
+  return checkpoint;
+}

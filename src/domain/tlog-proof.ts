@@ -1,0 +1,59 @@
+/** C2SP tlog-proof: an inclusion proof with the checkpoint it leads to, as one text. The verifier brings the leaf. */
+import { openCheckpoint, type Checkpoint, type Verify } from "./checkpoint.ts";
+import { equalBytes, fromBase64, toBase64 } from "./hash.ts";
+import { rootFromInclusion } from "./merkle.ts";
+
+const HEADER = "c2sp.org/tlog-proof@v1";
+
+export interface TlogProof {
+  index: number;
+  path: Uint8Array[];
+  /** Signed-note text. */
+  checkpoint: string;
+  /** Not authenticated. */
+  extra: Uint8Array | null;
+}
+
+export class ProofError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "ProofError";
+  }
+}
+
+export function formatTlogProof(proof: { index: number; path: readonly Uint8Array[]; checkpoint: string; extra?: Uint8Array | null }): string {
+  const extra = proof.extra === undefined || proof.extra === null ? [] : [`extra ${toBase64(proof.extra)}`];
+  return [HEADER, ...extra, `index ${proof.index}`, ...proof.path.map(toBase64), "", proof.checkpoint].join("\n");
+}
+
+/** Throws ProofError. */
+export function parseTlogProof(text: string): TlogProof {
+  const split = text.indexOf("\n\n");
+  if (split < 0) throw new ProofError("the proof has no blank line before its checkpoint");
+  const lines = text.slice(0, split).split("\n");
+  if (lines.shift() !== HEADER) throw new ProofError(`the proof does not start with "${HEADER}"`);
+  const extra = lines[0]?.startsWith("extra ") ? decode(lines.shift()?.slice("extra ".length) as string) : null;
+  const found = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? "");
+  if (found === null || !Number.isSafeInteger(Number(found[1]))) throw new ProofError("the proof has no line \"index <number>\"");
+  const path = lines.map(decode);
+  if (path.length > 63 || path.some((hash) => hash.length !== 32)) throw new ProofError("the proof's path is not of up to 63 hashes of 32 bytes");
+  return { index: Number(found[1]), path, checkpoint: text.slice(split + 2), extra };
+}
+
+function decode(line: string): Uint8Array {
+  try {
+    return fromBase64(line);
+  } catch {
+    throw new ProofError(`"${line.slice(0, 80)}" is not canonical base64`);
+  }
+}
+
+/** The checkpoint under which the leaf stands at the proof's index. Throws ProofError or NoteError. */
+export function verifyTlogProof(text: string, leafHash: Uint8Array, vkey: string, verify: Verify): { index: number; checkpoint: Checkpoint } {
+  const proof = parseTlogProof(text);
+  const checkpoint = openCheckpoint(proof.checkpoint, vkey, verify);
+  const root = rootFromInclusion(proof.index, checkpoint.size, leafHash, proof.path);
+  if (root === null) throw new ProofError(`the path does not fit index ${proof.index} of a log of size ${checkpoint.size}`);
+  if (!equalBytes(root, checkpoint.root)) throw new ProofError("the path does not lead from this leaf to the checkpoint's root");
+  return { index: proof.index, checkpoint };
+}
