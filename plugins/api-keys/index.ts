@@ -1,0 +1,152 @@
+/** API keys: make, list, revoke. A change holds from the next request on. */
+import { Type, type Static } from "@sinclair/typebox";
+import { Refusal, type ErrorCode } from "../../src/contract/errors.ts";
+import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { Reply, RequestContext } from "../../src/contract/resource.ts";
+import type { KeyRow } from "../../src/contract/storage.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import type { KeyEntry } from "../../src/domain/entries.ts";
+import { PRESETS, SCOPES, holds, type Preset, type Scope } from "../../src/domain/scopes.ts";
+import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { definePlugin } from "../../src/plugin.ts";
+
+const NullableString = Type.Union([Type.String(), Type.Null()]);
+const Label = (description: string) => Type.String({ minLength: 1, maxLength: 100, pattern: "^[^\\u0000-\\u001f\\u007f]*$", description });
+
+const KeyBody = Type.Object(
+  {
+    name: Label("Unique among live keys."),
+    preset: Type.Optional(Type.Union(Object.keys(PRESETS).map((name) => Type.Literal(name as Preset)), { description: "Scopes by purpose; joined with `scopes`." })),
+    scopes: Type.Optional(Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope))), { maxItems: SCOPES.length, uniqueItems: true })),
+    agent_id: Type.Optional(Type.Union([Label("Agent that the key is bound to: it submits only as that agent and sees only its actions."), Type.Null()])),
+    owner: Type.Optional(Type.Union([Label("Person or team behind the key. Keys of one owner count as one approver, and cannot approve each other's actions."), Type.Null()])),
+    expires_at: Type.Optional(Type.Union([Type.String({ format: "date-time" }), Type.Null()])),
+  },
+  { additionalProperties: false, examples: [{ name: "support-bot", preset: "agent", agent_id: "support-bot" }] },
+);
+type KeyBody = Static<typeof KeyBody>;
+
+const fields = {
+  id: Type.String({ format: "uuid" }),
+  name: Type.String(),
+  prefix: Type.String({ description: "First characters of the value." }),
+  scopes: Type.Array(Type.String()),
+  agent_id: NullableString,
+  owner: NullableString,
+  created_by: NullableString,
+  created_at: Type.String({ format: "date-time" }),
+  expires_at: NullableString,
+  revoked_at: NullableString,
+};
+const KeyRecord = Type.Object(fields, { additionalProperties: false });
+const CreatedKey = Type.Object({ ...fields, key: Type.String({ description: "The value. It is shown this once and kept nowhere." }) }, { additionalProperties: false });
+const KeyList = Type.Object({ api_keys: Type.Array(KeyRecord), next_cursor: Type.Null() }, { additionalProperties: false });
+const IdParams = Type.Object({ id: Type.String({ format: "uuid" }) }, { additionalProperties: false });
+
+const AUTH: ErrorCode[] = ["MISSING_CREDENTIAL", "INVALID_CREDENTIAL", "INSUFFICIENT_SCOPE"];
+const TAG = "api-keys";
+
+export default definePlugin({
+  name: "api-keys",
+  setup: (host) => ({
+    routes: [
+      {
+        method: "GET", path: "/v1/api-keys", tag: TAG, summary: "List keys, newest first", scope: "keys:manage",
+        responses: { 200: { description: "All keys, revoked ones included.", schema: KeyList } }, errors: [...AUTH, "STORAGE_UNAVAILABLE"],
+        handle: async () => ({ status: 200, json: { api_keys: (await host.storage.keys()).map(show), next_cursor: null } }),
+      },
+      {
+        method: "POST", path: "/v1/api-keys", tag: TAG, summary: "Make a key", scope: "keys:manage", body: KeyBody,
+        responses: { 201: { description: "The key, with its value this once.", schema: CreatedKey } },
+        errors: [...AUTH, "SCOPE_ESCALATION", "KEY_NAME_TAKEN", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"],
+        handle: (context) => create(host, context),
+      },
+      {
+        method: "DELETE", path: "/v1/api-keys/:id", tag: TAG, summary: "Revoke a key", scope: "keys:manage", params: IdParams,
+        responses: { 200: { description: "The revoked key.", schema: KeyRecord } }, errors: [...AUTH, "KEY_NOT_FOUND", "LAST_ADMIN_KEY", "STORAGE_UNAVAILABLE"],
+        handle: (context) => revoke(host, context),
+      },
+    ],
+  }),
+});
+
+async function create(host: Host, { body, credential }: RequestContext): Promise<Reply> {
+  const wanted = body as KeyBody;
+  const scopes = [...new Set<Scope>([...(wanted.preset === undefined ? [] : PRESETS[wanted.preset]), ...(wanted.scopes ?? [])])];
+  if (scopes.length === 0) {
+    throw new Refusal("VALIDATION_FAILED", "a key needs a preset or at least one scope", { errors: [{ pointer: "/scopes", detail: `one or more of ${SCOPES.join(", ")}` }] });
+  }
+  const expiresAt = typeof wanted.expires_at === "string" ? parseRfc3339(wanted.expires_at) : null;
+  if (expiresAt !== null && expiresAt <= host.clock()) {
+    throw new Refusal("VALIDATION_FAILED", `expires_at ${wanted.expires_at as string} has passed already`, { errors: [{ pointer: "/expires_at", detail: "a time in the future" }] });
+  }
+  const minted = host.keys.mint({
+    name: wanted.name, scopes, agent_id: wanted.agent_id ?? null, owner: wanted.owner ?? null,
+    created_by: (credential as Credential).key.id, expires_at: expiresAt, now: host.clock(),
+  });
+  const row = await host.ledger.submit(async (tx) => {
+    const who = await managing(tx, credential as Credential);
+    const lacking = scopes.filter((scope) => !who.holds(scope));
+    if (lacking.length > 0) throw new Refusal("SCOPE_ESCALATION", `this key does not hold ${lacking.join(", ")} and cannot give it away`);
+    if (who.key.agent_id !== null && wanted.agent_id !== who.key.agent_id) {
+      throw new Refusal("SCOPE_ESCALATION", `this key is bound to the agent "${who.key.agent_id}"; keys that it makes must be bound to it too`);
+    }
+    const namesake = (await tx.keys()).find((key) => key.name === wanted.name && isLive(key, tx.now));
+    if (namesake !== undefined) throw new Refusal("KEY_NAME_TAKEN", `the live key ${namesake.id} is named "${wanted.name}"; choose another name or revoke that one first`);
+    const made = { ...minted.row, created_at: tx.now };
+    await tx.insertKey(made);
+    tx.record(entryOf(made, "created", tx.now, who));
+    tx.bumpEpoch();
+    return made;
+  });
+  return { status: 201, json: { ...show(row), key: minted.value }, headers: { Location: `/v1/api-keys/${row.id}` } };
+}
+
+async function revoke(host: Host, { params, credential }: RequestContext): Promise<Reply> {
+  const id = params["id"] as string;
+  const row = await host.ledger.submit(async (tx) => {
+    const who = await managing(tx, credential as Credential);
+    const key = await tx.key(id);
+    if (key === null || key.revoked_at !== null) throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id}`);
+    const unreachable = key.scopes.filter((scope) => !who.holds(scope as Scope));
+    if (unreachable.length > 0) throw new Refusal("SCOPE_ESCALATION", `the key holds ${unreachable.join(", ")}, which this key does not; a key revokes only what it could have made`);
+    if (isAdmin(key)) {
+      const others = (await tx.keys()).filter((other) => other.id !== id && isAdmin(other) && isLive(other, tx.now) && other.expires_at === null);
+      if (others.length === 0) throw new Refusal("LAST_ADMIN_KEY", `"${key.name}" is the last admin key that does not expire; make another one first: POST /v1/api-keys with the preset "admin"`);
+    }
+    await tx.revokeKey(id, tx.now);
+    tx.record(entryOf(key, "revoked", tx.now, who));
+    tx.bumpEpoch();
+    return { ...key, revoked_at: tx.now };
+  });
+  return { status: 200, json: show(row) };
+}
+
+async function managing(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
+  const who = await tx.confirm(credential);
+  if (!who.holds("keys:manage")) throw new Refusal("INSUFFICIENT_SCOPE", `the key "${who.key.name}" lacks the scope keys:manage`);
+  return who;
+}
+
+function isAdmin(key: KeyRow): boolean {
+  return holds(key.scopes, "admin");
+}
+
+function isLive(key: KeyRow, now: number): boolean {
+  return key.revoked_at === null && (key.expires_at === null || key.expires_at > now);
+}
+
+function entryOf(key: KeyRow, change: KeyEntry["change"], now: number, who: Credential): KeyEntry {
+  return {
+    type: "api_key", v: 1, at: toRfc3339(now), change,
+    key: { id: key.id, name: key.name, hash: key.hash, scopes: key.scopes, agent_id: key.agent_id, owner: key.owner, expires_at: time(key.expires_at) },
+    by: actorOf(who.key, who.principal),
+  };
+}
+
+const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
+
+function show(key: KeyRow): Static<typeof KeyRecord> {
+  const { id, name, prefix, scopes, agent_id, owner, created_by } = key;
+  return { id, name, prefix, scopes, agent_id, owner, created_by, created_at: toRfc3339(key.created_at), expires_at: time(key.expires_at), revoked_at: time(key.revoked_at) };
+}

@@ -1,0 +1,68 @@
+/** Liveness and readiness, for process supervisors and load balancers. */
+import { Type } from "@sinclair/typebox";
+import { StorageError } from "../../src/contract/storage.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { definePlugin } from "../../src/plugin.ts";
+
+const Check = Type.Object({ ok: Type.Boolean(), detail: Type.String() }, { additionalProperties: false });
+const Ready = Type.Object(
+  {
+    ready: Type.Boolean(),
+    storage: Check,
+    ledger: Check,
+    policies: Type.Object(
+      {
+        ok: Type.Boolean(),
+        detail: Type.String(),
+        active: Type.Integer({ description: "Policies in the active set." }),
+        policy_set: Type.Union([Type.String(), Type.Null()]),
+        stale_since: Type.Union([Type.String(), Type.Null()], { description: "Since when a source has offered something that could not be taken." }),
+      },
+      { additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export default definePlugin({
+  name: "health",
+  setup: (host) => ({
+    routes: [
+      {
+        method: "GET", path: "/healthz", tag: "health", summary: "The process is alive", scope: null,
+        responses: { 200: { description: "Alive.", schema: Type.Object({ alive: Type.Literal(true) }) } }, errors: [],
+        handle: () => ({ status: 200, json: { alive: true } }),
+      },
+      {
+        method: "GET", path: "/readyz", tag: "health", summary: "The service can decide", scope: null,
+        description: "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops. File names of policy faults are in the service's log, not here.",
+        responses: { 200: { description: "Ready.", schema: Ready }, 503: { description: "Not ready.", schema: Ready } }, errors: [],
+        async handle() {
+          const storage = await probe(() => host.storage.ping());
+          const ledger = await probe(async () => void (await host.ledger.checkpoint()));
+          const state = host.policies.state();
+          const active = state.count > 0;
+          const policies = {
+            ok: active,
+            detail: !active ? "no policy is active: every action is denied" : state.stale_since === null ? "active" : `the last good set is served; ${state.faults.length} faults in what came after`,
+            active: state.count,
+            policy_set: state.digest,
+            stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
+          };
+          const ready = storage.ok && ledger.ok && active && !host.stopping.aborted;
+          return { status: ready ? 200 : 503, json: { ready, storage, ledger, policies } };
+        },
+      },
+    ],
+  }),
+});
+
+/** The kind of a fault is said to anybody; its words may name paths and hosts. */
+async function probe(work: () => Promise<void>): Promise<{ ok: boolean; detail: string }> {
+  try {
+    await work();
+    return { ok: true, detail: "ok" };
+  } catch (error) {
+    return { ok: false, detail: error instanceof StorageError ? error.kind : "failed" };
+  }
+}
