@@ -1,0 +1,152 @@
+/** A policy set, ready to decide: conditions compiled, rules found by tool. */
+import { canonicalText } from "../canonical.ts";
+import { sha256Hex, utf8 } from "../hash.ts";
+import type { JsonValue } from "../json.ts";
+import { parseDuration } from "../time.ts";
+import { compileCondition, type Condition } from "./condition.ts";
+import { isGlob, matchesAny, matchGlob } from "./glob.ts";
+import type { Decision, Effect, PolicySetDocument, PolicySetMember, Risk, RuleDocument } from "./types.ts";
+
+export const DEFAULT_EXPIRY_MS = 86_400_000;
+
+export interface CompiledRule {
+  /** Position in its policy: the order of matching. */
+  order: number;
+  name: string;
+  effect: Effect;
+  risk: Risk | null;
+  reason: string | null;
+  operations: readonly string[] | null;
+  agents: readonly string[] | null;
+  condition: Condition | null;
+  approval: Decision["approval"];
+}
+
+export interface CompiledPolicy {
+  name: string;
+  version: number;
+  shadow: boolean;
+  tools: readonly string[] | null;
+  agents: readonly string[] | null;
+  /** Rules that name this very tool and no glob. */
+  exact: ReadonlyMap<string, readonly CompiledRule[]>;
+  /** Rules for any tool (null) or for globs. */
+  patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
+}
+
+export interface Compiled {
+  /** SHA-256 of the document's canonical JSON, hex; null for the set before the first activation. */
+  readonly digest: string | null;
+  readonly document: PolicySetDocument;
+  readonly policies: readonly CompiledPolicy[];
+}
+
+export interface CompileFault {
+  policy: string;
+  rule: string | null;
+  message: string;
+}
+
+export class PolicyCompileError extends Error {
+  readonly faults: CompileFault[];
+  constructor(faults: CompileFault[]) {
+    super(faults.map((f) => `policy "${f.policy}"${f.rule === null ? "" : `, rule "${f.rule}"`}: ${f.message}`).join("; "));
+    this.name = "PolicyCompileError";
+    this.faults = faults;
+  }
+}
+
+/** Sorted by name, so that the digest does not depend on the order of files. */
+export function buildPolicySet(members: readonly PolicySetMember[]): PolicySetDocument {
+  return { format: "assent-policy-set/1", policies: [...members].sort((a, b) => (a.policy < b.policy ? -1 : a.policy > b.policy ? 1 : 0)) };
+}
+
+export function policySetDigest(document: PolicySetDocument): string {
+  return sha256Hex(utf8(canonicalText(document as unknown as JsonValue)));
+}
+
+export function emptyPolicySet(): Compiled {
+  return { digest: null, document: buildPolicySet([]), policies: [] };
+}
+
+/** Throws PolicyCompileError with every fault. */
+export function compilePolicySet(document: PolicySetDocument): Compiled {
+  const faults: CompileFault[] = [];
+  const policies = document.policies.map((member) => compilePolicy(member, faults));
+  if (faults.length > 0) throw new PolicyCompileError(faults);
+  return { digest: policySetDigest(document), document, policies };
+}
+
+function compilePolicy(member: PolicySetMember, faults: CompileFault[]): CompiledPolicy {
+  const { definition } = member;
+  const exact = new Map<string, CompiledRule[]>();
+  const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
+  for (const [order, rule] of definition.rules.entries()) {
+    const compiled = compileRule(member.policy, rule, order, faults);
+    const tools = list(rule.tool);
+    if (tools === null || tools.some(isGlob)) {
+      patterns.push({ rule: compiled, globs: tools });
+      continue;
+    }
+    for (const tool of new Set(tools)) {
+      const known = exact.get(tool);
+      if (known === undefined) exact.set(tool, [compiled]);
+      else known.push(compiled);
+    }
+  }
+  return {
+    name: member.policy,
+    version: member.version,
+    shadow: definition.mode === "shadow",
+    tools: definition.applies_to?.tools ?? null,
+    agents: definition.applies_to?.agents ?? null,
+    exact,
+    patterns,
+  };
+}
+
+function compileRule(policy: string, rule: RuleDocument, order: number, faults: CompileFault[]): CompiledRule {
+  let condition: Condition | null = null;
+  if (rule.when !== undefined) {
+    const compiled = compileCondition(rule.when);
+    if (compiled.ok) condition = compiled.condition;
+    else faults.push({ policy, rule: rule.name, message: compiled.message });
+  }
+  const expires = rule.approval?.expires_in === undefined ? DEFAULT_EXPIRY_MS : parseDuration(rule.approval.expires_in);
+  if (expires === null) faults.push({ policy, rule: rule.name, message: `"${rule.approval?.expires_in ?? ""}" is not a duration such as 30m, 1h or 7d` });
+  return {
+    order,
+    name: rule.name,
+    effect: rule.effect,
+    risk: rule.risk ?? null,
+    reason: rule.reason ?? null,
+    operations: list(rule.operation),
+    agents: list(rule.agent),
+    condition,
+    approval:
+      rule.effect === "require_approval"
+        ? { quorum: rule.approval?.quorum ?? 1, expires_in_ms: expires ?? DEFAULT_EXPIRY_MS, notify: [...new Set(rule.approval?.notify ?? [])].sort() }
+        : null,
+  };
+}
+
+function list(value: string | string[] | undefined): string[] | null {
+  if (value === undefined) return null;
+  return typeof value === "string" ? [value] : value;
+}
+
+export function policyApplies(policy: CompiledPolicy, tool: string, agent: string): boolean {
+  return (policy.tools === null || matchesAny(policy.tools, tool)) && (policy.agents === null || matchesAny(policy.agents, agent));
+}
+
+/** Rules of one policy that could match this tool, in the order they are written. Costs nothing for rules about other tools. */
+export function* rulesForTool(policy: CompiledPolicy, tool: string): Generator<CompiledRule, void, undefined> {
+  const exact = policy.exact.get(tool) ?? [];
+  let e = 0;
+  for (const { rule, globs } of policy.patterns) {
+    if (globs !== null && !globs.some((glob) => matchGlob(glob, tool))) continue;
+    while (e < exact.length && (exact[e] as CompiledRule).order < rule.order) yield exact[e++] as CompiledRule;
+    yield rule;
+  }
+  while (e < exact.length) yield exact[e++] as CompiledRule;
+}

@@ -1,0 +1,126 @@
+/**
+ * The decision. Pure: the same policy set, request, facts and clock give the same decision, byte for
+ * byte, for ever. Nothing here reads a clock, a file or chance.
+ */
+import type { ActionRequest } from "../actions.ts";
+import { policyApplies, rulesForTool, type Compiled, type CompiledPolicy, type CompiledRule } from "./compile.ts";
+import { Activation } from "./condition.ts";
+import { matchesAny } from "./glob.ts";
+import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome } from "./types.ts";
+
+const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
+const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
+const MAX_REASON = 500;
+
+/** What one policy says. */
+interface Finding {
+  policy: CompiledPolicy;
+  rule: CompiledRule;
+  effect: Effect;
+  reason: string;
+  reason_code: ReasonCode;
+}
+
+/** @param now milliseconds since the epoch */
+export function decide(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Decision {
+  const barred = agentBar(request, facts);
+  if (barred !== null) return denial(barred.code, barred.reason, []);
+  if (compiled.policies.length === 0) return denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []);
+
+  const activation = new Activation(request, facts, now);
+  const findings: Finding[] = [];
+  const shadow: ShadowOutcome[] = [];
+  for (const policy of compiled.policies) {
+    if (!policyApplies(policy, request.tool, request.agent_id)) continue;
+    const finding = consult(policy, request, activation);
+    if (finding === null) continue;
+    if (policy.shadow) {
+      shadow.push({ policy: policy.name, policy_version: policy.version, rule: finding.rule.name, effect: finding.effect, reason_code: finding.reason_code });
+    } else {
+      findings.push(finding);
+    }
+  }
+  if (findings.length === 0) {
+    return denial("NO_MATCHING_RULE", `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`, shadow);
+  }
+  return strictest(findings, shadow);
+}
+
+function agentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {
+  const { agent } = facts;
+  if (agent === undefined) {
+    if (facts.require_registered_agents !== true) return null;
+    return { code: "AGENT_NOT_REGISTERED", reason: `the agent ${clip(request.agent_id)} is not registered` };
+  }
+  if (agent.suspended) return { code: "AGENT_SUSPENDED", reason: `the agent ${clip(request.agent_id)} is suspended` };
+  if (agent.allowed_tools !== null && !matchesAny(agent.allowed_tools, request.tool)) {
+    return { code: "TOOL_NOT_ALLOWED", reason: `the agent ${clip(request.agent_id)} may not use the tool ${clip(request.tool)}` };
+  }
+  return null;
+}
+
+/** First match wins; a condition that fails on the way is this policy's deny, because what it would have said is not known. */
+function consult(policy: CompiledPolicy, request: ActionRequest, activation: Activation): Finding | null {
+  for (const rule of rulesForTool(policy, request.tool)) {
+    if (rule.operations !== null && !matchesAny(rule.operations, request.operation)) continue;
+    if (rule.agents !== null && !matchesAny(rule.agents, request.agent_id)) continue;
+    if (rule.condition !== null) {
+      const result = rule.condition.evaluate(activation);
+      if ("error" in result) {
+        const reason = `the condition of rule "${rule.name}" in policy "${policy.name}" could not be evaluated: ${result.message}`;
+        return { policy, rule, effect: "deny", reason: reason.slice(0, MAX_REASON), reason_code: result.error };
+      }
+      if (!result.value) continue;
+    }
+    return { policy, rule, effect: rule.effect, reason: rule.reason ?? defaultReason(policy, rule), reason_code: "POLICY_RULE" };
+  }
+  return null;
+}
+
+function defaultReason(policy: CompiledPolicy, rule: CompiledRule): string {
+  const verb = rule.effect === "allow" ? "allowed" : rule.effect === "deny" ? "denied" : "sent for approval";
+  return `${verb} by rule "${rule.name}" of policy "${policy.name}"`;
+}
+
+/** Policies are in order of name, so the first of equals is the same whatever the order of files. */
+function strictest(findings: readonly Finding[], shadow: ShadowOutcome[]): Decision {
+  let winner = findings[0] as Finding;
+  for (const finding of findings) {
+    if (STRICTNESS[finding.effect] > STRICTNESS[winner.effect]) winner = finding;
+  }
+  const equals = findings.filter((finding) => finding.effect === winner.effect);
+  return {
+    effect: winner.effect,
+    reason: winner.reason,
+    reason_code: winner.reason_code,
+    risk_level: highestRisk(equals),
+    policy: winner.policy.name,
+    policy_version: winner.policy.version,
+    rule: winner.rule.name,
+    approval: winner.effect === "require_approval" ? strictestTerms(equals) : null,
+    shadow,
+  };
+}
+
+function highestRisk(findings: readonly Finding[]): Risk | null {
+  const levels = findings.map(({ rule }) => (rule.risk === null ? -1 : RISKS.indexOf(rule.risk)));
+  return RISKS[Math.max(...levels)] ?? null;
+}
+
+/** Several policies ask: the approval must satisfy all of them. */
+function strictestTerms(findings: readonly Finding[]): Decision["approval"] {
+  const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
+  return {
+    quorum: Math.max(...terms.map(({ quorum }) => quorum)),
+    expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
+    notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
+  };
+}
+
+function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {
+  return { effect: "deny", reason, reason_code: code, risk_level: null, policy: null, policy_version: null, rule: null, approval: null, shadow };
+}
+
+function clip(name: string): string {
+  return `"${name.length > 80 ? `${name.slice(0, 80)}…` : name}"`;
+}
