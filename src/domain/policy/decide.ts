@@ -6,6 +6,7 @@ import type { ActionRequest } from "../actions.ts";
 import { policyApplies, rulesForTool, type Compiled, type CompiledPolicy, type CompiledRule } from "./compile.ts";
 import { Activation } from "./condition.ts";
 import { matchesAny } from "./glob.ts";
+import { clipText } from "../text.ts";
 import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome } from "./types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
@@ -68,7 +69,7 @@ function consult(policy: CompiledPolicy, request: ActionRequest, activation: Act
       const result = rule.condition.evaluate(activation);
       if ("error" in result) {
         const reason = `the condition of rule "${rule.name}" in policy "${policy.name}" could not be evaluated: ${result.message}`;
-        return { policy, rule, effect: "deny", reason: reason.slice(0, MAX_REASON), reason_code: result.error };
+        return { policy, rule, effect: "deny", reason: clipText(reason, MAX_REASON), reason_code: result.error };
       }
       if (!result.value) continue;
     }
@@ -122,5 +123,5 @@ function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Deci
 }
 
 function clip(name: string): string {
-  return `"${name.length > 80 ? `${name.slice(0, 80)}…` : name}"`;
+  return `"${clipText(name, 80)}"`;
 }

@@ -1,0 +1,160 @@
+/** The reads of the contract as SQL, for any executor. */
+import { sql, type Kysely } from "kysely";
+import {
+  StorageError,
+  type ActionFilter,
+  type ActionRow,
+  type ApprovalRow,
+  type EntryRow,
+  type IdempotencyRow,
+  type KeyRow,
+  type LedgerHead,
+  type PolicyRow,
+  type PolicySetRow,
+  type PolicyVersionRow,
+  type StorageReader,
+  type TileRow,
+} from "../../src/contract/storage.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
+
+export const HASH_BYTES = 32;
+
+/** Everything compiled, once for each dialect. */
+export type Reads = ReturnType<typeof prepareReads>;
+
+export function prepareReads(db: Kysely<Tables>) {
+  const entries = db.selectFrom("entries").select(schema.ENTRY_COLUMNS);
+  const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
+  const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
+  const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
+  // A literal, so that the planner may use the index over pending actions alone.
+  const pending = sql<boolean>`status = 'pending_approval'`;
+  return {
+    head: prepare(db.selectFrom("ledger_head").select(["size", "root", "edge", "policy_set", "epoch"]).where("id", "=", sql.lit(1))),
+    checkpoint: prepare(db.selectFrom("checkpoint").select(["size", "note"]).where("id", "=", sql.lit(1)).where("note", "is not", null)),
+    entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
+    entryByHash: prepare(entries.where("leaf_hash", "=", param("leaf_hash")).orderBy("seq").limit(sql.lit(1))),
+    entriesOfAction: prepare(entries.where("action_id", "=", param("action_id")).orderBy("seq")),
+    leafHashes: prepare(db.selectFrom("entries").select("leaf_hash").where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
+    tile: prepare(db.selectFrom("tiles").select(schema.TILE_COLUMNS).where("level", "=", param("level")).where("index", "=", param("index"))),
+    tileRoots: prepare(
+      db.selectFrom("tiles").select("root").where("level", "=", param("level")).where("index", ">=", param("from")).where("index", "<", param("to")).orderBy("index"),
+    ),
+    action: prepare(actions.where("id", "=", param("id"))),
+    actions: actionLists(db),
+    overdueActions: prepare(
+      actions.where(pending).where("expires_at", "<=", param("now")).orderBy("expires_at").orderBy("decision_seq").limit(param<number>("limit")),
+    ),
+    nextExpiry: prepare(db.selectFrom("actions").select((eb) => eb.fn.min("expires_at").as("at")).where(pending).where("expires_at", "is not", null)),
+    approvals: prepare(db.selectFrom("approvals").select(schema.APPROVAL_COLUMNS).where("action_id", "=", param("action_id")).orderBy("seq")),
+    idempotency: prepare(
+      db
+        .selectFrom("idempotency")
+        .select(schema.IDEMPOTENCY_COLUMNS)
+        .where("key_id", "=", param("key_id"))
+        .where("route", "=", param("route"))
+        .where("idempotency_key", "=", param("idempotency_key")),
+    ),
+    keyByHash: prepare(keys.where("hash", "=", param("hash"))),
+    key: prepare(keys.where("id", "=", param("id"))),
+    keys: prepare(keys.orderBy("created_at", "desc").orderBy("id", "desc")),
+    policyByName: prepare(policies.where("name", "=", param("name"))),
+    policies: prepare(policies.orderBy("name")),
+    policyVersion: prepare(
+      db.selectFrom("policy_versions").select(schema.POLICY_VERSION_COLUMNS).where("policy_id", "=", param("policy_id")).where("version", "=", param("version")),
+    ),
+    policySet: prepare(db.selectFrom("policy_sets").select(schema.POLICY_SET_COLUMNS).where("digest", "=", param("digest"))),
+    meta: prepare(db.selectFrom("meta").select("value").where("name", "=", param("name"))),
+  };
+}
+
+/** One statement for each combination of filters, written when it is first asked for. */
+function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
+  const known = new Map<string, Statement>();
+  const optional = ["status", "agent_id", "tool", "operation", "since", "until", "before_seq"] as const;
+  return (filter) => {
+    const visible = "all" in filter.visibility ? "all" : "agent_id" in filter.visibility ? "agent" : "key";
+    const shape = [visible, ...optional.filter((name) => filter[name] !== undefined)].join(" ");
+    let statement = known.get(shape);
+    if (statement === undefined) {
+      let query = db.selectFrom("actions").select(schema.ACTION_COLUMNS).orderBy("decision_seq", "desc");
+      if (visible === "agent") query = query.where("agent_id", "=", param("visible_agent"));
+      if (visible === "key") query = query.where("submitted_by", "=", param("visible_key"));
+      for (const name of ["status", "agent_id", "tool", "operation"] as const) {
+        if (filter[name] !== undefined) query = query.where(name, "=", param<never>(name));
+      }
+      if (filter.since !== undefined) query = query.where("created_at", ">=", param("since"));
+      if (filter.until !== undefined) query = query.where("created_at", "<", param("until"));
+      if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
+      statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
+      known.set(shape, statement);
+    }
+    return statement;
+  };
+}
+
+export function createReader(reads: Reads, db: Pick<SqlExecutor, "all">): StorageReader {
+  async function one<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = plain): Promise<T | null> {
+    const row = (await db.all(statement, values))[0];
+    return row === undefined ? null : decode(row);
+  }
+  async function many<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = plain): Promise<T[]> {
+    return (await db.all(statement, values)).map((row) => decode(row));
+  }
+  return {
+    async head() {
+      const head = await one(reads.head, {}, decodeHead);
+      if (head === null) throw new StorageError("corrupt", "the store has no ledger head");
+      return head;
+    },
+    checkpoint: () => one(reads.checkpoint, {}),
+    entries: (from, to) => many<EntryRow>(reads.entries, { from, to }),
+    entryByHash: (leaf_hash) => one<EntryRow>(reads.entryByHash, { leaf_hash }),
+    entriesOfAction: (action_id) => many<EntryRow>(reads.entriesOfAction, { action_id }),
+    leafHashes: (from, to) => many(reads.leafHashes, { from, to }, (row) => row["leaf_hash"] as Uint8Array),
+    tile: (level, index) => one<TileRow>(reads.tile, { level, index }),
+    tileRoots: (level, from, to) => many(reads.tileRoots, { level, from, to }, (row) => row["root"] as Uint8Array),
+    action: (id) => one<ActionRow>(reads.action, { id }),
+    actions(filter) {
+      const { visibility } = filter;
+      const values = {
+        ...filter,
+        offset: filter.offset ?? 0,
+        visible_agent: "agent_id" in visibility ? visibility.agent_id : null,
+        visible_key: "key_id" in visibility ? visibility.key_id : null,
+      };
+      return many<ActionRow>(reads.actions(filter), values);
+    },
+    overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
+    nextExpiry: async () => (await one<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,
+    approvals: (action_id) => many(reads.approvals, { action_id }, decodeApproval),
+    idempotency: (key_id, route, idempotency_key) => one<IdempotencyRow>(reads.idempotency, { key_id, route, idempotency_key }),
+    keyByHash: (hash) => one(reads.keyByHash, { hash }, decodeKey),
+    key: (id) => one(reads.key, { id }, decodeKey),
+    keys: () => many(reads.keys, {}, decodeKey),
+    policyByName: (name) => one<PolicyRow>(reads.policyByName, { name }),
+    policies: () => many<PolicyRow>(reads.policies, {}),
+    policyVersion: (policy_id, version) => one<PolicyVersionRow>(reads.policyVersion, { policy_id, version }),
+    policySet: (digest) => one<PolicySetRow>(reads.policySet, { digest }),
+    meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
+  };
+}
+
+function decodeHead(row: SqlRow): LedgerHead {
+  const { edge, ...head } = plain<Omit<LedgerHead, "edge"> & { edge: Uint8Array }>(row);
+  const hashes: Uint8Array[] = [];
+  for (let at = 0; at < edge.length; at += HASH_BYTES) hashes.push(edge.slice(at, at + HASH_BYTES));
+  return { ...head, edge: hashes };
+}
+
+function decodeApproval(row: SqlRow): ApprovalRow {
+  const approval = plain<Tables["approvals"]>(row);
+  return { ...approval, approve: approval.approve === 1, self_approval: approval.self_approval === 1 };
+}
+
+function decodeKey(row: SqlRow): KeyRow {
+  const key = plain<Tables["api_keys"]>(row);
+  return { ...key, scopes: JSON.parse(key.scopes) as string[] };
+}

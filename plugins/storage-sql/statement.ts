@@ -1,0 +1,108 @@
+/**
+ * Statements that are written with Kysely once and run many times: the builder does not run on the
+ * way of a decision. A parameter is a name of the values that are bound to it.
+ */
+import type { Compilable } from "kysely";
+import { StorageError } from "../../src/contract/storage.ts";
+
+export type SqlValue = string | number | Uint8Array | null;
+export type SqlRow = Record<string, SqlValue>;
+
+export interface Statement {
+  readonly sql: string;
+  /** One name for each placeholder, in order. */
+  readonly names: readonly string[];
+}
+
+/**
+ * What runs statements. Inside a transaction a rejection dooms it: every later call rejects and it
+ * is rolled back, even when the caller swallows the error. Integers come back as numbers, text as
+ * strings, bytes as Uint8Array.
+ */
+export interface SqlExecutor {
+  all(statement: Statement, values: object): Promise<SqlRow[]>;
+  /** Resolves to the number of rows changed. */
+  run(statement: Statement, values: object): Promise<number>;
+  runMany(statement: Statement, rows: readonly object[]): Promise<void>;
+  /** Dooms the transaction because of something that SQL cannot see, and throws it. */
+  fail(error: Error): never;
+}
+
+class Param {
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/** Stands where a value goes when a statement is written. */
+export function param<T = never>(name: string): T {
+  return new Param(name) as T;
+}
+
+/** One parameter of the same name for each column. */
+export function params<T>(columns: readonly string[]): T {
+  return Object.fromEntries(columns.map((column) => [column, param(column)])) as T;
+}
+
+export function prepare(query: Compilable): Statement {
+  const { sql, parameters } = query.compile();
+  const names = parameters.map((parameter) => {
+    if (!(parameter instanceof Param)) throw new TypeError(`write the constant ${String(parameter)} with sql.lit: ${sql}`);
+    return parameter.name;
+  });
+  return { sql, names };
+}
+
+/** Throws StorageError for a value that would not come back as it went in. */
+export function bind(statement: Statement, values: object): SqlValue[] {
+  const { names } = statement;
+  const bound: SqlValue[] = new Array<SqlValue>(names.length);
+  for (let i = 0; i < names.length; i++) {
+    const name = names[i] as string;
+    bound[i] = encode((values as Record<string, unknown>)[name], name);
+  }
+  return bound;
+}
+
+/** Postgres cannot hold U+0000 in text and SQLite libraries cut a string there; U+0001 marks what replaces it. */
+// oxlint-disable-next-line no-control-regex
+const UNUSUAL = /[\u0000\u0001\p{Cs}]/u;
+// oxlint-disable-next-line no-control-regex
+const ESCAPED = /\u0001([12])/g;
+
+function encode(value: unknown, name: string): SqlValue {
+  switch (typeof value) {
+    case "string":
+      return UNUSUAL.test(value) ? escapeText(value, name) : value;
+    case "number":
+      if (Number.isSafeInteger(value)) return value;
+      throw new StorageError("unavailable", `${name} must be an integer that a double holds exactly, not ${value}`);
+    case "boolean":
+      return value ? 1 : 0;
+    case "object":
+      if (value === null || value instanceof Uint8Array) return value;
+  }
+  throw new StorageError("unavailable", `${name} cannot be stored: it is ${value === undefined ? "missing" : `of type ${typeof value}`}`);
+}
+
+function escapeText(value: string, name: string): string {
+  if (/\p{Cs}/u.test(value)) {
+    throw new StorageError("unavailable", `${name} cannot be stored: it holds a lone surrogate, which has no UTF-8 form`);
+  }
+  return value.replaceAll("\u0001", "\u00012").replaceAll("\u0000", "\u00011");
+}
+
+/** A plain object with the row's values as they were before `bind`. */
+export function plain<T>(row: SqlRow): T {
+  const out: SqlRow = {};
+  for (const name in row) {
+    const value = row[name] as SqlValue;
+    out[name] = typeof value === "string" && value.includes("\u0001") ? unescapeText(value) : value;
+  }
+  return out as T;
+}
+
+function unescapeText(value: string): string {
+  return value.replace(ESCAPED, (_, digit) => (digit === "1" ? "\u0000" : "\u0001"));
+}

@@ -1,0 +1,148 @@
+/** The writes of the contract as SQL, for any executor that runs them inside one transaction. */
+import { sql, type Kysely } from "kysely";
+import { StorageError, type ActionChange, type ActionGuard, type LedgerHead, type StorageTransaction } from "../../src/contract/storage.ts";
+import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import { param, params, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+
+export type Writes = ReturnType<typeof prepareWrites>;
+
+export function prepareWrites(db: Kysely<Tables>) {
+  const insert = (table: keyof Tables, columns: readonly string[]) => db.insertInto(table).values(params<never>(columns));
+  return {
+    insertEntry: prepare(insert("entries", schema.ENTRY_COLUMNS)),
+    insertTile: prepare(insert("tiles", schema.TILE_COLUMNS)),
+    // The old size is part of the condition: a head that moved meanwhile changes no row.
+    moveHead: prepare(
+      db
+        .updateTable("ledger_head")
+        .set(params<object>(["size", "root", "edge", "policy_set", "epoch"]))
+        .where("id", "=", sql.lit(1))
+        .where("size", "=", param("old_size"))
+        .where("epoch", "<=", param("epoch")),
+    ),
+    putCheckpoint: prepare(db.updateTable("checkpoint").set(params<object>(["size", "note"])).where("id", "=", sql.lit(1)).where("size", "<=", param("size"))),
+    insertAction: prepare(insert("actions", schema.ACTION_COLUMNS)),
+    updateAction: actionUpdates(db),
+    insertApproval: prepare(
+      db.insertInto("approvals").values(params<never>(schema.APPROVAL_COLUMNS)).onConflict((conflict) => conflict.columns(["action_id", "principal"]).doNothing()),
+    ),
+    insertIdempotency: prepare(insert("idempotency", schema.IDEMPOTENCY_COLUMNS)),
+    insertKey: prepare(insert("api_keys", schema.KEY_COLUMNS)),
+    revokeKey: prepare(db.updateTable("api_keys").set({ revoked_at: param<number>("at") }).where("id", "=", param("id")).where("revoked_at", "is", null)),
+    insertPolicy: prepare(insert("policies", schema.POLICY_COLUMNS)),
+    updatePolicy: policyUpdates(db),
+    insertPolicyVersion: prepare(insert("policy_versions", schema.POLICY_VERSION_COLUMNS)),
+    putPolicySet: prepare(
+      db.insertInto("policy_sets").values(params<never>(schema.POLICY_SET_COLUMNS)).onConflict((conflict) => conflict.column("digest").doNothing()),
+    ),
+    putMeta: prepare(
+      db
+        .insertInto("meta")
+        .values(params<never>(["name", "value"]))
+        .onConflict((conflict) => conflict.column("name").doUpdateSet({ value: param<string>("value") })),
+    ),
+  };
+}
+
+const CHANGES = ["status", "updated_at", "reason", "reason_code", "permit_issued_at", "permit_expires_at", "started_at", "started_by", "result"] as const;
+
+/** One statement for each combination of guard and change, written when it is first asked for. */
+function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
+  const known = new Map<string, Statement>();
+  return (guard, change) => {
+    const changed = CHANGES.filter((name) => change[name] !== undefined);
+    const guards = (["expires_after", "expired_by", "permit_after"] as const).filter((name) => guard[name] !== undefined);
+    const shape = [...changed, "if", ...guards].join(" ");
+    let statement = known.get(shape);
+    if (statement === undefined) {
+      let query = db.updateTable("actions").set(params<object>(changed)).where("id", "=", param("id")).where("status", "=", param("if_status"));
+      if (guards.includes("expires_after")) query = query.where("expires_at", ">", param("expires_after"));
+      if (guards.includes("expired_by")) query = query.where("expires_at", "<=", param("expired_by"));
+      if (guards.includes("permit_after")) query = query.where("permit_expires_at", ">", param("permit_after"));
+      statement = prepare(query);
+      known.set(shape, statement);
+    }
+    return statement;
+  };
+}
+
+function policyUpdates(db: Kysely<Tables>): (change: object) => Statement {
+  const known = new Map<string, Statement>();
+  return (change) => {
+    const changed = (["managed_by", "latest_version", "active_version", "updated_at"] as const).filter((name) => name in change);
+    const shape = changed.join(" ");
+    const statement = known.get(shape) ?? prepare(db.updateTable("policies").set(params<object>(changed)).where("id", "=", param("id")));
+    known.set(shape, statement);
+    return statement;
+  };
+}
+
+export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor): StorageTransaction {
+  return {
+    ...createReader(reads, db),
+    async append(entries, tiles, head) {
+      const refusal = misfit(entries, head);
+      if (refusal !== null) db.fail(new StorageError("unavailable", refusal));
+      const old_size = head.size - entries.length;
+      const moved = await db.run(writes.moveHead, { ...head, edge: joinHashes(head.edge), old_size });
+      if (moved !== 1) {
+        db.fail(new StorageError("unavailable", `entries from ${old_size} under epoch ${head.epoch} do not continue the stored ledger; read the head again`));
+      }
+      await db.runMany(writes.insertEntry, entries);
+      await db.runMany(writes.insertTile, tiles);
+    },
+    async putCheckpoint(size, note) {
+      await db.run(writes.putCheckpoint, { size, note });
+    },
+    async insertAction(row) {
+      await db.run(writes.insertAction, row);
+    },
+    async updateAction(id, guard, change) {
+      return (await db.run(writes.updateAction(guard, change), { ...change, ...guard, status: change.status, id, if_status: guard.status })) === 1;
+    },
+    async insertApproval(row) {
+      return (await db.run(writes.insertApproval, row)) === 1;
+    },
+    async insertIdempotency(row) {
+      await db.run(writes.insertIdempotency, row);
+    },
+    async insertKey(row) {
+      await db.run(writes.insertKey, { ...row, scopes: JSON.stringify(row.scopes) });
+    },
+    async revokeKey(id, at) {
+      return (await db.run(writes.revokeKey, { id, at })) === 1;
+    },
+    async insertPolicy(row) {
+      await db.run(writes.insertPolicy, row);
+    },
+    async updatePolicy(id, change) {
+      return (await db.run(writes.updatePolicy(change), { ...change, id })) === 1;
+    },
+    async insertPolicyVersion(row) {
+      await db.run(writes.insertPolicyVersion, row);
+    },
+    async putPolicySet(row) {
+      await db.run(writes.putPolicySet, row);
+    },
+    async putMeta(name, value) {
+      await db.run(writes.putMeta, { name, value });
+    },
+  };
+}
+
+/** Why these entries cannot lead to this head, whatever is stored; or null. */
+function misfit(entries: Parameters<StorageTransaction["append"]>[0], head: LedgerHead): string | null {
+  const first = head.size - entries.length;
+  const wrong = entries.findIndex((entry, i) => entry.seq !== first + i);
+  if (wrong >= 0) return `entry ${entries[wrong]?.seq} stands where ${first + wrong} must stand for a head of size ${head.size} after ${entries.length} entries`;
+  const odd = head.edge.find((hash) => hash.length !== HASH_BYTES);
+  return odd === undefined ? null : `a hash of the head's edge has ${odd.length} bytes, not ${HASH_BYTES}`;
+}
+
+function joinHashes(hashes: readonly Uint8Array[]): Uint8Array {
+  const joined = new Uint8Array(hashes.length * HASH_BYTES);
+  hashes.forEach((hash, i) => joined.set(hash, i * HASH_BYTES));
+  return joined;
+}

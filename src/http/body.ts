@@ -1,0 +1,143 @@
+/** Reads and checks a request's body: type, size, bytes, JSON, schema, in this order. */
+import type { TSchema } from "@sinclair/typebox";
+import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
+import { Refusal, type FieldError } from "../contract/errors.ts";
+import type { Route } from "../contract/resource.ts";
+import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
+import { explainFault, siblingsAt } from "../schema.ts";
+
+const MAX_ERRORS = 20;
+
+export interface BodyReader {
+  /** The parsed and checked JSON, the text of a text body, or undefined where the route takes none. */
+  read(request: Request): Promise<{ body: unknown; contentType: string | null }>;
+}
+
+/** @param limit bytes, unless the route sets its own */
+export function bodyReader(route: Route, limit: number): BodyReader {
+  const { body: schema } = route;
+  const max = route.bodyLimit ?? limit;
+  if (schema === undefined && route.textBodies === undefined) {
+    return {
+      async read(request) {
+        if (await hasBody(request)) throw new Refusal("BAD_REQUEST", `${route.method} ${route.path} takes no body; send none`);
+        return { body: undefined, contentType: null };
+      },
+    };
+  }
+  const check = schema === undefined ? null : TypeCompiler.Compile(schema);
+  return {
+    async read(request) {
+      const type = mediaType(request.headers.get("content-type"));
+      const asText = type !== null && (route.textBodies ?? []).includes(type);
+      if (!asText && type !== null && type !== "application/json") throw unsupported(route, type);
+      const encoding = request.headers.get("content-encoding");
+      if (encoding !== null && encoding.toLowerCase() !== "identity") {
+        throw new Refusal("UNSUPPORTED_MEDIA_TYPE", `the content encoding "${encoding}" is not read here; send the body as it is`);
+      }
+      const bytes = await readBytes(request, max);
+      if (bytes.length === 0 && route.bodyOptional === true) return { body: {}, contentType: type };
+      if (type === null) throw unsupported(route, null);
+      const text = decodeUtf8(bytes);
+      if (text === null) throw new Refusal("INVALID_UTF8", "the body holds bytes that are not UTF-8");
+      if (asText) return { body: text, contentType: type };
+      const value = parse(text);
+      if (check !== null && schema !== undefined && !check.Check(value)) throw invalid(check, schema, value);
+      return { body: value, contentType: type };
+    },
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    throw new Refusal(error.code, error.message, error.pointer === null ? {} : { errors: [{ pointer: error.pointer, detail: error.message }] });
+  }
+}
+
+function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Refusal {
+  const errors: FieldError[] = [];
+  const seen = new Set<string>();
+  for (const fault of check.Errors(value)) {
+    // A missing member is reported again for its type; the first word about a place is the telling one.
+    if (seen.has(fault.path)) continue;
+    seen.add(fault.path);
+    errors.push({ pointer: fault.path, detail: explainFault(fault, siblingsAt(schema, fault.path)) });
+    if (errors.length === MAX_ERRORS) break;
+  }
+  const first = errors[0];
+  return new Refusal("VALIDATION_FAILED", `the body does not have the expected form: ${first === undefined ? "" : `${first.pointer || "/"}: ${first.detail}`}`, { errors });
+}
+
+/** The type without parameters, in lowercase; null when none was sent. Only UTF-8 is taken. */
+function mediaType(header: string | null): string | null {
+  if (header === null) return null;
+  const [type, ...parameters] = header.split(";").map((part) => part.trim().toLowerCase());
+  for (const parameter of parameters) {
+    const charset = /^charset=("?)([^"]*)\1$/.exec(parameter)?.[2];
+    if (charset !== undefined && charset !== "utf-8" && charset !== "utf8") {
+      throw new Refusal("UNSUPPORTED_MEDIA_TYPE", `the charset "${charset}" is not read here; send UTF-8`);
+    }
+  }
+  return type ?? "";
+}
+
+function unsupported(route: Route, type: string | null): Refusal {
+  const taken = [...(route.body === undefined ? [] : ["application/json"]), ...(route.textBodies ?? [])].join(" or ");
+  return new Refusal("UNSUPPORTED_MEDIA_TYPE", type === null ? `the body has no content type; send it as ${taken}` : `the content type "${type}" is not read here; send ${taken}`);
+}
+
+async function hasBody(request: Request): Promise<boolean> {
+  const length = request.headers.get("content-length");
+  if (length !== null) return length.trim() !== "0";
+  if (request.body === null || request.headers.get("transfer-encoding") === null) return false;
+  return (await readBytes(request, 1).catch(() => new Uint8Array(1))).length > 0;
+}
+
+/** Counts while it reads: a length that is missing or lies costs at most `max` bytes. */
+async function readBytes(request: Request, max: number): Promise<Uint8Array> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null && Number(declared) > max) throw tooLarge(max);
+  try {
+    // The quick way is safe when the length is declared: servers cut a body off at its Content-Length.
+    if (declared !== null) {
+      const bytes = new Uint8Array(await request.arrayBuffer());
+      if (bytes.length > max) throw tooLarge(max);
+      return bytes;
+    }
+    return await readStream(request, max);
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    throw new Refusal("BAD_REQUEST", "the body ended before it was whole; send it again");
+  }
+}
+
+async function readStream(request: Request, max: number): Promise<Uint8Array> {
+  if (request.body === null) return new Uint8Array(0);
+  const reader = (request.body as ReadableStream<Uint8Array>).getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    size += value.length;
+    if (size > max) {
+      await reader.cancel().catch(() => {});
+      throw tooLarge(max);
+    }
+    chunks.push(value);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+function tooLarge(max: number): Refusal {
+  return new Refusal("BODY_TOO_LARGE", `the body is larger than ${max} bytes; send less, or raise server.max_body_bytes`, { headers: { Connection: "close" } });
+}

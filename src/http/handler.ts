@@ -1,0 +1,187 @@
+/** The fetch handler: match, authenticate, validate, handle, answer. It knows no resource and no database. */
+import type { Config } from "../config.ts";
+import { Refusal } from "../contract/errors.ts";
+import type { Credential, Logger } from "../contract/host.ts";
+import type { Page } from "../contract/page.ts";
+import type { Method, Reply, RequestContext, Route } from "../contract/resource.ts";
+import { bodyReader, type BodyReader } from "./body.ts";
+import { problemOf } from "./problem.ts";
+import { parameterReader, type ParameterReader } from "./query.ts";
+import { createRouter } from "./router.ts";
+
+export interface FetchOptions {
+  routes: readonly Route[];
+  pages: readonly Page[];
+  /** Null when no live key has this value. */
+  authenticate(value: string): Promise<Credential | null>;
+  config: Config;
+  log: Logger;
+  clock(): number;
+  newId(): string;
+  stopping: AbortSignal;
+  /** The response class of the server at hand, where a faster one than the global exists. */
+  Response?: typeof Response;
+}
+
+/** A route, ready to serve. */
+interface Endpoint {
+  route: Route;
+  body: BodyReader;
+  query: ParameterReader<Record<string, unknown>>;
+  params: ParameterReader<Record<string, unknown>>;
+}
+
+/** What stands at one path. */
+interface Address {
+  path: string;
+  methods: Map<Method, Endpoint>;
+  page: Page | null;
+}
+
+export type FetchHandler = (request: Request, info?: { ip?: string }) => Promise<Response>;
+
+export function createFetch(options: FetchOptions): FetchHandler {
+  const { log, clock, config } = options;
+  const Answer = options.Response ?? Response;
+  const match = createRouter(addresses(options).map((address) => ({ path: address.path, target: address })));
+
+  async function dispatch(request: Request, call: Call): Promise<Response> {
+    const found = await match(request.url);
+    if (found === null) throw new Refusal("NOT_FOUND", `nothing is at ${clip(new URL(request.url).pathname)}`);
+    const { target, params } = found;
+    call.route = target.path;
+    if (request.method === "OPTIONS") return respond(call, { status: 204, headers: { Allow: allowed(target) } });
+    const head = request.method === "HEAD";
+    if (target.page !== null && (head || request.method === "GET")) return target.page.serve(request);
+    const endpoint = target.methods.get((head ? "GET" : request.method) as Method);
+    if (endpoint === undefined) {
+      throw new Refusal("METHOD_NOT_ALLOWED", `${target.path} takes ${allowed(target)}, not ${clip(request.method)}`, { headers: { Allow: allowed(target) } });
+    }
+    const reply = await run(endpoint, request, call, params);
+    return respond(call, head ? { status: reply.status, ...(reply.headers === undefined ? {} : { headers: reply.headers }) } : reply);
+  }
+
+  async function run(endpoint: Endpoint, request: Request, call: Call, params: Record<string, string>): Promise<Reply> {
+    const { route } = endpoint;
+    const credential = route.scope === null ? null : await authenticate(request, route);
+    call.keyId = credential?.key.id ?? null;
+    const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
+    const query = endpoint.query(queryOf(request.url));
+    const { body, contentType } = await endpoint.body.read(request);
+    const context: RequestContext = {
+      request,
+      requestId: call.id,
+      params: checked,
+      query,
+      body,
+      contentType,
+      credential,
+      headers: request.headers,
+      // Made on demand: most handlers never wait.
+      get signal() {
+        return AbortSignal.any([request.signal, options.stopping]);
+      },
+      log,
+    };
+    return route.handle(context);
+  }
+
+  async function authenticate(request: Request, route: Route): Promise<Credential> {
+    const header = request.headers.get("authorization");
+    if (header === null) {
+      throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`", { headers: { "WWW-Authenticate": "Bearer" } });
+    }
+    const value = /^bearer +([^\s,]+)$/i.exec(header)?.[1];
+    const credential = value === undefined ? null : await options.authenticate(value);
+    if (credential === null) {
+      const why = value === undefined ? "the Authorization header is not `Bearer <key>`" : "no live API key has this value: it was revoked, has expired or never was";
+      throw new Refusal("INVALID_CREDENTIAL", why, { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } });
+    }
+    const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
+    if (!wanted.some((scope) => credential.holds(scope))) {
+      throw new Refusal("INSUFFICIENT_SCOPE", `this needs the scope ${wanted.join(" or ")}, which the key "${credential.key.name}" does not hold`, {
+        headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${wanted.join(" ")}"` },
+      });
+    }
+    return credential;
+  }
+
+  function respond(call: Call, reply: Reply): Response {
+    const headers: Record<string, string> = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-Id": call.id };
+    let body: string | Uint8Array | ReadableStream<Uint8Array> | null = null;
+    if (reply.json !== undefined) {
+      headers["Content-Type"] = "application/json";
+      body = JSON.stringify(reply.json);
+    } else {
+      body = reply.text ?? reply.bytes ?? reply.stream ?? null;
+    }
+    Object.assign(headers, reply.headers);
+    call.status = reply.status;
+    return new Answer(body as BodyInit | null, { status: reply.status, headers });
+  }
+
+  return async (request) => {
+    const started = clock();
+    const call: Call = { id: requestId(request.headers.get("x-request-id")) ?? options.newId(), route: null, keyId: null, status: 0 };
+    let response: Response;
+    try {
+      response = await dispatch(request, call);
+    } catch (error) {
+      const { status, body, headers } = problemOf(error, call.id, log);
+      const reply: Reply = { status, headers: { "Content-Type": "application/problem+json", ...headers } };
+      response = respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
+    }
+    if (config.log.level === "info" || config.log.level === "debug") {
+      log.info("request", { method: request.method, route: call.route, status: call.status || response.status, ms: clock() - started, request_id: call.id, key_id: call.keyId });
+    }
+    return response;
+  };
+}
+
+/** What is known of a request while it runs. */
+interface Call {
+  id: string;
+  route: string | null;
+  keyId: string | null;
+  status: number;
+}
+
+function addresses(options: FetchOptions): Address[] {
+  const found = new Map<string, Address>();
+  const at = (path: string): Address => {
+    const address = found.get(path) ?? { path, methods: new Map(), page: null };
+    found.set(path, address);
+    return address;
+  };
+  for (const route of options.routes) {
+    at(route.path).methods.set(route.method, {
+      route,
+      body: bodyReader(route, options.config.server.max_body_bytes),
+      query: parameterReader(route.query, "query"),
+      params: parameterReader(route.params, "path"),
+    });
+  }
+  for (const page of options.pages) at(page.path).page = page;
+  return [...found.values()];
+}
+
+function allowed(address: Address): string {
+  const methods: string[] = [...address.methods.keys()];
+  if (address.page !== null && !methods.includes("GET")) methods.push("GET");
+  if (methods.includes("GET")) methods.push("HEAD");
+  return [...methods, "OPTIONS"].sort().join(", ");
+}
+
+function queryOf(url: string): Iterable<readonly [string, string]> {
+  const at = url.indexOf("?");
+  return at < 0 ? [] : new URLSearchParams(url.slice(at).replace(/#.*$/, ""));
+}
+
+/** An id that the client chose is kept when it can do no harm in a log. */
+function requestId(given: string | null): string | null {
+  return given !== null && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : null;
+}
+
+function clip(text: string): string {
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}

@@ -1,0 +1,54 @@
+/** Query and path parameters: text on the wire, typed and checked for the handler. */
+import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { Refusal, type FieldError } from "../contract/errors.ts";
+import { explainFault, lastSegment } from "../schema.ts";
+import { suggest } from "../domain/suggest.ts";
+
+export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
+
+/** Unknown and repeated parameters are refused: a filter that is mistyped must not widen a list. */
+export function parameterReader(schema: TObject | undefined, kind: "query" | "path"): ParameterReader<Record<string, unknown>> {
+  const known = Object.keys(schema?.properties ?? {});
+  const check = schema === undefined ? null : TypeCompiler.Compile(schema);
+  return (given) => {
+    const values: Record<string, unknown> = {};
+    const errors: FieldError[] = [];
+    for (const [name, text] of given) {
+      if (!known.includes(name)) {
+        const meant = suggest(name, known);
+        errors.push({ parameter: name, detail: `this parameter is not known here${meant === null ? "" : `; did you mean "${meant}"?`}` });
+      } else if (name in values) {
+        errors.push({ parameter: name, detail: "this parameter stands twice; send it once" });
+      } else {
+        values[name] = convert((schema as TObject).properties[name] as TSchema, text);
+      }
+    }
+    if (check !== null && errors.length === 0 && !check.Check(values)) {
+      const seen = new Set<string>();
+      for (const fault of check.Errors(values)) {
+        if (seen.has(fault.path)) continue;
+        seen.add(fault.path);
+        errors.push({ parameter: lastSegment(fault.path), detail: explainFault(fault, known) });
+      }
+    }
+    const first = errors[0];
+    if (first !== undefined) {
+      throw new Refusal("VALIDATION_FAILED", `the ${kind} parameter "${first.parameter ?? ""}" cannot be used: ${first.detail}`, { errors });
+    }
+    return values;
+  };
+}
+
+/** Text that does not convert is left alone: the schema then says what was expected. */
+function convert(schema: TSchema, text: string): unknown {
+  switch (schema[Kind]) {
+    case "Integer":
+    case "Number":
+      return /^-?\d{1,16}(?:\.\d{1,16})?$/.test(text) ? Number(text) : text;
+    case "Boolean":
+      return text === "true" ? true : text === "false" ? false : text;
+    default:
+      return text;
+  }
+}

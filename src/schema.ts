@@ -1,0 +1,61 @@
+/** TypeBox as we use it: formats with linear-time checks, and faults in words that tell what to do. */
+import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
+import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
+import { suggest } from "./domain/suggest.ts";
+import { parseRfc3339 } from "./domain/time.ts";
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** TypeBox knows no format by itself, and one it does not know fails everything. */
+export function registerFormats(): void {
+  if (!FormatRegistry.Has("uuid")) FormatRegistry.Set("uuid", (value) => UUID.test(value));
+  if (!FormatRegistry.Has("date-time")) FormatRegistry.Set("date-time", (value) => parseRfc3339(value) !== null);
+}
+
+registerFormats();
+
+/** RFC 6901: the last segment of a pointer, unescaped. */
+export function lastSegment(pointer: string): string {
+  return pointer.slice(pointer.lastIndexOf("/") + 1).replaceAll("~1", "/").replaceAll("~0", "~");
+}
+
+/** One sentence about one fault. `siblings` are the names that an unknown member could have meant. */
+export function explainFault(error: ValueError, siblings: readonly string[]): string {
+  const { schema } = error;
+  switch (error.type) {
+    case ValueErrorType.ObjectAdditionalProperties: {
+      const name = lastSegment(error.path);
+      const meant = suggest(name, siblings);
+      return `"${name}" is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`;
+    }
+    case ValueErrorType.ObjectRequiredProperty:
+      return "this member is required";
+    case ValueErrorType.StringFormat:
+      return schema["format"] === "uuid" ? "expected a UUID in lowercase" : schema["format"] === "date-time" ? "expected an RFC 3339 time such as 2026-01-31T12:00:00Z" : `expected the format ${String(schema["format"])}`;
+    case ValueErrorType.StringPattern:
+      return typeof schema.description === "string" ? `does not have the expected form: ${schema.description}` : "does not have the expected form";
+    case ValueErrorType.Union:
+      return `expected ${describe(schema)}`;
+    default:
+      return error.message.charAt(0).toLowerCase() + error.message.slice(1);
+  }
+}
+
+/** What a schema takes, in a few words. */
+export function describe(schema: TSchema): string {
+  if (schema[Kind] === "Union") return (schema["anyOf"] as TSchema[]).map(describe).join(" or ");
+  if ("const" in schema) return JSON.stringify(schema["const"]);
+  if (typeof schema["type"] === "string") return schema["type"] === "object" ? "an object" : `a ${schema["type"]}`.replace(/^a ([aeiou])/, "an $1").replace("a null", "null");
+  return "another value";
+}
+
+/** Names of the members that stand beside the one at `pointer`. */
+export function siblingsAt(root: TSchema, pointer: string): string[] {
+  let schema: TSchema | undefined = root;
+  for (const segment of pointer.split("/").slice(1, -1)) {
+    if (schema === undefined) return [];
+    const properties = schema["properties"] as Record<string, TSchema> | undefined;
+    schema = properties?.[segment] ?? (schema["items"] as TSchema | undefined);
+  }
+  return Object.keys((schema as TObject | undefined)?.properties ?? {});
+}

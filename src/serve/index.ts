@@ -1,0 +1,77 @@
+/** Listens on Node, Deno and Bun, through srvx. */
+import { FastResponse, serve as listen, type Server } from "srvx";
+import type { FetchHandler } from "../http/handler.ts";
+
+export interface Listening {
+  url: string;
+  port: number;
+  /** Stops accepting, lets what runs finish for at most `graceMs`, then closes every connection. Idempotent. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** The response class that is fastest on this runtime; give it to `createRuntime`. */
+export const ServerResponse: typeof Response = FastResponse;
+
+/** Rejects with a message for people when the address cannot be had. */
+export async function serve(fetch: FetchHandler, options: { host: string; port: number }): Promise<Listening> {
+  const server = listen({
+    fetch: (request) => fetch(request, request.ip === undefined ? {} : { ip: request.ip }),
+    // The handler answers every fault itself; what arrives here is the server's own, and says nothing.
+    error: () => new Response(null, { status: 500 }),
+    hostname: options.host,
+    port: options.port,
+    manual: true,
+    silent: true,
+    gracefulShutdown: false,
+    // Bun closes an idle connection after 10 seconds: shorter than a granted wait.
+    bun: { idleTimeout: 255 },
+  });
+  await bind(server, options);
+  const url = (server.url ?? `http://${options.host}:${options.port}/`).replace(/\/$/, "");
+  let stopped: Promise<void> | null = null;
+  return {
+    url,
+    port: Number(new URL(url).port || 80),
+    stop: (graceMs = 10_000) => (stopped ??= close(server, graceMs)),
+  };
+}
+
+async function bind(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
+  try {
+    await Promise.all([server.serve(), server.ready()]);
+  } catch (error) {
+    const code = (error as { code?: string }).code;
+    if (code === "EADDRINUSE") throw new Error(`port ${port} on ${host} is taken by another process; choose another with --port or ASSENT_PORT (0 picks a free one)`, { cause: error });
+    if (code === "EACCES") throw new Error(`port ${port} on ${host} needs more rights than this process has; choose one above 1023`, { cause: error });
+    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") throw new Error(`"${host}" is not an address of this machine`, { cause: error });
+    throw error;
+  }
+}
+
+async function close(server: Server, graceMs: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const patience = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), graceMs);
+  });
+  const closed = server.close().then(() => "closed" as const);
+  if ((await Promise.race([closed, patience])) === "late") await server.close(true);
+  clearTimeout(timer);
+}
+
+/** First SIGINT or SIGTERM stops gracefully; a second one ends the process at once. */
+export function onSignals(stop: (signal: string) => Promise<void>): void {
+  let stopping = false;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (stopping) process.exit(130);
+      stopping = true;
+      stop(signal).then(
+        () => process.exit(0),
+        (error: unknown) => {
+          process.stderr.write(`assent: stopping failed: ${String(error)}\n`);
+          process.exit(1);
+        },
+      );
+    });
+  }
+}
