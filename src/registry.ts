@@ -9,7 +9,7 @@ import type { Route } from "./contract/resource.ts";
 import type { Storage } from "./contract/storage.ts";
 import type { LoadedPlugin } from "./plugin-loader.ts";
 import type { Contributions } from "./plugin.ts";
-import { explainFault, siblingsAt } from "./schema.ts";
+import { explainFault, siblingsAt } from "./domain/validation.ts";
 
 /** Says which plugin and, for options, which key. */
 export class PluginError extends Error {

@@ -4,7 +4,7 @@ import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
-import { explainFault, siblingsAt } from "../schema.ts";
+import { explainFault, siblingsAt } from "../domain/validation.ts";
 
 const MAX_ERRORS = 20;
 

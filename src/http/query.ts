@@ -2,7 +2,7 @@
 import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
-import { explainFault, lastSegment } from "../schema.ts";
+import { explainFault, lastSegment } from "../domain/validation.ts";
 import { suggest } from "../domain/suggest.ts";
 
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;

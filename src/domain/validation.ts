@@ -1,8 +1,8 @@
 /** TypeBox as we use it: formats with linear-time checks, and faults in words that tell what to do. */
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
-import { suggest } from "./domain/suggest.ts";
-import { parseRfc3339 } from "./domain/time.ts";
+import { suggest } from "./suggest.ts";
+import { parseRfc3339 } from "./time.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

@@ -1,0 +1,92 @@
+/** The form of a policy, for validation and for editors. */
+import { Type } from "@sinclair/typebox";
+
+const Glob = (what: string) => Type.String({ minLength: 1, maxLength: 256, description: `${what}; \`*\` stands for any characters, \`?\` for one.` });
+const Globs = (what: string) => Type.Union([Glob(what), Type.Array(Glob(what), { minItems: 1, maxItems: 200 })], { description: `${what}; one glob or a list.` });
+const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")], { description: "What happens when the rule matches." });
+const Risk = Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high"), Type.Literal("critical")], { description: "Shown to approvers; no influence on the decision." });
+
+export const RuleSchema = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 100, description: "Unique inside the policy; recorded with every decision the rule makes." }),
+    description: Type.Optional(Type.String({ maxLength: 2000, description: "For readers." })),
+    tool: Type.Optional(Globs("Tool that the rule is about; absent: every tool")),
+    operation: Type.Optional(Globs("Operation that the rule is about; absent: every operation")),
+    agent: Type.Optional(Globs("Agent that the rule is about; absent: every agent")),
+    when: Type.Optional(Type.String({ description: "Condition in CEL over agent, tool, operation, params, context, principal and now." })),
+    effect: Effect,
+    risk: Type.Optional(Risk),
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1000, description: "Said to the agent and to approvers, and recorded." })),
+    approval: Type.Optional(
+      Type.Object(
+        {
+          quorum: Type.Optional(Type.Integer({ minimum: 1, maximum: 20, description: "How many different people must approve; 1 when absent." })),
+          expires_in: Type.Optional(Type.String({ maxLength: 40, description: "How long the approval may be given, such as 30m, 1h or 7d; 24h when absent." })),
+          notify: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to tell." })),
+        },
+        { additionalProperties: false, description: "How to ask; only with require_approval." },
+      ),
+    ),
+  },
+  { additionalProperties: false, description: "A rule. The first one that matches decides for its policy." },
+);
+
+export const PolicySchema = Type.Object(
+  {
+    policy: Type.String({ pattern: "^[a-z0-9][a-z0-9._-]{0,63}$", description: "Name: lowercase letters, digits, dots, dashes and underscores, at most 64." }),
+    description: Type.Optional(Type.String({ maxLength: 2000, description: "For readers." })),
+    mode: Type.Optional(Type.Union([Type.Literal("enforce"), Type.Literal("shadow")], { description: "shadow: evaluated and recorded, never enforced. enforce when absent." })),
+    applies_to: Type.Optional(
+      Type.Object(
+        {
+          tools: Type.Optional(Type.Array(Glob("Tool"), { minItems: 1, maxItems: 200 })),
+          agents: Type.Optional(Type.Array(Glob("Agent"), { minItems: 1, maxItems: 200 })),
+        },
+        { additionalProperties: false, description: "Actions that the policy speaks of; all when absent." },
+      ),
+    ),
+    rules: Type.Array(RuleSchema, { minItems: 1, maxItems: 20_000, description: "In order: the first match decides." }),
+    metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Anything; no influence on decisions." })),
+  },
+  { additionalProperties: false, $id: "assent-policy", description: "A policy of Assent." },
+);
+
+const Action = Type.Object(
+  {
+    agent_id: Type.String({ minLength: 1, maxLength: 256 }),
+    tool: Type.String({ minLength: 1, maxLength: 256 }),
+    operation: Type.String({ minLength: 1, maxLength: 256 }),
+    params: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    context: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  },
+  { additionalProperties: false },
+);
+
+export const PolicyTestSchema = Type.Object(
+  {
+    now: Type.String({ format: "date-time", description: "The clock, RFC 3339." }),
+    policies: Type.Optional(Type.Array(Type.String(), { description: "Names of the policies under test; all of the folder when absent." })),
+    cases: Type.Array(
+      Type.Object(
+        {
+          name: Type.String({ minLength: 1, maxLength: 200 }),
+          now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
+          action: Action,
+          expect: Type.Object(
+            {
+              effect: Effect,
+              policy: Type.Optional(Type.String()),
+              rule: Type.Optional(Type.String()),
+              reason_code: Type.Optional(Type.String()),
+              risk: Type.Optional(Risk),
+            },
+            { additionalProperties: false },
+          ),
+        },
+        { additionalProperties: false },
+      ),
+      { minItems: 1 },
+    ),
+  },
+  { additionalProperties: false, $id: "assent-policy-test", description: "Tests beside a policy." },
+);
