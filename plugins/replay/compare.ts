@@ -1,0 +1,20 @@
+import { canonicalText } from "../../src/domain/canonical.ts";
+import type { JsonValue } from "../../src/domain/json.ts";
+
+export interface FieldComparison {
+  field: string;
+  recorded: unknown;
+  replayed: unknown;
+  equal: boolean;
+}
+
+/** Member by member, by canonical JSON; a member that only one side has differs. */
+export function compareFields(recorded: Record<string, unknown>, replayed: Record<string, unknown>): FieldComparison[] {
+  const names = [...new Set([...Object.keys(recorded), ...Object.keys(replayed)])].sort();
+  return names.map((field) => {
+    const a = recorded[field];
+    const b = replayed[field];
+    const equal = (a === undefined) === (b === undefined) && (a === undefined || canonicalText(a as JsonValue) === canonicalText(b as JsonValue));
+    return { field, recorded: a ?? null, replayed: b ?? null, equal };
+  });
+}

@@ -1,0 +1,167 @@
+/** Makes a recorded decision again and holds it against the record, field by field. */
+import { Type, type Static } from "@sinclair/typebox";
+import { Refusal, type ErrorCode } from "../../src/contract/errors.ts";
+import type { Credential, Host } from "../../src/contract/host.ts";
+import type { Reply, RequestContext } from "../../src/contract/resource.ts";
+import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/storage.ts";
+import type { ActionRequest } from "../../src/domain/actions.ts";
+import { sealEntry, type DecisionEntry } from "../../src/domain/entries.ts";
+import { fromHex, toHex } from "../../src/domain/hash.ts";
+import { buildPolicySet, compilePolicySet, PolicyCompileError, type Compiled } from "../../src/domain/policy/compile.ts";
+import { decide } from "../../src/domain/policy/decide.ts";
+import { validatePolicyDocument } from "../../src/domain/policy/parse.ts";
+import type { Decision, PolicyDocument } from "../../src/domain/policy/types.ts";
+import { commit, sealRequest } from "../../src/domain/request.ts";
+import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { definePlugin } from "../../src/plugin.ts";
+import { compareFields, type FieldComparison } from "./compare.ts";
+
+const ReplayBody = Type.Object(
+  {
+    hash: Type.Optional(Type.String({ pattern: "^[0-9a-f]{64}$", description: "Leaf hash of the decision's entry." })),
+    action_id: Type.Optional(Type.String({ format: "uuid" })),
+    policy: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "A candidate policy: takes the place of the one of its name in the active set, or joins it." })),
+    policy_set: Type.Optional(Type.Literal("current", { description: "Decides with the active set instead." })),
+  },
+  { additionalProperties: false, examples: [{ action_id: "019346a0-0000-7000-8000-000000000000" }] },
+);
+type ReplayBody = Static<typeof ReplayBody>;
+
+const Field = Type.Object({ field: Type.String(), recorded: Type.Unknown(), replayed: Type.Unknown(), equal: Type.Boolean() }, { additionalProperties: false });
+const Outcome = Type.Object({ policy_set: Type.Union([Type.String(), Type.Null()]), decision: Type.Record(Type.String(), Type.Unknown()) }, { additionalProperties: false });
+const Answer = Type.Object(
+  {
+    action_id: Type.String(),
+    hash: Type.String(),
+    at: Type.String({ format: "date-time", description: "The recorded clock, which replay used." }),
+    equal: Type.Boolean({ description: "True when every field, and the entry's bytes, came out the same." }),
+    fields: Type.Array(Field),
+    recorded: Outcome,
+    replayed: Outcome,
+    now: Type.Union([
+      Type.Object({ policy_set: Type.Union([Type.String(), Type.Null()]), decision: Type.Record(Type.String(), Type.Unknown()), changed: Type.Boolean(), fields: Type.Array(Field) }, { additionalProperties: false }),
+      Type.Null(),
+    ], { description: "What it would be with the asked policies; null when none were asked." }),
+  },
+  { additionalProperties: false },
+);
+
+const ERRORS: ErrorCode[] = ["MISSING_CREDENTIAL", "INVALID_CREDENTIAL", "INSUFFICIENT_SCOPE", "ENTRY_NOT_FOUND", "ACTION_NOT_FOUND", "NOT_REPLAYABLE", "POLICY_INVALID", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"];
+
+export default definePlugin({
+  name: "replay",
+  setup: (host) => ({
+    routes: [
+      {
+        method: "POST", path: "/v1/replay", tag: "replay", summary: "Evaluate a recorded decision again", scope: "replay:run", body: ReplayBody,
+        description: "With the recorded policy set, facts and clock: everything must come out the same. With `policy` or `policy_set: current` also what it would be now.",
+        responses: { 200: { description: "The comparison.", schema: Answer } }, errors: ERRORS,
+        handle: (context) => replay(host, context),
+      },
+    ],
+  }),
+});
+
+async function replay(host: Host, { body, credential }: RequestContext): Promise<Reply> {
+  const asked = body as ReplayBody;
+  if ((asked.hash === undefined) === (asked.action_id === undefined)) throw invalid("", "send either `hash` or `action_id`");
+  if (asked.policy !== undefined && asked.policy_set !== undefined) throw invalid("/policy", "send either `policy` or `policy_set`");
+  const { row, action } = await find(host, credential as Credential, asked);
+  const entry = JSON.parse(new TextDecoder().decode(row.bytes)) as DecisionEntry & { seq: number };
+  const request = JSON.parse(action.request) as ActionRequest;
+  const clock = parseRfc3339(entry.at);
+  if (clock === null) throw new StorageError("corrupt", `the entry ${row.seq} has no clock`);
+
+  const set = await host.policies.byDigest(entry.policy_set);
+  if (set === null) throw new StorageError("corrupt", `the policy set ${entry.policy_set ?? ""} of entry ${row.seq} is not in the store`);
+  const decision = decide(set.compiled, request, entry.facts, clock);
+  const rebuilt = rebuild(entry, action, request, decision);
+  const fields: FieldComparison[] = [
+    ...compareFields(entry.decision as unknown as Record<string, unknown>, decision as unknown as Record<string, unknown>),
+    field("request_hash", action.request_hash, sealRequest(request).hash),
+    field("commitment", entry.commitment, rebuilt.commitment),
+    field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(rebuilt, row.seq).leafHash)),
+  ];
+  const now = await candidate(host, asked);
+  const decidedNow = now === null ? null : decide(now.compiled, request, entry.facts, clock);
+  const differences = decidedNow === null ? [] : compareFields(entry.decision as unknown as Record<string, unknown>, decidedNow as unknown as Record<string, unknown>);
+  return {
+    status: 200,
+    json: {
+      action_id: action.id,
+      hash: toHex(row.leaf_hash),
+      at: entry.at,
+      equal: fields.every(({ equal }) => equal),
+      fields,
+      recorded: { policy_set: entry.policy_set, decision: entry.decision },
+      replayed: { policy_set: set.digest, decision },
+      now: now === null ? null : { policy_set: now.digest, decision: decidedNow, changed: decidedNow?.effect !== entry.decision.effect, fields: differences },
+    },
+  };
+}
+
+/** The entry as it would be written today from the kept inputs: equal bytes mean that nothing was lost or changed. */
+function rebuild(entry: DecisionEntry & { seq: number }, action: ActionRow, request: ActionRequest, decision: Decision): DecisionEntry {
+  const { seq: _, ...recorded } = entry;
+  const status = decision.effect === "allow" ? "allowed" : decision.effect === "deny" ? "denied" : "pending_approval";
+  const clock = parseRfc3339(entry.at) ?? 0;
+  return {
+    ...recorded,
+    action_id: action.id,
+    agent_id: request.agent_id,
+    tool: request.tool,
+    operation: request.operation,
+    commitment: commit(action.salt, sealRequest(request).hash),
+    decision,
+    status,
+    expires_at: decision.approval === null ? null : toRfc3339(clock + decision.approval.expires_in_ms),
+  };
+}
+
+async function find(host: Host, credential: Credential, asked: ReplayBody): Promise<{ row: EntryRow; action: ActionRow }> {
+  const hash = asked.hash ?? (await visible(host, credential, asked.action_id as string))?.decision_hash;
+  if (hash === undefined) throw new Refusal("ACTION_NOT_FOUND", `there is no action ${asked.action_id ?? ""} that this key may see`);
+  const row = await host.storage.entryByHash(fromHex(hash));
+  const action = row?.action_id == null ? null : await visible(host, credential, row.action_id);
+  if (row !== null && row.type !== "decision" && (action !== null || "all" in credential.visibility)) {
+    throw new Refusal("NOT_REPLAYABLE", `the entry ${hash} is a record of type ${row.type}; only decisions are evaluated again`);
+  }
+  if (row === null || action === null) throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
+  return { row, action };
+}
+
+async function visible(host: Host, credential: Credential, id: string): Promise<ActionRow | null> {
+  const row = await host.storage.action(id);
+  if (row === null) return null;
+  const { visibility } = credential;
+  const may = "all" in visibility || ("agent_id" in visibility ? visibility.agent_id === row.agent_id : visibility.key_id === row.submitted_by);
+  return may ? row : null;
+}
+
+async function candidate(host: Host, asked: ReplayBody): Promise<{ digest: string | null; compiled: Compiled } | null> {
+  if (asked.policy_set !== undefined) return host.policies.current();
+  if (asked.policy === undefined) return null;
+  const faults = validatePolicyDocument(asked.policy);
+  if (faults.length > 0) {
+    throw new Refusal("POLICY_INVALID", `the policy does not compile: ${faults[0]?.detail ?? ""}`, { errors: faults.map(({ pointer, detail }) => ({ pointer: `/policy${pointer}`, detail })) });
+  }
+  const document = asked.policy as unknown as PolicyDocument;
+  const { compiled } = await host.policies.current();
+  const replaced = compiled.document.policies.find(({ policy }) => policy === document.policy);
+  const others = compiled.document.policies.filter(({ policy }) => policy !== document.policy);
+  try {
+    const made = compilePolicySet(buildPolicySet([...others, { policy: document.policy, version: (replaced?.version ?? 0) + 1, definition: document }]));
+    return { digest: made.digest, compiled: made };
+  } catch (error) {
+    if (error instanceof PolicyCompileError) throw new Refusal("POLICY_INVALID", error.message);
+    throw error;
+  }
+}
+
+function field(name: string, recorded: unknown, replayed: unknown): FieldComparison {
+  return { field: name, recorded, replayed, equal: recorded === replayed };
+}
+
+function invalid(pointer: string, detail: string): Refusal {
+  return new Refusal("VALIDATION_FAILED", detail, { errors: [{ pointer, detail }] });
+}
