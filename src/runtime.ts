@@ -4,6 +4,7 @@ import type { Config } from "./config.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
 import type { Storage } from "./contract/storage.ts";
+import { formatVkey } from "./domain/checkpoint.ts";
 import { createFetch } from "./http/handler.ts";
 import { bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
 import { createKeys, type KeyService } from "./kernel/keys.ts";
@@ -112,7 +113,8 @@ interface Parts {
 async function openParts(config: Config, storage: Storage, log: Logger, clock: () => number): Promise<Parts> {
   await storage.open();
   const vault = openVault(config, log);
-  const origin = config.ledger.origin ?? (await storage.meta("log_origin")) ?? `assent.local/${uuidv7()}`;
+  const origin = config.ledger.origin ?? (await storage.meta("log_origin")) ?? `assent.local/${uuidv7().slice(-12)}`;
+  await pinLog(storage, origin, formatVkey(origin, vault.publicKey));
   // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
   let ledger: OpenLedger | null = null;
   const head = () => (ledger === null ? storage.head() : ledger.head());
@@ -131,7 +133,6 @@ async function openParts(config: Config, storage: Storage, log: Logger, clock: (
     policies: (tx, digest) => policies.within(tx, digest),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
   });
-  await pinLog(storage, origin, ledger.vkey);
   return { storage, ledger, policies, keys, vault };
 }
 

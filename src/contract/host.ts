@@ -114,7 +114,7 @@ export interface Policies {
   /** The active set as of now. */
   current(): Promise<ActivePolicies>;
   /** Any set ever active, by digest; null when it never was. */
-  byDigest(digest: string): Promise<ActivePolicies | null>;
+  byDigest(digest: string | null): Promise<ActivePolicies | null>;
   /** Stores new versions where content changed, and activates the whole. Answers the digest. */
   activate(sourceName: string, bundle: PolicyBundle, by: Credential | null): Promise<string>;
   state(): PolicyState;

@@ -1,0 +1,56 @@
+/** What SQLite and the file system say, as the storage contract says it. */
+import { StorageError, type StorageErrorKind } from "../../src/contract/storage.ts";
+
+/** https://sqlite.org/rescode.html: the low byte is the primary code. */
+const PRIMARY: Readonly<Record<number, StorageErrorKind>> = {
+  3: "readonly", // PERM
+  5: "locked", // BUSY
+  6: "locked", // LOCKED
+  8: "readonly", // READONLY
+  11: "corrupt", // CORRUPT
+  13: "full", // FULL
+  26: "corrupt", // NOTADB
+};
+const IOERR_SHMSIZE = 4874;
+const ERRNO: Readonly<Record<string, StorageErrorKind>> = {
+  EACCES: "readonly",
+  EPERM: "readonly",
+  EROFS: "readonly",
+  ENOSPC: "full",
+  EDQUOT: "full",
+  EFBIG: "full",
+};
+const ERRNO_NUMBER: Readonly<Record<number, StorageErrorKind>> = { 1: "readonly", 13: "readonly", 30: "readonly", 27: "full", 28: "full", 122: "full" };
+
+interface Failure {
+  message?: string;
+  code?: string;
+  errcode?: number;
+  systemErrno?: number;
+}
+
+/** `doing` completes "cannot …". A StorageError is passed on as it is. */
+export function toStorageError(error: unknown, doing: string): StorageError {
+  if (error instanceof StorageError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new StorageError(kindOf(error as Failure), `cannot ${doing}: ${message}`, { cause: error });
+}
+
+function kindOf(error: Failure | null | undefined): StorageErrorKind {
+  const { code, errcode, systemErrno } = error ?? {};
+  // An integer beyond 2^53 in a column that never gets one.
+  if (code === "ERR_OUT_OF_RANGE") return "corrupt";
+  if (errcode === undefined) return ERRNO[code ?? ""] ?? "unavailable";
+  return PRIMARY[errcode & 0xff] ?? ERRNO_NUMBER[systemErrno ?? 0] ?? (errcode === IOERR_SHMSIZE ? "full" : "unavailable");
+}
+
+/**
+ * True when the connection may no longer stand where its transaction began, so that it is closed
+ * rather than used again: SQLite may have rolled back by itself, and what a failed fsync left
+ * behind must not be trusted. Not for a constraint, which fails one statement only.
+ */
+export function spoilsConnection(error: unknown): boolean {
+  const cause = error instanceof StorageError ? error.cause : error;
+  const errcode = (cause as Failure | undefined)?.errcode;
+  return errcode !== undefined && [7, 8, 9, 10, 11, 13, 14, 26].includes(errcode & 0xff);
+}
