@@ -19,9 +19,12 @@ const ED25519 = 0x01;
 /** The em dash that starts a signature line, and a space. */
 const DASH = "\u2014 ";
 
-/** Non-empty, no white space, no `+`, no control characters. */
+/** More signature lines than this are refused before any is checked, as the Go implementation does. */
+const MAX_SIGNATURES = 100;
+
+/** Non-empty, no white space, no `+`, no control characters, no half of a surrogate pair. */
 export function isNoteName(name: string): boolean {
-  return name !== "" && !/[\s+\u0000-\u001f\u007f]/.test(name);
+  return name !== "" && !/[\s+\p{Cc}\p{Cs}]/u.test(name);
 }
 
 /** First four bytes of SHA-256(name ‖ 0x0A ‖ type ‖ public key). */
@@ -68,9 +71,9 @@ export interface NoteSigner {
   sign(message: Uint8Array): Uint8Array;
 }
 
-/** `text` must end in a newline and hold no control characters but newlines. */
+/** `text` must end in a newline and hold no control characters but newlines. Throws NoteError. */
 export function signNote(text: string, signer: NoteSigner): string {
-  if (!text.endsWith("\n") || hasControl(text)) throw new NoteError("malformed", "a note's text ends in a newline and has no control characters");
+  if (!text.endsWith("\n") || !isNoteText(text)) throw new NoteError("malformed", "a note's text ends in a newline and has no control characters");
   if (!isNoteName(signer.name)) throw new NoteError("bad_key", `"${signer.name}" cannot name a key`);
   const signature = concat(keyId(signer.name, ED25519, signer.publicKey), signer.sign(utf8(text)));
   return `${text}\n${DASH}${signer.name} ${toBase64(signature)}\n`;
@@ -82,9 +85,10 @@ export function signNote(text: string, signer: NoteSigner): string {
  */
 export function openNote(note: string, vkeys: readonly string[], verify: Verify): string {
   const split = note.lastIndexOf("\n\n");
-  if (split < 0 || !note.endsWith("\n") || hasControl(note)) throw new NoteError("malformed", "the note has no signatures behind a blank line, or has control characters");
+  if (split < 0 || !note.endsWith("\n") || !isNoteText(note)) throw new NoteError("malformed", "the note has no signatures behind a blank line, or has control characters");
   const text = note.slice(0, split + 1);
   const lines = note.slice(split + 2, -1).split("\n");
+  if (lines.length > MAX_SIGNATURES) throw new NoteError("malformed", `the note has more than ${MAX_SIGNATURES} signatures`);
   const keys = vkeys.map(parseVkey);
   let verified = false;
   for (const line of lines) {
@@ -115,12 +119,14 @@ function readSignature(line: string): { name: string; id: Uint8Array; signature:
   return { name, id: bytes.slice(0, 4), signature: bytes.slice(4) };
 }
 
-function hasControl(text: string): boolean {
+/** Text that has a UTF-8 form and no control characters below U+0020 but newlines. */
+function isNoteText(text: string): boolean {
+  if (/\p{Cs}/u.test(text)) return false;
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
-    if (c < 0x20 && c !== 0x0a) return true;
+    if (c < 0x20 && c !== 0x0a) return false;
   }
-  return false;
+  return true;
 }
 
 export interface Checkpoint {

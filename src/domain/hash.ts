@@ -5,6 +5,7 @@ import { sha256 as nobleSha256 } from "@noble/hashes/sha2.js";
 const encoder = new TextEncoder();
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
+/** A lone surrogate would come out as U+FFFD: texts from outside pass `parseJson` or `decodeUtf8` first. */
 export function utf8(text: string): Uint8Array {
   return encoder.encode(text);
 }

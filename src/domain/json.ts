@@ -46,6 +46,7 @@ export function decodeUtf8(bytes: Uint8Array): string | null {
  * @throws JsonFault
  */
 export function parseJson(text: string, limits: { maxDepth?: number } = {}): JsonValue {
+  if (text.charCodeAt(0) === 0xfeff) throw new JsonFault("MALFORMED_JSON", "the text starts with a byte order mark; send it without (RFC 8259 section 8.1)", null, 0);
   scan(text, limits.maxDepth ?? MAX_DEPTH);
   try {
     return JSON.parse(text) as JsonValue;
@@ -59,7 +60,7 @@ interface Level {
   keys: Set<string> | null;
   /** The key or index the scan is at. */
   at: string | number;
-  /** In an object: whether the next string is a key. */
+  /** In an object: whether the next string is a key, so that `at` names nothing yet. */
   wantsKey: boolean;
 }
 
@@ -67,7 +68,7 @@ interface Level {
 function scan(text: string, maxDepth: number): void {
   const levels: Level[] = [];
   let level: Level | null = null;
-  const pointer = (): string => levels.map((l) => `/${String(l.at).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+  const pointer = (): string => levels.map((l) => (l.wantsKey ? "" : `/${String(l.at).replaceAll("~", "~0").replaceAll("/", "~1")}`)).join("");
   const fault = (code: JsonFaultCode, message: string, offset: number): never => {
     throw new JsonFault(code, message, pointer(), offset);
   };
@@ -96,7 +97,7 @@ function scan(text: string, maxDepth: number): void {
         const key = value ?? text.slice(start + 1, i);
         level.at = key;
         level.wantsKey = false;
-        if (level.keys.has(key)) fault("DUPLICATE_KEY", `the key ${JSON.stringify(key)} stands twice in one object`, start);
+        if (level.keys.has(key)) fault("DUPLICATE_KEY", `the key ${JSON.stringify(clip(key))} stands twice in one object`, start);
         level.keys.add(key);
       }
     } else if (c === 0x7b || c === 0x5b) {
@@ -114,9 +115,14 @@ function scan(text: string, maxDepth: number): void {
       i = endOfNumber(text, i);
       const token = text.slice(start, i);
       i--;
-      if (!isExact(token)) fault("UNSAFE_INTEGER", `the number ${token.length > 40 ? `${token.slice(0, 40)}…` : token} cannot be represented exactly; send it as a string`, start);
+      if (!isExact(token)) fault("UNSAFE_INTEGER", `the number ${clip(token)} cannot be represented exactly; send it as a string`, start);
     }
   }
+}
+
+/** For messages: what came from outside may be long. */
+function clip(text: string): string {
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
 
 function endOfNumber(text: string, from: number): number {

@@ -10,6 +10,9 @@ export const EMPTY_ROOT: Uint8Array = sha256(new Uint8Array(0));
 /** Gives the root of the perfect subtree of 2^level leaves at position `index` of that level. */
 export type NodeSource = (level: number, index: number) => Promise<Uint8Array>;
 
+/** Bytes of every hash in the tree. */
+const HASH_BYTES = 32;
+
 export interface NodeAt {
   level: number;
   index: number;
@@ -21,21 +24,29 @@ export function hashLeaf(entry: Uint8Array): Uint8Array {
   return sha256(input);
 }
 
+/** Concatenates as it is told: that both are hashes of 32 bytes is for the caller to know. */
 export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
-  const input = new Uint8Array(65);
+  const input = new Uint8Array(1 + left.length + right.length);
   input[0] = 1;
   input.set(left, 1);
-  input.set(right, 33);
+  input.set(right, 1 + left.length);
   return sha256(input);
 }
 
+/** The right edge of an empty tree. */
+export const emptyEdge: readonly Uint8Array[] = Object.freeze([]);
+
 /**
  * The right edge after one more leaf: roots of the maximal perfect subtrees, largest first.
- * `size` is the number of leaves before. Leaves its argument alone.
+ * `size` is the number of leaves before, `leafHash` the new leaf's. Leaves its argument alone.
+ * Throws RangeError when the edge is not one of a tree of `size`.
  */
-export function appendToEdge(edge: readonly Uint8Array[], size: number, leaf: Uint8Array): Uint8Array[] {
+export function appendToEdge(edge: readonly Uint8Array[], size: number, leafHash: Uint8Array): Uint8Array[] {
+  assertSize(size + 1);
+  if (edge.length !== edgeLength(size)) throw new RangeError(`the right edge of a tree of size ${size} has ${edgeLength(size)} hashes, not ${edge.length}`);
+  if (leafHash.length !== HASH_BYTES) throw new RangeError(`a leaf hash has ${HASH_BYTES} bytes, not ${leafHash.length}`);
   const grown = edge.slice();
-  let node = leaf;
+  let node = leafHash;
   for (let rest = size; rest % 2 === 1; rest = (rest - 1) / 2) node = hashNode(grown.pop() as Uint8Array, node);
   grown.push(node);
   return grown;
@@ -49,8 +60,16 @@ export function rootOfEdge(edge: readonly Uint8Array[]): Uint8Array {
   return root;
 }
 
+/** One perfect subtree for each bit of the size that is set. */
+function edgeLength(size: number): number {
+  let bits = 0;
+  for (let rest = size; rest > 0; rest = Math.floor(rest / 2)) bits += rest % 2;
+  return bits;
+}
+
 /** Where the nodes of the right edge of a tree of `size` stand, largest first. */
 export function edgeNodes(size: number): NodeAt[] {
+  assertSize(size);
   const nodes: NodeAt[] = [];
   cover(0, size, nodes);
   return nodes;
@@ -133,14 +152,14 @@ export async function consistencyProof(first: number, second: number, node: Node
   return (await Promise.all(path)).reverse();
 }
 
-/** The root that a leaf and its path lead to, or null when the path's length does not fit. RFC 9162 section 2.1.3.2. */
+/** The root that a leaf and its path lead to; null when path or hashes do not have the length that fits. RFC 9162 section 2.1.3.2. */
 export function rootFromInclusion(index: number, size: number, leafHash: Uint8Array, path: readonly Uint8Array[]): Uint8Array | null {
-  if (!isSize(size) || !isSize(index) || index >= size) return null;
+  if (!isSize(size) || !isSize(index) || index >= size || leafHash.length !== HASH_BYTES) return null;
   let f = index;
   let s = size - 1;
   let root = leafHash;
   for (const sibling of path) {
-    if (s === 0 || sibling.length !== 32) return null;
+    if (s === 0 || sibling.length !== HASH_BYTES) return null;
     if (f % 2 === 1 || f === s) {
       root = hashNode(sibling, root);
       while (f % 2 === 0 && f !== 0) {
@@ -180,7 +199,7 @@ export interface ConsistencyClaim {
 /** RFC 9162 section 2.1.4.2. False for `first` 0: an empty tree is a prefix of any, and proves nothing. */
 export function verifyConsistency({ first, second, firstRoot, secondRoot, path }: ConsistencyClaim): boolean {
   if (!isSize(first) || !isSize(second) || first === 0 || first > second) return false;
-  if (path.some((hash) => hash.length !== 32)) return false;
+  if ([firstRoot, secondRoot, ...path].some((hash) => hash.length !== HASH_BYTES)) return false;
   if (first === second) return path.length === 0 && equalBytes(firstRoot, secondRoot);
   let f = first - 1;
   let s = second - 1;
@@ -211,7 +230,6 @@ export function verifyConsistency({ first, second, firstRoot, secondRoot, path }
   }
   return s === 0 && equalBytes(fr, firstRoot) && equalBytes(sr, secondRoot);
 }
-
 
 function isSize(n: number): boolean {
   return Number.isSafeInteger(n) && n >= 0;

@@ -4,6 +4,9 @@ import { hashNode } from "./merkle.ts";
 
 export const TILE_WIDTH = 256;
 
+/** Highest level that the specification knows. */
+const MAX_LEVEL = 63;
+
 export interface TileAt {
   level: number;
   index: number;
@@ -49,9 +52,16 @@ function indexPath(index: number): string {
   return groups.map((group, i) => (i < groups.length - 1 ? `x${group}` : group)).join("/");
 }
 
-/** @param level number, or "entries" for a bundle  @param width hashes of a partial tile, 1..255 */
-export function tilePath(level: number | "entries", index: number, width?: number): string {
-  return `tile/${level}/${indexPath(index)}${width === undefined ? "" : `.p/${width}`}`;
+/**
+ * Path under the log's prefix, without a slash before it. Throws RangeError for what is no tile.
+ * @param level 0..63, or "entries" for a bundle
+ * @param width hashes or entries in it, 1..256; 256 is the full tile
+ */
+export function tilePath(level: number | "entries", index: number, width: number = TILE_WIDTH): string {
+  if (level !== "entries" && !(Number.isInteger(level) && level >= 0 && level <= MAX_LEVEL)) throw new RangeError(`a tile's level lies between 0 and ${MAX_LEVEL}, not ${level}`);
+  if (!Number.isSafeInteger(index) || index < 0) throw new RangeError(`${index} is not the index of a tile`);
+  if (!Number.isInteger(width) || width < 1 || width > TILE_WIDTH) throw new RangeError(`a tile holds 1 to ${TILE_WIDTH} hashes, not ${width}`);
+  return `tile/${level}/${indexPath(index)}${width === TILE_WIDTH ? "" : `.p/${width}`}`;
 }
 
 /** Null unless `path` is exactly what `tilePath` gives. */
@@ -61,12 +71,13 @@ export function parseTilePath(path: string): { level: number | "entries"; index:
   const level = found[1] === "entries" ? "entries" : Number(found[1]);
   const index = Number((found[2] as string).replaceAll(/[x/]/g, ""));
   const width = found[3] === undefined ? TILE_WIDTH : Number(found[3]);
-  if (!Number.isSafeInteger(index) || width < 1 || (found[3] !== undefined && width >= TILE_WIDTH)) return null;
-  return tilePath(level, index, found[3] === undefined ? undefined : width) === path ? { level, index, width } : null;
+  if (!Number.isSafeInteger(index) || width < 1 || width > TILE_WIDTH || (level !== "entries" && level > MAX_LEVEL)) return null;
+  return tilePath(level, index, width) === path ? { level, index, width } : null;
 }
 
-/** Each entry as a big-endian uint16 length and its bytes. Throws RangeError above 65,535 bytes. */
+/** Each entry as a big-endian uint16 length and its bytes. Throws RangeError above 65,535 bytes or 256 entries. */
 export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
+  if (entries.length > TILE_WIDTH) throw new RangeError(`a bundle holds at most ${TILE_WIDTH} entries, not ${entries.length}`);
   const parts: Uint8Array[] = [];
   for (const entry of entries) {
     if (entry.length > 0xffff) throw new RangeError(`an entry of ${entry.length} bytes does not fit a bundle`);
@@ -75,13 +86,14 @@ export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
   return concat(...parts);
 }
 
-/** Throws RangeError when the bytes are not a whole number of entries. */
+/** Throws RangeError when the bytes are not a whole number of entries, at most 256. The entries share the bytes' memory. */
 export function decodeEntryBundle(bytes: Uint8Array): Uint8Array[] {
   const entries: Uint8Array[] = [];
   let at = 0;
   while (at < bytes.length) {
     const length = (bytes[at] as number) * 256 + (bytes[at + 1] ?? NaN);
     if (!(at + 2 + length <= bytes.length)) throw new RangeError("the bundle is cut short");
+    if (entries.length === TILE_WIDTH) throw new RangeError(`a bundle holds at most ${TILE_WIDTH} entries`);
     entries.push(bytes.subarray(at + 2, at + 2 + length));
     at += 2 + length;
   }

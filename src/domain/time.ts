@@ -1,36 +1,53 @@
-/** RFC 3339, UTC, milliseconds. */
+/** Times on the wire are RFC 3339 text; inside they are milliseconds since the epoch. */
+const FIRST_MS = -62_167_219_200_000;
+const LAST_MS = 253_402_300_799_999;
+
+/** UTC with milliseconds. Throws RangeError outside the years 0000 to 9999, which RFC 3339 cannot write. */
 export function toRfc3339(ms: number): string {
+  if (!(ms >= FIRST_MS && ms <= LAST_MS)) throw new RangeError(`${ms} ms does not lie in the years 0000 to 9999`);
   return new Date(ms).toISOString();
 }
 
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})$/;
 
-/** Milliseconds since the epoch; null unless RFC 3339 with an offset. Fractions are cut to milliseconds. */
+/**
+ * Milliseconds since the epoch; null unless RFC 3339 with an offset and a day that exists.
+ * Fractions are cut to milliseconds. A leap second (`:60`) is refused: POSIX time has no place for it.
+ */
 export function parseRfc3339(text: string): number | null {
   const found = RFC3339.exec(text);
   if (found === null) return null;
-  const [, year, month, day, hour, minute, second] = found.map(Number);
-  const inMonth = new Date(Date.UTC(2000, month as number, 0));
-  inMonth.setUTCFullYear(year as number, month as number, 0);
-  if ((month as number) < 1 || (month as number) > 12 || (day as number) < 1 || (day as number) > inMonth.getUTCDate()) return null;
-  if ((hour as number) > 23 || (minute as number) > 59 || (second as number) > 59) return null;
+  const [year, month, day, hour, minute, second] = found.slice(1, 7).map(Number) as [number, number, number, number, number, number];
   const at = new Date(0);
-  at.setUTCFullYear(year as number, (month as number) - 1, day);
-  at.setUTCHours(hour as number, minute, second, Number((found[7] ?? "0").padEnd(3, "0").slice(0, 3)));
-  const zone = found[8] as string;
-  if (zone === "Z" || zone === "z") return at.getTime();
+  at.setUTCFullYear(year, month - 1, day);
+  // A month or day that does not exist rolls over into another.
+  if (at.getUTCMonth() !== month - 1 || at.getUTCDate() !== day) return null;
+  if (hour > 23 || minute > 59 || second > 59) return null;
+  at.setUTCHours(hour, minute, second, Number((found[7] ?? "0").padEnd(3, "0").slice(0, 3)));
+  const offset = offsetMs(found[8] as string);
+  if (offset === null) return null;
+  const ms = at.getTime() - offset;
+  return ms >= FIRST_MS && ms <= LAST_MS ? ms : null;
+}
+
+function offsetMs(zone: string): number | null {
+  if (zone === "Z" || zone === "z") return 0;
   const hours = Number(zone.slice(1, 3));
   const minutes = Number(zone.slice(4, 6));
   if (hours > 23 || minutes > 59) return null;
-  return at.getTime() - (zone.startsWith("-") ? -1 : 1) * (hours * 60 + minutes) * 60_000;
+  return (zone.startsWith("-") ? -1 : 1) * (hours * 60 + minutes) * 60_000;
 }
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const DURATION = /^(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,9})ms)?$/;
+const UNIT_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 
-/** Milliseconds of `90s`, `30m`, `1h30m`, `7d`, `500ms`; null for anything else. */
+/** Milliseconds of `90s`, `30m`, `1h30m`, `7d`, `500ms`: units once each, largest first. Null for anything else. */
 export function parseDuration(text: string): number | null {
-  if (!/^(?:\d{1,9}(?:ms|s|m|h|d)){1,5}$/.test(text)) return null;
+  const found = DURATION.exec(text);
+  if (found === null || text === "") return null;
   let total = 0;
-  for (const [, amount, unit] of text.matchAll(/(\d+)(ms|s|m|h|d)/g)) total += Number(amount) * (UNITS[unit as string] as number);
+  UNIT_MS.forEach((unit, i) => {
+    total += Number(found[i + 1] ?? 0) * unit;
+  });
   return Number.isSafeInteger(total) ? total : null;
 }

@@ -1,0 +1,142 @@
+/**
+ * Fault points around any storage. Each operation can be made to fail once in either of the two
+ * ways a real store fails: before it did anything, or after it did everything.
+ */
+import { StorageError, type Storage, type StorageErrorKind, type StorageReader, type StorageTransaction } from "../contract/storage.ts";
+
+/** `not-persisted`: nothing happened. `persisted`: it happened, and the caller gets an error. */
+export type FaultMode = "not-persisted" | "persisted";
+
+export interface FaultOptions {
+  /** How many calls of the operation go through before the one that fails. Default 0. */
+  skip?: number;
+  /** Default "unavailable". */
+  kind?: StorageErrorKind;
+}
+
+export interface Faults {
+  /**
+   * Names of everything that can fail: `open`, `close`, `ping`; `begin` and `commit` of `write`;
+   * reads outside a transaction by name (`head`); methods of the transaction as `tx.head`.
+   */
+  operations(): string[];
+  /** Makes one coming call fail. Throws for an unknown operation. */
+  failNext(operation: string, mode: FaultMode, options?: FaultOptions): void;
+  /** How many faults have struck so far. */
+  readonly count: number;
+  /** How many were asked for and have not struck. */
+  readonly waiting: number;
+  /** How often an operation was called so far. */
+  calls(operation: string): number;
+  /** Takes back every fault that has not struck. */
+  clear(): void;
+}
+
+export const READER_METHODS: readonly (keyof StorageReader)[] = [
+  "head", "checkpoint", "entries", "entryByHash", "entriesOfAction", "leafHashes", "tile", "tileRoots",
+  "action", "actions", "overdueActions", "nextExpiry", "approvals", "idempotency",
+  "keyByHash", "key", "keys", "policyByName", "policies", "policyVersion", "policySet", "meta",
+];
+
+export const WRITER_METHODS: readonly Exclude<keyof StorageTransaction, keyof StorageReader>[] = [
+  "append", "putCheckpoint", "insertAction", "updateAction", "insertApproval", "insertIdempotency",
+  "insertKey", "revokeKey", "insertPolicy", "updatePolicy", "insertPolicyVersion", "putPolicySet", "putMeta",
+];
+
+const OPERATIONS: readonly string[] = [
+  "open", "close", "ping", "begin", "commit",
+  ...READER_METHODS,
+  ...[...READER_METHODS, ...WRITER_METHODS].map((name) => `tx.${name}`),
+];
+
+interface Planned {
+  operation: string;
+  mode: FaultMode;
+  skip: number;
+  kind: StorageErrorKind;
+}
+
+type AnyMethod = (...args: unknown[]) => Promise<unknown>;
+
+/** The same storage with fault points. Without a planned fault it behaves exactly as the one inside. */
+export function withFaults(storage: Storage): Storage & { faults: Faults } {
+  const calls = new Map<string, number>();
+  let planned: Planned[] = [];
+  let count = 0;
+
+  /** The fault that strikes this call, or null. */
+  function strike(operation: string): { mode: FaultMode; error: StorageError } | null {
+    calls.set(operation, (calls.get(operation) ?? 0) + 1);
+    const due = planned.find((fault) => fault.operation === operation && fault.skip-- <= 0);
+    if (due === undefined) return null;
+    planned = planned.filter((fault) => fault !== due);
+    count++;
+    return { mode: due.mode, error: new StorageError(due.kind, `injected fault: ${operation} failed, ${due.mode}`) };
+  }
+
+  function faulty(operation: string, method: AnyMethod, onFault?: (error: StorageError) => void): AnyMethod {
+    return async (...args) => {
+      const fault = strike(operation);
+      if (fault?.mode !== "not-persisted") {
+        const result = await method(...args);
+        if (fault === null) return result;
+      }
+      onFault?.(fault.error);
+      throw fault.error;
+    };
+  }
+
+  function faultyMembers(target: object, names: readonly string[], prefix: string, onFault?: (error: StorageError) => void): Record<string, AnyMethod> {
+    const wrapped: Record<string, AnyMethod> = {};
+    for (const name of names) {
+      const method = (target as Record<string, AnyMethod>)[name] as AnyMethod;
+      wrapped[name] = faulty(prefix + name, (...args) => method.apply(target, args), onFault);
+    }
+    return wrapped;
+  }
+
+  async function write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
+    const begin = strike("begin");
+    if (begin?.mode === "not-persisted") throw begin.error;
+    let commit: ReturnType<typeof strike> = null;
+    const result = await storage.write(async (tx) => {
+      // A transaction that began and was never heard of again leaves nothing behind.
+      if (begin !== null) throw begin.error;
+      let doom: StorageError | null = null;
+      const members = faultyMembers(tx, [...READER_METHODS, ...WRITER_METHODS], "tx.", (error) => {
+        doom ??= error;
+      });
+      const done = await work(members as unknown as StorageTransaction);
+      if (doom !== null) throw doom as StorageError;
+      commit = strike("commit");
+      if (commit?.mode === "not-persisted") throw commit.error;
+      return done;
+    });
+    if (commit !== null) throw (commit as { error: StorageError }).error;
+    return result;
+  }
+
+  return {
+    name: storage.name,
+    exclusive: storage.exclusive,
+    ...(faultyMembers(storage, ["open", "close", "ping", ...READER_METHODS], "") as unknown as Omit<Storage, "name" | "exclusive" | "write">),
+    write,
+    faults: {
+      operations: () => [...OPERATIONS],
+      failNext(operation, mode, options = {}) {
+        if (!OPERATIONS.includes(operation)) throw new RangeError(`there is no operation "${operation}"; see faults.operations()`);
+        planned.push({ operation, mode, skip: options.skip ?? 0, kind: options.kind ?? "unavailable" });
+      },
+      get count() {
+        return count;
+      },
+      get waiting() {
+        return planned.length;
+      },
+      calls: (operation) => calls.get(operation) ?? 0,
+      clear() {
+        planned = [];
+      },
+    },
+  };
+}

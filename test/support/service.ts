@@ -1,0 +1,125 @@
+/** A whole service inside the test process: real runtime, real plugins, a store of the test's choice. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import actions from "../../plugins/actions/index.ts";
+import apiKeys from "../../plugins/api-keys/index.ts";
+import health from "../../plugins/health/index.ts";
+import policyFiles from "../../plugins/policy-files/index.ts";
+import provenance from "../../plugins/provenance/index.ts";
+import replay from "../../plugins/replay/index.ts";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { defaultConfig, type Config } from "../../src/config.ts";
+import type { Storage } from "../../src/contract/storage.ts";
+import { createLogger } from "../../src/log.ts";
+import { definePlugin, type Plugin } from "../../src/plugin.ts";
+import { createRuntime, type Runtime } from "../../src/runtime.ts";
+import { auditStore } from "../../src/testing/ledger-audit.ts";
+
+export const POLICIES = new URL("../../policies", import.meta.url).pathname;
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // Answers of every shape are looked into; the tests say what they expect.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  body: any;
+}
+
+export interface Service {
+  runtime: Runtime;
+  storage: Storage;
+  folder: string;
+  admin: string;
+  agent: string;
+  /** Lines of the service's own log. */
+  logged: string[];
+  clock: { now: number };
+  call(method: string, path: string, options?: { key?: string | null; body?: unknown; raw?: string; headers?: Record<string, string> }): Promise<Answer>;
+  /** Stops, opens the same store again with the same secrets. */
+  restart(): Promise<void>;
+  /** Audits the store, stops, and removes the folder. */
+  close(): Promise<void>;
+}
+
+export interface ServiceOptions {
+  storage?(folder: string): Storage;
+  policies?: string;
+  change?(config: Config): void;
+  plugins?: { plugin: Plugin; options: unknown; origin: string }[];
+  /** Skips the audit at the end: for tests that break the store on purpose. */
+  broken?: boolean;
+}
+
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const folder = mkdtempSync(join(tmpdir(), "assent-test-"));
+  const config = defaultConfig({ data: folder, policies: options.policies ?? POLICIES });
+  options.change?.(config);
+  const storage = options.storage?.(folder) ?? sqliteStorage({ path: join(folder, "assent.db") });
+  const logged: string[] = [];
+  // Real time, moved on by hand where a test needs it.
+  const clock = { now: 0 };
+  const keys = { admin: "", agent: "" };
+
+  async function start(): Promise<Runtime> {
+    const store = definePlugin({ name: "storage-under-test", setup: () => ({ storage }) });
+    const plain = [store, policyFiles, actions, apiKeys, provenance, replay, health] as Plugin[];
+    const runtime = await createRuntime(config, {
+      plugins: [...plain.map((plugin) => ({ plugin, options: {}, origin: plugin.name })), ...(options.plugins ?? [])],
+      log: createLogger("info", (lines) => logged.push(...lines.trimEnd().split("\n"))),
+      clock: () => Date.now() + clock.now,
+      firstKeys: (first) => Object.assign(keys, first),
+    });
+    await runtime.start();
+    return runtime;
+  }
+
+  const service: Service = {
+    runtime: await start(),
+    storage,
+    folder,
+    get admin() {
+      return keys.admin;
+    },
+    get agent() {
+      return keys.agent;
+    },
+    logged,
+    clock,
+    async call(method, path, { key = keys.agent, body, raw, headers = {} } = {}) {
+      const text = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+      const response = await service.runtime.fetch(
+        new Request(`http://assent.test${path}`, {
+          method,
+          headers: {
+            ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+            ...(text === undefined ? {} : { "content-type": "application/json" }),
+            ...headers,
+          },
+          ...(text === undefined ? {} : { body: text }),
+        }),
+      );
+      const content = await response.text();
+      const json = response.headers.get("content-type")?.includes("json") === true;
+      return { status: response.status, headers: response.headers, body: json && content !== "" ? JSON.parse(content) : content };
+    },
+    async restart() {
+      await service.runtime.stop();
+      service.runtime = await start();
+    },
+    async close() {
+      const problems = options.broken === true ? [] : (await auditStore(storage, service.runtime.host.ledger.vkey)).faults;
+      await service.runtime.stop();
+      rmSync(folder, { recursive: true, force: true });
+      if (problems.length > 0) throw new Error(`the store does not pass its audit:\n${problems.join("\n")}`);
+    },
+  };
+  return service;
+}
+
+/** An action that the default policies send for approval by one person. */
+export const ASKED = { agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 500, currency: "USD" } };
+/** By two people. */
+export const ASKED_TWO = { agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 5000, currency: "USD" } };
+export const ALLOWED = { agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 50, currency: "USD" } };
+export const DENIED = { agent_id: "support-bot", tool: "crm", operation: "delete_customer", params: { id: 7 } };
