@@ -56,13 +56,7 @@ export function prepare(query: Compilable): Statement {
 
 /** Throws StorageError for a value that would not come back as it went in. */
 export function bind(statement: Statement, values: object): SqlValue[] {
-  const { names } = statement;
-  const bound: SqlValue[] = new Array<SqlValue>(names.length);
-  for (let i = 0; i < names.length; i++) {
-    const name = names[i] as string;
-    bound[i] = encode((values as Record<string, unknown>)[name], name);
-  }
-  return bound;
+  return statement.names.map((name) => encode((values as Record<string, unknown>)[name], name));
 }
 
 /** Postgres cannot hold U+0000 in text and SQLite libraries cut a string there; U+0001 marks what replaces it. */

@@ -68,10 +68,10 @@ function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionC
   };
 }
 
-function policyUpdates(db: Kysely<Tables>): (change: object) => Statement {
+function policyUpdates(db: Kysely<Tables>): (change: Parameters<StorageTransaction["updatePolicy"]>[1]) => Statement {
   const known = new Map<string, Statement>();
   return (change) => {
-    const changed = (["managed_by", "latest_version", "active_version", "updated_at"] as const).filter((name) => name in change);
+    const changed = (["managed_by", "latest_version", "active_version", "updated_at"] as const).filter((name) => change[name] !== undefined);
     const shape = changed.join(" ");
     const statement = known.get(shape) ?? prepare(db.updateTable("policies").set(params<object>(changed)).where("id", "=", param("id")));
     known.set(shape, statement);

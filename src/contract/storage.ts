@@ -3,7 +3,9 @@
  *
  * Rows carry snake_case names because they mirror ledger entries and API documents. Times are
  * integer milliseconds since the epoch. Digests in rows are lowercase hex; digests of the tree are
- * raw 32-byte arrays.
+ * raw 32-byte arrays. Strings hold any well-formed Unicode, U+0000 included, and compare exactly;
+ * what cannot be given back as it was (a lone surrogate, an integer that a double does not hold) is
+ * refused.
  *
  * Failures: a method that cannot do its work rejects with `StorageError`. After `write` has
  * rejected with one, the caller does NOT know whether the transaction was committed: it must read
@@ -232,6 +234,7 @@ export interface StorageReader {
   keys(): Promise<KeyRow[]>;
 
   policyByName(name: string): Promise<PolicyRow | null>;
+  /** By name. */
   policies(): Promise<PolicyRow[]>;
   policyVersion(policyId: string, version: number): Promise<PolicyVersionRow | null>;
   policySet(digest: string): Promise<PolicySetRow | null>;
@@ -240,11 +243,16 @@ export interface StorageReader {
   meta(name: string): Promise<string | null>;
 }
 
-/** The writes of one transaction. None is visible to others before `write` resolves. */
+/**
+ * The writes of one transaction. None is visible to others before `write` resolves. A method that
+ * rejects loses the transaction: `write` rolls back and rejects, also when `work` swallows the error.
+ * After `work` has ended every method rejects.
+ */
 export interface StorageTransaction extends StorageReader {
   /**
    * Appends entries and moves the head. `entries[0].seq` must be the current size, the rest follow
-   * without a gap, and `head.size` is the size after; otherwise it rejects and the transaction is lost.
+   * without a gap, `head.size` is the size after, and `head.epoch` is not smaller than before; otherwise it
+   * rejects and the transaction is lost. Without entries it moves the rest of the head.
    */
   append(entries: readonly EntryRow[], tiles: readonly TileRow[], head: LedgerHead): Promise<void>;
   /** Replaces the stored checkpoint unless a larger one is stored. */

@@ -30,6 +30,8 @@ interface Rows {
   entriesByHash: EntryRow;
   tiles: TileRow;
   actions: ActionRow;
+  /** By decision_seq, which is unique too. */
+  actionsBySeq: { id: string };
   approvals: ApprovalRow;
   idempotency: IdempotencyRow;
   keys: KeyRow;
@@ -44,7 +46,7 @@ type Disk = { [Name in keyof Rows]: StoredTable<Rows[Name]> };
 type Pending = { [Name in keyof Rows]: PendingTable<Rows[Name]> };
 
 const NAMES: readonly (keyof Rows)[] = [
-  "head", "checkpoint", "entries", "entriesByHash", "tiles", "actions", "approvals", "idempotency", "keys", "policies", "policyVersions", "policySets", "meta",
+  "head", "checkpoint", "entries", "entriesByHash", "tiles", "actions", "actionsBySeq", "approvals", "idempotency", "keys", "policies", "policyVersions", "policySets", "meta",
 ];
 const ONLY = "only";
 
@@ -146,8 +148,7 @@ function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (...args
     entriesOfAction: (id: string) => all(t.entries, (row) => row.action_id === id, (a, b) => a.seq - b.seq),
     leafHashes: (from: number, to: number) => entries(from, to).map((row) => row.leaf_hash),
     tile: (level: number, index: number) => t.tiles.get(keyOf(level, index)),
-    // A level never has more tiles than the ledger has entries.
-    tileRoots: (level: number, from: number, to: number) => range(from, Math.min(to, from + size() + 1), (index) => t.tiles.get(keyOf(level, index))).map((row) => row.root),
+    tileRoots: (level: number, from: number, to: number) => range(from, to, (index) => t.tiles.get(keyOf(level, index))).map((row) => row.root),
     action: (id: string) => t.actions.get(id),
     actions: (filter: ActionFilter) =>
       all(t.actions, (row) => matches(row, filter), (a, b) => b.decision_seq - a.decision_seq).slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit),
@@ -177,9 +178,14 @@ function matches(row: ActionRow, filter: ActionFilter): boolean {
   );
 }
 
+/** A member that is undefined changes nothing. */
+function given<T extends object>(change: T): Partial<T> {
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
 function writesOf(t: Tables): Methods {
-  function insert<Row extends object>(table: Table<Row>, key: string, row: Row, unique: (other: Row) => boolean = () => false): void {
-    if (table.get(key) !== undefined || [...table.values()].some(unique)) throw new Error(`a row ${key} is there already`);
+  function insert<Row extends object>(table: Table<Row>, key: string, row: Row, same?: (other: Row) => boolean): void {
+    if (table.get(key) !== undefined || (same !== undefined && [...table.values()].some(same))) throw new Error(`a row ${key} is there already`);
     table.set(key, copyOf(row));
   }
   function mustExist(found: unknown, what: string): void {
@@ -204,7 +210,8 @@ function writesOf(t: Tables): Methods {
       if (size >= (t.checkpoint.get(ONLY)?.size ?? 0)) t.checkpoint.set(ONLY, copyOf({ size, note }));
     },
     insertAction(row: ActionRow) {
-      insert(t.actions, row.id, row, (other) => other.decision_seq === row.decision_seq);
+      insert(t.actionsBySeq, keyOf(row.decision_seq), { id: row.id });
+      insert(t.actions, row.id, row);
     },
     updateAction(...[id, guard, change]: Parameters<StorageTransaction["updateAction"]>) {
       const row = t.actions.get(id);
@@ -214,7 +221,7 @@ function writesOf(t: Tables): Methods {
         (guard.expires_after === undefined || (row.expires_at !== null && row.expires_at > guard.expires_after)) &&
         (guard.expired_by === undefined || (row.expires_at !== null && row.expires_at <= guard.expired_by)) &&
         (guard.permit_after === undefined || (row.permit_expires_at !== null && row.permit_expires_at > guard.permit_after));
-      if (holds) t.actions.set(id, copyOf({ ...row, ...change }));
+      if (holds) t.actions.set(id, copyOf({ ...row, ...given(change) }));
       return holds;
     },
     insertApproval(row: ApprovalRow) {
@@ -241,7 +248,7 @@ function writesOf(t: Tables): Methods {
     },
     updatePolicy(id: string, change: Partial<PolicyRow>) {
       const row = t.policies.get(id);
-      if (row !== undefined) t.policies.set(id, copyOf({ ...row, ...change }));
+      if (row !== undefined) t.policies.set(id, copyOf({ ...row, ...given(change) }));
       return row !== undefined;
     },
     insertPolicyVersion(row: PolicyVersionRow) {

@@ -1,0 +1,51 @@
+/**
+ * The conformance suite of the storage contract. Every storage passes all of it: there is no option
+ * that leaves a case out.
+ */
+import type { Storage } from "../contract/storage.ts";
+import { actionCases } from "./suite/actions.ts";
+import { directoryCases } from "./suite/directory.ts";
+import { ledgerCases } from "./suite/ledger.ts";
+import { listCases } from "./suite/lists.ts";
+import type { Case } from "./suite/rows.ts";
+import { transactionCases } from "./suite/transactions.ts";
+
+export interface StorageUnderTest {
+  storage: Storage;
+  /** Closes the store and opens it again from what is on its disk; may answer the same object. */
+  reopen(): Promise<Storage>;
+  /** Closes the store and removes it. Called also when a case failed. */
+  destroy(): Promise<void>;
+}
+
+export interface StorageSuiteOptions {
+  /** Declares a test, as `test` of node:test does. */
+  test: (name: string, fn: () => Promise<void>) => void;
+  /** A new, empty store, open or not. */
+  create: () => Promise<StorageUnderTest>;
+}
+
+export function storageSuite({ test, create }: StorageSuiteOptions): void {
+  const testCase: Case = (name, fn) =>
+    test(name, async () => {
+      const { storage, reopen, destroy } = await create();
+      try {
+        await storage.open();
+        await fn({
+          storage,
+          reopen: async () => {
+            const again = await reopen();
+            await again.open();
+            return again;
+          },
+        });
+      } finally {
+        await destroy();
+      }
+    });
+  transactionCases(testCase);
+  ledgerCases(testCase);
+  actionCases(testCase);
+  listCases(testCase);
+  directoryCases(testCase);
+}

@@ -1,0 +1,104 @@
+/** What keys and policies promise. */
+import assert from "node:assert/strict";
+import { StorageError } from "../../contract/storage.ts";
+import { keyRow, policyRow, T0, versionRow, type Case } from "./rows.ts";
+
+const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+
+export function directoryCases(test: Case): void {
+  test("a key comes back as it went in, by id and by hash", async ({ storage, reopen }) => {
+    const rows = [keyRow(1), keyRow(2, { scopes: [], agent_id: "agent-1", owner: "dana", created_by: "key-1", expires_at: T0 + 9, revoked_at: T0 + 3 }), keyRow(3, { scopes: ['"', "\u0000", "é"] })];
+    await storage.write(async (tx) => {
+      for (const row of rows) await tx.insertKey(row);
+    });
+    const again = await reopen();
+    for (const row of rows) {
+      assert.deepEqual(await again.key(row.id), row);
+      assert.deepEqual(await again.keyByHash(row.hash), row);
+    }
+    assert.equal(await again.key("key-4"), null);
+    assert.equal(await again.keyByHash(keyRow(4).hash), null);
+    assert.equal(await again.keyByHash(keyRow(1).hash.toUpperCase()), null);
+  });
+
+  test("keys are listed newest first, revoked ones included", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await tx.insertKey(keyRow(1, { created_at: T0 + 5 }));
+      await tx.insertKey(keyRow(2, { created_at: T0 + 9, revoked_at: T0 + 10 }));
+      await tx.insertKey(keyRow(3, { created_at: T0 + 1 }));
+    });
+    assert.deepEqual((await storage.keys()).map((row) => row.id), ["key-2", "key-1", "key-3"]);
+  });
+
+  test("an id or a hash belongs to one key", async ({ storage }) => {
+    await storage.write((tx) => tx.insertKey(keyRow(1)));
+    await assert.rejects(storage.write((tx) => tx.insertKey(keyRow(2, { id: "key-1" }))), isStorageError);
+    await assert.rejects(storage.write((tx) => tx.insertKey(keyRow(2, { hash: keyRow(1).hash }))), isStorageError);
+    assert.deepEqual(await storage.keys(), [keyRow(1)]);
+  });
+
+  test("a key is revoked once, and stays so", async ({ storage, reopen }) => {
+    await storage.write(async (tx) => {
+      await tx.insertKey(keyRow(1));
+      await tx.insertKey(keyRow(2));
+    });
+    assert.equal(await storage.write((tx) => tx.revokeKey("key-1", T0 + 5)), true);
+    assert.equal(await storage.write((tx) => tx.revokeKey("key-1", T0 + 6)), false);
+    assert.equal(await storage.write((tx) => tx.revokeKey("key-3", T0 + 6)), false);
+    const again = await reopen();
+    assert.deepEqual(await again.key("key-1"), keyRow(1, { revoked_at: T0 + 5 }));
+    assert.deepEqual(await again.keyByHash(keyRow(1).hash), keyRow(1, { revoked_at: T0 + 5 }));
+    assert.deepEqual(await again.key("key-2"), keyRow(2));
+  });
+
+  test("a policy is found by name, and its name is its own", async ({ storage, reopen }) => {
+    const managed = policyRow(2, { managed_by: "policy-files", latest_version: 4, active_version: 3 });
+    await storage.write(async (tx) => {
+      await tx.insertPolicy(managed);
+      await tx.insertPolicy(policyRow(1));
+    });
+    await assert.rejects(storage.write((tx) => tx.insertPolicy(policyRow(3, { name: "policy 1" }))), isStorageError);
+    await assert.rejects(storage.write((tx) => tx.insertPolicy(policyRow(1, { name: "policy 3" }))), isStorageError);
+    const again = await reopen();
+    assert.deepEqual(await again.policyByName("policy 1"), policyRow(1));
+    assert.deepEqual(await again.policyByName("policy 2"), managed);
+    assert.equal(await again.policyByName("Policy 1"), null);
+    assert.deepEqual(await again.policies(), [policyRow(1), managed]);
+  });
+
+  test("a policy's change touches what it names", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await tx.insertPolicy(policyRow(1));
+      await tx.insertPolicy(policyRow(2));
+    });
+    const steps = [
+      { active_version: 1, updated_at: T0 + 10 },
+      { latest_version: 2, updated_at: T0 + 11 },
+      { managed_by: "policy-git", updated_at: T0 + 12 },
+      { updated_at: T0 + 13 },
+      { active_version: null, managed_by: null, latest_version: 3, updated_at: T0 + 14 },
+    ];
+    let now = policyRow(1);
+    for (const change of steps) {
+      now = { ...now, ...change };
+      assert.equal(await storage.write((tx) => tx.updatePolicy("policy-1", change)), true);
+      assert.deepEqual(await storage.policies(), [now, policyRow(2)]);
+    }
+    assert.equal(await storage.write((tx) => tx.updatePolicy("policy-3", { updated_at: T0 })), false);
+  });
+
+  test("a policy version never changes", async ({ storage, reopen }) => {
+    await storage.write(async (tx) => {
+      await tx.insertPolicy(policyRow(1));
+      await tx.insertPolicyVersion(versionRow("policy-1", 1));
+      await tx.insertPolicyVersion(versionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }));
+    });
+    await assert.rejects(storage.write((tx) => tx.insertPolicyVersion(versionRow("policy-1", 1, { definition: "{}" }))), isStorageError);
+    await assert.rejects(storage.write((tx) => tx.insertPolicyVersion(versionRow("policy-9", 1))), isStorageError);
+    const again = await reopen();
+    assert.deepEqual(await again.policyVersion("policy-1", 1), versionRow("policy-1", 1));
+    assert.deepEqual(await again.policyVersion("policy-1", 2), versionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }));
+    assert.equal(await again.policyVersion("policy-1", 3), null);
+    assert.equal(await again.policyVersion("policy-9", 1), null);
+  });
+}

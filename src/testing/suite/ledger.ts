@@ -1,0 +1,174 @@
+/** What the ledger's tables promise: order without gaps, bytes that never change, a head that only grows. */
+import assert from "node:assert/strict";
+import { StorageError, type EntryRow, type EntryType, type LedgerHead, type TileRow } from "../../contract/storage.ts";
+import { hashLeaf } from "../../domain/merkle.ts";
+import { appendSome, entryRow, hashOf, headRow, setRow, tileRow, type Case } from "./rows.ts";
+
+const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+
+export function ledgerCases(test: Case): void {
+  test("entries come back as they went in, by range", async ({ storage }) => {
+    const types: EntryType[] = ["decision", "approval", "execution", "policy_set", "api_key", "agent"];
+    const rows = types.map((type, seq) => entryRow(seq, seq % 2 === 0 ? { type } : { type, action_id: null, agent_id: null, submitted_by: null }));
+    await storage.write((tx) => tx.append(rows, [], headRow(rows.length)));
+    assert.deepEqual(await storage.entries(0, 6), rows);
+    assert.deepEqual(await storage.entries(2, 4), rows.slice(2, 4));
+    assert.deepEqual(await storage.entries(4, 100), rows.slice(4));
+    assert.deepEqual(await storage.entries(3, 3), []);
+    assert.deepEqual(await storage.entries(4, 2), []);
+    assert.deepEqual(await storage.entries(6, 9), []);
+    assert.deepEqual(await storage.leafHashes(1, 3), rows.slice(1, 3).map((row) => row.leaf_hash));
+    assert.deepEqual(await storage.leafHashes(6, 9), []);
+  });
+
+  test("append moves the head with its entries", async ({ storage }) => {
+    const head: LedgerHead = { size: 3, root: hashOf("r"), edge: [hashOf("a"), hashOf("b"), hashOf("c")], policy_set: setRow(1).digest, epoch: 4 };
+    await storage.write(async (tx) => {
+      await tx.append([entryRow(0), entryRow(1), entryRow(2)], [], head);
+      assert.deepEqual(await tx.head(), head);
+    });
+    assert.deepEqual(await storage.head(), head);
+    await storage.write((tx) => tx.append([entryRow(3)], [], headRow(4, { policy_set: null, epoch: 4 })));
+    assert.deepEqual(await storage.head(), headRow(4, { epoch: 4 }));
+  });
+
+  test("several appends fit into one transaction", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await appendSome(tx, 2);
+      await appendSome(tx, 3);
+    });
+    assert.equal((await storage.head()).size, 5);
+    assert.deepEqual((await storage.entries(0, 9)).map((row) => row.seq), [0, 1, 2, 3, 4]);
+  });
+
+  test("a head may move without entries: another policy set, a later epoch", async ({ storage }) => {
+    await storage.write((tx) => appendSome(tx, 2));
+    const head = headRow(2, { policy_set: setRow(2).digest, epoch: 7 });
+    await storage.write((tx) => tx.append([], [], head));
+    assert.deepEqual(await storage.head(), head);
+    assert.equal((await storage.entries(0, 9)).length, 2);
+  });
+
+  const misfits: [string, EntryRow[], LedgerHead][] = [
+    ["a gap before the entries", [entryRow(3)], headRow(4)],
+    ["an entry that is there already", [entryRow(1)], headRow(2)],
+    ["entries that overlap with stored ones", [entryRow(1), entryRow(2)], headRow(3)],
+    ["a gap between the entries", [entryRow(2), entryRow(4)], headRow(4)],
+    ["the same sequence number twice", [entryRow(2), entryRow(2)], headRow(4)],
+    ["entries in descending order", [entryRow(3), entryRow(2)], headRow(4)],
+    ["a head that is too large", [entryRow(2)], headRow(4)],
+    ["a head that is too small", [entryRow(2)], headRow(2)],
+    ["a head that shrinks", [], headRow(1)],
+    ["a head that grows without entries", [], headRow(3)],
+    ["an epoch that goes back", [entryRow(2)], headRow(3, { epoch: 4 })],
+  ];
+  for (const [what, entries, head] of misfits) {
+    test(`append refuses ${what}, and the transaction is lost`, async ({ storage }) => {
+      await storage.write((tx) => tx.append([entryRow(0), entryRow(1)], [], headRow(2, { epoch: 5 })));
+      const epoch = head.epoch === 0 ? 5 : head.epoch;
+      await assert.rejects(storage.write(async (tx) => {
+        await tx.putMeta("a", "b");
+        await tx.append(entries, [], { ...head, epoch }).catch(() => undefined);
+      }), isStorageError);
+      assert.deepEqual(await storage.head(), headRow(2, { epoch: 5 }));
+      assert.deepEqual(await storage.entries(0, 9), [entryRow(0), entryRow(1)]);
+      assert.equal(await storage.meta("a"), null);
+    });
+  }
+
+  test("a hash finds its entry, and no other hash does", async ({ storage }) => {
+    const rows = await storage.write((tx) => appendSome(tx, 5));
+    for (const row of rows) assert.deepEqual(await storage.entryByHash(row.leaf_hash), row);
+    const near = new Uint8Array((rows[0] as EntryRow).leaf_hash);
+    near[31] = (near[31] as number) ^ 1;
+    assert.equal(await storage.entryByHash(near), null);
+    assert.equal(await storage.entryByHash(new Uint8Array(32)), null);
+  });
+
+  test("the entries of one action come in order, without those of others", async ({ storage }) => {
+    const owners = ["a", "b", "a", null, "A", "a"];
+    const rows = owners.map((action_id, seq) => entryRow(seq, { action_id }));
+    await storage.write((tx) => tx.append(rows, [], headRow(rows.length)));
+    assert.deepEqual((await storage.entriesOfAction("a")).map((row) => row.seq), [0, 2, 5]);
+    assert.deepEqual((await storage.entriesOfAction("A")).map((row) => row.seq), [4]);
+    assert.deepEqual(await storage.entriesOfAction("c"), []);
+  });
+
+  test("the largest entry keeps every byte", async ({ storage, reopen }) => {
+    const bytes = Uint8Array.from({ length: 65_535 }, (_, i) => (i * 31 + (i >> 8)) & 0xff);
+    const row = entryRow(0, { bytes, leaf_hash: hashLeaf(bytes) });
+    // A view into a larger buffer: only the view is the entry.
+    const larger = new Uint8Array(70_000);
+    larger.set(bytes, 100);
+    await storage.write((tx) => tx.append([{ ...row, bytes: larger.subarray(100, 100 + bytes.length) }], [], headRow(1)));
+    assert.deepEqual(await storage.entries(0, 1), [row]);
+    assert.deepEqual(await (await reopen()).entryByHash(row.leaf_hash), row);
+  });
+
+  test("an entry may be empty", async ({ storage }) => {
+    const row = entryRow(0, { bytes: new Uint8Array(0) });
+    await storage.write((tx) => tx.append([row], [], headRow(1)));
+    assert.deepEqual(await storage.entries(0, 1), [row]);
+  });
+
+  test("tiles are found by level and index, their roots by range", async ({ storage }) => {
+    const tiles = [tileRow(0, 0), tileRow(0, 1), tileRow(0, 2), tileRow(1, 0)];
+    await storage.write((tx) => tx.append([], tiles, headRow(0)));
+    for (const tile of tiles) assert.deepEqual(await storage.tile(tile.level, tile.index), tile);
+    assert.equal(await storage.tile(1, 1), null);
+    assert.equal(await storage.tile(2, 0), null);
+  });
+
+  test("roots of tiles come in order, and only those that are there", async ({ storage }) => {
+    const tiles = [2, 0, 1].map((index) => tileRow(0, index));
+    await storage.write(async (tx) => tx.append(Array.from({ length: 3 }, (_, i) => entryRow(i)), [...tiles, tileRow(1, 0)], headRow(3)));
+    const roots = [0, 1, 2].map((index) => tileRow(0, index).root);
+    assert.deepEqual(await storage.tileRoots(0, 0, 3), roots);
+    assert.deepEqual(await storage.tileRoots(0, 1, 2), roots.slice(1, 2));
+    assert.deepEqual(await storage.tileRoots(0, 2, 9), roots.slice(2));
+    assert.deepEqual(await storage.tileRoots(0, 3, 9), []);
+    assert.deepEqual(await storage.tileRoots(1, 0, 9), [tileRow(1, 0).root]);
+  });
+
+  test("a stored tile cannot be replaced", async ({ storage }) => {
+    await storage.write((tx) => tx.append([], [tileRow(0, 0)], headRow(0)));
+    const other: TileRow = { ...tileRow(0, 0), root: hashOf("other") };
+    await assert.rejects(storage.write((tx) => tx.append([entryRow(0)], [other], headRow(1))), isStorageError);
+    assert.deepEqual(await storage.tile(0, 0), tileRow(0, 0));
+    assert.equal((await storage.head()).size, 0);
+  });
+
+  test("the larger checkpoint stays", async ({ storage, reopen }) => {
+    await storage.write((tx) => tx.putCheckpoint(5, "five\n\n— é\n"));
+    assert.deepEqual(await storage.checkpoint(), { size: 5, note: "five\n\n— é\n" });
+    await storage.write((tx) => tx.putCheckpoint(4, "four"));
+    assert.equal((await storage.checkpoint())?.size, 5);
+    await storage.write((tx) => tx.putCheckpoint(5, "five again"));
+    assert.deepEqual(await storage.checkpoint(), { size: 5, note: "five again" });
+    await storage.write((tx) => tx.putCheckpoint(6, "six"));
+    assert.deepEqual(await (await reopen()).checkpoint(), { size: 6, note: "six" });
+  });
+
+  test("a checkpoint of the empty tree counts", async ({ storage }) => {
+    await storage.write((tx) => tx.putCheckpoint(0, "empty"));
+    assert.deepEqual(await storage.checkpoint(), { size: 0, note: "empty" });
+  });
+
+  test("a policy set is kept as it was first stored", async ({ storage }) => {
+    await storage.write((tx) => tx.putPolicySet(setRow(1)));
+    await storage.write((tx) => tx.putPolicySet({ ...setRow(1), document: "{}", created_at: 1 }));
+    await storage.write((tx) => tx.putPolicySet(setRow(2)));
+    assert.deepEqual(await storage.policySet(setRow(1).digest), setRow(1));
+    assert.deepEqual(await storage.policySet(setRow(2).digest), setRow(2));
+    assert.equal(await storage.policySet("ff"), null);
+  });
+
+  test("many entries keep their order over many transactions", async ({ storage, reopen }) => {
+    for (let i = 0; i < 12; i++) await storage.write((tx) => appendSome(tx, 173));
+    const again = await reopen();
+    assert.equal((await again.head()).size, 12 * 173);
+    const rows = await again.entries(0, 12 * 173);
+    assert.deepEqual(rows.map((row) => row.seq), Array.from({ length: 12 * 173 }, (_, i) => i));
+    assert.deepEqual(await again.entries(1000, 1003), [1000, 1001, 1002].map((seq) => entryRow(seq)));
+  });
+}

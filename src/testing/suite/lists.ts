@@ -1,0 +1,158 @@
+/** What lists of actions promise: every filter, alone and with the others, inside what the caller may see. */
+import assert from "node:assert/strict";
+import type { ActionFilter, ActionRow, Visibility } from "../../contract/storage.ts";
+import { actionRow, T0, type Case } from "./rows.ts";
+
+/** 48 actions in which every pair of members varies independently; two share each creation time. */
+const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
+  actionRow(n, {
+    agent_id: `agent-${n % 2}`,
+    submitted_by: `key-${n % 3}`,
+    status: n % 4 === 0 ? "denied" : n % 4 === 1 ? "allowed" : "approved",
+    tool: n % 5 < 3 ? "stripe" : "shell",
+    operation: n % 7 < 4 ? "refund" : "exec",
+    created_at: T0 + Math.floor(n / 2) * 10,
+  }),
+);
+
+const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> } = {
+  status: "approved",
+  agent_id: "agent-1",
+  tool: "stripe",
+  operation: "refund",
+  since: T0 + 50,
+  until: T0 + 200,
+  before_seq: 37,
+};
+
+/** What the filter says, written down a second time. */
+function expected(filter: ActionFilter): ActionRow[] {
+  const seen = filter.visibility;
+  return ROWS.filter((row) => "all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id))
+    .filter((row) => filter.status === undefined || row.status === filter.status)
+    .filter((row) => filter.agent_id === undefined || row.agent_id === filter.agent_id)
+    .filter((row) => filter.tool === undefined || row.tool === filter.tool)
+    .filter((row) => filter.operation === undefined || row.operation === filter.operation)
+    .filter((row) => filter.since === undefined || row.created_at >= filter.since)
+    .filter((row) => filter.until === undefined || row.created_at < filter.until)
+    .filter((row) => filter.before_seq === undefined || row.decision_seq < filter.before_seq)
+    .sort((a, b) => b.decision_seq - a.decision_seq)
+    .slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit);
+}
+
+export function listCases(test: Case): void {
+  const filled = (name: string, check: (list: (filter: ActionFilter) => Promise<ActionRow[]>) => Promise<void>): void =>
+    test(name, async ({ storage }) => {
+      await storage.write(async (tx) => {
+        // Neither in order nor in reverse.
+        for (const row of [...ROWS].sort((a, b) => (a.decision_seq % 7) - (b.decision_seq % 7))) await tx.insertAction(row);
+      });
+      await check((filter) => storage.actions(filter));
+    });
+  const everything: Visibility = { all: true };
+
+  filled("actions come newest first", async (list) => {
+    assert.deepEqual(await list({ visibility: everything, limit: 1000 }), [...ROWS].reverse());
+  });
+
+  filled("a credential sees the actions of its agent, or those that its key submitted, and no others", async (list) => {
+    assert.deepEqual(await list({ visibility: { agent_id: "agent-0" }, limit: 99 }), ROWS.filter((row) => row.agent_id === "agent-0").reverse());
+    assert.deepEqual(await list({ visibility: { key_id: "key-2" }, limit: 99 }), ROWS.filter((row) => row.submitted_by === "key-2").reverse());
+    assert.deepEqual(await list({ visibility: { agent_id: "key-2" }, limit: 99 }), []);
+    assert.deepEqual(await list({ visibility: { key_id: "" }, limit: 99 }), []);
+  });
+
+  filled("a filter never widens what is visible", async (list) => {
+    assert.deepEqual(await list({ visibility: { agent_id: "agent-0" }, agent_id: "agent-1", limit: 99 }), []);
+  });
+
+  filled("since is inclusive, until is exclusive, the cursor is exclusive", async (list) => {
+    const seqs = async (filter: Partial<ActionFilter>): Promise<number[]> => (await list({ visibility: everything, limit: 99, ...filter })).map((row) => row.decision_seq);
+    assert.deepEqual(await seqs({ since: T0 + 230 }), [47, 46]);
+    assert.deepEqual(await seqs({ since: T0 + 231 }), []);
+    assert.deepEqual(await seqs({ until: T0 + 10 }), [1, 0]);
+    assert.deepEqual(await seqs({ until: T0 }), []);
+    assert.deepEqual(await seqs({ since: T0 + 10, until: T0 + 11 }), [3, 2]);
+    assert.deepEqual(await seqs({ before_seq: 2 }), [1, 0]);
+    assert.deepEqual(await seqs({ before_seq: 0 }), []);
+  });
+
+  filled("limit and offset cut the same list", async (list) => {
+    const all = [...ROWS].reverse();
+    assert.deepEqual(await list({ visibility: everything, limit: 5 }), all.slice(0, 5));
+    assert.deepEqual(await list({ visibility: everything, limit: 5, offset: 5 }), all.slice(5, 10));
+    assert.deepEqual(await list({ visibility: everything, limit: 5, offset: 46 }), all.slice(46));
+    assert.deepEqual(await list({ visibility: everything, limit: 5, offset: 48 }), []);
+    assert.deepEqual(await list({ visibility: everything, limit: 0 }), []);
+  });
+
+  filled("every combination of filters, visibility, cursor and offset", async (list) => {
+    const names = Object.keys(OPTIONS) as (keyof typeof OPTIONS)[];
+    const visibilities: Visibility[] = [everything, { agent_id: "agent-1" }, { key_id: "key-1" }];
+    for (let chosen = 0; chosen < 2 ** names.length; chosen++) {
+      const options = Object.fromEntries(names.filter((_, i) => (chosen >> i) % 2 === 1).map((name) => [name, OPTIONS[name]]));
+      for (const visibility of visibilities) {
+        for (const page of [{ limit: 99 }, { limit: 2, offset: 1 }]) {
+          const filter: ActionFilter = { visibility, ...options, ...page };
+          assert.deepEqual(await list(filter), expected(filter), JSON.stringify(filter));
+        }
+      }
+    }
+  });
+
+  filled("a cursor walks the whole list without a gap while actions are added", async (list) => {
+    const walked: number[] = [];
+    let before_seq: number | undefined;
+    for (;;) {
+      const page = await list({ visibility: { key_id: "key-1" }, limit: 3, ...(before_seq === undefined ? {} : { before_seq }) });
+      if (page.length === 0) break;
+      walked.push(...page.map((row) => row.decision_seq));
+      before_seq = walked.at(-1) as number;
+    }
+    assert.deepEqual(walked, expected({ visibility: { key_id: "key-1" }, limit: 99 }).map((row) => row.decision_seq));
+  });
+
+  test("lists inside a transaction see its own actions and changes", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await tx.insertAction(actionRow(1));
+      await tx.insertAction(actionRow(2));
+      await tx.updateAction("action-1", { status: "allowed" }, { status: "executing", updated_at: T0 });
+      assert.deepEqual((await tx.actions({ visibility: everything, status: "executing", limit: 9 })).map((row) => row.id), ["action-1"]);
+      assert.deepEqual((await tx.actions({ visibility: everything, limit: 9 })).map((row) => row.id), ["action-2", "action-1"]);
+    });
+  });
+
+  test("overdue are pending actions whose time has come, oldest expiry first", async ({ storage }) => {
+    const pending = { status: "pending_approval", decision: "require_approval" } as const;
+    await storage.write(async (tx) => {
+      await tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 30 }));
+      await tx.insertAction(actionRow(2, { ...pending, expires_at: T0 + 10 }));
+      await tx.insertAction(actionRow(3, { ...pending, expires_at: T0 + 20 }));
+      await tx.insertAction(actionRow(4, { ...pending, expires_at: T0 + 40 }));
+      await tx.insertAction(actionRow(5, { status: "approved", expires_at: T0 }));
+      await tx.insertAction(actionRow(6, pending));
+    });
+    const overdue = async (now: number, limit = 9): Promise<number[]> => (await storage.overdueActions(now, limit)).map((row) => row.decision_seq);
+    assert.deepEqual(await overdue(T0 + 9), []);
+    assert.deepEqual(await overdue(T0 + 10), [2]);
+    assert.deepEqual(await overdue(T0 + 30), [2, 3, 1]);
+    assert.deepEqual(await overdue(T0 + 99, 2), [2, 3]);
+    assert.deepEqual(await storage.overdueActions(T0 + 10, 1), [actionRow(2, { ...pending, expires_at: T0 + 10 })]);
+    assert.equal(await storage.nextExpiry(), T0 + 10);
+    for (const id of ["action-2", "action-3", "action-1", "action-4"]) {
+      await storage.write((tx) => tx.updateAction(id, { status: "pending_approval" }, { status: "expired", updated_at: T0 }));
+    }
+    assert.deepEqual(await overdue(T0 + 99), []);
+    assert.equal(await storage.nextExpiry(), null);
+  });
+
+  test("the next expiry moves with what is pending", async ({ storage }) => {
+    assert.equal(await storage.nextExpiry(), null);
+    const pending = { status: "pending_approval", decision: "require_approval" } as const;
+    await storage.write((tx) => tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 10 })));
+    await storage.write((tx) => tx.insertAction(actionRow(2, { ...pending, expires_at: T0 + 5 })));
+    assert.equal(await storage.nextExpiry(), T0 + 5);
+    await storage.write((tx) => tx.updateAction("action-2", { status: "pending_approval" }, { status: "denied", updated_at: T0 }));
+    assert.equal(await storage.nextExpiry(), T0 + 10);
+  });
+}

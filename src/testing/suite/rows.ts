@@ -1,0 +1,157 @@
+/** Rows for the storage suite. Each differs from every other of its kind in every member that must be unique. */
+import type {
+  ActionRow,
+  ApprovalRow,
+  EntryRow,
+  IdempotencyRow,
+  KeyRow,
+  LedgerHead,
+  PolicyRow,
+  PolicySetRow,
+  PolicyVersionRow,
+  Storage,
+  StorageTransaction,
+  TileRow,
+} from "../../contract/storage.ts";
+import { hashLeaf } from "../../domain/merkle.ts";
+
+/** 2026-01-01T00:00:00Z: what rows are dated from. */
+export const T0 = 1_767_225_600_000;
+
+export interface Fixture {
+  storage: Storage;
+  /** Closes the store and opens it again, from what is on its disk. */
+  reopen(): Promise<Storage>;
+}
+
+/** Declares one case, which runs on a fresh, open, empty store. */
+export type Case = (name: string, fn: (fixture: Fixture) => Promise<void>) => void;
+
+const encoder = new TextEncoder();
+
+export function hashOf(text: string): Uint8Array {
+  return hashLeaf(encoder.encode(text));
+}
+
+export function hexOf(text: string): string {
+  return [...hashOf(text)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
+  const bytes = over.bytes ?? encoder.encode(`{"seq":${seq}}`);
+  return { seq, type: "decision", leaf_hash: hashLeaf(bytes), bytes, action_id: `action-${seq}`, agent_id: "agent-1", submitted_by: "key-1", created_at: T0 + seq, ...over };
+}
+
+/** The suite checks what a store keeps, not what a ledger computes: the root need not be the tree's. */
+export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHead {
+  return { size, root: hashOf(`root ${size}`), edge: size === 0 ? [] : [hashOf(`edge ${size}`)], policy_set: null, epoch: 0, ...over };
+}
+
+export function tileRow(level: number, index: number): TileRow {
+  const hashes = new Uint8Array(256 * 32);
+  for (let i = 0; i < 256; i++) hashes.set(hashOf(`${level}/${index}/${i}`), i * 32);
+  return { level, index, hashes, root: hashOf(`tile ${level}/${index}`) };
+}
+
+/** Appends `count` entries behind what is stored. */
+export async function appendSome(tx: StorageTransaction, count: number, over: Partial<EntryRow> = {}): Promise<EntryRow[]> {
+  const head = await tx.head();
+  const rows = Array.from({ length: count }, (_, i) => entryRow(head.size + i, over));
+  await tx.append(rows, [], headRow(head.size + count, { policy_set: head.policy_set, epoch: head.epoch }));
+  return rows;
+}
+
+export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
+  return {
+    id: `action-${n}`,
+    agent_id: "agent-1",
+    tool: "stripe",
+    operation: "refund",
+    request: `{"agent_id":"agent-1","context":{},"operation":"refund","params":{"n":${n}},"tool":"stripe"}`,
+    request_hash: hexOf(`request ${n}`),
+    salt: hexOf(`salt ${n}`),
+    status: "allowed",
+    decision: "allow",
+    reason: "small refunds",
+    reason_code: "POLICY_RULE",
+    risk_level: null,
+    policy: null,
+    rule: null,
+    policy_version: null,
+    policy_hash: null,
+    decision_seq: n,
+    decision_hash: hexOf(`decision ${n}`),
+    submitted_by: "key-1",
+    submitted_agent: null,
+    submitted_owner: null,
+    quorum: null,
+    expires_at: null,
+    permit_issued_at: null,
+    permit_expires_at: null,
+    started_at: null,
+    started_by: null,
+    result: null,
+    created_at: T0 + n,
+    updated_at: T0 + n,
+    ...over,
+  };
+}
+
+/** An action with a value in every member that may be null. */
+export function fullActionRow(n: number): ActionRow {
+  return actionRow(n, {
+    status: "pending_approval",
+    decision: "require_approval",
+    risk_level: "high",
+    policy: "payments",
+    rule: "large refunds",
+    policy_version: 3,
+    policy_hash: hexOf("policy"),
+    submitted_agent: "agent-1",
+    submitted_owner: "dana",
+    quorum: 2,
+    expires_at: T0 + 60_000,
+    permit_issued_at: T0 + 1,
+    permit_expires_at: T0 + 2,
+    started_at: T0 + 3,
+    started_by: "key-9",
+    result: '{"error":null,"meta":{},"success":true}',
+  });
+}
+
+export function approvalRow(actionId: string, principal: string, over: Partial<ApprovalRow> = {}): ApprovalRow {
+  return { action_id: actionId, principal, key_id: "key-2", approve: true, reason: null, self_approval: false, seq: 1, created_at: T0, ...over };
+}
+
+export function idempotencyRow(key: string, over: Partial<IdempotencyRow> = {}): IdempotencyRow {
+  return { key_id: "key-1", route: "POST /v1/actions", idempotency_key: key, body_hash: hexOf(key), resource_id: `action-${key}`, created_at: T0, ...over };
+}
+
+export function keyRow(n: number, over: Partial<KeyRow> = {}): KeyRow {
+  return {
+    id: `key-${n}`,
+    name: `key ${n}`,
+    hash: hexOf(`key ${n}`),
+    prefix: `ask_${n}`,
+    scopes: ["actions:submit", "actions:read"],
+    agent_id: null,
+    owner: null,
+    created_by: null,
+    created_at: T0 + n,
+    expires_at: null,
+    revoked_at: null,
+    ...over,
+  };
+}
+
+export function policyRow(n: number, over: Partial<PolicyRow> = {}): PolicyRow {
+  return { id: `policy-${n}`, name: `policy ${n}`, managed_by: null, latest_version: 1, active_version: null, created_at: T0 + n, updated_at: T0 + n, ...over };
+}
+
+export function versionRow(policyId: string, version: number, over: Partial<PolicyVersionRow> = {}): PolicyVersionRow {
+  return { policy_id: policyId, version, definition: `{"policy":"${policyId}"}`, digest: hexOf(`${policyId} ${version}`), created_by: null, created_at: T0, ...over };
+}
+
+export function setRow(n: number, over: Partial<PolicySetRow> = {}): PolicySetRow {
+  return { digest: hexOf(`set ${n}`), document: `{"format":"assent-policy-set/1","n":${n}}`, created_at: T0 + n, ...over };
+}
