@@ -34,7 +34,6 @@ export interface BatchContext {
 }
 
 export interface BatchResult {
-  before: LedgerHead;
   head: LedgerHead;
   entries: EntryRow[];
   outcomes: Outcome[];
@@ -78,9 +77,8 @@ const READS = [
   "meta",
 ] as const satisfies readonly (keyof StorageTransaction)[];
 
-/** Throws Poisoned, or whatever the storage throws. Outcomes may be told only after the commit. */
-export async function runBatch(tx: StorageTransaction, jobs: readonly Pending[], context: BatchContext): Promise<BatchResult> {
-  const before = await tx.head();
+/** `before` is the head under the lock. Throws Poisoned, or whatever the storage throws. Outcomes may be told only after the commit. */
+export async function runBatch(tx: StorageTransaction, before: LedgerHead, jobs: readonly Pending[], context: BatchContext): Promise<BatchResult> {
   const batch = new Batch(tx, before, context);
   const outcomes: Outcome[] = [];
   let touched = false;
@@ -96,11 +94,11 @@ export async function runBatch(tx: StorageTransaction, jobs: readonly Pending[],
     touched ||= batch.changed;
     batch.changed = false;
   }
-  if (!touched) return { before, head: before, entries: [], outcomes };
+  if (!touched) return { head: before, entries: [], outcomes };
   const head = batch.headAfter();
   const tiles = await completedTiles(tx, before.size, batch.rows);
   await tx.append(batch.rows, tiles, head);
-  return { before, head, entries: batch.rows, outcomes };
+  return { head, entries: batch.rows, outcomes };
 }
 
 class Batch {

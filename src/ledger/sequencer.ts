@@ -93,8 +93,9 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       const checkpoint = options.unstoredCheckpoint();
       const result = await storage.write(async (tx) => {
         const context: BatchContext = { now: options.clock(), policies: options.policies, confirm: options.confirm };
-        const done = await runBatch(tx, live, context);
-        await assertContinuity(done.before);
+        const before = await tx.head();
+        await assertContinuity(before);
+        const done = await runBatch(tx, before, live, context);
         if (checkpoint !== null && done.entries.length > 0) await tx.putCheckpoint(checkpoint.size, checkpoint.note);
         return done;
       });
