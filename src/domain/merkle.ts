@@ -42,6 +42,7 @@ export const emptyEdge: readonly Uint8Array[] = Object.freeze([]);
  * Throws RangeError when the edge is not one of a tree of `size`.
  */
 export function appendToEdge(edge: readonly Uint8Array[], size: number, leafHash: Uint8Array): Uint8Array[] {
+  assertSize(size);
   assertSize(size + 1);
   if (edge.length !== edgeLength(size)) throw new RangeError(`the right edge of a tree of size ${size} has ${edgeLength(size)} hashes, not ${edge.length}`);
   if (leafHash.length !== HASH_BYTES) throw new RangeError(`a leaf hash has ${HASH_BYTES} bytes, not ${leafHash.length}`);
