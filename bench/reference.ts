@@ -1,0 +1,68 @@
+/**
+ * The bare reference: the same HTTP adapter and the same SQLite batches with no logic. A request's
+ * body is read, a fixed row and a fixed entry go into the next batch, and after its commit a fixed
+ * answer goes out. No key, no JSON, no policy, no hash, no signature, no log.
+ */
+import { setImmediate } from "node:timers";
+import { join } from "node:path";
+import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
+import type { ActionRow, EntryRow } from "../src/contract/storage.ts";
+import { serve, ServerResponse } from "../src/serve/index.ts";
+import sample from "./sample.json" with { type: "json" };
+
+const [data] = process.argv.slice(2) as [string];
+const storage = sqliteStorage({ path: join(data, "reference.db") });
+await storage.open();
+
+const MAX_BATCH = 256;
+const answer = JSON.stringify(sample.answer);
+const entryBytes = new TextEncoder().encode(JSON.stringify(sample.entry));
+let size = 0;
+let waiting: (() => void)[] = [];
+let running = false;
+
+function unique(n: number): Uint8Array {
+  const hash = new Uint8Array(32);
+  new DataView(hash.buffer).setFloat64(0, n);
+  return hash;
+}
+
+async function run(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+  while (waiting.length > 0) {
+    const batch = waiting.slice(0, MAX_BATCH);
+    waiting = waiting.slice(batch.length);
+    await storage.write(async (tx) => {
+      const head = await tx.head();
+      const entries: EntryRow[] = [];
+      for (let i = 0; i < batch.length; i++) {
+        const seq = size + i;
+        const id = seq.toString(16).padStart(36, "0");
+        entries.push({ seq, type: "decision", leaf_hash: unique(seq), bytes: entryBytes, action_id: id, agent_id: "support-bot", submitted_by: "key", created_at: seq });
+        await tx.insertAction({ ...(sample.row as ActionRow), id, decision_seq: seq, decision_hash: id });
+      }
+      await tx.append(entries, [], { ...head, size: size + batch.length });
+      if (size > 0) await tx.putCheckpoint(size, sample.note);
+    });
+    size += batch.length;
+    for (const done of batch) done();
+    if (waiting.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  running = false;
+}
+
+const { url } = await serve(
+  async (request) => {
+    await request.arrayBuffer();
+    await new Promise<void>((resolve) => {
+      waiting.push(resolve);
+      if (!running) {
+        running = true;
+        void run();
+      }
+    });
+    return new ServerResponse(answer, { status: 200, headers: { "content-type": "application/json" } });
+  },
+  { host: "127.0.0.1", port: 0 },
+);
+process.stdout.write(`${JSON.stringify({ url, key: "none" })}\n`);
