@@ -50,6 +50,12 @@ describe("opening notes", () => {
     refuses("unknown_key", () => openNote(NOTE, [other.vkey], ed25519));
   });
 
+  test("a key's id and signature under another name are a stranger's", () => {
+    const bytes = concat(keyId(log.name, 1, log.publicKey), log.sign(utf8(TEXT)));
+    refuses("unknown_key", () => openNote(`${TEXT}\n${line("example.com/elsewhere", bytes)}`, [log.vkey], ed25519));
+    assert.equal(openNote(`${TEXT}\n${line(log.name, bytes)}`, [log.vkey], ed25519), TEXT);
+  });
+
   test("the key id of the log before another key's signature does not verify", () => {
     const forged = concat(keyId(log.name, 1, log.publicKey), impostor.sign(utf8(TEXT)));
     refuses("bad_signature", () => openNote(`${TEXT}\n${line(log.name, forged)}`, [log.vkey], ed25519));

@@ -103,4 +103,9 @@ describe("beyond 32 bits", () => {
       assert.deepEqual(rootOfEdge(appendToEdge(edge, size, UNIFORM[0] as Uint8Array)), uniformRoot(BigInt(size) + 1n), `${size}`);
     }
   });
+
+  test("a tree of 2^53 - 1 leaves takes no more", () => {
+    const edge = edgeNodes(MAX).map(({ level }) => UNIFORM[level] as Uint8Array);
+    assert.throws(() => appendToEdge(edge, MAX, UNIFORM[0] as Uint8Array), { name: "RangeError", message: "9007199254740992 is not the size of a tree" });
+  });
 });

@@ -114,6 +114,20 @@ describe("altered proofs", () => {
     assert.equal(verifyInclusion({ index: 0, size: 1, leafHash: new Uint8Array(31), path: [], root: new Uint8Array(31) }), false);
   });
 
+  test("a path too long or too short fails even under a root that was made to fit it", () => {
+    const [a, b, c] = [leafAt(0), leafAt(1), leafAt(2)];
+    assert.equal(verifyInclusion({ index: 0, size: 1, leafHash: a, path: [b], root: nodeOf(b, a) }), false, "a step above the root");
+    assert.equal(verifyInclusion({ index: 0, size: 2, leafHash: a, path: [b, c], root: nodeOf(c, nodeOf(a, b)) }), false, "a step above the root");
+    assert.equal(verifyInclusion({ index: 0, size: 4, leafHash: a, path: [b], root: nodeOf(a, b) }), false, "stops below the root");
+    assert.equal(verifyInclusion({ index: 0, size: 2, leafHash: a, path: [], root: a }), false, "no step at all");
+    const two = { first: 2, firstRoot: rootAt(2) };
+    assert.equal(verifyConsistency({ ...two, second: 4, secondRoot: nodeOf(rootAt(2), c), path: [c] }), true, "by itself this is a proof");
+    assert.equal(verifyConsistency({ ...two, second: 8, secondRoot: nodeOf(rootAt(2), c), path: [c] }), false, "stops below the root");
+    // Above the root f and s are 0, so that both sides would take the step.
+    assert.equal(verifyConsistency({ first: 3, second: 4, firstRoot: nodeOf(b, nodeOf(rootAt(2), a)), secondRoot: nodeOf(b, nodeOf(rootAt(2), nodeOf(a, c))), path: [a, c, rootAt(2), b] }), false, "a step above the root");
+    assert.equal(verifyConsistency({ first: 3, second: 4, firstRoot: nodeOf(rootAt(2), a), secondRoot: nodeOf(rootAt(2), nodeOf(a, c)), path: [a, c, rootAt(2)] }), true, "without it this is a proof");
+  });
+
   test("numbers that are no index or size are false, never an exception", () => {
     const claim = { index: 0, size: 1, leafHash: leafAt(0), path: [], root: leafAt(0) };
     assert.equal(verifyInclusion(claim), true);
