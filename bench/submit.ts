@@ -35,16 +35,17 @@ async function start(script: string, data: string): Promise<{ child: ChildProces
 async function measure(url: string, key: string, connections: number, seconds: number): Promise<Measured> {
   // autocannon keeps latencies in whole milliseconds; its own histogram has p97_5 and no p95, so take our own.
   const latencies: number[] = [];
-  const run = autocannon({
+  const result = await new Promise<autocannon.Result>((resolve, reject) => {
+    const run = autocannon({
     url: `${url}/v1/actions`,
     method: "POST",
     connections,
     duration: seconds,
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify(sample.body),
+    }, (error: unknown, done) => (error == null ? resolve(done) : reject(new Error("the load generator failed", { cause: error }))));
+    run.on("response", (_client, _status, _bytes, ms) => latencies.push(ms));
   });
-  run.on("response", (_client, _status, _bytes, ms) => latencies.push(ms));
-  const result = await run;
   latencies.sort((a, b) => a - b);
   const at = (q: number): number => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * q))] ?? NaN;
   return { rps: result["2xx"] / result.duration, p50: at(0.5), p95: at(0.95), p99: at(0.99), errors: result.non2xx + result.errors };

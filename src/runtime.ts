@@ -5,7 +5,7 @@ import type { Host, Logger } from "./contract/host.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
 import type { Storage } from "./contract/storage.ts";
 import { formatVkey } from "./domain/checkpoint.ts";
-import { createFetch } from "./http/handler.ts";
+import { createFetch, type FetchHandler } from "./http/handler.ts";
 import { bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
 import { createKeys, type KeyService } from "./kernel/keys.ts";
 import { createPolicies, type PolicyService } from "./kernel/policies.ts";
@@ -27,7 +27,7 @@ export interface RuntimeOptions {
 }
 
 export interface Runtime {
-  fetch(request: Request, info?: { ip?: string }): Promise<Response>;
+  fetch: FetchHandler;
   /** Opens the store, verifies the ledger, loads policies, starts plugins. After a failure everything is closed again. */
   start(): Promise<void>;
   /** Finishes what was taken, then closes. Idempotent. */

@@ -54,7 +54,8 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
     return { status: 200, json: await readRecord(host, row, credential, { token: true }), headers };
   }
 
-  async function submit({ body, credential, headers, signal }: RequestContext): Promise<Reply> {
+  async function submit(context: RequestContext): Promise<Reply> {
+    const { body, credential, headers } = context;
     const who = credential as Credential;
     const key = idempotencyKey(headers);
     const taken = await submitAction(host, who, body as schema.ActionBody, key);
@@ -65,14 +66,15 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
       const wait = preferredWait(headers.get("prefer"));
       if (wait !== null) {
         extra["Preference-Applied"] = `wait=${grant(wait) / 1000}`;
-        row = (await waiters.verdict(row.id, grant(wait), signal)) ?? row;
+        row = (await waiters.verdict(row.id, grant(wait), context.signal)) ?? row;
       }
     }
     extra["Location"] = `/v1/actions/${row.id}`;
     return { ...(await answer(row, who, extra)), status: row.status === "pending_approval" ? 202 : 200 };
   }
 
-  async function get({ params, query, credential, signal }: RequestContext): Promise<Reply> {
+  async function get(context: RequestContext): Promise<Reply> {
+    const { params, query, credential } = context;
     const who = credential as Credential;
     let row = await visibleAction(host.storage, params["id"] as string, who);
     if (row.status === "pending_approval" && (row.expires_at ?? 0) <= host.clock()) {
@@ -81,7 +83,7 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
     }
     const wait = query["wait"] as number | undefined;
     if (wait !== undefined && row.status === "pending_approval") {
-      row = (await waiters.verdict(row.id, grant(wait), signal)) ?? row;
+      row = (await waiters.verdict(row.id, grant(wait), context.signal)) ?? row;
     }
     return answer(row, who);
   }

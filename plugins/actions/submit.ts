@@ -17,6 +17,17 @@ export const SUBMIT_ROUTE = "POST /v1/actions";
 
 const STATUS_OF = { allow: "allowed", deny: "denied", require_approval: "pending_approval" } as const;
 
+const POOL_BYTES = 4096;
+let pool = Buffer.alloc(0);
+
+/** 32 random bytes, hex. Drawn from the system a page at a time: a draw costs the same for 32 bytes and for 4,096. */
+function newSalt(): string {
+  if (pool.length < 32) pool = randomBytes(POOL_BYTES);
+  const salt = pool.toString("hex", 0, 32);
+  pool = pool.subarray(32);
+  return salt;
+}
+
 export function requestOf(body: ActionBody): ActionRequest {
   return {
     agent_id: body.agent_id,
@@ -48,7 +59,7 @@ export function submitAction(
   const request = requestOf(body);
   const sealed = sealRequest(request);
   const id = host.newId();
-  const salt = randomBytes(32).toString("hex");
+  const salt = newSalt();
   return host.ledger.submit(async (tx) => {
     const who = await tx.confirm(credential);
     assertBinding(who, request.agent_id);

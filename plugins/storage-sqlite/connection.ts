@@ -48,6 +48,13 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
     close() {
       statements.clear();
       try {
+        // The package for Node 20 finalizes statements only when they are collected as garbage. Until
+        // then SQLite keeps the connection, with its locks if a transaction were open.
+        db.exec("rollback");
+      } catch {
+        // No transaction was open.
+      }
+      try {
         db.close();
       } catch {
         // Closed already, or the disk is gone: nothing of ours is in there that was acknowledged and not synced.

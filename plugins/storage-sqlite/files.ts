@@ -1,5 +1,5 @@
 /** The store's files: private to the user that runs the service. */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, realpathSync } from "node:fs";
+import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { toStorageError } from "./errors.ts";
 
@@ -17,7 +17,7 @@ export function prepareFolder(path: string): string {
 }
 
 /**
- * Makes an empty file (0600) unless there is one. One that exists is not opened: closing it again
+ * Makes an empty file (0600) unless there is one, which must be writable. It is not opened: closing it again
  * would drop the locks that SQLite holds on it in this process.
  */
 export function createPrivately(path: string): void {
@@ -25,6 +25,12 @@ export function createPrivately(path: string): void {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw toStorageError(error, `create ${path}`);
+  }
+  try {
+    // SQLite would open it read-only without a word, and leave files beside it that nobody can write.
+    accessSync(path, constants.R_OK | constants.W_OK);
+  } catch (error) {
+    throw toStorageError(error, `write ${path}`);
   }
 }
 

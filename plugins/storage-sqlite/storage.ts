@@ -7,6 +7,7 @@
  * `synchronous = full` syncs the WAL before that. A COMMIT that fails may or may not be there; the
  * connection is closed then and not used again, since a second fsync would not tell the truth.
  */
+import { sql } from "kysely";
 import { StorageError, type Storage, type StorageTransaction } from "../../src/contract/storage.ts";
 import { MIGRATIONS, type Migration } from "../storage-sql/migrations.ts";
 import { createReader, prepareReads } from "../storage-sql/queries.ts";
@@ -19,7 +20,6 @@ import { db } from "./kit.ts";
 import { loadSqlite, type SqliteLibrary } from "./library.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
 import { migrate } from "./migrate.ts";
-import { sql } from "kysely";
 
 export interface SqliteStorageOptions {
   /** The database file. Its folder is made when missing. `-wal`, `-shm` and `.lock` files stand beside it. */
@@ -130,7 +130,7 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
         const closing = store;
         store = null;
         closing.reader.close();
-        // The last connection folds the WAL into the file.
+        foldWal(closing.writer);
         dropWriter(closing);
         closing.lock.release();
       }),
@@ -158,12 +158,23 @@ async function openStore(given: string, busyTimeout: number, migrations: readonl
     createPrivately(path);
     writer = connectStore(library, path, { busyTimeout });
     migrate(writer, path, migrations);
+    // SQLite opens a file that may not be written read-only, without a word.
+    writer.run(countPing, {});
     const reader = connectStore(library, path, { busyTimeout, readOnly: true });
     return { path, library, lock, reader, writer };
   } catch (error) {
     writer?.close();
     lock.release();
     throw toStorageError(error, `open the store ${path}`);
+  }
+}
+
+/** Leaves one file that is whole by itself; a convenience for whoever copies it. What is in the WAL is safe there as well. */
+function foldWal(writer: Connection | null): void {
+  try {
+    writer?.exec("pragma wal_checkpoint(truncate)");
+  } catch {
+    // The next start does it.
   }
 }
 

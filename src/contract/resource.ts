@@ -19,7 +19,7 @@ export interface RequestContext {
   /** Null only where the route's `scope` is null. */
   readonly credential: Credential | null;
   readonly headers: Headers;
-  /** Aborts when the client went away or the service stops. */
+  /** Aborts when the client went away or the service stops. Made when it is read, which is not free: read it only to wait. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }

@@ -55,11 +55,24 @@ export function fromHex(text: string): Uint8Array {
   return bytes;
 }
 
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/** The two characters of every twelve bits: half the steps of one character at a time. */
+const PAIRS = Array.from({ length: 4096 }, (_, bits) => (ALPHABET[bits >> 6] as string) + (ALPHABET[bits & 63] as string));
+
 /** RFC 4648 section 4, padded. */
 export function toBase64(bytes: Uint8Array): string {
-  let binary = "";
-  for (let i = 0; i < bytes.length; i += 0x8000) binary += String.fromCharCode(...bytes.subarray(i, i + 0x8000));
-  return btoa(binary);
+  const whole = bytes.length - (bytes.length % 3);
+  let text = "";
+  for (let i = 0; i < whole; i += 3) {
+    const bits = ((bytes[i] as number) << 16) | ((bytes[i + 1] as number) << 8) | (bytes[i + 2] as number);
+    text += (PAIRS[bits >> 12] as string) + (PAIRS[bits & 4095] as string);
+  }
+  if (bytes.length - whole === 1) return `${text}${PAIRS[(bytes[whole] as number) << 4] as string}==`;
+  if (bytes.length - whole === 2) {
+    const bits = ((bytes[whole] as number) << 10) | ((bytes[whole + 1] as number) << 2);
+    return `${text}${PAIRS[bits >> 6] as string}${ALPHABET[bits & 63] as string}=`;
+  }
+  return text;
 }
 
 /** RFC 4648 section 4. Throws RangeError unless `text` is exactly what `toBase64` gives for its bytes. */

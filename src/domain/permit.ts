@@ -3,7 +3,6 @@
  * stock library and the log's public key. A permit is a function of the action alone: it is not
  * stored, and it can be used once because starting is a compare-and-set of the action's state.
  */
-import { canonicalBytes } from "./canonical.ts";
 import { fromBase64Url, toBase64Url, toHex, utf8 } from "./hash.ts";
 
 /** What a permit says. Times in milliseconds, whole seconds. */
@@ -26,7 +25,6 @@ export function permitTimes(now: number, validSeconds: number): { issued_at: num
 }
 
 function signingInput(claims: PermitClaims, publicKey: Uint8Array): string {
-  const header = { alg: "EdDSA", kid: toHex(publicKey.subarray(0, 8)), typ: "assent-permit+jwt" };
   const payload = {
     iss: claims.issuer,
     sub: claims.action_id,
@@ -38,7 +36,18 @@ function signingInput(claims: PermitClaims, publicKey: Uint8Array): string {
     operation: claims.operation,
     request_hash: claims.request_hash,
   };
-  return `${toBase64Url(canonicalBytes(header))}.${toBase64Url(canonicalBytes(payload))}`;
+  return `${headerOf(publicKey)}.${toBase64Url(utf8(JSON.stringify(payload)))}`;
+}
+
+const headers = new WeakMap<Uint8Array, string>();
+
+function headerOf(publicKey: Uint8Array): string {
+  let header = headers.get(publicKey);
+  if (header === undefined) {
+    header = toBase64Url(utf8(JSON.stringify({ alg: "EdDSA", typ: "assent-permit+jwt", kid: toHex(publicKey.subarray(0, 8)) })));
+    headers.set(publicKey, header);
+  }
+  return header;
 }
 
 export function makePermit(

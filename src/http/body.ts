@@ -5,12 +5,14 @@ import { Refusal, type FieldError } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
 import { explainFault, siblingsAt } from "../domain/validation.ts";
+import { BodyTooLarge } from "../serve/node-body.ts";
+import type { RequestInfo } from "./handler.ts";
 
 const MAX_ERRORS = 20;
 
 export interface BodyReader {
   /** The parsed and checked JSON, the text of a text body, or undefined where the route takes none. */
-  read(request: Request): Promise<{ body: unknown; contentType: string | null }>;
+  read(request: Request, info: RequestInfo): Promise<{ body: unknown; contentType: string | null }>;
 }
 
 /** @param limit bytes, unless the route sets its own */
@@ -19,15 +21,15 @@ export function bodyReader(route: Route, limit: number): BodyReader {
   const max = route.bodyLimit ?? limit;
   if (schema === undefined && route.textBodies === undefined) {
     return {
-      async read(request) {
-        if (await hasBody(request)) throw new Refusal("BAD_REQUEST", `${route.method} ${route.path} takes no body; send none`);
+      async read(request, info) {
+        if (await hasBody(request, info)) throw new Refusal("BAD_REQUEST", `${route.method} ${route.path} takes no body; send none`);
         return { body: undefined, contentType: null };
       },
     };
   }
   const check = schema === undefined ? null : TypeCompiler.Compile(schema);
   return {
-    async read(request) {
+    async read(request, info) {
       const type = mediaType(request.headers.get("content-type"));
       const asText = type !== null && (route.textBodies ?? []).includes(type);
       if (!asText && type !== null && type !== "application/json") throw unsupported(route, type);
@@ -35,7 +37,7 @@ export function bodyReader(route: Route, limit: number): BodyReader {
       if (encoding !== null && encoding.toLowerCase() !== "identity") {
         throw new Refusal("UNSUPPORTED_MEDIA_TYPE", `the content encoding "${encoding}" is not read here; send the body as it is`);
       }
-      const bytes = await readBytes(request, max);
+      const bytes = await readBytes(request, max, info);
       if (bytes.length === 0 && route.bodyOptional === true) return { body: {}, contentType: type };
       if (type === null) throw unsupported(route, null);
       const text = decodeUtf8(bytes);
@@ -89,18 +91,19 @@ function unsupported(route: Route, type: string | null): Refusal {
   return new Refusal("UNSUPPORTED_MEDIA_TYPE", type === null ? `the body has no content type; send it as ${taken}` : `the content type "${type}" is not read here; send ${taken}`);
 }
 
-async function hasBody(request: Request): Promise<boolean> {
+async function hasBody(request: Request, info: RequestInfo): Promise<boolean> {
   const length = request.headers.get("content-length");
   if (length !== null) return length.trim() !== "0";
-  if (request.body === null || request.headers.get("transfer-encoding") === null) return false;
-  return (await readBytes(request, 1).catch(() => new Uint8Array(1))).length > 0;
+  if (request.headers.get("transfer-encoding") === null && (info.readBody !== undefined || request.body === null)) return false;
+  return (await readBytes(request, 1, info).catch(() => new Uint8Array(1))).length > 0;
 }
 
 /** Counts while it reads: a length that is missing or lies costs at most `max` bytes. */
-async function readBytes(request: Request, max: number): Promise<Uint8Array> {
+async function readBytes(request: Request, max: number, info: RequestInfo): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > max) throw tooLarge(max);
   try {
+    if (info.readBody !== undefined) return await info.readBody(max);
     // The quick way is safe when the length is declared: servers cut a body off at its Content-Length.
     if (declared !== null) {
       const bytes = new Uint8Array(await request.arrayBuffer());
@@ -110,6 +113,7 @@ async function readBytes(request: Request, max: number): Promise<Uint8Array> {
     return await readStream(request, max);
   } catch (error) {
     if (error instanceof Refusal) throw error;
+    if (error instanceof BodyTooLarge) throw tooLarge(max);
     throw new Refusal("BAD_REQUEST", "the body ended before it was whole; send it again");
   }
 }

@@ -38,14 +38,22 @@ interface Address {
   page: Page | null;
 }
 
-export type FetchHandler = (request: Request, info?: { ip?: string }) => Promise<Response>;
+/** What the server at hand knows of a request besides the web's Request. */
+export interface RequestInfo {
+  /** Address of the client. */
+  ip?(): string | undefined;
+  /** A quicker way to the body than the Request's; rejects above `max` bytes. */
+  readBody?(max: number): Promise<Uint8Array>;
+}
+
+export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response>;
 
 export function createFetch(options: FetchOptions): FetchHandler {
   const { log, clock, config } = options;
   const Answer = options.Response ?? Response;
   const match = createRouter(addresses(options).map((address) => ({ path: address.path, target: address })));
 
-  async function dispatch(request: Request, call: Call): Promise<Response> {
+  async function dispatch(request: Request, call: Call, info: RequestInfo): Promise<Response> {
     const found = await match(request.url);
     if (found === null) throw new Refusal("NOT_FOUND", `nothing is at ${clip(new URL(request.url).pathname)}`);
     const { target, params } = found;
@@ -57,17 +65,17 @@ export function createFetch(options: FetchOptions): FetchHandler {
     if (endpoint === undefined) {
       throw new Refusal("METHOD_NOT_ALLOWED", `${target.path} takes ${allowed(target)}, not ${clip(request.method)}`, { headers: { Allow: allowed(target) } });
     }
-    const reply = await run(endpoint, request, call, params);
+    const reply = await run(endpoint, request, call, params, info);
     return respond(call, head ? { status: reply.status, ...(reply.headers === undefined ? {} : { headers: reply.headers }) } : reply);
   }
 
-  async function run(endpoint: Endpoint, request: Request, call: Call, params: Record<string, string>): Promise<Reply> {
+  async function run(endpoint: Endpoint, request: Request, call: Call, params: Record<string, string>, info: RequestInfo): Promise<Reply> {
     const { route } = endpoint;
     const credential = route.scope === null ? null : await authenticate(request, route);
     call.keyId = credential?.key.id ?? null;
     const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
     const query = endpoint.query(queryOf(request.url));
-    const { body, contentType } = await endpoint.body.read(request);
+    const { body, contentType } = await endpoint.body.read(request, info);
     const context: RequestContext = {
       request,
       requestId: call.id,
@@ -120,12 +128,12 @@ export function createFetch(options: FetchOptions): FetchHandler {
     return new Answer(body as BodyInit | null, { status: reply.status, headers });
   }
 
-  return async (request) => {
+  return async (request, info = {}) => {
     const started = clock();
     const call: Call = { id: requestId(request.headers.get("x-request-id")) ?? options.newId(), route: null, keyId: null, status: 0 };
     let response: Response;
     try {
-      response = await dispatch(request, call);
+      response = await dispatch(request, call, info);
     } catch (error) {
       const { status, body, headers } = problemOf(error, call.id, log);
       const reply: Reply = { status, headers: { "Content-Type": "application/problem+json", ...headers } };

@@ -83,7 +83,7 @@ export async function runBatch(tx: StorageTransaction, before: LedgerHead, jobs:
   const outcomes: Outcome[] = [];
   let touched = false;
   for (const pending of jobs) {
-    const view = await batch.viewFor();
+    const view = batch.currentView() ?? (await batch.makeView());
     try {
       outcomes.push({ pending, value: await pending.job(view) });
     } catch (error) {
@@ -122,9 +122,12 @@ class Batch {
     this.epoch = head.epoch;
   }
 
-  /** The transaction as jobs see it; made anew only when the active set changed inside the batch. */
-  async viewFor(): Promise<LedgerTransaction> {
-    if (this.view !== null && this.view.activePolicies.digest === this.policySet) return this.view;
+  /** The transaction as jobs see it; null when it must be made, because the active set changed inside the batch. */
+  currentView(): LedgerTransaction | null {
+    return this.view?.activePolicies.digest === this.policySet ? this.view : null;
+  }
+
+  async makeView(): Promise<LedgerTransaction> {
     const { tx } = this;
     const view: Record<string, unknown> = {
       now: this.context.now,

@@ -1,6 +1,8 @@
 /** Listens on Node, Deno and Bun, through srvx. */
-import { FastResponse, serve as listen, type Server } from "srvx";
-import type { FetchHandler } from "../http/handler.ts";
+import type { IncomingMessage } from "node:http";
+import { FastResponse, serve as listen, type Server, type ServerRequest } from "srvx";
+import type { FetchHandler, RequestInfo } from "../http/handler.ts";
+import { readNodeBody } from "./node-body.ts";
 
 export interface Listening {
   url: string;
@@ -15,7 +17,7 @@ export const ServerResponse: typeof Response = FastResponse;
 /** Rejects with a message for people when the address cannot be had. */
 export async function serve(fetch: FetchHandler, options: { host: string; port: number }): Promise<Listening> {
   const server = listen({
-    fetch: (request) => fetch(request, request.ip === undefined ? {} : { ip: request.ip }),
+    fetch: (request) => fetch(request, infoOf(request)),
     // The handler answers every fault itself; what arrives here is the server's own, and says nothing.
     error: () => new Response(null, { status: 500 }),
     hostname: options.host,
@@ -34,6 +36,12 @@ export async function serve(fetch: FetchHandler, options: { host: string; port: 
     port: Number(new URL(url).port || 80),
     stop: (graceMs = 10_000) => (stopped ??= close(server, graceMs)),
   };
+}
+
+function infoOf(request: ServerRequest): RequestInfo {
+  const node = request.runtime?.node;
+  if (node === undefined) return { ip: () => request.ip };
+  return { ip: () => request.ip, readBody: (max) => readNodeBody(node.req as IncomingMessage, max) };
 }
 
 async function bind(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
