@@ -6,7 +6,7 @@ import type { PolicySource } from "./contract/policy-source.ts";
 import type { Storage } from "./contract/storage.ts";
 import { formatVkey } from "./domain/checkpoint.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
-import { bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
+import { addAdminKey, bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
 import { createKeys, type KeyService } from "./kernel/keys.ts";
 import { createPolicies, type PolicyService } from "./kernel/policies.ts";
 import { openVault } from "./kernel/vault.ts";
@@ -30,6 +30,10 @@ export interface Runtime {
   fetch: FetchHandler;
   /** Opens the store, verifies the ledger, loads policies, starts plugins. After a failure everything is closed again. */
   start(): Promise<void>;
+  /** For an operator at the machine who lost every admin key: one more, recorded like any other. */
+  createAdminKey(name: string): Promise<{ id: string; name: string; prefix: string; scopes: string[]; agent_id: null; owner: null; expires_at: null; revoked_at: null; key: string }>;
+  /** Ends long waits, so that their requests can be answered before the server closes. */
+  beginStop(): void;
   /** Finishes what was taken, then closes. Idempotent. */
   stop(): Promise<void>;
   /** After start. */
@@ -91,7 +95,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   function stop(): Promise<void> {
     stopped ??= (async () => {
       state = "stopped";
-      stopping.abort(new Error("the service is stopping"));
+      beginStop();
       await registry.stop();
       await parts?.ledger.close();
       await registry.storage?.close();
@@ -99,7 +103,16 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     return stopped;
   }
 
-  return { fetch, start, stop, host };
+  function beginStop(): void {
+    stopping.abort(new Error("the service is stopping"));
+  }
+
+  async function createAdminKey(name: string): ReturnType<Runtime["createAdminKey"]> {
+    const { row, value } = await addAdminKey(after("ledger"), after("keys"), name, clock);
+    return { id: row.id, name, prefix: row.prefix, scopes: row.scopes, agent_id: null, owner: null, expires_at: null, revoked_at: null, key: value };
+  }
+
+  return { fetch, start, createAdminKey, beginStop, stop, host };
 }
 
 interface Parts {

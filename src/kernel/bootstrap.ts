@@ -1,4 +1,5 @@
 /** What an empty store gets on its first start: keys to begin with, recorded like any other. */
+import { Refusal } from "../contract/errors.ts";
 import type { Ledger, LedgerTransaction } from "../contract/host.ts";
 import type { KeyRow, StorageReader } from "../contract/storage.ts";
 import { PRESETS } from "../domain/scopes.ts";
@@ -40,6 +41,17 @@ export async function bootstrapKeys(
     await createKey(tx, agent.row);
   });
   return { admin: admin.value, agent: agent.value };
+}
+
+/** Rejects when a live key has this name. */
+export async function addAdminKey(ledger: Ledger, keys: KeyService, name: string, clock: () => number): Promise<{ row: KeyRow; value: string }> {
+  const minted = keys.mint({ name, scopes: PRESETS.admin, now: clock() });
+  await ledger.submit(async (tx) => {
+    const namesake = (await tx.keys()).find((key) => key.name === name && key.revoked_at === null);
+    if (namesake !== undefined) throw new Refusal("KEY_NAME_TAKEN", `a live key is named "${name}"; choose another name`);
+    await createKey(tx, minted.row);
+  });
+  return minted;
 }
 
 async function createKey(tx: LedgerTransaction, row: KeyRow): Promise<void> {

@@ -3,53 +3,54 @@
  * still fail (a field that is not there, a type that does not fit), and that is a result, not an
  * exception: the rule's policy then denies.
  *
- * What an expression may cost is bounded twice: its text and shape when it is compiled, and the
- * collections it would walk when it is evaluated.
+ * What an expression may cost is bounded twice: its text and shape when it is compiled
+ * (condition-shape.ts), and the steps it takes when it is evaluated (cel.ts).
  */
-import { celEnv, isCelError, parse, plan, type CelInput } from "@bufbuild/cel";
+import { isCelError, parse, plan, type CelInput } from "@bufbuild/cel";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../actions.ts";
 import type { JsonValue } from "../json.ts";
-import { suggest } from "../suggest.ts";
+import { env, MAX_STEPS, Meter, onMeter } from "./cel.ts";
+import { inspect, ShapeFault, type Shape } from "./condition-shape.ts";
 import type { Facts } from "./types.ts";
 
+export { MAX_STEPS } from "./cel.ts";
+export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_NESTING, VARIABLES } from "./condition-shape.ts";
 export const MAX_LENGTH = 2_048;
-export const MAX_DEPTH = 64;
-export const MAX_NESTING = 2;
-export const MAX_COMPREHENSIONS = 8;
-/** Elements of the largest collection in the request, by how deep the expression's comprehensions nest. */
-export const MAX_ELEMENTS: readonly number[] = [Infinity, 1_024, 128];
-/** Characters of the longest string in the request where the expression uses `matches`. */
-export const MAX_MATCHED_LENGTH = 65_536;
-
-export const VARIABLES = ["agent", "tool", "operation", "params", "context", "principal", "now"] as const;
-const TYPE_NAMES = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "google"];
 
 export type ConditionResult =
   | { value: boolean }
   | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
 
 export interface Condition {
-  evaluate(activation: Activation): ConditionResult;
+  /** @param shadow spends from the purse of shadow policies, which must not influence the others */
+  evaluate(activation: Activation, shadow?: boolean): ConditionResult;
 }
 
+/** `offset` in UTF-16 code units of the source. */
 export type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
 /** The variables of one decision. Converted when the first condition asks, and once. */
 export class Activation {
-  /** Elements of the largest list or map in the request. */
-  largest = 0;
-  /** Characters of the longest string in the request. */
-  longest = 0;
   private readonly request: ActionRequest;
   private readonly facts: Facts;
   private readonly now: number;
   private made: Record<string, CelInput> | null = null;
+  private largest = 0;
+  private readonly meters: (Meter | null)[] = [null, null];
 
   constructor(request: ActionRequest, facts: Facts, now: number) {
     this.request = request;
     this.facts = facts;
     this.now = now;
+  }
+
+  /** What the conditions of the decision may still spend; those of shadow policies have their own. */
+  meter(shadow: boolean): Meter {
+    const index = shadow ? 1 : 0;
+    const meter = (this.meters[index] ??= new Meter());
+    meter.largest = this.largest;
+    return meter;
   }
 
   bindings(): Record<string, CelInput> {
@@ -71,135 +72,69 @@ export class Activation {
   /** Integers become CEL ints, other numbers doubles; objects become maps, so that no key can reach a prototype. */
   private convert(value: JsonValue): CelInput {
     if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
-    if (typeof value === "string") {
-      if (value.length > this.longest) this.longest = value.length;
-      return value;
-    }
-    if (value === null || typeof value === "boolean") return value;
-    if (Array.isArray(value)) {
-      if (value.length > this.largest) this.largest = value.length;
-      return value.map((item) => this.convert(item));
-    }
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return value.map((item) => this.convert(item));
     const map = new Map<string, CelInput>();
-    for (const [key, item] of Object.entries(value)) map.set(key, this.convert(item));
+    for (const key of Object.keys(value)) map.set(key, this.convert(value[key] as JsonValue));
     if (map.size > this.largest) this.largest = map.size;
     return map;
   }
 }
 
-const env = celEnv();
-
 export function compileCondition(source: string): CompiledCondition {
   const fail = (message: string, offset = 0): CompiledCondition => ({ ok: false, message, offset });
-  if (source.trim() === "") return fail("the condition is empty");
+  if (source.trim() === "") return fail("the condition is empty; remove it, or write one such as params.amount <= 100");
   if (source.length > MAX_LENGTH) return fail(`the condition has ${source.length} characters, at most ${MAX_LENGTH} are allowed`);
   try {
     const parsed = parse(source);
-    const shape = inspect(parsed.expr as unknown as Node);
-    if (shape.fault !== null) return fail(shape.fault);
+    const shape = inspect(parsed);
     const run = plan(env, parsed);
-    return { ok: true, condition: { evaluate: (activation) => evaluate(run, shape, activation) } };
+    return { ok: true, condition: { evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) } };
   } catch (error) {
+    if (error instanceof ShapeFault) return fail(error.message, error.offset);
     if (error instanceof RangeError) return fail("the condition nests too deeply");
-    const { message, offset } = locate(error);
-    return fail(message, offset);
+    return fail(...syntaxFault(error, source));
   }
 }
 
-function evaluate(run: (bindings: Record<string, CelInput>) => unknown, shape: Shape, activation: Activation): ConditionResult {
+function evaluate(run: (bindings: Record<string, CelInput>) => unknown, shape: Shape, activation: Activation, shadow: boolean): ConditionResult {
+  const bindings = activation.bindings();
+  const meter = activation.meter(shadow);
   try {
-    const bindings = activation.bindings();
-    const limit = MAX_ELEMENTS[shape.nesting] as number;
-    if (activation.largest > limit) {
-      return { error: "CONDITION_LIMIT", message: `the request holds a list or map of ${activation.largest} elements, and the condition may walk at most ${limit}` };
-    }
-    if (shape.matches && activation.longest > MAX_MATCHED_LENGTH) {
-      return { error: "CONDITION_LIMIT", message: `the request holds a string of ${activation.longest} characters, and the condition may match at most ${MAX_MATCHED_LENGTH}` };
-    }
-    const result = run(bindings);
+    meter.charge(shape.nodes);
+    const result = onMeter(meter, () => run(bindings));
+    // `||` and `&&` absorb errors: a result that came about beside a refusal is none.
+    if (meter.tripped) return tooMuch();
     if (typeof result === "boolean") return { value: result };
-    if (isCelError(result)) return { error: "CONDITION_ERROR", message: result.message };
-    return { error: "CONDITION_ERROR", message: "the condition gives something else than true or false" };
+    if (isCelError(result)) return { error: "CONDITION_ERROR", message: explain(result.message, shape.names) };
+    return { error: "CONDITION_ERROR", message: "it gives something else than true or false" };
   } catch (error) {
-    if (error instanceof RangeError) return { error: "CONDITION_LIMIT", message: "the condition needs more stack or memory than it may use" };
-    return { error: "CONDITION_ERROR", message: error instanceof Error ? error.message : String(error) };
+    if (meter.tripped || error instanceof RangeError) return tooMuch();
+    return { error: "CONDITION_ERROR", message: explain("", shape.names) };
   }
 }
 
-interface Shape {
-  nesting: number;
-  matches: boolean;
-  fault: string | null;
+function tooMuch(): ConditionResult {
+  return { error: "CONDITION_LIMIT", message: `the conditions need more than ${MAX_STEPS} steps for this request` };
 }
 
-/** What `inspect` reads of the syntax tree (google.api.expr.v1alpha1.Expr). */
-interface Node {
-  exprKind?: { case?: string; value?: Record<string, unknown> };
+/** An error of the evaluator without any value of the request: reasons are kept for ever, arguments can be erased. */
+function explain(message: string, names: ReadonlySet<string>): string {
+  const [, field] = /^field not found: (.*)$/s.exec(message) ?? [];
+  if (field !== undefined) return names.has(field) ? `there is no field "${field}"; test for it with has()` : "there is no field of the name that is looked up";
+  const [, operator, types] = /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];
+  if (operator !== undefined) return `"${/^[a-z]/i.test(operator) ? operator : operator.replaceAll(/[_@]/g, "")}" cannot take (${types ?? ""})`;
+  if (message.startsWith("index ")) return "an index lies outside its list";
+  if (message.startsWith("unresolved attribute")) return "a field of something that has no fields is read";
+  if (message.startsWith("type mismatch: iterable")) return "exists, all, map and filter need a list or a map";
+  if (message.startsWith("type mismatch: expected bool")) return "&& and || need true or false on both sides";
+  if (/^"[^"]*" cannot take these values$/.test(message)) return message;
+  return "it cannot be evaluated for these values";
 }
 
-function inspect(root: Node): Shape {
-  const shape: Shape = { nesting: 0, matches: false, fault: null };
-  let comprehensions = 0;
-  const visit = (node: Node | undefined, depth: number, nesting: number, scope: readonly string[]): void => {
-    if (node === undefined || shape.fault !== null) return;
-    if (depth > MAX_DEPTH) {
-      shape.fault = `the condition nests deeper than ${MAX_DEPTH} levels`;
-      return;
-    }
-    const value = node.exprKind?.value ?? {};
-    const go = (child: unknown, deeper = nesting, names = scope): void => visit(child as Node | undefined, depth + 1, deeper, names);
-    switch (node.exprKind?.case) {
-      case "identExpr": {
-        const name = (value["name"] as string).replace(/^\./, "");
-        if (!scope.includes(name) && !TYPE_NAMES.includes(name)) {
-          const meant = suggest(name, VARIABLES);
-          shape.fault = `there is no variable "${name}"${meant === null ? `; the variables are ${VARIABLES.join(", ")}` : `; did you mean "${meant}"?`}`;
-        }
-        return;
-      }
-      case "selectExpr":
-        // `google.protobuf.Timestamp` and its like are names, not selections of a variable.
-        return go(value["operand"]);
-      case "callExpr":
-        if (value["function"] === "matches") shape.matches = true;
-        go(value["target"]);
-        for (const arg of value["args"] as Node[]) go(arg);
-        return;
-      case "listExpr":
-        for (const element of value["elements"] as Node[]) go(element);
-        return;
-      case "structExpr":
-        for (const entry of value["entries"] as { keyKind?: { case?: string; value?: unknown }; value?: unknown }[]) {
-          if (entry.keyKind?.case === "mapKey") go(entry.keyKind.value);
-          go(entry.value);
-        }
-        return;
-      case "comprehensionExpr": {
-        comprehensions++;
-        if (comprehensions > MAX_COMPREHENSIONS) shape.fault = `the condition has more than ${MAX_COMPREHENSIONS} comprehensions`;
-        if (nesting + 1 > MAX_NESTING) shape.fault = `the condition nests comprehensions deeper than ${MAX_NESTING}`;
-        shape.nesting = Math.max(shape.nesting, nesting + 1);
-        const names = [...scope, ...[value["iterVar"], value["iterVar2"], value["accuVar"]].filter((name): name is string => typeof name === "string" && name !== "")];
-        // The range of an inner comprehension inside an outer one's range multiplies as well.
-        go(value["iterRange"], nesting + (containsComprehension(value["iterRange"] as Node) ? 1 : 0));
-        go(value["accuInit"]);
-        for (const part of ["loopCondition", "loopStep", "result"]) go(value[part], nesting + 1, names);
-        return;
-      }
-      default:
-        return;
-    }
-  };
-  visit(root, 1, 0, VARIABLES);
-  return shape;
-}
-
-function containsComprehension(node: Node | undefined): boolean {
-  return node !== undefined && JSON.stringify(node, (_, value: unknown) => (typeof value === "bigint" ? null : value)).includes('"comprehensionExpr"');
-}
-
-function locate(error: unknown): { message: string; offset: number } {
-  const at = (error as { location?: { start?: { offset?: number } } }).location?.start?.offset ?? 0;
+function syntaxFault(error: unknown, source: string): [message: string, offset: number] {
   const text = error instanceof Error ? error.message : String(error);
-  return { message: text.replace(/^(?:ParseSyntaxError: )?syntax error <input>:/, "syntax error at "), offset: at };
+  const offset = (error as { location?: { start?: { offset?: number } } }).location?.start?.offset ?? 0;
+  const found = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
+  return [/ but expecting /.test(text) ? `the condition cannot be read at ${found}` : `the condition cannot be read: ${text}`, offset];
 }

@@ -66,7 +66,7 @@ function consult(policy: CompiledPolicy, request: ActionRequest, activation: Act
     if (rule.operations !== null && !matchesAny(rule.operations, request.operation)) continue;
     if (rule.agents !== null && !matchesAny(rule.agents, request.agent_id)) continue;
     if (rule.condition !== null) {
-      const result = rule.condition.evaluate(activation);
+      const result = rule.condition.evaluate(activation, policy.shadow);
       if ("error" in result) {
         const reason = `the condition of rule "${rule.name}" in policy "${policy.name}" could not be evaluated: ${result.message}`;
         return { policy, rule, effect: "deny", reason: clipText(reason, MAX_REASON), reason_code: result.error };

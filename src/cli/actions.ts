@@ -1,0 +1,99 @@
+import type { ActionView } from "../client/index.ts";
+import { EXIT, parse, safe, table, usage, type Command } from "./command.ts";
+import { client, exitOf, jsonFlag, reaching, showAction } from "./remote.ts";
+
+export const submit: Command = {
+  summary: "submit an action",
+  help: `usage: assent submit --agent AGENT --tool TOOL --operation OPERATION [options]
+
+  --params JSON            arguments: JSON, @file or - for standard input
+  --context JSON           why and for whom, likewise
+  --wait SECONDS           wait for a verdict when approval is needed
+  --idempotency-key KEY    the same key gives the same action
+  --json                   print the whole record
+
+exits 0 when allowed or approved, 3 when denied or expired, 4 when it waits for approval.
+
+examples:
+  assent submit --agent support-bot --tool stripe --operation refund --params '{"amount":50,"currency":"USD"}'
+  assent submit --agent ops-bot --tool shell --operation run --params @command.json --wait 60
+`,
+  async run(args, io) {
+    const { values } = parse(args, {
+      agent: { type: "string" }, tool: { type: "string" }, operation: { type: "string" }, params: { type: "string" }, context: { type: "string" },
+      wait: { type: "string" }, "idempotency-key": { type: "string" }, json: { type: "boolean" },
+    });
+    const { agent, tool, operation, wait } = values;
+    if (agent === undefined || tool === undefined || operation === undefined) throw usage("--agent, --tool and --operation are needed");
+    if (wait !== undefined && !/^\d{1,5}$/.test(wait)) throw usage(`--wait takes seconds, not "${wait}"`);
+    const params = await jsonFlag("params", values.params);
+    const context = await jsonFlag("context", values.context);
+    const key = values["idempotency-key"];
+    const action = await reaching(() =>
+      client().submit(
+        { agent_id: agent, tool, operation, ...(params === undefined ? {} : { params }), ...(context === undefined ? {} : { context }) },
+        { ...(wait === undefined ? {} : { wait: Number(wait) }), ...(key === undefined ? {} : { idempotencyKey: key }) },
+      ),
+    );
+    showAction(io, action, values.json === true);
+    return exitOf(action);
+  },
+};
+
+function verdict(approve: boolean): Command {
+  const verb = approve ? "approve" : "deny";
+  return {
+    summary: `${verb} a pending action`,
+    help: `usage: assent ${verb} ID [--reason TEXT] [--json]
+
+Decides with the key in ASSENT_API_KEY; who decided is taken from that key.
+
+examples:
+  assent ${verb} 019346a0-0000-7000-8000-000000000000 --reason "checked with the customer"
+`,
+    async run(args, io) {
+      const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
+      const id = onlyId(positionals, verb);
+      const action = await reaching(() => client().decide(id, approve, values.reason));
+      showAction(io, action, values.json === true);
+      return EXIT.ok;
+    },
+  };
+}
+
+export const approve = verdict(true);
+export const deny = verdict(false);
+
+export const actions: Command = {
+  summary: "list actions, or show one",
+  help: `usage: assent actions [ID] [--status STATUS] [--agent AGENT] [--tool TOOL] [--limit N] [--json]
+
+examples:
+  assent actions --status pending_approval
+  assent actions 019346a0-0000-7000-8000-000000000000
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { status: { type: "string" }, agent: { type: "string" }, tool: { type: "string" }, limit: { type: "string" }, json: { type: "boolean" } });
+    if (positionals.length > 0) {
+      const action = await reaching(() => client().action(onlyId(positionals, "actions")));
+      showAction(io, action, values.json === true);
+      return EXIT.ok;
+    }
+    const { status, agent, tool, limit } = values;
+    const query = Object.entries({ status, agent_id: agent, tool, limit }).filter((pair): pair is [string, string] => pair[1] !== undefined);
+    const page = await reaching(() => client().actions(Object.fromEntries(query)));
+    if (values.json === true) io.out(JSON.stringify(page));
+    else table(io, ["id", "status", "agent", "tool", "operation", "created"], page.actions.map(row));
+    return EXIT.ok;
+  },
+};
+
+function row(action: ActionView): string[] {
+  return [action.id, action.status, safe(action.agent_id), safe(action.tool), safe(action.operation), action.created_at];
+}
+
+function onlyId(positionals: string[], verb: string): string {
+  const [id, ...more] = positionals;
+  if (id === undefined || more.length > 0) throw usage(`assent ${verb} takes one action id`);
+  return id;
+}

@@ -1,0 +1,138 @@
+/**
+ * A day of a support desk, played against a real service: decisions, approvals, executions, then
+ * every proof verified offline and every decision made again. Ends with 1 when anything does not hold.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClient, type ActionInput, type ActionView, type Client } from "../../client/index.ts";
+import { defaultConfig } from "../../config.ts";
+import { createLogger } from "../../log.ts";
+import { createRuntime } from "../../runtime.ts";
+import { serve, ServerResponse } from "../../serve/index.ts";
+import { colour, EXIT, parse, safe, type Command, type Output } from "../command.ts";
+import { check } from "../verify.ts";
+import day from "./day.json" with { type: "json" };
+
+interface Step {
+  time: string;
+  action: ActionInput;
+  expect: ActionView["decision"];
+  people?: { who: string; approve: boolean; reason: string }[];
+  fails?: string;
+}
+
+const POLICIES = new URL("../../../policies", import.meta.url).pathname;
+
+export const demo: Command = {
+  summary: "play a day of a support agent against a fresh service",
+  help: `usage: assent demo
+
+Starts the service on an empty temporary store, plays ${day.length} actions of three agents, lets two people
+approve and deny, runs what may run, verifies every proof offline and decides everything again.
+
+examples:
+  assent demo
+`,
+  async run(args, io) {
+    parse(args, {});
+    const folder = mkdtempSync(join(tmpdir(), "assent-demo-"));
+    const keys = { admin: "", agent: "" };
+    const runtime = await createRuntime(defaultConfig({ data: folder, policies: POLICIES }), {
+      log: createLogger("error"),
+      Response: ServerResponse,
+      firstKeys: (first) => Object.assign(keys, first),
+    });
+    try {
+      await runtime.start();
+      const { url, stop } = await serve(runtime.fetch, { host: "127.0.0.1", port: 0 });
+      try {
+        return await play(url, keys, io);
+      } finally {
+        runtime.beginStop();
+        await stop();
+      }
+    } finally {
+      await runtime.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+async function play(url: string, keys: { admin: string; agent: string }, io: Output): Promise<number> {
+  const admin = createClient({ url, apiKey: keys.admin });
+  const agent = createClient({ url, apiKey: keys.agent });
+  const people = new Map<string, Client>();
+  for (const name of ["grace", "linus"]) {
+    const { key } = await admin.call<{ key: string }>("POST", "/v1/api-keys", { name, preset: "approver", owner: name });
+    people.set(name, createClient({ url, apiKey: key }));
+  }
+  const wrong: string[] = [];
+  const done: ActionView[] = [];
+  for (const step of day as Step[]) {
+    const view = await playStep(step, agent, people, io);
+    if (view.decision !== step.expect) wrong.push(`${step.time} ${step.action.tool} ${step.action.operation}: ${view.decision}, expected ${step.expect}`);
+    const finished = await agent.action(view.id);
+    const should = expectedStatus(step);
+    if (finished.status !== should) wrong.push(`${step.time} ${step.action.tool} ${step.action.operation}: ${finished.status}, expected ${should}`);
+    done.push(finished);
+  }
+  wrong.push(...(await checkAll(admin, done, io)));
+  for (const line of wrong) io.err(`${colour(io, "red", "WRONG")} ${line}`);
+  io.out(wrong.length === 0 ? colour(io, "green", "everything holds") : `${wrong.length} things do not hold`);
+  return wrong.length === 0 ? EXIT.ok : EXIT.failure;
+}
+
+async function playStep(step: Step, agent: Client, people: ReadonlyMap<string, Client>, io: Output): Promise<ActionView> {
+  const { tool, operation, agent_id } = step.action;
+  const view = await agent.submit(step.action, { idempotencyKey: `demo-${step.time}` });
+  const tint = { allow: "green", deny: "red", require_approval: "yellow" } as const;
+  io.out(`${step.time}  ${colour(io, tint[view.decision], view.decision.padEnd(16))} ${agent_id}: ${safe(tool)} ${safe(operation)} ${colour(io, "dim", `— ${safe(view.reason)}`)}`);
+  let current = view;
+  for (const { who, approve, reason } of step.people ?? []) {
+    current = await (people.get(who) as Client).decide(view.id, approve, reason);
+    io.out(`       ${approve ? "approved" : "denied"} by ${who}: ${reason}`);
+  }
+  if (current.status === "allowed" || current.status === "approved") await execute(agent, view.id, step);
+  return view;
+}
+
+async function execute(agent: Client, id: string, step: Step): Promise<void> {
+  const { permit } = await agent.action(id);
+  if (permit === null) return;
+  await agent.start(id, permit);
+  await agent.result(id, step.fails === undefined ? { success: true, meta: { simulated: true } } : { success: false, error: step.fails });
+}
+
+function expectedStatus(step: Step): string {
+  if (step.expect === "deny" || step.people?.some(({ approve }) => !approve) === true) return "denied";
+  if (step.expect === "require_approval" && step.people === undefined) return "pending_approval";
+  return step.fails === undefined ? "succeeded" : "failed";
+}
+
+/** Every decision: its proof offline under the pinned key, and the decision made again. */
+async function checkAll(admin: Client, actions: readonly ActionView[], io: Output): Promise<string[]> {
+  const wrong: string[] = [];
+  const { keys } = await admin.logKeys();
+  const vkey = keys[0]?.vkey ?? "";
+  let verified = 0;
+  let replayed = 0;
+  for (const action of actions) {
+    try {
+      const proof = await admin.proof(action.decision_hash);
+      const { entry } = check(JSON.stringify(proof), vkey, null);
+      if (entry?.["action_id"] === action.id) verified++;
+      else wrong.push(`the proof of ${action.id} is of another action`);
+    } catch (error) {
+      wrong.push(`the proof of ${action.id}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    const { equal, fields } = await admin.replay({ action_id: action.id });
+    if (equal) replayed++;
+    else wrong.push(`${action.id} is decided differently now: ${fields.filter((field) => !field.equal).map(({ field }) => field).join(", ")}`);
+  }
+  const count = (status: string): number => actions.filter((action) => action.status === status).length;
+  io.out(`\n${actions.length} actions: ${["succeeded", "failed", "denied", "pending_approval"].map((status) => `${count(status)} ${status}`).join(", ")}`);
+  io.out(`${verified} proofs verified offline with ${vkey}`);
+  io.out(`${replayed} decisions made again, equal in every field`);
+  return wrong;
+}

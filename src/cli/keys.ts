@@ -1,0 +1,102 @@
+import { createRuntime } from "../runtime.ts";
+import { PRESETS, SCOPES } from "../domain/scopes.ts";
+import { CommandError, EXIT, parse, safe, table, usage, type Command, type Output } from "./command.ts";
+import { client, reaching } from "./remote.ts";
+import { configFrom, startRuntime } from "./serve.ts";
+
+interface KeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: string[];
+  agent_id: string | null;
+  owner: string | null;
+  expires_at: string | null;
+  revoked_at: string | null;
+  key?: string;
+}
+
+export const keys: Command = {
+  summary: "make, list and revoke API keys",
+  help: `usage: assent keys create NAME [--preset PRESET] [--scope SCOPE]... [--agent AGENT] [--owner OWNER] [--expires-at TIME] [--local] [--json]
+       assent keys list [--json]
+       assent keys revoke ID
+
+  --preset PRESET     ${Object.keys(PRESETS).join(", ")}
+  --scope SCOPE       one of ${SCOPES.slice(0, 6).join(", ")}, ...; may be repeated
+  --agent AGENT       bind the key to an agent
+  --owner OWNER       person or team; keys of one owner count as one approver
+  --expires-at TIME   RFC 3339
+  --local             make an admin key in the store itself, while the service is stopped: the way back in
+                      for an operator who lost every admin key
+
+examples:
+  assent keys create support-bot --preset agent --agent support-bot
+  assent keys create grace --preset approver --owner grace
+  assent keys create rescue --local
+`,
+  async run(args, io) {
+    const [verb, ...rest] = args;
+    if (verb === "create") return create(rest, io);
+    if (verb === "list") return list(rest, io);
+    if (verb === "revoke") return revoke(rest, io);
+    throw usage(`assent keys takes create, list or revoke${verb === undefined ? "" : `, not "${verb}"`}`);
+  },
+};
+
+async function create(args: string[], io: Output): Promise<number> {
+  const { values, positionals } = parse(args, {
+    preset: { type: "string" }, scope: { type: "string", multiple: true }, agent: { type: "string" }, owner: { type: "string" },
+    "expires-at": { type: "string" }, local: { type: "boolean" }, json: { type: "boolean" }, config: { type: "string" },
+  });
+  const [name, ...more] = positionals;
+  if (name === undefined || more.length > 0) throw usage("assent keys create takes one name");
+  const body = {
+    name,
+    ...(values.preset === undefined ? {} : { preset: values.preset }),
+    ...(values.scope === undefined ? {} : { scopes: values.scope }),
+    ...(values.agent === undefined ? {} : { agent_id: values.agent }),
+    ...(values.owner === undefined ? {} : { owner: values.owner }),
+    ...(values["expires-at"] === undefined ? {} : { expires_at: values["expires-at"] }),
+  };
+  const made = values.local === true ? await rescue(name, values.config) : await reaching(() => client().call<KeyView>("POST", "/v1/api-keys", body));
+  if (values.json === true) io.out(JSON.stringify(made));
+  else {
+    io.err("this key is shown once:");
+    io.out(made.key ?? "");
+  }
+  return EXIT.ok;
+}
+
+/** Through the ledger like any other key; the store's lock makes sure that no service runs beside it. */
+async function rescue(name: string, file: string | undefined): Promise<KeyView> {
+  const config = configFrom(process.env, file);
+  const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));
+  try {
+    return await runtime.createAdminKey(name);
+  } catch (error) {
+    throw new CommandError(error instanceof Error ? error.message : String(error));
+  } finally {
+    await runtime.stop();
+  }
+}
+
+async function list(args: string[], io: Output): Promise<number> {
+  const { values } = parse(args, { json: { type: "boolean" } });
+  const { api_keys } = await reaching(() => client().call<{ api_keys: KeyView[] }>("GET", "/v1/api-keys"));
+  if (values.json === true) io.out(JSON.stringify(api_keys));
+  else {
+    const state = (key: KeyView): string => (key.revoked_at === null ? (key.expires_at ?? "live") : "revoked");
+    table(io, ["id", "name", "begins", "state", "agent", "owner", "scopes"], api_keys.map((key) => [key.id, safe(key.name), key.prefix, state(key), safe(key.agent_id ?? "-"), safe(key.owner ?? "-"), key.scopes.join(" ")]));
+  }
+  return EXIT.ok;
+}
+
+async function revoke(args: string[], io: Output): Promise<number> {
+  const { positionals } = parse(args, {});
+  const [id, ...more] = positionals;
+  if (id === undefined || more.length > 0) throw usage("assent keys revoke takes one key id; `assent keys list` shows them");
+  const key = await reaching(() => client().call<KeyView>("DELETE", `/v1/api-keys/${encodeURIComponent(id)}`));
+  io.out(`revoked ${safe(key.name)} (${key.id})`);
+  return EXIT.ok;
+}

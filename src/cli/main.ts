@@ -1,0 +1,68 @@
+/** The command line: finds the command, prints help, turns errors into exits. */
+import { pathToFileURL } from "node:url";
+import { suggest } from "../domain/suggest.ts";
+import { CommandError, EXIT, type Command, type Output } from "./command.ts";
+
+/** Loaded on demand: `assent verify` needs no database. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import("./serve.ts")).serve,
+  keys: async () => (await import("./keys.ts")).keys,
+  submit: async () => (await import("./actions.ts")).submit,
+  approve: async () => (await import("./actions.ts")).approve,
+  deny: async () => (await import("./actions.ts")).deny,
+  actions: async () => (await import("./actions.ts")).actions,
+  verify: async () => (await import("./verify.ts")).verify,
+  policy: async () => (await import("./policy.ts")).policy,
+  demo: async () => (await import("./demo/index.ts")).demo,
+};
+
+export async function main(args: string[]): Promise<void> {
+  const io: Output = {
+    out: (text) => void process.stdout.write(`${text}\n`),
+    err: (text) => void process.stderr.write(`${text}\n`),
+    fancy: process.stdout.isTTY === true && !process.env["NO_COLOR"],
+  };
+  process.exitCode = await run(args, io);
+}
+
+/** Answers the exit code; never throws for what a user did. */
+export async function run(args: string[], io: Output): Promise<number> {
+  const [name, ...rest] = args;
+  try {
+    if (name === undefined || name === "help" || name === "--help" || name === "-h") {
+      const about = rest[0];
+      io.out(about === undefined ? await overview() : (await find(about)).help);
+      return name === undefined ? EXIT.usage : EXIT.ok;
+    }
+    const command = await find(name);
+    if (rest.includes("--help") || rest.includes("-h")) {
+      io.out(command.help);
+      return EXIT.ok;
+    }
+    return await command.run(rest, io);
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    io.err(`assent: ${error.message}`);
+    if (error.exit === EXIT.usage && name !== undefined && name in COMMANDS) io.err(`run "assent ${name} --help" for its usage`);
+    return error.exit;
+  }
+}
+
+async function find(name: string): Promise<Command> {
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (load !== undefined) return load();
+  const meant = suggest(name, Object.keys(COMMANDS));
+  throw new CommandError(`there is no command "${name}"${meant === null ? '; "assent help" lists them' : `; did you mean "${meant}"?`}`, EXIT.usage);
+}
+
+async function overview(): Promise<string> {
+  const lines = await Promise.all(Object.entries(COMMANDS).map(async ([name, load]) => `  ${name.padEnd(10)}${(await load()).summary}`));
+  return `usage: assent COMMAND [options]
+
+${lines.join("\n")}
+
+"assent COMMAND --help" tells more. ASSENT_URL and ASSENT_API_KEY say which service to talk to, and as whom.
+exits: 0 done, 1 failed, 2 wrong usage, 3 denied, 4 pending, 5 service not reached, 6 not verified`;
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) await main(process.argv.slice(2));

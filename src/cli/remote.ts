@@ -1,0 +1,67 @@
+/** Commands that talk to a running service: ASSENT_URL and ASSENT_API_KEY say to which and as whom. */
+import { AssentError, createClient, type ActionView, type Client } from "../client/index.ts";
+import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";
+
+export function client(): Client {
+  const apiKey = process.env["ASSENT_API_KEY"];
+  if (apiKey === undefined || apiKey === "") throw usage("set ASSENT_API_KEY to the key that this command acts with");
+  return createClient({ url: process.env["ASSENT_URL"] || "http://127.0.0.1:8000", apiKey });
+}
+
+/** Turns the service's refusals into exits. */
+export async function reaching<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof AssentError)) throw error;
+    throw new CommandError(error.status === 0 ? error.message : `${error.code}: ${safe(error.message)}`, error.status === 0 ? EXIT.unreachable : EXIT.failure);
+  }
+}
+
+export function exitOf(action: ActionView): number {
+  if (action.status === "pending_approval") return EXIT.pending;
+  return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT.denied : EXIT.ok;
+}
+
+export function showAction(io: Output, action: ActionView, json: boolean): void {
+  if (json) {
+    io.out(JSON.stringify(action));
+    return;
+  }
+  const tint = { [EXIT.ok]: "green", [EXIT.pending]: "yellow", [EXIT.denied]: "red" }[exitOf(action)] as "green" | "yellow" | "red";
+  const lines = [
+    `${colour(io, tint, action.status)}  ${safe(action.tool)} ${safe(action.operation)} by ${safe(action.agent_id)}`,
+    `  id        ${action.id}`,
+    `  reason    ${safe(action.reason)}`,
+    `  decided   ${action.decision}${action.policy === null ? "" : ` by ${safe(action.policy)} / ${safe(action.rule ?? "")}`}`,
+    `  params    ${safe(JSON.stringify(action.params))}`,
+    ...(action.approvals_needed === null ? [] : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),
+    ...(action.status === "pending_approval" && action.expires_at !== null ? [`  expires   ${action.expires_at}`] : []),
+    `  record    ${action.decision_hash}`,
+  ];
+  for (const line of lines) io.out(line);
+}
+
+/** JSON from a flag: itself, `@file`, or `-` for standard input. */
+export async function jsonFlag(name: string, value: string | undefined): Promise<Record<string, unknown> | undefined> {
+  if (value === undefined) return undefined;
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(await textFlag(value, (text) => text));
+  } catch (error) {
+    throw usage(`--${name} takes a JSON object, @file or -: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw usage(`--${name} takes a JSON object`);
+  return parsed as Record<string, unknown>;
+}
+
+/** The content of `-` or `@file`; anything else goes to `plain`. */
+export async function textFlag(value: string, plain: (value: string) => string | Promise<string>): Promise<string> {
+  const { readFile } = await import("node:fs/promises");
+  if (value === "-") {
+    const chunks: Buffer[] = [];
+    for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+    return Buffer.concat(chunks).toString("utf8");
+  }
+  return value.startsWith("@") ? readFile(value.slice(1), "utf8") : plain(value);
+}
