@@ -1,0 +1,56 @@
+/** Starts the roles of storage.ts in processes of their own. */
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const SCRIPT = fileURLToPath(new URL("storage.ts", import.meta.url));
+
+export interface Player {
+  process: ChildProcess;
+  /** What it says, line by line; ends with the process. */
+  lines: AsyncIterator<string>;
+  next(): Promise<string>;
+  /** SIGKILL, and wait until it is gone. */
+  kill(): Promise<void>;
+}
+
+export function start(role: string, path: string): Player {
+  const child = spawn(process.execPath, [...process.execArgv.filter((arg) => !arg.startsWith("--test")), SCRIPT, role, path], { stdio: ["ignore", "pipe", "inherit"] });
+  const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    process: child,
+    lines,
+    async next() {
+      const { value, done } = await lines.next();
+      if (done === true) throw new Error(`the ${role} process ended without saying more`);
+      return value;
+    },
+    async kill() {
+      child.kill("SIGKILL");
+      await gone;
+    },
+  };
+}
+
+/** Runs a role to its end under other programs, such as strace. */
+export function play(role: string, path: string, under: readonly string[] = []): { status: number | null; stdout: string; stderr: string } {
+  const words = [...under, process.execPath, "--import", "tsx", SCRIPT, role, path];
+  return spawnSync(words[0] as string, words.slice(1), { encoding: "utf8", timeout: 120_000 });
+}
+
+/** The role as words of a shell. */
+export function shellWords(role: string, path: string): string {
+  return [process.execPath, "--import", "tsx", SCRIPT, role, path].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+}
+
+/** A folder that goes away with the test file. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "assent-storage-"));
+  after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}

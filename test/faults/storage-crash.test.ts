@@ -1,0 +1,104 @@
+/** The SQLite store under SIGKILL, failing syncs, a full disk and one that may not be written. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { play, shellWords, start, temporaryFolder } from "./children/spawn.ts";
+
+const folder = temporaryFolder();
+
+/** Why this machine cannot run something, or false: what `skip` takes. */
+function lacks(why: string, command: string, ...args: string[]): string | false {
+  return spawnSync(command, args).status === 0 ? false : why;
+}
+
+describe("SIGKILL in the middle of writes", () => {
+  const kills = Number(process.env["ASSENT_TEST_KILLS"] ?? 10);
+
+  it(`${kills} times: what was acknowledged is there, what is there is whole`, async () => {
+    const path = join(folder, "killed", "assent.db");
+    const { DatabaseSync } = await loadSqlite();
+    let acknowledged = 0;
+    for (let i = 0; i < kills; i++) {
+      const writer = start("write", path);
+      assert.equal(await writer.next(), "open");
+      await writer.next();
+      const timer = sleep(Math.random() * 60).then(() => writer.kill());
+      for (let line = await writer.lines.next(); line.done !== true; line = await writer.lines.next()) {
+        // A line that was cut off by the kill is not an acknowledgement anybody read.
+        acknowledged = Math.max(acknowledged, Number(line.value));
+      }
+      await timer;
+
+      const storage = sqliteStorage({ path });
+      await storage.open();
+      const { size } = await storage.head();
+      assert.ok(size >= acknowledged, `${acknowledged} entries were acknowledged, ${size} are there`);
+      assert.equal(size % 3, 0);
+      assert.equal(await storage.meta("size"), String(size));
+      const entries = await storage.entries(0, size + 10);
+      assert.deepEqual(entries.map((row) => row.seq), Array.from({ length: size }, (_, seq) => seq));
+      const actions = await storage.actions({ visibility: { all: true }, limit: size + 10 });
+      assert.deepEqual(actions.map((row) => row.decision_seq), Array.from({ length: size / 3 }, (_, n) => size - 3 - n * 3));
+      await storage.close();
+      const db = new DatabaseSync(path);
+      assert.deepEqual(db.prepare("pragma integrity_check").all().map((row) => ({ ...(row as object) })), [{ integrity_check: "ok" }]);
+      db.close();
+      acknowledged = size;
+    }
+    assert.ok(acknowledged > kills, "hardly anything was written");
+  });
+});
+
+describe("a sync that fails", { skip: lacks("strace may not trace here", "strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO:when=1000", "true") }, () => {
+  // The first one that fails, and how many go well in between, plus one.
+  for (const when of ["3+9", "4+11", "5+7", "9+10"]) {
+    it(`again and again (${when}) loses nothing acknowledged, and the store goes on`, () => {
+      const path = join(folder, `sync-${when}`, "assent.db");
+      const { status, stdout, stderr } = play("sync", path, ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", `inject=fsync,fdatasync:error=EIO:when=${when}`]);
+      assert.equal(status, 0, stderr);
+      const [failures, entries] = stdout.trim().split(" ").map(Number) as [number, number];
+      assert.ok(failures >= 5, `only ${failures} faults reached the store`);
+      assert.ok(entries >= 60, `only ${entries} entries were written`);
+    });
+  }
+});
+
+describe("a disk", { skip: lacks("no private mounts here", "unshare", "--map-root-user", "--mount", "true") }, () => {
+  /** On a file system of its own, in a namespace that ends with the shell. */
+  function onDisk(name: string, script: (path: string, disk: string) => string): { status: number | null; stdout: string; stderr: string } {
+    const disk = join(folder, name);
+    mkdirSync(disk);
+    const words = `set -e; mount -t tmpfs -o size=6m,mode=0755 tmpfs '${disk}'; ${script(join(disk, "assent.db"), disk)}`;
+    return spawnSync("unshare", ["--map-root-user", "--mount", "sh", "-c", words], { encoding: "utf8", timeout: 120_000 });
+  }
+
+  it("that is full gives `full`, reads go on, and so do writes when there is room", () => {
+    const { status, stdout, stderr } = onDisk("full", (path) => shellWords("full", path));
+    assert.equal(status, 0, stderr);
+    assert.equal(stdout, "recovered\n");
+  });
+
+  it("that turned read-only gives `readonly`, and all is well when it turns back", () => {
+    const { status, stdout, stderr } = onDisk("readonly", (path, disk) => {
+      const once = shellWords("once", path);
+      return `${once}; mount -o remount,ro '${disk}'; ${once}; mount -o remount,rw '${disk}'; ${once}`;
+    });
+    assert.equal(status, 0, stderr);
+    assert.equal(stdout, "ok 3\nreadonly\nok 6\n");
+  });
+});
+
+describe("permissions", () => {
+  it("that forbid writing give `readonly`, and all is well when they are given back", () => {
+    // The role is played by another user when this one is root.
+    chmodSync(folder, 0o755);
+    const { status, stdout, stderr } = play("permissions", join(folder, "permissions", "assent.db"));
+    assert.equal(status, 0, stderr);
+    assert.equal(stdout, "recovered\n");
+  });
+});
