@@ -76,8 +76,9 @@ function initial(kit: SqlKit): string[] {
     index("actions_by_tool", "actions", "tool", "decision_seq"),
     index("actions_by_operation", "actions", "operation", "decision_seq"),
     index("actions_by_time", "actions", "created_at"),
-    // Only what can expire: an action that is decided at once costs this index nothing.
-    kit.db.schema.createIndex("actions_pending").on("actions").columns(["expires_at", "decision_seq"]).where(sql<boolean>`status = 'pending_approval'`),
+    // Only what can expire: an action that is decided at once costs this index nothing. The status comes
+    // first, or the planner takes the index over all statuses and sorts.
+    kit.db.schema.createIndex("actions_pending").on("actions").columns(["status", "expires_at", "decision_seq"]).where(sql<boolean>`status = 'pending_approval'`),
 
     kit.finish(key(table("approvals", ["reason"], {
       action_id: text, principal: text, key_id: text, approve: integer, reason: text, self_approval: integer, seq: integer, created_at: integer,

@@ -1,0 +1,82 @@
+/** Every read and every guarded write of the contract finds its rows by an index, however large the store grows. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { prepareReads } from "../../plugins/storage-sql/queries.ts";
+import type { Statement } from "../../plugins/storage-sql/statement.ts";
+import { prepareWrites } from "../../plugins/storage-sql/writes.ts";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { db as writer } from "../../plugins/storage-sqlite/kit.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import type { ActionFilter } from "../../src/contract/storage.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "assent-plans-"));
+after(() => rmSync(folder, { recursive: true }));
+const path = join(folder, "assent.db");
+const storage = sqliteStorage({ path });
+await storage.open();
+await storage.close();
+const { DatabaseSync } = await loadSqlite();
+const db = new DatabaseSync(path);
+
+function planOf(statement: Statement): string[] {
+  return db.prepare(`explain query plan ${statement.sql}`).all().map((row) => String((row as { detail: unknown }).detail));
+}
+
+const { actions, ...reads } = prepareReads(writer);
+const { updateAction, updatePolicy, insertEntry: _e, insertTile: _t, insertAction: _a, insertApproval: _p, insertIdempotency: _i, insertKey: _k, insertPolicy: _y, insertPolicyVersion: _v, putPolicySet: _s, putMeta: _m, ...updates } = prepareWrites(writer);
+
+describe("query plans", () => {
+  // Small tables that are listed whole.
+  const whole = ["keys", "policies"];
+  for (const [name, statement] of Object.entries({ ...reads, ...updates })) {
+    if (whole.includes(name)) continue;
+    it(`${name} searches, and neither scans nor sorts`, () => {
+      // The votes on one action are few; they are found by a key that is not their order.
+      const sorts = name === "approvals" ? ["USE TEMP B-TREE FOR ORDER BY"] : [];
+      for (const step of planOf(statement)) assert.ok(step.startsWith("SEARCH") || sorts.includes(step), step);
+    });
+  }
+
+  it("a change of an action or a policy searches by id", () => {
+    const guarded = updateAction({ status: "pending_approval", expires_after: 1, expired_by: 1, permit_after: 1 }, { status: "approved", updated_at: 1 });
+    assert.deepEqual(planOf(guarded), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
+    assert.match(planOf(updatePolicy({ updated_at: 1 })).join(), /^SEARCH policies USING INDEX/);
+  });
+
+  it("pending actions are found by an index over them alone", () => {
+    assert.match(planOf(reads.overdueActions).join(), /USING INDEX actions_pending/);
+    assert.match(planOf(reads.nextExpiry).join(), /USING COVERING INDEX actions_pending/);
+  });
+
+  const all = { all: true } as const;
+  const lists: [string, Omit<ActionFilter, "limit">][] = [
+    ["agent's own", { visibility: { agent_id: "a" } }],
+    ["key's own", { visibility: { key_id: "k" } }],
+    ["status", { visibility: all, status: "allowed" }],
+    ["agent", { visibility: all, agent_id: "a" }],
+    ["tool", { visibility: all, tool: "t" }],
+    ["operation", { visibility: all, operation: "o" }],
+    ["agent's own by status", { visibility: { agent_id: "a" }, status: "allowed" }],
+    ["key's own by tool, further back", { visibility: { key_id: "k" }, tool: "t", before_seq: 9 }],
+    ["everything by status, tool and operation", { visibility: all, status: "allowed", tool: "t", operation: "o" }],
+    ["further back", { visibility: all, before_seq: 9 }],
+  ];
+  for (const [name, filter] of lists) {
+    it(`the list of ${name} searches and needs no sorting`, () => {
+      const plan = planOf(actions({ ...filter, limit: 20 }));
+      assert.equal(plan.length, 1, plan.join("; "));
+      assert.match(plan[0] as string, /^SEARCH actions USING (INDEX|INTEGER PRIMARY KEY)/);
+    });
+  }
+
+  it("the list of everything walks the table backwards and needs no sorting", () => {
+    assert.deepEqual(planOf(actions({ visibility: all, limit: 20 })), ["SCAN actions"]);
+  });
+
+  it("the list of a time span searches by time", () => {
+    assert.match(planOf(actions({ visibility: all, since: 1, until: 2, limit: 20 })).join("; "), /^SEARCH actions USING INDEX actions_by_time/);
+  });
+});

@@ -1,0 +1,129 @@
+/** The fault points themselves: each strikes once, in the way it says, on any storage. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { StorageError, type Storage, type StorageReader, type StorageTransaction } from "../../src/contract/storage.ts";
+import { memoryStorage, withFaults, type FaultMode, type Faults } from "../../src/testing/index.ts";
+import { actionRow, appendSome, approvalRow, hexOf, idempotencyRow, keyRow, policyRow, setRow, T0, versionRow } from "../../src/testing/suite/rows.ts";
+import { temporaryFolder } from "./children/spawn.ts";
+
+const folder = temporaryFolder();
+let files = 0;
+const storages: [string, () => Storage & { faults: Faults }][] = [
+  ["memory", memoryStorage],
+  ["sqlite", () => withFaults(sqliteStorage({ path: join(folder, `${++files}`, "assent.db") }))],
+];
+const modes: FaultMode[] = ["not-persisted", "persisted"];
+
+const isInjected = (error: unknown): boolean => error instanceof StorageError && error.message.startsWith("injected fault: ");
+
+/** Calls every read once. */
+async function readAll(reader: StorageReader): Promise<void> {
+  await reader.head();
+  await reader.checkpoint();
+  await reader.entries(0, 1);
+  await reader.entryByHash(new Uint8Array(32));
+  await reader.entriesOfAction("a");
+  await reader.leafHashes(0, 1);
+  await reader.tile(0, 0);
+  await reader.tileRoots(0, 0, 1);
+  await reader.action("a");
+  await reader.actions({ visibility: { all: true }, limit: 1 });
+  await reader.overdueActions(0, 1);
+  await reader.nextExpiry();
+  await reader.approvals("a");
+  await reader.idempotency("a", "b", "c");
+  await reader.keyByHash("a");
+  await reader.key("a");
+  await reader.keys();
+  await reader.policyByName("a");
+  await reader.policies();
+  await reader.policyVersion("a", 1);
+  await reader.policySet("a");
+  await reader.meta("a");
+}
+
+async function writeAll(tx: StorageTransaction): Promise<void> {
+  await readAll(tx);
+  await appendSome(tx, 1);
+  await tx.putCheckpoint(1, "one");
+  await tx.insertAction(actionRow(0));
+  await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: T0 });
+  await tx.insertApproval(approvalRow("action-0", "owner:dana"));
+  await tx.insertIdempotency(idempotencyRow("a"));
+  await tx.insertKey(keyRow(1));
+  await tx.revokeKey("key-1", T0);
+  await tx.insertPolicy(policyRow(1));
+  await tx.updatePolicy("policy-1", { updated_at: T0 });
+  await tx.insertPolicyVersion(versionRow("policy-1", 1));
+  await tx.putPolicySet(setRow(1));
+  await tx.putMeta("done", hexOf("x"));
+}
+
+async function everything(storage: Storage): Promise<void> {
+  await storage.open();
+  await storage.ping();
+  await readAll(storage);
+  await storage.write(writeAll);
+  await storage.close();
+}
+
+for (const [name, create] of storages) {
+  describe(`fault points around ${name}`, () => {
+    it("are the operations of the contract, all of them", async () => {
+      const storage = create();
+      await everything(storage);
+      for (const operation of storage.faults.operations()) assert.ok(storage.faults.calls(operation) > 0, operation);
+    });
+
+    for (const operation of memoryStorage().faults.operations()) {
+      for (const mode of modes) {
+        it(`${operation} fails once, ${mode}`, async () => {
+          const storage = create();
+          storage.faults.failNext(operation, mode);
+          await assert.rejects(everything(storage), isInjected);
+          assert.deepEqual([storage.faults.count, storage.faults.waiting], [1, 0]);
+          await storage.open();
+          const committed = (operation === "commit" && mode === "persisted") || operation === "close";
+          assert.equal(await storage.meta("done"), committed ? hexOf("x") : null);
+          assert.equal((await storage.head()).size, committed ? 1 : 0);
+          if (!committed) await storage.write(writeAll);
+          assert.equal((await storage.entries(0, 9)).length, 1);
+          await storage.close();
+        });
+      }
+    }
+
+    it("lose the transaction although the work swallows the error", async () => {
+      for (const mode of modes) {
+        const storage = create();
+        await storage.open();
+        storage.faults.failNext("tx.insertKey", mode);
+        await assert.rejects(storage.write(async (tx) => {
+          await tx.insertKey(keyRow(1)).catch(() => undefined);
+          await tx.putMeta("a", "b").catch(() => undefined);
+        }), isInjected);
+        assert.deepEqual(await storage.keys(), []);
+        assert.equal(await storage.meta("a"), null);
+        await storage.close();
+      }
+    });
+
+    it("strike the call that was asked for, with the kind that was asked for, and can be taken back", async () => {
+      const storage = create();
+      await storage.open();
+      storage.faults.failNext("commit", "not-persisted", { skip: 2, kind: "full" });
+      const outcomes: string[] = [];
+      for (let i = 0; i < 4; i++) {
+        outcomes.push(await storage.write((tx) => tx.putMeta("n", String(i))).then(() => "ok", (error: StorageError) => error.kind));
+      }
+      assert.deepEqual(outcomes, ["ok", "ok", "full", "ok"]);
+      storage.faults.failNext("ping", "not-persisted");
+      storage.faults.clear();
+      await storage.ping();
+      assert.throws(() => storage.faults.failNext("tx.nothing", "persisted"), /there is no operation "tx.nothing"/);
+      await storage.close();
+    });
+  });
+}
