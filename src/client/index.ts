@@ -98,13 +98,13 @@ export function createClient({ url, apiKey, fetch: send = fetch }: ClientOptions
   }
 
   /** Only what carries an idempotency key is sent again: a repeated request must not become a second action. */
-  async function call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+  async function call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}, retries = RETRIES): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
         return (await once(method, path, body, headers)) as T;
       } catch (error) {
         const passing = error instanceof AssentError && (error.status === 0 || error.status === 503);
-        if (!passing || attempt >= RETRIES || (method !== "GET" && headers["idempotency-key"] === undefined)) throw error;
+        if (!passing || attempt >= retries || (method !== "GET" && headers["idempotency-key"] === undefined)) throw error;
         await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** attempt));
       }
     }

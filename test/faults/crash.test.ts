@@ -1,0 +1,111 @@
+/**
+ * A real process is killed with SIGKILL at random times under load. After each restart every
+ * acknowledged decision is there; at the end each has a proof that verifies offline, and the full
+ * audit passes. CRASHES=200 for more; SEED repeats the times of a run.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { check } from "../../src/cli/verify.ts";
+import { createClient, type ActionView } from "../../src/client/index.ts";
+import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { ALLOWED, POLICIES } from "../support/service.ts";
+import { startProcess, stopProcess } from "../support/process.ts";
+
+const CRASHES = Number(process.env["CRASHES"] ?? 30);
+const SEED = Number(process.env["SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const CLIENTS = 12;
+const ADMIN = "crash-test-admin-key-with-more-than-32-characters";
+
+/** mulberry32: small, and the same on every machine. */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, { timeout: 600_000 }, async (t) => {
+  t.diagnostic(`SEED=${SEED}`);
+  const next = random(SEED);
+  const folder = mkdtempSync(join(tmpdir(), "assent-crash-"));
+  const env = { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
+  const acknowledged = new Map<string, ActionView>();
+  let unanswered: string[] = [];
+  try {
+    for (let crash = 0; crash <= CRASHES; crash++) {
+      const service = await startProcess(env);
+      const client = createClient({ url: service.url, apiKey: ADMIN });
+      // What was in flight at the kill: the same key gives the one action, whether it was recorded or not.
+      for (const key of unanswered) remember(acknowledged, await client.submit(ALLOWED, { idempotencyKey: key }), key);
+      unanswered = [];
+      for (const view of newest(acknowledged, 25)) {
+        const found = await client.action(view.id);
+        assert.equal(found.decision_hash, view.decision_hash, `the acknowledged action ${view.id} changed or is gone after crash ${crash}`);
+      }
+      if (crash === CRASHES) {
+        await verifyAll(client, acknowledged);
+        assert.equal(await stopProcess(service), 0, "a graceful stop ends with 0");
+        break;
+      }
+      const load = Array.from({ length: CLIENTS }, (_, i) => submitUntilDead(createClient({ url: service.url, apiKey: ADMIN }), `${crash}-${i}`, acknowledged, unanswered));
+      await new Promise((resolve) => setTimeout(resolve, 5 + next() * 250));
+      assert.equal(await stopProcess(service, "SIGKILL"), "SIGKILL");
+      await Promise.all(load);
+    }
+    t.diagnostic(`${acknowledged.size} decisions acknowledged`);
+    assert.ok(acknowledged.size > CRASHES * 5, "the load was too small to say anything");
+    const storage = sqliteStorage({ path: join(folder, "assent.db") });
+    await storage.open();
+    try {
+      const report = await auditStore(storage, (await storage.meta("log_vkey")) ?? undefined);
+      assert.deepEqual(report.faults, []);
+      const actions = await storage.actions({ visibility: { all: true }, limit: acknowledged.size + 1_000 });
+      assert.equal(new Set(actions.map(({ id }) => id)).size, actions.length);
+      assert.equal(actions.length, acknowledged.size, "every recorded action was acknowledged in the end, and none twice");
+    } finally {
+      await storage.close();
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+/** No retries of the client's own: an unanswered request is noted and asked for again after the restart. */
+async function submitUntilDead(client: ReturnType<typeof createClient>, name: string, acknowledged: Map<string, ActionView>, unanswered: string[]): Promise<void> {
+  for (let n = 0; ; n++) {
+    const key = `${name}-${n}`;
+    try {
+      remember(acknowledged, await client.call<ActionView>("POST", "/v1/actions", ALLOWED, { "idempotency-key": key }, 0), key);
+    } catch {
+      unanswered.push(key);
+      return;
+    }
+  }
+}
+
+function remember(acknowledged: Map<string, ActionView>, view: ActionView, key: string): void {
+  assert.equal(view.status, "allowed");
+  const known = acknowledged.get(key);
+  assert.ok(known === undefined || known.id === view.id, `the key ${key} gave two actions`);
+  acknowledged.set(key, view);
+}
+
+function newest(acknowledged: Map<string, ActionView>, count: number): ActionView[] {
+  return [...acknowledged.values()].slice(-count);
+}
+
+async function verifyAll(client: ReturnType<typeof createClient>, acknowledged: Map<string, ActionView>): Promise<void> {
+  const { keys } = await client.logKeys();
+  const vkey = keys[0]?.vkey as string;
+  for (const view of acknowledged.values()) {
+    const { entry } = check(JSON.stringify(await client.proof(view.decision_hash)), vkey, null);
+    assert.equal(entry?.["action_id"], view.id);
+  }
+}
