@@ -4,8 +4,7 @@
  * one node of the syntax tree; what a decision may spend is `MAX_STEPS`.
  *
  * Changed against the evaluator's own functions: `size` of text and `+` of lists take linear time;
- * `contains` is charged what its worst case takes; `matches` keeps compiled patterns; a key whose
- * value is null is `in` its map; calendar fields do not depend on the time zone of the process; and
+ * `contains` is charged what its worst case takes; `matches` keeps compiled patterns; calendar fields do not depend on the time zone of the process; and
  * no error repeats a value, because reasons are kept for ever while arguments can be erased.
  */
 import {
@@ -18,19 +17,17 @@ import { CALENDAR, wallClock } from "./cel-time.ts";
 /** Steps that all conditions of one decision may take together. Measured worst case: see docs/policies.md. */
 export const MAX_STEPS = 250_000;
 /** Instructions of a compiled pattern: `a{500}` has 500. */
-export const MAX_PATTERN = 1_000;
+export const MAX_PATTERN = 500;
 /** Characters of a text that is made a number, a time or a duration. */
 const MAX_LITERAL = 128;
-/** States a pattern may keep between evaluations. */
-const MAX_STATES = 256;
+/** States that a pattern's automaton may keep between evaluations. */
+const MAX_STATES = 1_000;
 
 /** What one decision may still spend. */
 export class Meter {
   left = MAX_STEPS;
   /** Set when something was refused; the condition's own result is then worth nothing. */
   tripped = false;
-  /** Elements of the largest map in the request: a lookup by number walks them. */
-  largest = 0;
 
   charge(steps: number): void {
     this.left -= steps;
@@ -44,14 +41,20 @@ const idle = new Meter();
 /** The meter of the evaluation that runs: evaluation is synchronous. */
 let meter = idle;
 
-/** Runs `evaluate` on the meter of a decision. */
+/**
+ * Runs `evaluate` on the meter of a decision. Stack traces are off meanwhile: an error is a value in
+ * CEL and can come up at every step, and taking its stack costs more than the step.
+ */
 export function onMeter<T>(on: Meter, evaluate: () => T): T {
   const outer = meter;
+  const depth = Error.stackTraceLimit;
   meter = on;
+  Error.stackTraceLimit = 0;
   try {
     return evaluate();
   } finally {
     meter = outer;
+    Error.stackTraceLimit = depth;
   }
 }
 
@@ -85,7 +88,7 @@ const compareDeep: Cost = (target, [a, b]) => (isContainer(a) && isContainer(b) 
 const search: Cost = (target, [needle]) => (chars(target) * Math.max(1, chars(needle))) / 512;
 const literal: Cost = (_, [value]) => {
   if (chars(value) > MAX_LITERAL) throw new Error("the text is too long");
-  return 0;
+  return typeof value === "string" ? 10 : 0;
 };
 
 const COSTS: Readonly<Record<string, Cost>> = {
@@ -98,7 +101,7 @@ const COSTS: Readonly<Record<string, Cost>> = {
   "_+_": (_, [a, b]) => (chars(a) + chars(b)) >> 4,
   "@in": (_, [value, range]) => {
     if (isCelList(range)) return isContainer(value) ? weight(range, meter.left) : range.size * (1 + (chars(value) >> 6));
-    return typeof value === "string" ? 0 : meter.largest / 8;
+    return 0;
   },
   contains: search,
   startsWith: (_, [a]) => chars(a) >> 6,
@@ -116,17 +119,17 @@ const COSTS: Readonly<Record<string, Cost>> = {
 /** The same function: charged before, and its errors without the values in them. */
 function metered(func: Callable): Callable {
   const cost = COSTS[func.name];
-  const label = func.name.replaceAll("_", "").replace("@", "");
+  const refusal = `"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`;
   return Object.create(func, {
     call: {
       value(id: number, target: unknown, args: unknown[]): unknown {
         try {
           if (cost !== undefined) meter.charge(cost(target, args));
         } catch (error) {
-          return celError(error, id);
+          return celError(meter.tripped ? error : refusal, id);
         }
         const result = func.call(id, target, args);
-        return isCelError(result) ? celError(`"${label}" cannot take these values`, id) : result;
+        return isCelError(result) ? celError(refusal, id) : result;
       },
     },
   }) as Callable;
@@ -178,12 +181,21 @@ export function compilePattern(source: string): { regex: RE2JS; size: number } {
   return known;
 }
 
+/**
+ * Steps for each character: an automaton that knows its states reads one in a tenth of a
+ * microsecond, but a hostile text can make it build a new state at every character.
+ */
+function priceOfCharacter(instructions: number): number {
+  return 1 + instructions * Math.min(0.5, Math.max(0.125, instructions / 200));
+}
+
 function matches(this: string, source: string): boolean {
   const { regex, size } = compilePattern(source);
-  meter.charge(1 + (this.length * (8 + size)) / 16);
+  meter.charge(1 + this.length * priceOfCharacter(size));
   const found = regex.test(this);
-  // What the automaton learnt from one hostile text is not worth keeping.
-  if ((regex.re2Input.dfa?.stateCount ?? 0) > MAX_STATES) regex.reset();
+  // An automaton that a hostile text has blown up is dropped: it holds memory, or has given up and is slow.
+  const { dfa } = regex.re2Input;
+  if (dfa !== null && (dfa.failed || dfa.stateCount > MAX_STATES)) patterns.delete(source);
   return found;
 }
 
@@ -215,9 +227,8 @@ const own = [
   celFunc("_+_", [LIST, LIST], LIST, concat),
   celMethod("matches", STRING, [STRING], BOOL, matches),
   celFunc("@in", [STRING, MAP], BOOL, (key, map) => map.get(key) !== undefined),
-  celFunc(RANGE, [DYN, INT, INT], DYN, (range, nodes, lookups) => {
-    const size = isCelList(range) || isCelMap(range) ? range.size : 0;
-    meter.charge(size * (Number(nodes) + (Number(lookups) * meter.largest) / 64));
+  celFunc(RANGE, [DYN, INT], DYN, (range, nodes) => {
+    if (isCelList(range) || isCelMap(range)) meter.charge(range.size * Number(nodes));
     return range;
   }),
   ...Object.keys(CALENDAR).flatMap(calendar),

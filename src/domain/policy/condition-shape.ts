@@ -38,12 +38,6 @@ export interface Shape {
   names: ReadonlySet<string>;
 }
 
-/** Nodes, and those among them that look something up by key. */
-interface Size {
-  nodes: number;
-  lookups: number;
-}
-
 /** Checks the tree, and puts the meter around the range of every comprehension. Throws ShapeFault. */
 export function inspect(parsed: Parsed): Shape {
   const names = new Set<string>();
@@ -53,14 +47,13 @@ export function inspect(parsed: Parsed): Shape {
     throw new ShapeFault(message, parsed.sourceInfo?.positions[node.id.toString()] ?? 0);
   };
 
-  function visit(node: Expr | undefined, depth: number, nesting: number, scope: readonly string[]): Size {
-    const size: Size = { nodes: 1, lookups: 0 };
-    if (node === undefined) return { nodes: 0, lookups: 0 };
+  function visit(node: Expr | undefined, depth: number, nesting: number, scope: readonly string[]): number {
+    if (node === undefined) return 0;
+    let nodes = 1;
     if (depth > MAX_DEPTH) fail(node, `the condition nests deeper than ${MAX_DEPTH} levels`);
-    const add = (child: Expr | undefined, deeper = nesting, inner = scope): Size => {
+    const add = (child: Expr | undefined, deeper = nesting, inner = scope): number => {
       const part = visit(child, depth + 1, deeper, inner);
-      size.nodes += part.nodes;
-      size.lookups += part.lookups;
+      nodes += part;
       return part;
     };
     const kind = node.exprKind;
@@ -81,7 +74,6 @@ export function inspect(parsed: Parsed): Shape {
         break;
       case "callExpr": {
         const { function: name, target, args } = kind.value;
-        if (name === "_[_]") size.lookups++;
         add(target);
         for (const arg of args) add(arg);
         if (/^[a-z]/i.test(name)) checkCall(node, name, target !== undefined, args);
@@ -104,12 +96,7 @@ export function inspect(parsed: Parsed): Shape {
         const inner = [...scope, loop.iterVar, loop.accuVar];
         add(loop.iterRange);
         add(loop.accuInit);
-        const step: Size = { nodes: 0, lookups: 0 };
-        for (const part of [loop.loopCondition, loop.loopStep]) {
-          const { nodes, lookups } = add(part, nesting + 1, inner);
-          step.nodes += nodes;
-          step.lookups += lookups;
-        }
+        const step = add(loop.loopCondition, nesting + 1, inner) + add(loop.loopStep, nesting + 1, inner);
         add(loop.result, nesting, inner);
         if (loop.iterRange !== undefined) loop.iterRange = paid(loop.iterRange, step);
         break;
@@ -117,7 +104,7 @@ export function inspect(parsed: Parsed): Shape {
       default:
         fail(node, "this part of CEL is not supported");
     }
-    return size;
+    return nodes;
   }
 
   function checkCall(node: Expr, name: string, method: boolean, args: readonly Expr[]): void {
@@ -149,7 +136,7 @@ export function inspect(parsed: Parsed): Shape {
   const root = parsed.expr;
   const what = neverBoolean(root);
   if (what !== null) fail(root, `the condition is ${what}; it must be true or false`);
-  return { nodes: visit(root, 1, 0, VARIABLES).nodes, names };
+  return { nodes: visit(root, 1, 0, VARIABLES), names };
 }
 
 function neverBoolean({ exprKind }: Expr): string | null {
@@ -160,15 +147,16 @@ function neverBoolean({ exprKind }: Expr): string | null {
   return null;
 }
 
-function paid(range: Expr, step: Size): Expr {
-  const count = (value: number): Expr => ({
+/** `range`, paid for before its first element is looked at. @param step nodes that each element costs */
+function paid(range: Expr, step: number): Expr {
+  const cost: Expr = {
     $typeName: "cel.expr.Expr",
     id: range.id,
-    exprKind: { case: "constExpr", value: { $typeName: "cel.expr.Constant", constantKind: { case: "int64Value", value: BigInt(value) } } },
-  });
+    exprKind: { case: "constExpr", value: { $typeName: "cel.expr.Constant", constantKind: { case: "int64Value", value: BigInt(step) } } },
+  };
   return {
     $typeName: "cel.expr.Expr",
     id: range.id,
-    exprKind: { case: "callExpr", value: { $typeName: "cel.expr.Expr.Call", function: RANGE, args: [range, count(step.nodes), count(step.lookups)] } },
+    exprKind: { case: "callExpr", value: { $typeName: "cel.expr.Expr.Call", function: RANGE, args: [range, cost] } },
   };
 }

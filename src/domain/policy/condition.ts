@@ -9,8 +9,8 @@
 import { isCelError, parse, plan, type CelInput } from "@bufbuild/cel";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../actions.ts";
-import type { JsonValue } from "../json.ts";
 import { env, MAX_STEPS, Meter, onMeter } from "./cel.ts";
+import { toCelValue } from "./cel-values.ts";
 import { inspect, ShapeFault, type Shape } from "./condition-shape.ts";
 import type { Facts } from "./types.ts";
 
@@ -30,13 +30,12 @@ export interface Condition {
 /** `offset` in UTF-16 code units of the source. */
 export type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
-/** The variables of one decision. Converted when the first condition asks, and once. */
+/** The variables of one decision, and what its conditions may spend. Made when the first condition asks, and once. */
 export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: Facts;
   private readonly now: number;
   private made: Record<string, CelInput> | null = null;
-  private largest = 0;
   private readonly meters: (Meter | null)[] = [null, null];
 
   constructor(request: ActionRequest, facts: Facts, now: number) {
@@ -47,10 +46,7 @@ export class Activation {
 
   /** What the conditions of the decision may still spend; those of shadow policies have their own. */
   meter(shadow: boolean): Meter {
-    const index = shadow ? 1 : 0;
-    const meter = (this.meters[index] ??= new Meter());
-    meter.largest = this.largest;
-    return meter;
+    return (this.meters[shadow ? 1 : 0] ??= new Meter());
   }
 
   bindings(): Record<string, CelInput> {
@@ -60,24 +56,13 @@ export class Activation {
         agent: agent_id,
         tool,
         operation,
-        params: this.convert(params),
-        context: this.convert(context),
-        principal: this.convert(this.facts.principal),
+        params: toCelValue(params),
+        context: toCelValue(context),
+        principal: toCelValue(this.facts.principal),
         now: timestampFromMs(this.now),
       };
     }
     return this.made;
-  }
-
-  /** Integers become CEL ints, other numbers doubles; objects become maps, so that no key can reach a prototype. */
-  private convert(value: JsonValue): CelInput {
-    if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
-    if (typeof value !== "object" || value === null) return value;
-    if (Array.isArray(value)) return value.map((item) => this.convert(item));
-    const map = new Map<string, CelInput>();
-    for (const key of Object.keys(value)) map.set(key, this.convert(value[key] as JsonValue));
-    if (map.size > this.largest) this.largest = map.size;
-    return map;
   }
 }
 
