@@ -245,8 +245,8 @@ export interface StorageReader {
 
 /**
  * The writes of one transaction. None is visible to others before `write` resolves. A method that
- * rejects loses the transaction: `write` rolls back and rejects, also when `work` swallows the error.
- * After `work` has ended every method rejects.
+ * rejects loses the transaction: every later one rejects too, and `write` rolls back and rejects,
+ * also when `work` swallows the error. After `work` has ended every method rejects.
  */
 export interface StorageTransaction extends StorageReader {
   /**

@@ -56,6 +56,11 @@ interface Planned {
   kind: StorageErrorKind;
 }
 
+/** What lost a transaction: a method that failed, whoever swallows its error. */
+interface Doom {
+  error?: StorageError;
+}
+
 type AnyMethod = (...args: unknown[]) => Promise<unknown>;
 
 /** The same storage with fault points. Without a planned fault it behaves exactly as the one inside. */
@@ -74,23 +79,24 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     return { mode: due.mode, error: new StorageError(due.kind, `injected fault: ${operation} failed, ${due.mode}`) };
   }
 
-  function faulty(operation: string, method: AnyMethod, onFault?: (error: StorageError) => void): AnyMethod {
+  function faulty(operation: string, method: AnyMethod, doom?: Doom): AnyMethod {
     return async (...args) => {
+      if (doom?.error !== undefined) throw doom.error;
       const fault = strike(operation);
       if (fault?.mode !== "not-persisted") {
         const result = await method(...args);
         if (fault === null) return result;
       }
-      onFault?.(fault.error);
+      if (doom !== undefined) doom.error = fault.error;
       throw fault.error;
     };
   }
 
-  function faultyMembers(target: object, names: readonly string[], prefix: string, onFault?: (error: StorageError) => void): Record<string, AnyMethod> {
+  function faultyMembers(target: object, names: readonly string[], prefix: string, doom?: Doom): Record<string, AnyMethod> {
     const wrapped: Record<string, AnyMethod> = {};
     for (const name of names) {
       const method = (target as Record<string, AnyMethod>)[name] as AnyMethod;
-      wrapped[name] = faulty(prefix + name, (...args) => method.apply(target, args), onFault);
+      wrapped[name] = faulty(prefix + name, (...args) => method.apply(target, args), doom);
     }
     return wrapped;
   }
@@ -102,12 +108,10 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     const result = await storage.write(async (tx) => {
       // A transaction that began and was never heard of again leaves nothing behind.
       if (begin !== null) throw begin.error;
-      let doom: StorageError | null = null;
-      const members = faultyMembers(tx, [...READER_METHODS, ...WRITER_METHODS], "tx.", (error) => {
-        doom ??= error;
-      });
+      const doom: Doom = {};
+      const members = faultyMembers(tx, [...READER_METHODS, ...WRITER_METHODS], "tx.", doom);
       const done = await work(members as unknown as StorageTransaction);
-      if (doom !== null) throw doom as StorageError;
+      if (doom.error !== undefined) throw doom.error;
       commit = strike("commit");
       if (commit?.mode === "not-persisted") throw commit.error;
       return done;

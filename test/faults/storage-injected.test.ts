@@ -102,7 +102,7 @@ for (const [name, create] of storages) {
         storage.faults.failNext("tx.insertKey", mode);
         await assert.rejects(storage.write(async (tx) => {
           await tx.insertKey(keyRow(1)).catch(() => undefined);
-          await tx.putMeta("a", "b").catch(() => undefined);
+          await assert.rejects(tx.putMeta("a", "b"), isInjected);
         }), isInjected);
         assert.deepEqual(await storage.keys(), []);
         assert.equal(await storage.meta("a"), null);

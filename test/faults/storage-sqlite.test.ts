@@ -198,6 +198,21 @@ describe("files", () => {
     await withOtherProgram(path, (db) => assert.equal(db.prepare("select * from entries").all().length, 5));
   });
 
+  it("are backed up by another program while the store takes writes, and the copy opens", () =>
+    withStore(async (storage, path) => {
+      await storage.write((tx) => appendSome(tx, 4));
+      const copy = `${path}.backup`;
+      await storage.write(async (tx) => {
+        await appendSome(tx, 1);
+        await withOtherProgram(path, (db) => db.exec(`vacuum into '${copy}'`));
+      });
+      await withStore(async (restored) => {
+        assert.equal((await restored.head()).size, 4);
+        assert.deepEqual(await restored.entries(0, 9), await storage.entries(0, 4));
+        await restored.write((tx) => appendSome(tx, 1));
+      }, copy);
+    }));
+
   it("that are no database are refused as corrupt", async () => {
     const path = freshPath();
     mkdirSync(join(path, ".."));

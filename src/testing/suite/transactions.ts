@@ -152,7 +152,8 @@ export function transactionCases(test: Case): void {
     await assert.rejects(storage.write(async (tx) => {
       await tx.putMeta("before", "x");
       await tx.insertKey(keyRow(1)).catch(() => undefined);
-      await tx.putMeta("after", "x").catch(() => undefined);
+      await assert.rejects(tx.putMeta("after", "x"), isStorageError);
+      await assert.rejects(tx.head(), isStorageError);
       return "looks fine";
     }), isStorageError);
     assert.equal(await storage.meta("before"), null);
