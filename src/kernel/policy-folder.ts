@@ -4,10 +4,12 @@ import { join, relative } from "node:path";
 import { parsePolicies, parsePolicyTests, type PolicyTest, type TextFault } from "../domain/policy/parse.ts";
 import { runPolicyTest, type TestResult } from "../domain/policy/testing.ts";
 import type { PolicyDocument } from "../domain/policy/types.ts";
+import type { Place } from "../domain/policy/yaml.ts";
 
 export interface PolicyFolder {
-  documents: { document: PolicyDocument; file: string }[];
-  tests: { test: PolicyTest; file: string }[];
+  documents: { document: PolicyDocument; file: string; place: Place }[];
+  /** `places[i]` is where case `i` stands. */
+  tests: { test: PolicyTest; file: string; places: Place[] }[];
   /** Empty when everything in the folder is good. */
   faults: TextFault[];
 }
@@ -37,12 +39,12 @@ export async function loadPolicyFolder(path: string, options: { recursive?: bool
       continue;
     }
     if (/_test\.ya?ml$/.test(file)) {
-      const { tests, faults } = parsePolicyTests(text, name);
-      folder.tests.push(...tests.map((test) => ({ test, file: name })));
+      const { tests, places, faults } = parsePolicyTests(text, name);
+      folder.tests.push(...tests.map((test, i) => ({ test, file: name, places: places[i] ?? [] })));
       folder.faults.push(...faults);
     } else {
-      const { documents, faults } = parsePolicies(text, name);
-      folder.documents.push(...documents.map((document) => ({ document, file: name })));
+      const { documents, places, faults } = parsePolicies(text, name);
+      folder.documents.push(...documents.map((document, i) => ({ document, file: name, place: places[i] as Place })));
       folder.faults.push(...faults);
     }
   }
@@ -59,11 +61,15 @@ export async function checkPolicyFolder(path: string, options: { recursive?: boo
   const results: CheckedFolder["results"] = [];
   if (folder.faults.length > 0) return { ...folder, results };
   const policies = folder.documents.map(({ document }) => document);
-  for (const { test, file } of folder.tests) {
-    for (const result of runPolicyTest(policies, test)) results.push({ file, result });
+  const faults: TextFault[] = [];
+  for (const { test, file, places } of folder.tests) {
+    for (const [i, result] of runPolicyTest(policies, test).entries()) {
+      results.push({ file, result });
+      if (result.failure === null) continue;
+      const { line = null, column = null } = places[i] ?? {};
+      faults.push({ file, line, column, message: `the test "${result.name}" fails: ${result.failure}` });
+    }
   }
-  const failed = results.filter(({ result }) => result.failure !== null);
-  const faults = failed.map(({ file, result }) => ({ file, line: null, column: null, message: `the test "${result.name}" fails: ${result.failure ?? ""}` }));
   return { ...folder, faults, results };
 }
 
@@ -84,12 +90,12 @@ async function listYaml(path: string, recursive: boolean): Promise<string[]> {
 }
 
 function clashes(folder: PolicyFolder): TextFault[] {
-  const owners = new Map<string, string>();
+  const owners = new Map<string, { file: string; place: Place }>();
   const faults: TextFault[] = [];
-  for (const { document, file } of folder.documents) {
+  for (const { document, file, place } of folder.documents) {
     const owner = owners.get(document.policy);
-    if (owner !== undefined) faults.push({ file, line: null, column: null, message: `the policy "${document.policy}" is in ${owner} already; give each policy a name of its own` });
-    owners.set(document.policy, owner ?? file);
+    if (owner === undefined) owners.set(document.policy, { file, place });
+    else faults.push({ file, ...place, message: `the policy "${document.policy}" is in ${owner.file}, line ${owner.place.line}, already; give each policy a name of its own` });
   }
   return faults;
 }

@@ -23,6 +23,8 @@ export interface CompiledRule {
 }
 
 export interface CompiledPolicy {
+  /** Position in the set. */
+  order: number;
   name: string;
   version: number;
   shadow: boolean;
@@ -39,6 +41,10 @@ export interface Compiled {
   readonly digest: string | null;
   readonly document: PolicySetDocument;
   readonly policies: readonly CompiledPolicy[];
+  /** Policies that speak of nothing but the tools they name, by tool. */
+  readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
+  /** Policies that may speak of any tool. */
+  readonly wide: readonly CompiledPolicy[];
 }
 
 export interface CompileFault {
@@ -66,23 +72,44 @@ export function policySetDigest(document: PolicySetDocument): string {
 }
 
 export function emptyPolicySet(): Compiled {
-  return { digest: null, document: buildPolicySet([]), policies: [] };
+  return { digest: null, document: buildPolicySet([]), policies: [], byTool: new Map(), wide: [] };
 }
 
 /** Throws PolicyCompileError with every fault. */
 export function compilePolicySet(document: PolicySetDocument): Compiled {
   const faults: CompileFault[] = [];
-  const policies = document.policies.map((member) => compilePolicy(member, faults));
+  const names = new Set<string>();
+  const byTool = new Map<string, CompiledPolicy[]>();
+  const wide: CompiledPolicy[] = [];
+  const policies = document.policies.map((member, order) => {
+    if (names.has(member.policy)) faults.push({ policy: member.policy, rule: null, message: "stands twice in the set; give each policy a name of its own" });
+    names.add(member.policy);
+    const policy = compilePolicy(member, order, faults);
+    const tools = namedTools(policy);
+    if (tools === null) wide.push(policy);
+    for (const tool of tools ?? []) {
+      const known = byTool.get(tool);
+      if (known === undefined) byTool.set(tool, [policy]);
+      else known.push(policy);
+    }
+    return policy;
+  });
   if (faults.length > 0) throw new PolicyCompileError(faults);
-  return { digest: policySetDigest(document), document, policies };
+  return { digest: policySetDigest(document), document, policies, byTool, wide };
 }
 
-function compilePolicy(member: PolicySetMember, faults: CompileFault[]): CompiledPolicy {
+/** The tools a policy can speak of; null when globs leave that open. */
+function namedTools({ tools, patterns, exact }: CompiledPolicy): Iterable<string> | null {
+  if (patterns.length === 0) return exact.keys();
+  return tools === null || tools.some(isGlob) ? null : new Set(tools);
+}
+
+function compilePolicy(member: PolicySetMember, order: number, faults: CompileFault[]): CompiledPolicy {
   const { definition } = member;
   const exact = new Map<string, CompiledRule[]>();
   const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
-  for (const [order, rule] of definition.rules.entries()) {
-    const compiled = compileRule(member.policy, rule, order, faults);
+  for (const [position, rule] of definition.rules.entries()) {
+    const compiled = compileRule(member.policy, rule, position, faults);
     const tools = list(rule.tool);
     if (tools === null || tools.some(isGlob)) {
       patterns.push({ rule: compiled, globs: tools });
@@ -95,6 +122,7 @@ function compilePolicy(member: PolicySetMember, faults: CompileFault[]): Compile
     }
   }
   return {
+    order,
     name: member.policy,
     version: member.version,
     shadow: definition.mode === "shadow",
@@ -133,6 +161,13 @@ function compileRule(policy: string, rule: RuleDocument, order: number, faults: 
 function list(value: string | string[] | undefined): string[] | null {
   if (value === undefined) return null;
   return typeof value === "string" ? [value] : value;
+}
+
+/** Policies that could say something about a tool, in the order of the set. */
+export function policiesForTool({ byTool, wide }: Compiled, tool: string): readonly CompiledPolicy[] {
+  const named = byTool.get(tool);
+  if (named === undefined) return wide;
+  return wide.length === 0 ? named : [...named, ...wide].sort((a, b) => a.order - b.order);
 }
 
 export function policyApplies(policy: CompiledPolicy, tool: string, agent: string): boolean {

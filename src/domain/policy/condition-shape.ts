@@ -74,9 +74,9 @@ export function inspect(parsed: Parsed): Shape {
         break;
       case "callExpr": {
         const { function: name, target, args } = kind.value;
+        if (/^[a-z]/i.test(name)) checkCall(node, name, target !== undefined, args);
         add(target);
         for (const arg of args) add(arg);
-        if (/^[a-z]/i.test(name)) checkCall(node, name, target !== undefined, args);
         break;
       }
       case "listExpr":

@@ -3,7 +3,7 @@
  * byte, for ever. Nothing here reads a clock, a file or chance.
  */
 import type { ActionRequest } from "../actions.ts";
-import { policyApplies, rulesForTool, type Compiled, type CompiledPolicy, type CompiledRule } from "./compile.ts";
+import { policiesForTool, policyApplies, rulesForTool, type Compiled, type CompiledPolicy, type CompiledRule } from "./compile.ts";
 import { Activation } from "./condition.ts";
 import { matchesAny } from "./glob.ts";
 import { clipText } from "../text.ts";
@@ -31,7 +31,7 @@ export function decide(compiled: Compiled, request: ActionRequest, facts: Facts,
   const activation = new Activation(request, facts, now);
   const findings: Finding[] = [];
   const shadow: ShadowOutcome[] = [];
-  for (const policy of compiled.policies) {
+  for (const policy of policiesForTool(compiled, request.tool)) {
     if (!policyApplies(policy, request.tool, request.agent_id)) continue;
     const finding = consult(policy, request, activation);
     if (finding === null) continue;

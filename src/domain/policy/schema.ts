@@ -72,6 +72,17 @@ export const PolicyTestSchema = Type.Object(
           name: Type.String({ minLength: 1, maxLength: 200 }),
           now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
           action: Action,
+          principal: Type.Optional(
+            Type.Object(
+              {
+                key_id: Type.Optional(Type.String()),
+                name: Type.Optional(Type.String()),
+                agent_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+                owner: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+              },
+              { additionalProperties: false, description: "The key that submits the action; what is absent is null, and key_id is test." },
+            ),
+          ),
           expect: Type.Object(
             {
               effect: Effect,

@@ -28,7 +28,7 @@ function runCase(compiled: Compiled, test: PolicyTest, one: PolicyTest["cases"][
   const { agent_id, tool, operation } = one.action;
   const request: ActionRequest = { agent_id, tool, operation, params: (one.action.params ?? {}) as JsonObject, context: (one.action.context ?? {}) as JsonObject };
   const now = parseRfc3339(one.now ?? test.now) ?? 0;
-  const decision = decide(compiled, request, { principal: TESTER }, now);
+  const decision = decide(compiled, request, { principal: { ...TESTER, ...one.principal } }, now);
   const seen = { effect: decision.effect, policy: decision.policy, rule: decision.rule, reason_code: decision.reason_code, risk: decision.risk_level };
   const wrong = Object.entries(one.expect).filter(([name, wanted]) => wanted !== undefined && seen[name as keyof typeof seen] !== wanted);
   const failure = wrong.length === 0 ? null : wrong.map(([name, wanted]) => `${name} is ${String(seen[name as keyof typeof seen])}, expected ${String(wanted)}`).join("; ") + ` (${decision.reason})`;

@@ -1,0 +1,146 @@
+/** YAML text to JSON values, each with the places its parts stand at. What JSON cannot say is refused where it stands. */
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, visit, type Document, type Node, type Scalar } from "yaml";
+import { MAX_DEPTH, type JsonValue } from "../json.ts";
+
+/** 1-based. */
+export interface Place {
+  line: number;
+  column: number;
+}
+
+export interface YamlValue {
+  value: JsonValue;
+  /** Where the value behind an RFC 6901 pointer stands, or the nearest one above it. */
+  place(pointer: string, at?: PlaceOptions): Place;
+}
+
+export interface PlaceOptions {
+  /** The key instead of the value. */
+  key?: boolean;
+  /** UTF-16 code units into a text. */
+  offset?: number;
+}
+
+export interface YamlFault extends Partial<Place> {
+  message: string;
+}
+
+// A file of many anchors may unfold to this many times its nodes; one that doubles at each line cannot.
+const MAX_ALIASES = 50;
+
+/** YAML 1.2, core schema. Empty documents are left out. */
+export function readYaml(source: string): { values: YamlValue[]; faults: YamlFault[] } {
+  const text = source.replace(/^\uFEFF/, "");
+  const lines = new LineCounter();
+  const values: YamlValue[] = [];
+  const faults: YamlFault[] = [];
+  const place = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset);
+    return { line, column: col };
+  };
+  const parsed = parseAllDocuments(text, { lineCounter: lines, version: "1.2", schema: "core", uniqueKeys: true, merge: false });
+  for (const document of parsed as Iterable<Document>) {
+    // A warning says that a tag or a directive is not understood: what it stands for is not known then.
+    const wrong = [...document.errors, ...document.warnings];
+    for (const error of wrong) faults.push({ ...place(error.pos[0]), message: inOurWords(error.message) });
+    if (wrong.length > 0 || document.contents === null) continue;
+    if (isScalar(document.contents) && document.contents.value === null) continue;
+    const found = plainFaults(document);
+    faults.push(...found.map(({ offset, message }) => ({ ...place(offset), message })));
+    if (found.length > 0) continue;
+    try {
+      const value = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: MAX_ALIASES }))) as JsonValue;
+      values.push({ value, place: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)) });
+    } catch {
+      faults.push({ ...place(document.contents.range?.[0] ?? 0), message: `aliases unfold to more than ${MAX_ALIASES} times what they stand for; write the values out` });
+    }
+  }
+  return { values, faults };
+}
+
+function plainFaults(document: Document): { offset: number; message: string }[] {
+  const faults: { offset: number; message: string }[] = [];
+  const fault = (node: Node | null, message: string): void => {
+    faults.push({ offset: node?.range?.[0] ?? 0, message });
+  };
+  visit(document, {
+    Node(_, node, path) {
+      if (path.filter(isCollection).length < MAX_DEPTH || !isCollection(node)) return undefined;
+      fault(node, `the file nests deeper than ${MAX_DEPTH} levels`);
+      return visit.SKIP;
+    },
+    Alias(_, node, path) {
+      const target = node.resolve(document);
+      if (target === undefined) fault(node, `there is no anchor "&${node.source}" before this alias`);
+      else if (path.includes(target)) fault(node, `"*${node.source}" stands inside what it stands for; write the value out`);
+    },
+    Scalar(_, node) {
+      const message = scalarFault(node);
+      if (message !== null) fault(node, message);
+    },
+    Pair(_, pair) {
+      if (!isScalar(pair.key) || typeof pair.key.value !== "string") fault(pair.key as Node | null, "keys must be text; put quotes around them");
+    },
+  });
+  return faults;
+}
+
+function isCollection(node: unknown): boolean {
+  return isMap(node) || isSeq(node);
+}
+
+function scalarFault({ value, source }: Scalar): string | null {
+  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? "the text holds half of a surrogate pair" : null;
+  if (value === null || typeof value === "boolean") return null;
+  if (typeof value !== "number") return "this value is neither text, number, boolean nor null; put quotes around it";
+  const exact = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
+  return exact ? null : `the number ${source ?? String(value)} cannot be represented exactly; put quotes around it`;
+}
+
+function offsetOf(document: Document, text: string, pointer: string, { key = false, offset }: PlaceOptions): number {
+  let node: unknown = document.contents;
+  let at = document.contents?.range?.[0] ?? 0;
+  let keyAt = at;
+  for (const raw of pointer.split("/").slice(1)) {
+    const segment = raw.replaceAll("~1", "/").replaceAll("~0", "~");
+    const inside: unknown = isAlias(node) ? node.resolve(document) : node;
+    let next: unknown;
+    if (isMap(inside)) {
+      const pair = inside.items.find((item) => isScalar(item.key) && item.key.value === segment);
+      if (pair === undefined) return at;
+      keyAt = (pair.key as Node).range?.[0] ?? at;
+      next = pair.value;
+    } else if (isSeq(inside)) {
+      next = inside.items[Number(segment)];
+      keyAt = (next as Node | undefined)?.range?.[0] ?? at;
+    } else {
+      return at;
+    }
+    at = (next as Node | null | undefined)?.range?.[0] ?? keyAt;
+    node = next;
+  }
+  if (key) return keyAt;
+  return offset !== undefined && isScalar(node) ? placeInText(node, text, offset) ?? at : at;
+}
+
+/** Where a character of a text stands in the file; null where escapes are in the way. Folding changes white space only. */
+function placeInText(node: Scalar, text: string, offset: number): number | null {
+  const value = String(node.value);
+  let at = node.range?.[0] ?? 0;
+  if (node.type === "QUOTE_DOUBLE" || node.type === "QUOTE_SINGLE") at++;
+  else if (node.type !== "PLAIN") at = text.indexOf("\n", at) + 1;
+  let last = at;
+  for (let i = 0; i <= offset && i < value.length; i++) {
+    if (/\s/.test(value[i] as string)) continue;
+    while (/\s/.test(text[at] ?? "")) at++;
+    if (text[at] !== value[i]) return null;
+    last = at++;
+  }
+  return offset < value.length ? last : at;
+}
+
+function inOurWords(message: string): string {
+  if (/call stack/i.test(message)) return `the file nests deeper than ${MAX_DEPTH} levels`;
+  const first = message.split(" at line ")[0] as string;
+  return first.charAt(0).toLowerCase() + first.slice(1);
+}
