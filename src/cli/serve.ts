@@ -38,9 +38,8 @@ examples:
       await runtime.stop();
       throw new CommandError(error instanceof Error ? error.message : String(error));
     }
-    if (keys !== null) greet(io, listening.url, keys);
-    io.out(`assent is listening on ${listening.url}`);
     return new Promise<number>((resolve) => {
+      // Before the address is told: who reads it may send a signal at once.
       onSignals(async () => {
         // Waits end first, so that their requests can finish; then connections; then the ledger.
         runtime.beginStop();
@@ -48,6 +47,8 @@ examples:
         await runtime.stop();
         resolve(0);
       });
+      if (keys !== null) greet(io, listening.url, keys);
+      io.out(`assent is listening on ${listening.url}`);
     });
   },
 };

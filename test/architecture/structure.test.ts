@@ -1,0 +1,130 @@
+/** The house's rules, checked on the sources: who may import whom, and how large a file may grow. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, test } from "node:test";
+
+const ROOT = new URL("../..", import.meta.url).pathname;
+const PURE_PACKAGES = ["yaml", "@bufbuild/cel", "@bufbuild/protobuf", "@bufbuild/re2", "@noble/hashes", "canonicalize", "@sinclair/typebox"];
+
+function filesIn(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? filesIn(path) : path.endsWith(".ts") ? [path] : [];
+  });
+}
+
+/** Every specifier that a file imports, statically, dynamically or by re-export. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(ROOT, file), "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
+  const found = [...text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^;"']*?from\s*["']([^"']+)["']/g), ...text.matchAll(/\bimport\s*\(?\s*["']([^"']+)["']/g)];
+  return [...new Set(found.map((match) => match[1] as string))];
+}
+
+/** Where a relative import leads, from the root; null for packages. */
+function target(file: string, specifier: string): string | null {
+  return specifier.startsWith(".") ? relative(ROOT, resolve(ROOT, dirname(file), specifier)) : null;
+}
+
+const sources = [...filesIn("src"), ...filesIn("plugins")];
+
+describe("imports", () => {
+  test("src/domain imports nothing outside itself but pure packages", () => {
+    for (const file of filesIn("src/domain")) {
+      for (const specifier of importsOf(file)) {
+        const to = target(file, specifier);
+        const pure = PURE_PACKAGES.some((name) => specifier === name || specifier.startsWith(`${name}/`));
+        assert.ok(to === null ? pure : to.startsWith("src/domain/"), `${file} imports ${specifier}`);
+      }
+    }
+  });
+
+  test("the core imports no plugin, and plugins import no other plugin but what SQL they share", () => {
+    for (const file of sources) {
+      for (const specifier of importsOf(file)) {
+        const to = target(file, specifier);
+        if (to === null || !to.startsWith("plugins/")) continue;
+        const own = file.split("/").slice(0, 2).join("/");
+        assert.ok(file.startsWith("plugins/") && (to.startsWith(`${own}/`) || to.startsWith("plugins/storage-sql/")), `${file} imports ${specifier}`);
+      }
+    }
+  });
+
+  test("contracts import only contracts, the domain and the configuration's type", () => {
+    for (const file of filesIn("src/contract")) {
+      for (const specifier of importsOf(file)) {
+        const to = target(file, specifier);
+        assert.ok(to === null ? specifier === "@sinclair/typebox" : /^src\/(contract|domain)\/|^src\/config\.ts$/.test(to), `${file} imports ${specifier}`);
+      }
+    }
+  });
+
+  test("the HTTP core and the ledger know no resource and no database", () => {
+    for (const file of [...filesIn("src/http"), ...filesIn("src/ledger")]) {
+      for (const specifier of importsOf(file)) assert.ok(!/kysely|sqlite|postgres|srvx/.test(specifier), `${file} imports ${specifier}`);
+    }
+  });
+
+  test("every import ends in .ts, .json or names a declared package", () => {
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { dependencies: Record<string, string> };
+    for (const file of sources) {
+      for (const specifier of importsOf(file)) {
+        const to = target(file, specifier);
+        if (to !== null) assert.ok(/\.(ts|json)$/.test(to) && existsSync(join(ROOT, to)), `${file} imports ${specifier}`);
+        else if (!specifier.startsWith("node:")) {
+          const name = specifier.split("/").slice(0, specifier.startsWith("@") ? 2 : 1).join("/");
+          assert.ok(name in dependencies, `${file} imports ${specifier}, which is no dependency`);
+        }
+      }
+    }
+  });
+
+  test("no circle of imports inside the core's value imports", () => {
+    const graph = new Map(sources.map((file) => [file, valueImports(file)]));
+    const done = new Set<string>();
+    const walk = (file: string, path: string[]): void => {
+      assert.ok(!path.includes(file), `circle: ${[...path.slice(path.indexOf(file)), file].join(" → ")}`);
+      if (done.has(file)) return;
+      for (const next of graph.get(file) ?? []) walk(next, [...path, file]);
+      done.add(file);
+    };
+    for (const file of graph.keys()) walk(file, []);
+  });
+});
+
+function valueImports(file: string): string[] {
+  const text = readFileSync(join(ROOT, file), "utf8");
+  const found = [...text.matchAll(/(?:^|\n)(?:import|export)\s+(?!type\b)[^;"']*?from\s*["'](\.[^"']+)["']/g)];
+  return found.map((match) => target(file, match[1] as string)).filter((path): path is string => path !== null && path.endsWith(".ts"));
+}
+
+describe("files", () => {
+  /** Each is one thing, and says so here. */
+  const LONG: Record<string, string> = {
+    "src/contract/storage.ts": "one contract, most of it prose",
+    "src/config.ts": "the schema of every key, beside how it is loaded",
+  };
+  test("a file above 300 lines has a reason", () => {
+    for (const file of sources) {
+      const lines = readFileSync(join(ROOT, file), "utf8").split("\n").length;
+      assert.ok(lines <= 301 || file in LONG, `${file} has ${lines} lines`);
+    }
+  });
+
+  test("each plugin is a folder with an index and a README", () => {
+    for (const name of readdirSync(join(ROOT, "plugins"))) {
+      if (!statSync(join(ROOT, "plugins", name)).isDirectory()) continue;
+      const shared = name === "storage-sql";
+      assert.ok(shared || existsSync(join(ROOT, "plugins", name, "index.ts")), `${name} has no index.ts`);
+      assert.ok(existsSync(join(ROOT, "plugins", name, "README.md")), `${name} has no README.md`);
+    }
+  });
+
+  test("versions are exact, and no registry host stands in the lockfile", () => {
+    const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Record<string, Record<string, string>>;
+    for (const group of ["dependencies", "devDependencies"]) {
+      for (const [name, version] of Object.entries(manifest[group] ?? {})) assert.match(version, /^\d+\.\d+\.\d+$/, `${name} is not pinned`);
+    }
+    assert.ok(!readFileSync(join(ROOT, "package-lock.json"), "utf8").includes('"resolved"'));
+  });
+});

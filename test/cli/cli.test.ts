@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { EXIT } from "../../src/cli/command.ts";
+import { MAIN, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { POLICIES } from "../support/service.ts";
+
+interface Run {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+function assent(args: string[], env: Record<string, string> = {}, input = "", cwd = ROOT): Promise<Run> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, ["--import", new URL("../../node_modules/tsx/dist/esm/index.mjs", import.meta.url).href, MAIN, ...args], { cwd, env: { ...process.env, ASSENT_API_KEY: "", ASSENT_URL: "", ...env } });
+    let out = "";
+    let err = "";
+    child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+    child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
+    child.stdin.end(input);
+    child.once("close", (code) => resolve({ code, out, err }));
+  });
+}
+
+describe("help and usage", () => {
+  test("every command has help with examples, and the page lists it", async () => {
+    const overview = await assent(["help"]);
+    assert.equal(overview.code, 0);
+    const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
+    const names = [...overview.out.matchAll(/^ {2}(\w+) {2,}/gm)].map((match) => match[1] as string);
+    assert.deepEqual(names, ["serve", "keys", "submit", "approve", "deny", "actions", "verify", "policy", "demo"]);
+    for (const name of names) {
+      const help = await assent([name, "--help"]);
+      assert.equal(help.code, 0);
+      assert.match(help.out, /^usage: assent [\s\S]*examples:\n {2}/, name);
+      assert.ok(page.includes(`\`assent ${name}`), `docs/cli.md does not tell of ${name}`);
+    }
+  });
+
+  test("exit codes are the documented ones", () => {
+    const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
+    const documented = [...page.matchAll(/^\| (\d) \| /gm)].map((match) => Number(match[1]));
+    assert.deepEqual(documented, Object.values(EXIT));
+  });
+
+  test("what is mistyped is named, with what was probably meant", async () => {
+    for (const [args, words] of [
+      [[], /usage: assent COMMAND/],
+      [["polcy"], /no command "polcy"; did you mean "policy"/],
+      [["submit", "--agnt", "x"], /did you mean --agent/],
+      [["submit", "--agent", "x"], /--agent, --tool and --operation are needed/],
+      [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--params", "{"], /--params takes a JSON object/],
+      [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"], /--wait takes seconds/],
+      [["keys", "make"], /create, list or revoke, not "make"/],
+      [["verify", "x"], /--key is needed/],
+      [["policy", "lint"], /check or test, not "lint"/],
+      [["actions"], /set ASSENT_API_KEY/],
+    ] as [string[], RegExp][]) {
+      const run = await assent(args);
+      assert.equal(run.code, EXIT.usage, args.join(" "));
+      assert.match(run.out + run.err, words);
+      assert.ok(!run.err.includes("    at "), "a user gets words, not a stack");
+    }
+  });
+
+  test("a service that is not there is 5", async () => {
+    const run = await assent(["actions"], { ASSENT_API_KEY: "x", ASSENT_URL: "http://127.0.0.1:9" });
+    assert.deepEqual([run.code, run.out], [EXIT.unreachable, ""]);
+  });
+});
+
+describe("policies", () => {
+  test("check names every fault with its place, test runs the cases", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
+    try {
+      writeFileSync(join(folder, "a.yaml"), "policy: a\nrules:\n  - name: r\n    efect: allow\n  - name: s\n    effect: allow\n    when: 1 +\n");
+      const bad = await assent(["policy", "check", folder]);
+      assert.equal(bad.code, EXIT.failure);
+      assert.match(bad.err, /^a\.yaml:4:5: .*did you mean "effect"/m);
+      assert.equal(bad.out, "");
+      writeFileSync(join(folder, "a.yaml"), "policy: a\nrules:\n  - name: r\n    effect: allow\n");
+      assert.deepEqual(await assent(["policy", "check", folder]), { code: 0, out: "1 policies are good\n", err: "" });
+      writeFileSync(join(folder, "a_test.yaml"), "now: 2026-01-01T00:00:00Z\ncases:\n  - name: c\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n");
+      const failing = await assent(["policy", "test", folder]);
+      assert.equal(failing.code, EXIT.failure);
+      assert.match(failing.err, /FAIL {2}a_test\.yaml: c: effect is allow, expected deny/);
+      assert.match(failing.out, /0 passed, 1 failed/);
+      assert.equal((await assent(["policy", "check", join(folder, "none")])).code, EXIT.failure);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe("against a running service", () => {
+  let service: ServiceProcess;
+  let folder = "";
+  const keys = { admin: "", agent: "" };
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
+    service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+    keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
+    keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
+  });
+  after(async () => {
+    if (service.child.exitCode === null) await stopProcess(service);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const as = (key: string, args: string[], input = "") => assent(args, { ASSENT_URL: service.url, ASSENT_API_KEY: key }, input);
+  const refund = (amount: number) => ["submit", "--agent", "support-bot", "--tool", "stripe", "--operation", "refund", "--params", JSON.stringify({ amount, currency: "USD" })];
+
+  test("submit exits by the verdict", async () => {
+    const allowed = await as(keys.agent, refund(50));
+    assert.equal(allowed.code, EXIT.ok);
+    assert.match(allowed.out, /^allowed {2}stripe refund by support-bot\n/);
+    assert.ok(!allowed.out.includes("\u001b["), "no colours on a pipe");
+    assert.equal((await as(keys.agent, refund(50_000))).code, EXIT.denied);
+    assert.equal((await as(keys.agent, refund(500))).code, EXIT.pending);
+    const stdin = await as(keys.agent, [...refund(1).slice(0, -1), "-", "--json"], '{"amount":1,"currency":"USD"}');
+    assert.equal((JSON.parse(stdin.out) as { status: string }).status, "allowed");
+  });
+
+  test("approve and deny act as the key's owner", async () => {
+    const pending = JSON.parse((await as(keys.agent, [...refund(500), "--json"])).out) as { id: string };
+    const own = await as(keys.agent, ["approve", pending.id]);
+    assert.equal(own.code, EXIT.failure);
+    const made = await as(keys.admin, ["keys", "create", "grace", "--preset", "approver", "--owner", "grace", "--json"]);
+    const grace = JSON.parse(made.out) as { key: string; id: string };
+    const approved = await as(grace.key, ["approve", pending.id, "--reason", "checked"]);
+    assert.equal(approved.code, EXIT.ok);
+    assert.match(approved.out, /^approved/);
+    const again = await as(grace.key, ["deny", pending.id]);
+    assert.equal(again.code, EXIT.failure);
+    assert.match(again.err, /NO_TOKEN/);
+    assert.match((await as(keys.admin, ["keys", "list"])).out, /\tgrace\t/);
+    assert.equal((await as(keys.admin, ["keys", "revoke", grace.id])).code, EXIT.ok);
+    assert.match((await as(grace.key, ["actions"])).err, /INVALID_CREDENTIAL/);
+    assert.match((await as(`${grace.key.slice(0, -1)}x`, ["actions"])).err, /checksum is wrong/);
+  });
+
+  test("verify accepts the proof and refuses every changed one", async () => {
+    const action = JSON.parse((await as(keys.agent, [...refund(5), "--json"])).out) as { decision_hash: string };
+    const get = async (path: string): Promise<string> => (await fetch(service.url + path, { headers: { authorization: `Bearer ${keys.admin}` } })).text();
+    const proof = await get(`/v1/provenance/${action.decision_hash}/proof`);
+    const tlog = await get(`/v1/provenance/${action.decision_hash}/proof.tlog-proof`);
+    const vkey = (JSON.parse(await get("/v1/provenance/keys")) as { keys: { vkey: string }[] }).keys[0]?.vkey as string;
+    const parsed = JSON.parse(proof) as { leaf: string; path: string[]; checkpoint: string; index: number };
+    writeFileSync(join(folder, "entry.json"), Buffer.from(parsed.leaf, "base64"));
+    writeFileSync(join(folder, "log.vkey"), `${vkey}\n`);
+    const verify = (input: string, more: string[] = []) => assent(["verify", "-", "--key", vkey, ...more], {}, input);
+    assert.equal((await verify(proof)).code, EXIT.ok);
+    assert.equal((await assent(["verify", "-", "--key", `@${join(folder, "log.vkey")}`, "--entry", join(folder, "entry.json")], {}, tlog)).code, EXIT.ok);
+    assert.equal((await verify(tlog)).code, EXIT.usage);
+    const altered = Buffer.from(parsed.leaf, "base64").toString().replace('"allow"', '"deny"');
+    writeFileSync(join(folder, "altered.json"), altered);
+    const flip = (hex: string) => (hex.startsWith("0") ? "1" : "0") + hex.slice(1);
+    const change = (part: object) => JSON.stringify({ ...parsed, ...part });
+    for (const [what, run] of [
+      ["another entry", await verify(proof, ["--entry", join(folder, "altered.json")])],
+      ["another leaf", await verify(change({ leaf: Buffer.from(altered).toString("base64") }))],
+      ["another path", await verify(change({ path: [flip(parsed.path[0] as string), ...parsed.path.slice(1)] }))],
+      ["another index", await verify(change({ index: parsed.index - 1 }))],
+      ["another checkpoint", await verify(change({ checkpoint: parsed.checkpoint.replace(/\n(\d+)\n/, "\n9$1\n") }))],
+      ["no proof", await verify("{}")],
+      ["an altered tlog-proof", await assent(["verify", "-", "--key", vkey, "--entry", join(folder, "altered.json")], {}, tlog)],
+    ] as [string, Run][]) {
+      assert.equal(run.code, EXIT.unverified, what);
+      assert.match(run.err, /NOT VERIFIED/);
+      assert.equal(run.out, "");
+    }
+    const other = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
+    assert.equal((await assent(["verify", "-", "--key", other], {}, proof)).code, EXIT.unverified);
+    assert.equal((await assent(["verify", "-", "--key", "nonsense"], {}, proof)).code, EXIT.usage);
+  });
+
+  test("a second service on the same store, and a port that is taken, are said in one line", async () => {
+    const second = await assent(["serve", "--port", "0"], { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+    assert.equal(second.code, EXIT.failure);
+    assert.match(second.err, /^assent: .*(lock|another process|in use)/m);
+    const taken = await assent(["serve", "--port", new URL(service.url).port], { ASSENT_DATA: join(folder, "other"), ASSENT_POLICIES: POLICIES });
+    assert.equal(taken.code, EXIT.failure);
+    assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is taken/);
+  });
+
+  test("an operator who lost the admin key gets in with --local, once the service is stopped", async () => {
+    const env = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
+    assert.equal((await assent(["keys", "create", "rescue", "--local"], env)).code, EXIT.failure, "not beside a running service");
+    await stopProcess(service);
+    const made = await assent(["keys", "create", "rescue", "--local", "--json"], env);
+    assert.equal(made.code, EXIT.ok, made.err);
+    service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+    assert.equal((await as((JSON.parse(made.out) as { key: string }).key, ["keys", "list"])).code, EXIT.ok);
+  });
+});
+
+test("a configuration that is wrong is told whole, with places", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
+  try {
+    mkdirSync(join(folder, "policies"));
+    writeFileSync(join(folder, "assent.yaml"), "server:\n  prot: 1\nledger:\n  max_batch: many\nsecret: ${NOT_SET_ANYWHERE}\n");
+    const run = await assent(["serve"], { ASSENT_PORT: "0" }, "", folder);
+    assert.equal(run.code, EXIT.failure);
+    assert.match(run.err, /assent\.yaml:2:3: .*did you mean "port"/);
+    assert.match(run.err, /assent\.yaml:4:3: \/ledger\/max_batch: /);
+    assert.match(run.err, /assent\.yaml:5:9: the environment variable NOT_SET_ANYWHERE is not set/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,84 @@
+/** The README's commands, run as a newcomer would: the service by its start command, the tour with a shell. */
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { POLICIES } from "../support/service.ts";
+import { ROOT, startProcess, stopProcess } from "../support/process.ts";
+
+const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+
+test("the two commands are the ones that package.json and CI know", () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
+  assert.match(readme, /^npm ci && npm start$/m);
+  assert.match(readme, /^npm ci && npm test$/m);
+  assert.match(scripts["start"] ?? "", /src\/cli\/main\.ts serve$/);
+  const ci = readFileSync(join(ROOT, ".ci/run"), "utf8");
+  assert.deepEqual(ci.split("\n").filter((line) => line.startsWith("npm ")), ["npm ci --no-audit --no-fund", "npm test"]);
+});
+
+test("every page that the README names is there", () => {
+  for (const [, path] of readme.matchAll(/\]\(([^)#]+)\)/g)) assert.ok(readFileSync(join(ROOT, path as string)).length > 200, path);
+});
+
+test("the tour works, line by line", { timeout: 120_000 }, async () => {
+  const data = mkdtempSync(join(tmpdir(), "assent-tour-"));
+  const service = await startProcess({ ASSENT_DATA: join(data, "store"), ASSENT_POLICIES: POLICIES });
+  try {
+    const shown = (name: string): string => new RegExp(`export ${name}=(\\S+)`).exec(service.output())?.[1] ?? "";
+    const blocks = [...readme.matchAll(/<!-- tour -->\n```sh\n([\s\S]*?)```/g)].map((match) => match[1] as string);
+    assert.ok(blocks.length === 7);
+    // The tour runs in a folder of its own; what it calls of the clone is linked into it.
+    for (const name of ["src", "node_modules", "package.json", "policies"]) symlinkSync(join(ROOT, name), join(data, name));
+    const script = `set -euo pipefail\n${blocks.map((block, i) => `echo "== ${i}"\n${block}`).join("\n")}`;
+    const env = { ...process.env, ASSENT_URL: shown("ASSENT_URL"), ADMIN_KEY: shown("ADMIN_KEY"), AGENT_KEY: shown("AGENT_KEY") };
+    const run = await bash(script, data, env);
+    assert.equal(run.code, 0, run.output);
+    const said = run.output.split(/== \d+\n/).slice(1);
+    assert.equal(said[1]?.trim(), "allowed");
+    assert.equal(said[2]?.trim(), "executing\nsucceeded");
+    assert.match(said[3] ?? "", /"status":"pending_approval"[\s\S]*approved\n$/);
+    assert.match(said[4] ?? "", /^verified: entry \d+ is in the log/);
+    assert.equal(said[5]?.trim(), "true");
+    assert.match(said[6] ?? "", /allowed {2}crm search_customers[\s\S]*\d+ passed, 0 failed/);
+  } finally {
+    await stopProcess(service);
+    rmSync(data, { recursive: true, force: true });
+  }
+});
+
+test("the start command prints keys once, and only once", { timeout: 60_000 }, async () => {
+  const data = mkdtempSync(join(tmpdir(), "assent-start-"));
+  try {
+    const first = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES });
+    assert.equal([...first.output().matchAll(/assent_[\w-]{51}/g)].length, 2);
+    assert.equal(await stopProcess(first), 0);
+    const second = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES });
+    assert.ok(!second.output().includes("assent_"));
+    assert.equal(await stopProcess(second, "SIGINT"), 0);
+  } finally {
+    rmSync(data, { recursive: true, force: true });
+  }
+});
+
+test("the demo holds, and says so by its exit", { timeout: 120_000 }, () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["--import", "tsx", "src/cli/main.ts", "demo"], { cwd: ROOT, encoding: "utf8" });
+  assert.equal(status, 0, stderr + stdout);
+  assert.match(stdout, /everything holds\n$/);
+  const [, actions, verified, replayed] = /(\d+) actions:[\s\S]*?(\d+) proofs verified[\s\S]*?(\d+) decisions made again/.exec(stdout) ?? [];
+  assert.ok(Number(actions) >= 40);
+  assert.deepEqual([verified, replayed], [actions, actions]);
+  assert.ok(!stdout.includes("\u001b") && !stdout.includes("\u202e"), "no colours and no marks of the actions' own on a pipe");
+});
+
+function bash(script: string, cwd: string, env: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string }> {
+  return new Promise((resolve) => {
+    const child = spawn("bash", ["-c", script], { cwd, env });
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    child.once("close", (code) => resolve({ code, output }));
+  });
+}
