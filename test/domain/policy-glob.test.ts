@@ -59,7 +59,7 @@ function texts(alphabet: string, longest: number): string[] {
   let all = [""];
   let last = [""];
   for (let i = 0; i < longest; i++) {
-    last = last.flatMap((head) => [...alphabet].map((c) => head + c));
+    last = last.flatMap((head) => alphabet.split("").map((c) => head + c));
     all = [...all, ...last];
   }
   return all;

@@ -241,8 +241,8 @@ export const env = celEnv({ funcs: [...standard, ...own].map(metered) as never }
 /** Every function and method a condition can call by name, for suggestions. */
 export const FUNCTION_NAMES: readonly string[] = [...new Set([...standard, ...own].map(({ name }) => name))].filter((name) => /^[a-z]/i.test(name));
 
-/** Numbers of arguments that `name` takes, as a method or as a function. */
+/** Numbers of arguments that `name` takes, as a method or as a function, smallest first. */
 export function arities(name: string, method: boolean): number[] {
   const found = [...env.funcs].filter((func) => func.name === name && (func.target !== undefined) === method);
-  return [...new Set(found.map((func) => func.arguments.length))];
+  return [...new Set(found.map((func) => func.arguments.length))].sort((a, b) => a - b);
 }

@@ -116,7 +116,7 @@ export function inspect(parsed: Parsed): Shape {
       const meant = suggest(name, [...FUNCTION_NAMES, ...Object.keys(MACROS)]);
       fail(node, `there is no ${method ? "method" : "function"} "${name}"${other ? `; it is a ${method ? "function" : "method"}` : meant === null ? "" : `; did you mean "${meant}"?`}`);
     }
-    if (!takes.includes(args.length)) fail(node, `"${name}" takes ${takes.sort().join(" or ")} ${takes.length === 1 && takes[0] === 1 ? "argument" : "arguments"}, not ${args.length}`);
+    if (!takes.includes(args.length)) fail(node, `"${name}" takes ${takes.join(" or ")} ${takes.length === 1 && takes[0] === 1 ? "argument" : "arguments"}, not ${args.length}`);
     if (name === "matches") checkPattern(args[0] as Expr);
   }
 

@@ -104,5 +104,6 @@ function read(text: string, file: string, validate: (value: unknown) => ValueFau
     }
   }
   faults.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
-  return { values: faults.length === 0 ? values : [], faults: faults.slice(0, MAX_FAULTS) };
+  const told = faults.filter(({ line, message }, i) => i === 0 || faults[i - 1]?.line !== line || faults[i - 1]?.message !== message);
+  return { values: faults.length === 0 ? values : [], faults: told.slice(0, MAX_FAULTS) };
 }

@@ -39,10 +39,10 @@ export const PolicySchema = Type.Object(
     applies_to: Type.Optional(
       Type.Object(
         {
-          tools: Type.Optional(Type.Array(Glob("Tool"), { minItems: 1, maxItems: 200 })),
-          agents: Type.Optional(Type.Array(Glob("Agent"), { minItems: 1, maxItems: 200 })),
+          tools: Type.Optional(Type.Array(Glob("Tool"), { minItems: 1, maxItems: 200, description: "Tools that the policy speaks of; all when absent." })),
+          agents: Type.Optional(Type.Array(Glob("Agent"), { minItems: 1, maxItems: 200, description: "Agents that the policy speaks of; all when absent." })),
         },
-        { additionalProperties: false, description: "Actions that the policy speaks of; all when absent." },
+        { additionalProperties: false, description: "Actions that the policy speaks of, by tool and agent; both must match." },
       ),
     ),
     rules: Type.Array(RuleSchema, { minItems: 1, maxItems: 20_000, description: "In order: the first match decides." }),

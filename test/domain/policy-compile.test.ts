@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { buildPolicySet, compilePolicySet, emptyPolicySet, policiesForTool, PolicyCompileError, policySetDigest, rulesForTool, type Compiled } from "../../src/domain/policy/compile.ts";
+import { decide } from "../../src/domain/policy/decide.ts";
+import type { PolicyDocument, PolicySetMember } from "../../src/domain/policy/types.ts";
+import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
+
+const FULL: PolicyDocument = {
+  policy: "full",
+  description: "d",
+  mode: "enforce",
+  applies_to: { tools: ["t*"], agents: ["a*"] },
+  rules: [
+    { name: "one", description: "d", tool: "t", operation: ["o", "p"], agent: "a", when: "params.x > 1", effect: "require_approval", risk: "low", reason: "why", approval: { quorum: 2, expires_in: "1h", notify: ["n"] } },
+    { name: "two", effect: "deny" },
+  ],
+  metadata: { team: "x" },
+};
+const member = (definition: PolicyDocument, version = 1): PolicySetMember => ({ policy: definition.policy, version, definition });
+
+test("the digest of a known set is this one", () => {
+  // Computed with sha256sum over the canonical JSON, written by hand.
+  const document = buildPolicySet([member(policy("a", [rule("r", "allow")]))]);
+  assert.equal(policySetDigest(document), "9eef521849d8be3a230e375d46538f6221ec092a60158dca27c1175be7e72057");
+});
+
+test("the digest does not depend on the order of files or keys", () => {
+  const other = policy("other", [rule("r", "allow")]);
+  const digest = policySetDigest(buildPolicySet([member(FULL), member(other)]));
+  assert.equal(policySetDigest(buildPolicySet([member(other), member(FULL)])), digest);
+  const turned = Object.fromEntries(Object.entries(FULL).reverse()) as unknown as PolicyDocument;
+  assert.equal(policySetDigest(buildPolicySet([member(turned), member(other)])), digest);
+  assert.equal(compile(other, FULL).digest, digest);
+});
+
+test("policies are sorted by UTF-16 code units", () => {
+  const names = ["b", "a.b", "a-b", "a_b", "a0", "a"];
+  assert.deepEqual(buildPolicySet(names.map((name) => member(policy(name, [rule("r", "deny")])))).policies.map((one) => one.policy), ["a", "a-b", "a.b", "a0", "a_b", "b"]);
+});
+
+test("every field of a policy, and its version, is in the digest", () => {
+  const base = policySetDigest(buildPolicySet([member(FULL)]));
+  const seen = new Set([base, policySetDigest(buildPolicySet([member(FULL, 2)]))]);
+  let changes = 1;
+  for (const path of leaves(FULL)) {
+    const changed = structuredClone(FULL);
+    change(changed, path);
+    seen.add(policySetDigest(buildPolicySet([member(changed)])));
+    changes++;
+  }
+  assert.ok(changes > 20);
+  assert.equal(seen.size, changes + 1, "two changes gave one digest");
+});
+
+test("the set before the first activation has no digest and denies", () => {
+  assert.equal(emptyPolicySet().digest, null);
+  assert.deepEqual(emptyPolicySet().document, { format: "assent-policy-set/1", policies: [] });
+});
+
+test("all faults of a set come at once, with policy and rule", () => {
+  const document = buildPolicySet([
+    member(policy("a", [rule("x", "allow", { when: "params.a <" }), rule("y", "allow", { when: "nope" })])),
+    member(policy("b", [rule("z", "require_approval", { approval: { expires_in: "soon" } })])),
+    member(policy("b", [rule("z", "allow")])),
+  ]);
+  assert.throws(() => compilePolicySet(document), (error) => {
+    assert.ok(error instanceof PolicyCompileError);
+    assert.deepEqual(error.faults.map((fault) => [fault.policy, fault.rule]), [["a", "x"], ["a", "y"], ["b", "z"], ["b", null]]);
+    assert.match(error.message, /policy "a", rule "x": the condition cannot be read/);
+    assert.match(error.message, /policy "b": stands twice in the set/);
+    return true;
+  });
+});
+
+/** Rules that a decision about `tool` looks at. */
+function visited(compiled: Compiled, tool: string): number {
+  return policiesForTool(compiled, tool).reduce((sum, one) => sum + [...rulesForTool(one, tool)].length, 0);
+}
+
+test("10,000 rules about other tools are not looked at", () => {
+  const others = Array.from({ length: 10_000 }, (_, i) => rule(`r${i}`, "deny", { tool: [`tool-${i}`, `other-${i}`], when: "params.x > 1" }));
+  const mine = [rule("mine", "allow", { tool: "crm" }), rule("any", "deny", { tool: "crm", operation: "x" })];
+  const one = compile(policy("big", [...others.slice(0, 5_000), ...mine, ...others.slice(5_000)]));
+  assert.equal(visited(one, "crm"), 2);
+  assert.equal(visited(one, "tool-7"), 1);
+  assert.equal(visited(one, "unknown"), 0);
+  assert.equal(decide(one, action("crm", "get"), FACTS, NOW).rule, "mine");
+});
+
+test("policies about other tools are not looked at either", () => {
+  const others = Array.from({ length: 2_000 }, (_, i) => policy(`p${i}`, [rule("named", "deny", { tool: `tool-${i}` })]));
+  const narrowed = Array.from({ length: 2_000 }, (_, i) => policy(`q${i}`, [rule("any", "deny")], { applies_to: { tools: [`tool-${i}`, `tool-x${i}`] } }));
+  const compiled = compile(...others, ...narrowed, policy("mine", [rule("ok", "allow", { tool: "crm" })]), policy("glob", [rule("ok", "allow", { tool: "c*" })]));
+  assert.deepEqual(policiesForTool(compiled, "crm").map(({ name }) => name), ["glob", "mine"]);
+  assert.deepEqual(policiesForTool(compiled, "tool-7").map(({ name }) => name), ["glob", "p7", "q7"]);
+  assert.deepEqual(policiesForTool(compiled, "unknown").map(({ name }) => name), ["glob"]);
+  assert.equal(decide(compiled, action("crm", "get"), FACTS, NOW).effect, "allow");
+  assert.equal(decide(compiled, action("tool-x7", "get"), FACTS, NOW).policy, "q7");
+});
+
+test("rules come out in the order they are written, however they name the tool", () => {
+  const rules = Array.from({ length: 60 }, (_, i) => rule(`r${i}`, "allow", [{}, { tool: "crm" }, { tool: "c*" }, { tool: ["x", "crm"] }, { tool: "x" }, { tool: ["y*", "crm"] }][i % 6]));
+  const compiled = compile(policy("p", rules));
+  const expected = rules.filter((_, i) => i % 6 !== 4).map(({ name }) => name);
+  assert.deepEqual([...rulesForTool(compiled.policies[0] as Compiled["policies"][number], "crm")].map(({ name }) => name), expected);
+});
+
+type Path = (string | number)[];
+
+function leaves(value: unknown, path: Path = []): Path[] {
+  if (typeof value !== "object" || value === null) return [path];
+  return Object.entries(value).flatMap(([key, item]) => leaves(item, [...path, key]));
+}
+
+function change(root: unknown, path: Path): void {
+  const last = path.at(-1) as string;
+  const parent = path.slice(0, -1).reduce((at, key) => (at as Record<string, unknown>)[key], root) as Record<string, unknown>;
+  parent[last] = typeof parent[last] === "number" ? parent[last] + 1 : `${String(parent[last])}!`;
+}

@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { MAX_FILE, parsePolicies, parsePolicyTests, validatePolicyDocument } from "../../src/domain/policy/parse.ts";
+import type { PolicyDocument } from "../../src/domain/policy/types.ts";
+
+const GOOD = "policy: a\nrules:\n  - name: r\n    effect: allow\n";
+
+/** Faults as `line:column message`. */
+function faults(text: string): string[] {
+  const parsed = parsePolicies(text, "a.yaml");
+  if (parsed.faults.length > 0) assert.deepEqual(parsed.documents, [], "a file with faults gives no policy");
+  for (const { file } of parsed.faults) assert.equal(file, "a.yaml");
+  return parsed.faults.map(({ line, column, message }) => `${line}:${column} ${message}`);
+}
+
+test("a file may hold several policies", () => {
+  const { documents, places, faults: none } = parsePolicies(`# first\n${GOOD}---\n${GOOD.replace("policy: a", "policy: b")}---\n`, "a.yaml");
+  assert.deepEqual(none, []);
+  assert.deepEqual(documents.map(({ policy }) => policy), ["a", "b"]);
+  assert.deepEqual(places, [{ line: 2, column: 9 }, { line: 7, column: 9 }]);
+});
+
+test("YAML 1.2 it is, whatever the file says: no, on and dates are text", () => {
+  for (const head of ["", "%YAML 1.1\n---\n", "\uFEFF"]) {
+    const { documents, faults: none } = parsePolicies(`${head}${GOOD}description: no\nmetadata: { day: 2026-01-01, on: 0o17, off: 1_000, hex: 0x10, nothing: ~ }\n`, "a.yaml");
+    assert.deepEqual(none, []);
+    assert.deepEqual([documents[0]?.description, documents[0]?.metadata], ["no", { day: "2026-01-01", on: 15, off: "1_000", hex: 16, nothing: null }]);
+  }
+});
+
+test("anchors stand for what they name", () => {
+  const { documents, faults: none } = parsePolicies("policy: a\nrules:\n  - &base\n    name: r\n    effect: deny\n    tool: &tools [x, y]\n  - { name: s, effect: allow, tool: *tools }\n", "a.yaml");
+  assert.deepEqual(none, []);
+  assert.deepEqual(documents[0]?.rules[1]?.tool, ["x", "y"]);
+});
+
+const LINES = "policy: a\nrules:\n  - name: r\n    effect: allow\n"; // the next line is 5
+const TABLE: [what: string, text: string, expected: string[]][] = [
+  ["nothing", "", ["1:1 the file holds no policy; write one, or remove the file"]],
+  ["comments only", "# later\n---\n", ["1:1 the file holds no policy; write one, or remove the file"]],
+  ["text", "hello", ["1:1 expected object"]],
+  ["bad YAML", "policy: a\nrules:\n\t- name: r\n", ["3:1 tabs are not allowed as indentation"]],
+  ["a key twice", `${LINES}policy: b\n`, ["5:1 map keys must be unique"]],
+  ["an unknown key", `${LINES}mod: shadow\n`, ['5:1 mod: "mod" is not known here; did you mean "mode"?']],
+  ["an unknown key in a rule", `${LINES}    wen: "true"\n`, ['5:5 rules.0.wen: "wen" is not known here; did you mean "when"?']],
+  ["__proto__", `${LINES}__proto__: { policy: b }\n`, ['5:1 __proto__: "__proto__" is not known here']],
+  ["a missing key", "policy: a\nrules:\n  - effect: allow\n", ["3:5 rules.0.name: this member is required"]],
+  ["no rules", "policy: a\nrules: []\n", ["2:8 rules: expected array length to be greater or equal to 1"]],
+  ["a bad name", `${LINES.replace("policy: a", "policy: Team A")}`, ["1:9 policy: does not have the expected form: Name: lowercase letters, digits, dots, dashes and underscores, at most 64."]],
+  ["a bad effect", LINES.replace("allow", "alow"), ['4:13 rules.0.effect: expected "allow" or "deny" or "require_approval"']],
+  ["a bad mode", `${LINES}mode: off\n`, ['5:7 mode: expected "enforce" or "shadow"']],
+  ["a tool that is a number", `${LINES}    tool: 5\n`, ["5:11 rules.0.tool: expected a string or an array"]],
+  ["approval beside allow", `${LINES}    approval: { quorum: 2 }\n`, ['5:5 rules.0.approval: approval has no meaning with the effect "allow"; remove it or use require_approval']],
+  ["a bad duration", LINES.replace("allow", "require_approval\n    approval: { expires_in: 1 hour }"), ['5:29 rules.0.approval.expires_in: "1 hour" is not a duration such as 30m, 1h or 7d']],
+  ["too short", LINES.replace("allow", "require_approval\n    approval: { expires_in: 999ms }"), ['5:29 rules.0.approval.expires_in: "999ms" does not lie between 1s and 30d']],
+  ["too long", LINES.replace("allow", "require_approval\n    approval: { expires_in: 31d }"), ['5:29 rules.0.approval.expires_in: "31d" does not lie between 1s and 30d']],
+  ["quorum 0", LINES.replace("allow", "require_approval\n    approval: { quorum: 0 }"), ["5:25 rules.0.approval.quorum: expected integer to be greater or equal to 1"]],
+  ["quorum 21", LINES.replace("allow", "require_approval\n    approval: { quorum: 21 }"), ["5:25 rules.0.approval.quorum: expected integer to be less or equal to 20"]],
+  ["a rule twice", `${LINES}  - name: r\n    effect: deny\n`, ['5:11 rules.1.name: the rule "r" stands twice in this policy; give each rule a name of its own']],
+  ["NaN", `${LINES}metadata: { n: .nan }\n`, ["5:16 the number .nan cannot be represented exactly; put quotes around it"]],
+  ["infinity", `${LINES}metadata: { n: -.inf, m: 1e400 }\n`, ["5:16 the number -.inf cannot be represented exactly; put quotes around it", "5:26 the number 1e400 cannot be represented exactly; put quotes around it"]],
+  ["an integer beyond 2^53", `${LINES}metadata: { n: 9007199254740993 }\n`, ["5:16 the number 9007199254740993 cannot be represented exactly; put quotes around it"]],
+  ["binary", `${LINES}metadata: { n: !!binary aGk= }\n`, ["5:25 this value is neither text, number, boolean nor null; put quotes around it"]],
+  ["a tag of one's own", `${LINES}description: !secret x\n`, ["5:14 unresolved tag: !secret"]],
+  ["half of a pair", `${LINES}description: "\\uD83D"\n`, ["5:14 the text holds half of a surrogate pair"]],
+  ["half of a pair in a key", `${LINES}metadata: { "\\uDE00": 1 }\n`, ["5:13 the text holds half of a surrogate pair"]],
+  ["a key that is a number", `${LINES}metadata: { 1: x }\n`, ["5:13 keys must be text; put quotes around them"]],
+  ["an anchor inside itself", `${LINES}metadata: &m { again: *m }\n`, ['5:23 "*m" stands inside what it stands for; write the value out']],
+  ["an anchor that is not there", `${LINES}metadata: { a: *nope }\n`, ['5:16 there is no anchor "&nope" before this alias']],
+  ["an alias bomb", `${LINES}metadata:\n  a: &a [1,1,1,1,1,1,1,1,1]\n  b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n  c: [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n`, ["1:1 aliases unfold to more than 50 times what they stand for; write the values out"]],
+  ["too deep", `${LINES}metadata: { a: ${"[".repeat(70)}${"]".repeat(70)} }\n`, ["5:78 the file nests deeper than 64 levels"]],
+  ["so deep that the reader gives up", `${LINES}metadata: { a: ${"[".repeat(20_000)}${"]".repeat(20_000)} }`, ["5: the file nests deeper than 64 levels"]],
+];
+
+test("each fault is at its line and column", () => {
+  for (const [what, text, expected] of TABLE) {
+    const found = what.startsWith("so deep") ? faults(text).map((one) => one.replace(/:\d+ /, ": ")) : faults(text);
+    assert.deepEqual(found, expected, what);
+  }
+});
+
+test("all faults come at once, in order, through all documents", () => {
+  assert.deepEqual(faults("policy: A\nmode: on\nrules:\n  - name: r\n    effect: allow\n    when: params.x ==\n---\npolicy: b\nrules:\n  - name: s\n    efect: deny\n"), [
+    "1:9 policy: does not have the expected form: Name: lowercase letters, digits, dots, dashes and underscores, at most 64.",
+    '2:7 mode: expected "enforce" or "shadow"',
+    "10:5 rules.0.effect: this member is required",
+    '11:5 rules.0.efect: "efect" is not known here; did you mean "effect"?',
+  ]);
+  // One slip of YAML makes the reader say the same thing many times.
+  assert.equal(new Set(faults(`policy: a\nrules: ${"[".repeat(30)}\n`)).size, faults(`policy: a\nrules: ${"[".repeat(30)}\n`).length);
+  const many = `policy: a\nrules:\n${"  - { name: r, effect: nope }\n".repeat(500)}`;
+  assert.equal(faults(many).length, 50);
+});
+
+test("a fault in a condition is at its character, however the condition is written", () => {
+  const rule = (when: string): string[] => faults(`policy: a\nrules:\n  - name: r\n    effect: allow\n    when: ${when}\n`);
+  const unknown = (name: string): string => `rules.0.when: there is no variable "${name}"; the variables are agent, tool, operation, params, context, principal, now`;
+  assert.deepEqual(rule("params.a && user == 1"), [`5:23 ${unknown("user")}`]);
+  assert.deepEqual(rule('"params.a && user == 1"'), [`5:24 ${unknown("user")}`]);
+  assert.deepEqual(rule("'params.a && user == 1'"), [`5:24 ${unknown("user")}`]);
+  assert.deepEqual(rule("params.a\n      && user == 1"), [`6:10 ${unknown("user")}`]);
+  assert.deepEqual(rule("|\n      params.a\n      && user == 1"), [`7:10 ${unknown("user")}`]);
+  assert.deepEqual(rule(">-\n\n      params.a\n      &&\n        user == 1"), [`9:9 ${unknown("user")}`]);
+  // Behind an escape the characters of file and text differ: the start of the condition is the best place.
+  assert.deepEqual(rule('"params.a == \\"x\\" && user == 1"'), [`5:11 ${unknown("user")}`]);
+});
+
+test("a file that is too large is not read", () => {
+  assert.deepEqual(parsePolicies(`${GOOD}#${"x".repeat(MAX_FILE)}`, "a.yaml").faults, [{ file: "a.yaml", line: null, column: null, message: `the file has more than ${MAX_FILE} characters` }]);
+});
+
+test("a policy as JSON is held to the same rules, with pointers", () => {
+  const good: PolicyDocument = { policy: "a", rules: [{ name: "r", effect: "allow" }] };
+  assert.deepEqual(validatePolicyDocument(good), []);
+  const pointers = (value: unknown): string[] => validatePolicyDocument(value).map(({ pointer }) => pointer);
+  assert.deepEqual(pointers(null), [""]);
+  assert.deepEqual(pointers([]), [""]);
+  assert.deepEqual(pointers({ ...good, extra: 1 }), ["/extra"]);
+  assert.deepEqual(pointers({ ...good, policy: "a".repeat(65) }), ["/policy"]);
+  assert.deepEqual(pointers({ ...good, policy: "a\n" }), ["/policy"]);
+  assert.deepEqual(pointers({ ...good, rules: [{ name: "", effect: "allow" }, { name: "r", effect: "allow", reason: "x".repeat(1001) }] }), ["/rules/0/name", "/rules/1/reason"]);
+  assert.deepEqual(pointers({ ...good, rules: [{ name: "r", effect: "allow", when: "params.a <" }, { name: "r", effect: "deny", approval: {} }] }), ["/rules/0/when", "/rules/1/name", "/rules/1/approval"]);
+  assert.deepEqual(pointers({ ...good, applies_to: { tools: [] } }), ["/applies_to/tools"]);
+});
+
+test("a name of many characters is refused without delay", () => {
+  assert.equal(validatePolicyDocument({ policy: `${"a".repeat(100_000)}!`, rules: [{ name: "r", effect: "allow" }] })[0]?.pointer, "/policy");
+});
+
+test("test files are held to their schema, and cases know their place", () => {
+  const good = "now: 2026-01-15T10:00:00Z\ncases:\n  - name: one\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n  - { name: two, action: { agent_id: a, tool: t, operation: o }, expect: { effect: deny } }\n";
+  const { tests, places, faults: none } = parsePolicyTests(good, "a_test.yaml");
+  assert.deepEqual(none, []);
+  assert.equal(tests.length, 1);
+  assert.deepEqual(places, [[{ line: 3, column: 5 }, { line: 6, column: 5 }]]);
+  const wrong = (text: string): string[] => parsePolicyTests(text, "a_test.yaml").faults.map(({ line, column, message }) => `${line}:${column} ${message}`);
+  assert.deepEqual(wrong(good.replace("10:00:00Z", "25:00:00Z")), ["1:6 now: expected an RFC 3339 time such as 2026-01-31T12:00:00Z"]);
+  assert.deepEqual(wrong(good.replace("effect: deny", "efect: deny")), ["5:13 cases.0.expect.effect: this member is required", '5:15 cases.0.expect.efect: "efect" is not known here; did you mean "effect"?']);
+  assert.deepEqual(wrong(good.replace("operation: o }", "params: { n: 9007199254740993 } }")), ["4:50 the number 9007199254740993 cannot be represented exactly; put quotes around it"]);
+  assert.deepEqual(wrong("now: 2026-01-15T10:00:00Z\ncases: []\n"), ["2:8 cases: expected array length to be greater or equal to 1"]);
+});

@@ -1,0 +1,24 @@
+/** Short ways to say policies, requests and decisions in tests. */
+import type { ActionRequest } from "../../src/domain/actions.ts";
+import { buildPolicySet, compilePolicySet, type Compiled } from "../../src/domain/policy/compile.ts";
+import type { Facts, PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
+
+export const NOW = Date.UTC(2026, 0, 15, 10);
+export const FACTS: Facts = { principal: { key_id: "k1", name: "support", agent_id: null, owner: null } };
+
+export function rule(name: string, effect: RuleDocument["effect"], more: Partial<RuleDocument> = {}): RuleDocument {
+  return { name, effect, ...more };
+}
+
+export function policy(name: string, rules: RuleDocument[], more: Partial<PolicyDocument> = {}): PolicyDocument {
+  return { policy: name, rules, ...more };
+}
+
+/** In the order given: the set does the sorting. */
+export function compile(...documents: PolicyDocument[]): Compiled {
+  return compilePolicySet(buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))));
+}
+
+export function action(tool: string, operation: string, params: ActionRequest["params"] = {}, agent_id = "support-1"): ActionRequest {
+  return { agent_id, tool, operation, params, context: {} };
+}
