@@ -3,10 +3,12 @@
  * body is read, a fixed row and a fixed entry go into the next batch, and after its commit a fixed
  * answer goes out. No key, no JSON, no policy, no hash, no signature, no log.
  */
+import { randomBytes } from "node:crypto";
 import { setImmediate } from "node:timers";
 import { join } from "node:path";
 import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
 import type { ActionRow, EntryRow } from "../src/contract/storage.ts";
+import { uuidv7 } from "uuidv7";
 import { serve, ServerResponse } from "../src/serve/index.ts";
 import sample from "./sample.json" with { type: "json" };
 
@@ -21,15 +23,23 @@ let size = 0;
 let waiting: (() => void)[] = [];
 let running = false;
 
-function unique(n: number): Uint8Array {
-  const hash = new Uint8Array(32);
-  new DataView(hash.buffer).setFloat64(0, n);
+/** As scattered as real leaf hashes: where a row lands in an index is part of what a batch costs. */
+function unique(): Uint8Array {
+  if (pool.length < 32) pool = randomBytes(8192);
+  const hash = pool.subarray(0, 32);
+  pool = pool.subarray(32);
   return hash;
 }
+let pool = Buffer.alloc(0);
 
 async function run(): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
-  while (waiting.length > 0) {
+  for (;;) {
+    // Gathers as the sequencer does.
+    for (let seen = -1; waiting.length > seen && waiting.length < MAX_BATCH; ) {
+      seen = waiting.length;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    if (waiting.length === 0) break;
     const batch = waiting.slice(0, MAX_BATCH);
     waiting = waiting.slice(batch.length);
     await storage.write(async (tx) => {
@@ -37,16 +47,15 @@ async function run(): Promise<void> {
       const entries: EntryRow[] = [];
       for (let i = 0; i < batch.length; i++) {
         const seq = size + i;
-        const id = seq.toString(16).padStart(36, "0");
-        entries.push({ seq, type: "decision", leaf_hash: unique(seq), bytes: entryBytes, action_id: id, agent_id: "support-bot", submitted_by: "key", created_at: seq });
-        await tx.insertAction({ ...(sample.row as ActionRow), id, decision_seq: seq, decision_hash: id });
+        const id = uuidv7();
+        entries.push({ seq, type: "decision", leaf_hash: unique(), bytes: entryBytes, action_id: id, agent_id: "support-bot", submitted_by: "key", created_at: seq });
+        await tx.insertAction({ ...(sample.row as ActionRow), id, decision_seq: seq, decision_hash: id.padEnd(64, "0") });
       }
       await tx.append(entries, [], { ...head, size: size + batch.length });
       if (size > 0) await tx.putCheckpoint(size, sample.note);
     });
     size += batch.length;
     for (const done of batch) done();
-    if (waiting.length === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   running = false;
 }

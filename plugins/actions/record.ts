@@ -54,22 +54,24 @@ function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], cre
   return makeToken(tokenClaims(row, credential.principal), approvalMac(host));
 }
 
-function permitFor(host: Host, row: ActionRow, credential: Credential): string | null {
+function permitFor(host: Host, row: ActionRow, credential: Credential): Promise<string> | null {
   if (row.status !== "allowed" && row.status !== "approved") return null;
   const claims = permitClaims(host, row);
   if (claims === null || claims.expires_at <= host.clock() || !credential.holds("actions:execute")) return null;
-  return makePermit(claims, host.vault.publicKey, (message) => host.vault.sign(message));
+  return makePermit(claims, host.vault.publicKey, (message) => host.vault.signAsync(message));
 }
 
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
-export function toRecord(
+async function toRecord(
   host: Host,
   row: ActionRow,
   votes: readonly ApprovalRow[],
   credential: Credential,
   options: { token: boolean },
-): ActionRecord {
+): Promise<ActionRecord> {
+  // Begun before the rest is put together, and awaited where it stands.
+  const permit = permitFor(host, row, credential);
   const request = JSON.parse(row.request) as ActionRequest;
   const record: ActionRecord = {
     id: row.id,
@@ -100,7 +102,7 @@ export function toRecord(
       created_at: toRfc3339(vote.created_at),
     })),
     approvals_needed: row.quorum,
-    permit: permitFor(host, row, credential),
+    permit: await permit,
     permit_expires_at: time(row.permit_expires_at),
     expires_at: time(row.expires_at),
     result: row.result === null ? null : (JSON.parse(row.result) as ActionRecord["result"]),

@@ -141,6 +141,8 @@ export interface Vault {
   mac(purpose: string, message: Uint8Array): Uint8Array;
   /** Ed25519 over `message` with the log's key. */
   sign(message: Uint8Array): Uint8Array;
+  /** The same on another thread: a signature costs as much as the rest of a decision. */
+  signAsync(message: Uint8Array): Promise<Uint8Array>;
   /** 32 raw bytes. */
   readonly publicKey: Uint8Array;
   verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;

@@ -50,13 +50,13 @@ function headerOf(publicKey: Uint8Array): string {
   return header;
 }
 
-export function makePermit(
+export async function makePermit(
   claims: PermitClaims,
   publicKey: Uint8Array,
-  sign: (message: Uint8Array) => Uint8Array,
-): string {
+  sign: (message: Uint8Array) => Promise<Uint8Array>,
+): Promise<string> {
   const input = signingInput(claims, publicKey);
-  return `${input}.${toBase64Url(sign(utf8(input)))}`;
+  return `${input}.${toBase64Url(await sign(utf8(input)))}`;
 }
 
 /** Whether `permit` is the one for exactly these claims. Says nothing about the clock. */

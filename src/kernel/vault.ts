@@ -39,6 +39,10 @@ export function openVault(config: Config, log: Logger): Vault {
       return new Uint8Array(createHmac("sha256", key).update(message).digest());
     },
     sign: (message) => new Uint8Array(sign(null, message, privateKey)),
+    signAsync: (message) =>
+      new Promise((resolve, reject) => {
+        sign(null, message, privateKey, (error, signature) => (error === null ? resolve(signature) : reject(error)));
+      }),
     verify(raw, message, signature) {
       let key = imported.get(raw);
       if (key === undefined) {
