@@ -22,8 +22,9 @@ test("a file may hold several policies", () => {
 
 test("YAML 1.2 it is, whatever the file says: no, on and dates are text", () => {
   for (const head of ["", "%YAML 1.1\n---\n", "\uFEFF"]) {
-    const { documents, faults: none } = parsePolicies(`${head}${GOOD}description: no\nmetadata: { day: 2026-01-01, on: 0o17, off: 1_000, hex: 0x10, nothing: ~ }\n`, "a.yaml");
+    const { documents, places, faults: none } = parsePolicies(`${head}${GOOD}description: no\nmetadata: { day: 2026-01-01, on: 0o17, off: 1_000, hex: 0x10, nothing: ~ }\n`, "a.yaml");
     assert.deepEqual(none, []);
+    assert.deepEqual(places, [{ line: head.split("\n").length, column: 9 }]);
     assert.deepEqual([documents[0]?.description, documents[0]?.metadata], ["no", { day: "2026-01-01", on: 15, off: "1_000", hex: 16, nothing: null }]);
   }
 });
@@ -54,6 +55,9 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   ["a bad duration", LINES.replace("allow", "require_approval\n    approval: { expires_in: 1 hour }"), ['5:29 rules.0.approval.expires_in: "1 hour" is not a duration such as 30m, 1h or 7d']],
   ["too short", LINES.replace("allow", "require_approval\n    approval: { expires_in: 999ms }"), ['5:29 rules.0.approval.expires_in: "999ms" does not lie between 1s and 30d']],
   ["too long", LINES.replace("allow", "require_approval\n    approval: { expires_in: 31d }"), ['5:29 rules.0.approval.expires_in: "31d" does not lie between 1s and 30d']],
+  ["the longest", LINES.replace("allow", "require_approval\n    approval: { expires_in: 30d }"), []],
+  ["the shortest", LINES.replace("allow", "require_approval\n    approval: { expires_in: 1000ms }"), []],
+  ["a fault behind an alias", `policy: a\nmetadata: { base: &ask { quorum: 0 } }\nrules:\n  - { name: r, effect: require_approval, approval: *ask }\n`, ["2:34 rules.0.approval.quorum: expected integer to be greater or equal to 1"]],
   ["quorum 0", LINES.replace("allow", "require_approval\n    approval: { quorum: 0 }"), ["5:25 rules.0.approval.quorum: expected integer to be greater or equal to 1"]],
   ["quorum 21", LINES.replace("allow", "require_approval\n    approval: { quorum: 21 }"), ["5:25 rules.0.approval.quorum: expected integer to be less or equal to 20"]],
   ["a rule twice", `${LINES}  - name: r\n    effect: deny\n`, ['5:11 rules.1.name: the rule "r" stands twice in this policy; give each rule a name of its own']],
