@@ -9,7 +9,7 @@ import { createFetch, type FetchHandler } from "./http/handler.ts";
 import { addAdminKey, bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
 import { createKeys, type KeyService } from "./kernel/keys.ts";
 import { createPolicies, type PolicyService } from "./kernel/policies.ts";
-import { openVault } from "./kernel/vault.ts";
+import { openVault, type OpenVault } from "./kernel/vault.ts";
 import { openLedger, type OpenLedger } from "./ledger/index.ts";
 import { createLogger } from "./log.ts";
 import { loadPlugins, type LoadedPlugin } from "./plugin-loader.ts";
@@ -98,6 +98,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       beginStop();
       await registry.stop();
       await parts?.ledger.close();
+      await parts?.vault.close();
       await registry.storage?.close();
     })();
     return stopped;
@@ -120,7 +121,7 @@ interface Parts {
   ledger: OpenLedger;
   policies: PolicyService;
   keys: KeyService;
-  vault: Host["vault"];
+  vault: OpenVault;
 }
 
 async function openParts(config: Config, storage: Storage, log: Logger, clock: () => number): Promise<Parts> {

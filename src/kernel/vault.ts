@@ -3,11 +3,16 @@
  * that signs checkpoints and permits. Given by configuration, or made on first start in the data
  * folder with mode 0600.
  */
-import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign, verify, type KeyObject } from "node:crypto";
+import { createHash, createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign, verify, type KeyObject } from "node:crypto";
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
 import type { Logger, Vault } from "../contract/host.ts";
+import { useSha256 } from "../domain/hash.ts";
+import { createSigner } from "./signer.ts";
+
+// All three runtimes have node:crypto.
+useSha256((bytes) => new Uint8Array(createHash("sha256").update(bytes).digest()));
 
 /** Says which secret cannot be used and why; never holds it. */
 export class VaultError extends Error {
@@ -17,7 +22,11 @@ export class VaultError extends Error {
   }
 }
 
-export function openVault(config: Config, log: Logger): Vault {
+export interface OpenVault extends Vault {
+  close(): Promise<void>;
+}
+
+export function openVault(config: Config, log: Logger): OpenVault {
   const secret = config.secret ?? readOrCreate(join(config.data, "secret"), log, () => randomBytes(32).toString("base64url"));
   if (secret.length < 32) throw new VaultError("the token secret is shorter than 32 characters; set ASSENT_SECRET or delete the file in the data folder");
   const pem = config.ledger.key ?? readOrCreate(join(config.data, "log-key.pem"), log, () =>
@@ -25,6 +34,7 @@ export function openVault(config: Config, log: Logger): Vault {
   const privateKey = readPrivateKey(pem.includes("-----BEGIN") ? pem : readGiven(pem));
   const publicKey = rawPublicKey(createPublicKey(privateKey));
   const derived = new Map<string, Buffer>();
+  const signer = createSigner(privateKey);
   const imported = new WeakMap<Uint8Array, KeyObject>();
 
   return {
@@ -39,10 +49,8 @@ export function openVault(config: Config, log: Logger): Vault {
       return new Uint8Array(createHmac("sha256", key).update(message).digest());
     },
     sign: (message) => new Uint8Array(sign(null, message, privateKey)),
-    signAsync: (message) =>
-      new Promise((resolve, reject) => {
-        sign(null, message, privateKey, (error, signature) => (error === null ? resolve(signature) : reject(error)));
-      }),
+    signAsync: (message) => signer.sign(message),
+    close: () => signer.close(),
     verify(raw, message, signature) {
       let key = imported.get(raw);
       if (key === undefined) {
