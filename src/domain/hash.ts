@@ -74,24 +74,39 @@ export function fromHex(text: string): Uint8Array {
   return bytes;
 }
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/** The two characters of every twelve bits: half the steps of one character at a time. */
-const PAIRS = Array.from({ length: 4096 }, (_, bits) => (ALPHABET[bits >> 6] as string) + (ALPHABET[bits & 63] as string));
+interface Base64 {
+  alphabet: string;
+  /** The two characters of every twelve bits: half the steps of one character at a time. */
+  pairs: readonly string[];
+  pad: readonly [string, string];
+}
 
-/** RFC 4648 section 4, padded. */
-export function toBase64(bytes: Uint8Array): string {
+function base64Of(last: string, pad: Base64["pad"]): Base64 {
+  const alphabet = `ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789${last}`;
+  return { alphabet, pad, pairs: Array.from({ length: 4096 }, (_, bits) => (alphabet[bits >> 6] as string) + (alphabet[bits & 63] as string)) };
+}
+
+const STANDARD = base64Of("+/", ["==", "="]);
+const URL_SAFE = base64Of("-_", ["", ""]);
+
+function encodeBase64(bytes: Uint8Array, { alphabet, pairs, pad }: Base64): string {
   const whole = bytes.length - (bytes.length % 3);
   let text = "";
   for (let i = 0; i < whole; i += 3) {
     const bits = ((bytes[i] as number) << 16) | ((bytes[i + 1] as number) << 8) | (bytes[i + 2] as number);
-    text += (PAIRS[bits >> 12] as string) + (PAIRS[bits & 4095] as string);
+    text += (pairs[bits >> 12] as string) + (pairs[bits & 4095] as string);
   }
-  if (bytes.length - whole === 1) return `${text}${PAIRS[(bytes[whole] as number) << 4] as string}==`;
+  if (bytes.length - whole === 1) return text + (pairs[(bytes[whole] as number) << 4] as string) + pad[0];
   if (bytes.length - whole === 2) {
     const bits = ((bytes[whole] as number) << 10) | ((bytes[whole + 1] as number) << 2);
-    return `${text}${PAIRS[bits >> 6] as string}${ALPHABET[bits & 63] as string}=`;
+    return text + (pairs[bits >> 6] as string) + (alphabet[bits & 63] as string) + pad[1];
   }
   return text;
+}
+
+/** RFC 4648 section 4, padded. */
+export function toBase64(bytes: Uint8Array): string {
+  return encodeBase64(bytes, STANDARD);
 }
 
 /** RFC 4648 section 4. Throws RangeError unless `text` is exactly what `toBase64` gives for its bytes. */
@@ -107,7 +122,7 @@ export function fromBase64(text: string): Uint8Array {
 
 /** RFC 4648 section 5, without padding. */
 export function toBase64Url(bytes: Uint8Array): string {
-  return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return encodeBase64(bytes, URL_SAFE);
 }
 
 /** Throws RangeError unless `text` is exactly what `toBase64Url` gives for its bytes. */

@@ -4,9 +4,16 @@ const LAST_MS = 253_402_300_799_999;
 
 /** UTC with milliseconds. Throws RangeError outside the years 0000 to 9999, which RFC 3339 cannot write. */
 export function toRfc3339(ms: number): string {
+  // A batch has one clock, and its rows and entries all write it.
+  if (ms === lastMs) return lastText;
   if (!(ms >= FIRST_MS && ms <= LAST_MS)) throw new RangeError(`${ms} ms does not lie in the years 0000 to 9999`);
-  return new Date(ms).toISOString();
+  lastMs = ms;
+  lastText = new Date(ms).toISOString();
+  return lastText;
 }
+
+let lastMs = Number.NaN;
+let lastText = "";
 
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})$/;
 

@@ -75,7 +75,7 @@ function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Re
 
 /** The type without parameters, in lowercase; null when none was sent. Only UTF-8 is taken. */
 function mediaType(header: string | null): string | null {
-  if (header === null) return null;
+  if (header === null || header === "application/json") return header;
   const [type, ...parameters] = header.split(";").map((part) => part.trim().toLowerCase());
   for (const parameter of parameters) {
     const charset = /^charset=("?)([^"]*)\1$/.exec(parameter)?.[2];

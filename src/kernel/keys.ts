@@ -31,23 +31,23 @@ export function createKeys(options: KeysOptions): KeyService {
   return {
     async authenticate(value) {
       if (value.length > 512) return null;
-      if (inspectKey(value) === "mistyped") {
-        throw new Refusal("INVALID_CREDENTIAL", "the key's checksum is wrong: it was mistyped or cut short; copy it again", challenge());
-      }
       // The head first: a row read after it is at least as new as its epoch.
       const { epoch } = await options.head();
       if (epoch !== cachedEpoch || cache.size > CACHE_LIMIT) {
         cache = new Map();
         cachedEpoch = epoch;
       }
-      const digest = sha256(utf8(value));
-      const hash = toHex(digest);
-      let credential = cache.get(hash);
+      let credential = cache.get(value);
       if (credential === undefined) {
+        if (inspectKey(value) === "mistyped") {
+          throw new Refusal("INVALID_CREDENTIAL", "the key's checksum is wrong: it was mistyped or cut short; copy it again", challenge());
+        }
+        const digest = sha256(utf8(value));
+        const hash = toHex(digest);
         const row = await options.storage.keyByHash(hash);
         if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
         credential = credentialOf(row, epoch);
-        if (cachedEpoch === epoch) cache.set(hash, credential);
+        if (cachedEpoch === epoch) cache.set(value, credential);
       }
       return isLive(credential.key, options.clock()) ? credential : null;
     },
