@@ -1,0 +1,98 @@
+/** A full disk and a read-only one, under the whole service: 503, a clear log line, and recovery. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { withFaults } from "../../src/testing/faults.ts";
+import { startProcess, stopProcess } from "../support/process.ts";
+import { ALLOWED, POLICIES, startService } from "../support/service.ts";
+
+/** A file system of its own, so that filling it harms nobody. Null where mounting is not permitted. */
+function mount(size: string): { path: string; remount(mode: "ro" | "rw"): void; unmount(): void } | null {
+  const path = mkdtempSync(join(tmpdir(), "assent-disk-"));
+  const run = (...args: string[]) => spawnSync("mount", args, { encoding: "utf8" });
+  if (run("-t", "tmpfs", "-o", `size=${size}`, "tmpfs", path).status !== 0) {
+    rmSync(path, { recursive: true });
+    return null;
+  }
+  return {
+    path,
+    remount(mode) {
+      const done = run("-o", `remount,${mode}`, path);
+      assert.equal(done.status, 0, done.stderr);
+    },
+    unmount() {
+      spawnSync("umount", ["-l", path]);
+      rmSync(path, { recursive: true, force: true });
+    },
+  };
+}
+
+test("a full disk gives 503 and a clear line, and the service recovers when there is room again", async (t) => {
+  const disk = mount("8m");
+  if (disk === null) return t.skip("mounting a tmpfs is not permitted here");
+  const service = await startService({ storage: () => sqliteStorage({ path: join(disk.path, "store", "assent.db") }) });
+  try {
+    const first = await service.call("POST", "/v1/actions", { body: ALLOWED });
+    assert.equal(first.status, 200);
+    const ballast = join(disk.path, "ballast");
+    try {
+      writeFileSync(ballast, new Uint8Array(16 * 1024 * 1024));
+    } catch {
+      // That is what fills the disk.
+    }
+    // What SQLite has room for in its files already still goes; then it must be a 503, never a verdict.
+    let full = await service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { pad: "x".repeat(200_000) } } });
+    for (let i = 0; i < 20 && full.status === 200; i++) full = await service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { pad: "x".repeat(200_000) } } });
+    assert.deepEqual([full.status, full.body.code, full.headers.get("retry-after")], [503, "STORAGE_UNAVAILABLE", "1"]);
+    assert.ok(!("decision" in full.body));
+    assert.ok(service.logged.some((line) => line.includes('"kind":"full"')), service.logged.slice(-3).join("\n"));
+    const read = await service.call("GET", `/v1/actions/${first.body.id}`);
+    assert.equal(read.status, 200, "what is recorded can still be read");
+    rmSync(ballast);
+    const again = await service.call("POST", "/v1/actions", { body: ALLOWED });
+    assert.equal(again.status, 200, "there is room again");
+    await service.restart();
+    assert.equal((await service.call("GET", `/v1/actions/${again.body.id}`)).status, 200);
+  } finally {
+    await service.close().finally(() => disk.unmount());
+  }
+});
+
+test("a read-only folder is said in one line at start, and the service starts when it may write again", async (t) => {
+  const disk = mount("32m");
+  if (disk === null) return t.skip("mounting a tmpfs is not permitted here");
+  const env = { ASSENT_DATA: join(disk.path, "data"), ASSENT_POLICIES: POLICIES };
+  try {
+    // A store that exists: what fails is writing to it, not making it.
+    await stopProcess(await startProcess(env));
+    disk.remount("ro");
+    const failure = await startProcess(env).then(() => "it started", (error: Error) => error.message);
+    assert.match(failure, /ended with 1/);
+    assert.match(failure, /^assent: .*(read-only|readonly|cannot be written)/m);
+    assert.ok(!failure.includes("    at "), "an operator gets words, not a stack");
+    disk.remount("rw");
+    assert.equal(await stopProcess(await startProcess(env)), 0);
+  } finally {
+    disk.unmount();
+  }
+});
+
+test("a store that turns read-only under the service gives 503 and a clear line, and recovers", async () => {
+  // No mount can be made read-only while its files are open; the kernel does it on an I/O error. What it
+  // then answers to a write is what is cut off here.
+  let faulty: ReturnType<typeof withFaults> | null = null;
+  const service = await startService({ storage: (folder) => (faulty = withFaults(sqliteStorage({ path: join(folder, "assent.db") }))) });
+  try {
+    (faulty as unknown as ReturnType<typeof withFaults>).faults.failNext("begin", "not-persisted", { kind: "readonly" });
+    const refused = await service.call("POST", "/v1/actions", { body: ALLOWED });
+    assert.deepEqual([refused.status, refused.body.code], [503, "STORAGE_UNAVAILABLE"]);
+    assert.ok(service.logged.some((line) => line.includes('"level":"error"') && line.includes('"kind":"readonly"')));
+    assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 200);
+  } finally {
+    await service.close();
+  }
+});
