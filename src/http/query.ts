@@ -10,6 +10,8 @@ export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) =>
 /** Unknown and repeated parameters are refused: a filter that is mistyped must not widen a list. */
 export function parameterReader(schema: TObject | undefined, kind: "query" | "path"): ParameterReader<Record<string, unknown>> {
   const known = Object.keys(schema?.properties ?? {});
+  // A path's parameters are what the route itself names; without a schema they are plain text.
+  if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
   const check = schema === undefined ? null : TypeCompiler.Compile(schema);
   return (given) => {
     const values: Record<string, unknown> = {};
