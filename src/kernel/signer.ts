@@ -49,6 +49,8 @@ export function createSigner(key: KeyObject): Signer {
     made.on("message", ({ id, signatures }: { id: number; signatures: Uint8Array }) => {
       const group = sent.get(id) ?? [];
       sent.delete(id);
+      // Held to the process only while somebody waits for it.
+      if (sent.size === 0) made.unref();
       group.forEach(({ resolve }, i) => resolve(signatures.subarray(i * 64, i * 64 + 64)));
     });
     made.on("error", lose);
@@ -65,6 +67,7 @@ export function createSigner(key: KeyObject): Signer {
       return;
     }
     worker ??= start();
+    worker.ref();
     sent.set(++lastId, group);
     worker.postMessage({ id: lastId, messages: group.map(({ message }) => message) });
   }
