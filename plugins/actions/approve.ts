@@ -9,7 +9,8 @@ import { permitTimes } from "../../src/domain/permit.ts";
 import { commit } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { checkToken } from "../../src/domain/tokens.ts";
-import { approvalMac, maySee, relationTo, tokenClaims } from "./record.ts";
+import { maySee } from "../../src/domain/visibility.ts";
+import { approvalMac, relationTo, tokenClaims } from "./record.ts";
 import type { ApprovalBody } from "./schemas.ts";
 
 export async function visibleAction(tx: { action(id: string): Promise<ActionRow | null> }, id: string, credential: Credential): Promise<ActionRow> {

@@ -10,7 +10,8 @@ import type { JsonObject } from "../../src/domain/json.ts";
 import { checkPermit } from "../../src/domain/permit.ts";
 import { commit, commitResult } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { maySee, permitClaims } from "./record.ts";
+import { maySee } from "../../src/domain/visibility.ts";
+import { permitClaims } from "./record.ts";
 import type { ResultBody } from "./schemas.ts";
 
 /** A tool that holds the permit may start an action it could not otherwise see: the permit is the proof. */

@@ -1,17 +1,12 @@
 /** An action as the API shows it, to one credential. */
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { ActionRow, ApprovalRow, Visibility } from "../../src/contract/storage.ts";
+import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { selfRelation } from "../../src/domain/approval.ts";
 import { makePermit, type PermitClaims } from "../../src/domain/permit.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
 import type { ActionRecord } from "./schemas.ts";
-
-export function maySee(visibility: Visibility, row: { agent_id: string; submitted_by: string }): boolean {
-  if ("all" in visibility) return true;
-  return "agent_id" in visibility ? visibility.agent_id === row.agent_id : visibility.key_id === row.submitted_by;
-}
 
 export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
   return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };

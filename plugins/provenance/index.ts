@@ -3,11 +3,12 @@ import { Type } from "@sinclair/typebox";
 import { Refusal, type ErrorCode } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply, RequestContext, Route } from "../../src/contract/resource.ts";
-import type { EntryRow, Visibility } from "../../src/contract/storage.ts";
+import type { EntryRow } from "../../src/contract/storage.ts";
 import { fromHex, toBase64, toHex } from "../../src/domain/hash.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { formatTlogProof } from "../../src/domain/tlog-proof.ts";
+import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
 
 const Options = Type.Object(
@@ -71,7 +72,7 @@ function routes(host: Host, open: boolean): Route[] {
   async function find({ params, credential }: RequestContext): Promise<EntryRow> {
     const hash = params["hash"] as string;
     const row = await host.storage.entryByHash(fromHex(hash));
-    if (row === null || !maySeeEntry((credential as Credential).visibility, row)) {
+    if (row === null || !maySee((credential as Credential).visibility, row)) {
       throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
     }
     return row;
@@ -149,11 +150,4 @@ function routes(host: Host, open: boolean): Route[] {
       responses: { 200: { description: "C2SP tlog-proof.", contentType: "text/plain" } }, errors: [...AUTH, "ENTRY_NOT_FOUND", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"], handle: tlogProof,
     },
   ];
-}
-
-/** Entries about no action (keys, policy sets) are for those who see everything. */
-function maySeeEntry(visibility: Visibility, row: EntryRow): boolean {
-  if ("all" in visibility) return true;
-  if (row.action_id === null) return false;
-  return "agent_id" in visibility ? row.agent_id === visibility.agent_id : row.submitted_by === visibility.key_id;
 }

@@ -13,6 +13,7 @@ import { validatePolicyDocument } from "../../src/domain/policy/parse.ts";
 import type { Decision, PolicyDocument } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
 
@@ -132,10 +133,7 @@ async function find(host: Host, credential: Credential, asked: ReplayBody): Prom
 
 async function visible(host: Host, credential: Credential, id: string): Promise<ActionRow | null> {
   const row = await host.storage.action(id);
-  if (row === null) return null;
-  const { visibility } = credential;
-  const may = "all" in visibility || ("agent_id" in visibility ? visibility.agent_id === row.agent_id : visibility.key_id === row.submitted_by);
-  return may ? row : null;
+  return row !== null && maySee(credential.visibility, row) ? row : null;
 }
 
 async function candidate(host: Host, asked: ReplayBody): Promise<{ digest: string | null; compiled: Compiled } | null> {

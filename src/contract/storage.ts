@@ -13,6 +13,7 @@
  */
 import type { ActionStatus } from "../domain/actions.ts";
 import type { Effect, ReasonCode, Risk } from "../domain/policy/types.ts";
+import type { Visibility } from "../domain/visibility.ts";
 
 export type EntryType = "decision" | "approval" | "execution" | "policy_set" | "api_key" | "agent";
 
@@ -183,8 +184,7 @@ export interface IdempotencyRow {
   created_at: number;
 }
 
-/** Which actions a credential may see. */
-export type Visibility = { all: true } | { agent_id: string } | { key_id: string };
+export type { Visibility };
 
 export interface ActionFilter {
   visibility: Visibility;

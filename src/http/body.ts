@@ -5,8 +5,7 @@ import { Refusal, type FieldError } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
 import { explainFault, siblingsAt } from "../domain/validation.ts";
-import { BodyTooLarge } from "../serve/node-body.ts";
-import type { RequestInfo } from "./handler.ts";
+import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 
 const MAX_ERRORS = 20;
 

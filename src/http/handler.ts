@@ -7,6 +7,7 @@ import type { Method, Reply, RequestContext, Route } from "../contract/resource.
 import { bodyReader, type BodyReader } from "./body.ts";
 import { problemOf } from "./problem.ts";
 import { parameterReader, type ParameterReader } from "./query.ts";
+import type { RequestInfo } from "./request-info.ts";
 import { createRouter } from "./router.ts";
 
 export interface FetchOptions {
@@ -36,14 +37,6 @@ interface Address {
   path: string;
   methods: Map<Method, Endpoint>;
   page: Page | null;
-}
-
-/** What the server at hand knows of a request besides the web's Request. */
-export interface RequestInfo {
-  /** Address of the client. */
-  ip?(): string | undefined;
-  /** A quicker way to the body than the Request's; rejects above `max` bytes. */
-  readBody?(max: number): Promise<Uint8Array>;
 }
 
 export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response>;

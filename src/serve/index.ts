@@ -1,7 +1,8 @@
 /** Listens on Node, Deno and Bun, through srvx. */
 import type { IncomingMessage } from "node:http";
 import { FastResponse, serve as listen, type Server, type ServerRequest } from "srvx";
-import type { FetchHandler, RequestInfo } from "../http/handler.ts";
+import type { FetchHandler } from "../http/handler.ts";
+import type { RequestInfo } from "../http/request-info.ts";
 import { readNodeBody } from "./node-body.ts";
 
 export interface Listening {

@@ -1,8 +1,6 @@
 /** Reads a Node request's body straight from its stream: building a web stream around it costs more than the rest of a small request. */
 import type { IncomingMessage } from "node:http";
-
-/** What a body reader rejects with when the body is larger than allowed. */
-export class BodyTooLarge extends Error {}
+import { BodyTooLarge } from "../http/request-info.ts";
 
 /** Rejects with BodyTooLarge above `max` bytes, and with the stream's error when the client goes away. Holds at most `max` bytes. */
 export function readNodeBody(request: IncomingMessage, max: number): Promise<Uint8Array> {

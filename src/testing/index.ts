@@ -2,3 +2,4 @@
 export { withFaults, type FaultMode, type FaultOptions, type Faults } from "./faults.ts";
 export { memoryStorage } from "./memory-storage.ts";
 export { storageSuite, type StorageSuiteOptions, type StorageUnderTest } from "./storage-suite.ts";
+export { auditStore } from "./ledger-audit.ts";

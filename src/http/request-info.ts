@@ -1,0 +1,10 @@
+/** What the server at hand knows of a request besides the web's Request. */
+export interface RequestInfo {
+  /** Address of the client. */
+  ip?(): string | undefined;
+  /** A quicker way to the body than the Request's. Rejects with BodyTooLarge above `max` bytes. */
+  readBody?(max: number): Promise<Uint8Array>;
+}
+
+/** What a body reader rejects with when the body is larger than allowed. */
+export class BodyTooLarge extends Error {}
