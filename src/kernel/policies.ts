@@ -10,7 +10,7 @@ import { actorOf } from "../domain/actor.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
-import { buildPolicySet, compilePolicySet, emptyPolicySet } from "../domain/policy/compile.ts";
+import { buildPolicySet, compilePolicySet, emptyPolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
 import type { PolicyDocument, PolicySetDocument, PolicySetMember } from "../domain/policy/types.ts";
 import { toRfc3339 } from "../domain/time.ts";
 
@@ -87,15 +87,23 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
         trouble.delete(source.name);
         options.log.info("policies are active", { source: source.name, policies: bundle.policies.length, policy_set: digest });
       } catch (error) {
-        if (!(error instanceof PolicySourceError)) throw error;
-        trouble.set(source.name, { since: trouble.get(source.name)?.since ?? options.clock(), faults: error.faults });
-        options.log.error(`policies were not taken: ${error.message}; the last good set stays`, {
+        const faults = faultsOf(source.name, error);
+        if (faults === null) throw error;
+        trouble.set(source.name, { since: trouble.get(source.name)?.since ?? options.clock(), faults });
+        options.log.error(`policies were not taken: ${(error as Error).message}; the last good set stays`, {
           source: source.name,
-          faults: error.faults.map(formatFault),
+          faults: faults.map(formatFault),
         });
       }
     },
   };
+}
+
+/** What is wrong with what a source offered; null when the error is of another kind. */
+function faultsOf(source: string, error: unknown): PolicyFault[] | null {
+  if (error instanceof PolicySourceError) return error.faults;
+  if (!(error instanceof PolicyCompileError)) return null;
+  return error.faults.map(({ policy, rule, message }) => ({ file: source, line: null, column: null, message: `policy "${policy}"${rule === null ? "" : `, rule "${rule}"`} ${message}` }));
 }
 
 export function formatFault(fault: PolicyFault): string {

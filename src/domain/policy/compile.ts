@@ -7,6 +7,8 @@ import { compileCondition, type Condition } from "./condition.ts";
 import { isGlob, matchesAny, matchGlob } from "./glob.ts";
 import type { Decision, Effect, PolicySetDocument, PolicySetMember, Risk, RuleDocument } from "./types.ts";
 
+export const MAX_SHADOW_POLICIES = 100;
+export const MAX_CHANNELS = 100;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
 
 export interface CompiledRule {
@@ -94,8 +96,30 @@ export function compilePolicySet(document: PolicySetDocument): Compiled {
     }
     return policy;
   });
+  boundEntry(document, faults);
   if (faults.length > 0) throw new PolicyCompileError(faults);
   return { digest: policySetDigest(document), document, policies, byTool, wide };
+}
+
+/**
+ * A decision's entry lists what every shadow policy would have said and every channel to tell, and
+ * an entry has a size. A set that could make an entry too large would turn each decision into a
+ * fault, so it is refused here.
+ */
+function boundEntry(document: PolicySetDocument, faults: CompileFault[]): void {
+  const shadows = document.policies.filter(({ definition }) => definition.mode === "shadow");
+  const over = shadows[MAX_SHADOW_POLICIES];
+  if (over !== undefined) faults.push({ policy: over.policy, rule: null, message: `is the ${MAX_SHADOW_POLICIES + 1}st policy in shadow mode; at most ${MAX_SHADOW_POLICIES} can be active together` });
+  const channels = new Set<string>();
+  for (const { policy, definition } of document.policies) {
+    for (const rule of definition.rules) {
+      for (const channel of rule.approval?.notify ?? []) channels.add(channel);
+      if (channels.size > MAX_CHANNELS) {
+        faults.push({ policy, rule: rule.name, message: `names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}` });
+        return;
+      }
+    }
+  }
 }
 
 /** The tools a policy can speak of; null when globs leave that open. */

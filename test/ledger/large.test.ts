@@ -1,0 +1,63 @@
+/** A ledger that outgrows one tile of tiles: level-1 tiles, proofs across the border, a restart on top. */
+import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
+import { test } from "node:test";
+import type { EntryBody } from "../../src/domain/entries.ts";
+import { fromHex } from "../../src/domain/hash.ts";
+import { verifyConsistency, verifyInclusion } from "../../src/domain/merkle.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
+import { verifyEd25519 } from "../../src/kernel/vault.ts";
+import { auditLedger } from "../../src/ledger/audit.ts";
+import { openLedger } from "../../src/ledger/index.ts";
+import { createLogger } from "../../src/log.ts";
+import { memoryStorage } from "../../src/testing/memory-storage.ts";
+
+const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+const vault = {
+  publicKey: new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12)),
+  mac: () => new Uint8Array(32),
+  sign: (message: Uint8Array) => new Uint8Array(sign(null, message, privateKey)),
+  signAsync: (message: Uint8Array) => Promise.resolve(new Uint8Array(sign(null, message, privateKey))),
+  verify: verifyEd25519,
+};
+const entry = (i: number): EntryBody => ({ type: "agent", v: 1, at: "2026-01-01T00:00:00.000Z", change: "updated", agent: { i }, by: null });
+
+test("66,100 entries: tiles of tiles, proofs and consistency across their border", { timeout: 120_000 }, async () => {
+  const storage = memoryStorage();
+  await storage.open();
+  const open = () =>
+    openLedger({
+      storage, vault, log: createLogger("silent"), clock: Date.now, origin: "large.example", maxBatch: 256, verifyAtStart: 1_000,
+      policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet() }),
+      confirm: (_tx, credential) => Promise.resolve(credential),
+    });
+  let ledger = await open();
+  const hashes: string[] = [];
+  const add = (count: number) =>
+    ledger.submit(async (tx) => {
+      for (let i = 0; i < count; i++) hashes.push(tx.record(entry(hashes.length)).hash);
+    });
+  // Steps that end before, on and behind the borders of tiles of both levels.
+  for (const count of [1, 254, 1, 1, 255, 512, 64_000, 511, 1, 1]) await add(count);
+  assert.equal(hashes.length, 65_537);
+  await add(563);
+  assert.ok((await storage.tile(1, 0)) !== null, "65,536 entries fill a tile of level 1");
+
+  const { size, root } = await ledger.checkpoint();
+  assert.equal(size, 66_100);
+  for (const index of [0, 255, 256, 65_279, 65_280, 65_535, 65_536, 66_099]) {
+    const proof = await ledger.inclusion(index);
+    assert.ok(verifyInclusion({ index, size, leafHash: fromHex(hashes[index] as string), path: proof.path, root }), `inclusion of ${index}`);
+  }
+  for (const first of [1, 255, 256, 257, 65_535, 65_536, 65_537, 66_099, 66_100]) {
+    const path = await ledger.consistency(first, size);
+    assert.ok(verifyConsistency({ first, second: size, firstRoot: await ledger.rootAt(first), secondRoot: root, path }), `consistency from ${first}`);
+  }
+  await ledger.close();
+  assert.deepEqual((await auditLedger(storage, { from: 0, vkey: ledger.vkey, verify: verifyEd25519 })).faults, []);
+  ledger = await open();
+  await add(1);
+  const grown = await ledger.checkpoint();
+  assert.ok(verifyConsistency({ first: size, second: grown.size, firstRoot: root, secondRoot: grown.root, path: await ledger.consistency(size, grown.size) }));
+  await ledger.close();
+});

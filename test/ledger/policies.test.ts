@@ -1,0 +1,117 @@
+/** Taking policies at start: as a whole or not at all, and never a set that breaks decisions. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { ALLOWED, startService } from "../support/service.ts";
+
+const allow = (name: string, more = ""): string => `policy: ${name}\n${more}rules:\n  - name: r\n    effect: allow\n`;
+
+function folderOf(files: Record<string, string>): { path: string; write(name: string, text: string): void; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), "assent-policies-"));
+  const write = (name: string, text: string): void => writeFileSync(join(path, name), text);
+  for (const [name, text] of Object.entries(files)) write(name, text);
+  return { path, write, remove: () => rmSync(path, { recursive: true }) };
+}
+
+describe("a bad folder", () => {
+  test("keeps the last good set, says where, and is forgotten when it is mended", async () => {
+    const folder = folderOf({ "a.yaml": allow("a") });
+    const service = await startService({ policies: folder.path });
+    try {
+      assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.policy, "a");
+      const good = (await service.runtime.host.ledger.head()).policy_set;
+      folder.write("b.yaml", "policy: b\nrules:\n  - name: r\n    efect: deny\n");
+      await service.restart();
+      const answer = await service.call("POST", "/v1/actions", { body: ALLOWED });
+      assert.deepEqual([answer.body.status, answer.body.policy_hash], ["allowed", good]);
+      assert.ok(service.logged.some((line) => line.includes("policies were not taken") && line.includes("b.yaml:4:5")), "the log names file, line and column");
+      const ready = await service.call("GET", "/readyz", { key: null });
+      assert.deepEqual([ready.status, ready.body.policies.ok], [200, true]);
+      assert.ok(ready.body.policies.stale_since !== null);
+      folder.write("b.yaml", allow("b"));
+      await service.restart();
+      assert.equal((await service.call("GET", "/readyz", { key: null })).body.policies.stale_since, null);
+      assert.notEqual((await service.runtime.host.ledger.head()).policy_set, good);
+    } finally {
+      await service.close();
+      folder.remove();
+    }
+  });
+
+  test("on the first start denies everything, recorded, and is not ready", async () => {
+    const folder = folderOf({ "a.yaml": "policy: [" });
+    const service = await startService({ policies: folder.path });
+    try {
+      const answer = await service.call("POST", "/v1/actions", { body: ALLOWED });
+      assert.deepEqual([answer.status, answer.body.status, answer.body.reason_code, answer.body.policy_hash], [200, "denied", "NO_ACTIVE_POLICY", null]);
+      assert.equal((await service.call("GET", "/readyz", { key: null })).status, 503);
+      const replayed = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: answer.body.id } });
+      assert.equal(replayed.body.equal, true);
+    } finally {
+      await service.close();
+      folder.remove();
+    }
+  });
+
+  test("a failing test beside it is one", async () => {
+    const folder = folderOf({
+      "a.yaml": allow("a"),
+      "a_test.yaml": "now: 2026-01-01T00:00:00Z\ncases:\n  - name: c\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n",
+    });
+    const service = await startService({ policies: folder.path });
+    try {
+      assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code, "NO_ACTIVE_POLICY");
+    } finally {
+      await service.close();
+      folder.remove();
+    }
+  });
+});
+
+test("a set that could make an entry too large is refused, and the largest that is taken still decides", async () => {
+  const shadows = Array.from({ length: 101 }, (_, i) => allow(`shadow-${String(i).padStart(3, "0")}-${"x".repeat(50)}`, "mode: shadow\n"));
+  const long = "é".repeat(1000);
+  const channels = Array.from({ length: 20 }, (_, i) => JSON.stringify("ö".repeat(90) + i)).join(", ");
+  const asks = Array.from({ length: 5 }, (_, p) => `policy: asks-${p}\nrules:\n  - name: ${"r".repeat(100)}\n    effect: require_approval\n    reason: ${long}\n    approval: { notify: [${channels.replaceAll("ö", String.fromCharCode(0x100 + p))}] }\n`);
+  const folder = folderOf({ "s.yaml": shadows.join("---\n"), "a.yaml": asks.join("---\n") });
+  const service = await startService({ policies: folder.path });
+  try {
+    assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code, "NO_ACTIVE_POLICY");
+    assert.ok(service.logged.some((line) => line.includes("101st policy in shadow mode")));
+    folder.write("s.yaml", shadows.slice(1).join("---\n"));
+    await service.restart();
+    const name = "漢".repeat(256);
+    const answer = await service.call("POST", "/v1/actions", { body: { agent_id: name, tool: name, operation: name } });
+    assert.equal(answer.status, 202, JSON.stringify(answer.body).slice(0, 300));
+    const token = (await service.call("GET", `/v1/actions/${answer.body.id}`, { key: service.admin })).body.approval_token as string;
+    const vote = await service.call("POST", `/v1/actions/${answer.body.id}/approval`, { key: service.admin, body: { token, approve: true, reason: "\u0001".repeat(2000) } });
+    assert.equal(vote.status, 200);
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+});
+
+test("a policy that leaves the folder stops deciding, and the ledger says when", async () => {
+  const folder = folderOf({ "a.yaml": allow("a"), "b.yaml": allow("b").replace("allow", "deny") });
+  const service = await startService({ policies: folder.path });
+  try {
+    assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.status, "denied");
+    rmSync(join(folder.path, "b.yaml"));
+    await service.restart();
+    assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.status, "allowed");
+    folder.write("b.yaml", allow("b").replace("allow", "deny"));
+    await service.restart();
+    const again = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
+    assert.deepEqual([again.status, again.policy_version], ["denied", 1], "unchanged content is the same version");
+    const sets = (await service.storage.entries(0, 50)).filter(({ type }) => type === "policy_set").map(({ bytes }) => JSON.parse(new TextDecoder().decode(bytes)) as { previous: string | null; policy_set: string });
+    assert.equal(sets.length, 3);
+    assert.equal(sets[1]?.previous, sets[0]?.policy_set);
+    assert.equal(sets[2]?.policy_set, sets[0]?.policy_set, "the same policies are the same set");
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+});
