@@ -1,3 +1,5 @@
+import { relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { ConfigError, loadConfig } from "../config.ts";
 import { StorageError } from "../contract/storage.ts";
 import { LedgerTampered } from "../ledger/index.ts";
@@ -75,6 +77,12 @@ export async function startRuntime(create: () => Promise<Runtime>): Promise<Runt
   }
 }
 
+/** How the reader of the greeting calls this program from where it was started. */
+function commandName(): string {
+  const bin = relative(process.cwd(), fileURLToPath(new URL("./assent.mjs", import.meta.url)));
+  return bin.startsWith("..") || bin.includes("node_modules") ? "assent" : `node ${bin}`;
+}
+
 function greet(io: Output, url: string, keys: { admin: string | null; agent: string | null }): void {
   io.out(`
 This store is new. These two keys are shown once; keep them:
@@ -91,6 +99,6 @@ An agent submits with its key:
 
 You approve with yours:
 
-  ASSENT_API_KEY=$ADMIN_KEY assent actions --status pending_approval
+  ASSENT_API_KEY=$ADMIN_KEY ${commandName()} actions --status pending_approval
 `);
 }

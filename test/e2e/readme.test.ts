@@ -54,6 +54,10 @@ test("the start command prints keys once, and only once", { timeout: 60_000 }, a
   try {
     const first = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES });
     assert.equal([...first.output().matchAll(/assent_[\w-]{51}/g)].length, 2);
+    const [, key] = /export ADMIN_KEY=(\S+)/.exec(first.output()) ?? [];
+    const [, command] = /ASSENT_API_KEY=\$ADMIN_KEY (.+)/.exec(first.output()) ?? [];
+    const shown = await bash(command ?? "false", ROOT, { ...process.env, ASSENT_URL: first.url, ASSENT_API_KEY: key ?? "" });
+    assert.equal(shown.code, 0, shown.output);
     assert.equal(await stopProcess(first), 0);
     const second = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES });
     assert.ok(!second.output().includes("assent_"));
