@@ -1,0 +1,46 @@
+/** What the pages show works as shown: the plugin of docs/plugins.md from outside the package, the file of docs/configuration.md. */
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { loadConfig } from "../../src/config.ts";
+import { POLICIES } from "../support/service.ts";
+import { ROOT, startProcess, stopProcess } from "../support/process.ts";
+
+const block = (page: string, language: string): string => {
+  const found = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(readFileSync(join(ROOT, "docs", page), "utf8"))?.[1];
+  assert.ok(found !== undefined, `${page} has no ${language} block`);
+  return found;
+};
+
+test("docs/plugins.md: a plugin of one's own, by path and with options", { timeout: 60_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-docs-"));
+  mkdirSync(join(folder, "plugins"));
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(ROOT, join(folder, "node_modules", "assent"));
+  symlinkSync(join(ROOT, "node_modules", "@sinclair"), join(folder, "node_modules", "@sinclair"));
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+  writeFileSync(join(folder, "plugins", "hello.ts"), block("plugins.md", "ts"));
+  writeFileSync(join(folder, "assent.yaml"), block("plugins.md", "yaml"));
+  const service = await startProcess({ ASSENT_POLICIES: POLICIES, ASSENT_DATA: join(folder, "data") }, ["--config", join(folder, "assent.yaml")]);
+  try {
+    const answer = await fetch(`${service.url}/v1/hello`);
+    assert.equal(((await answer.json()) as { greeting: string }).greeting, "good morning");
+    assert.equal((await fetch(`${service.url}/v1/actions`)).status, 401, "the built-in ones are there beside it");
+  } finally {
+    await stopProcess(service);
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("docs/configuration.md: the example file is taken", () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-docs-"));
+  try {
+    writeFileSync(join(folder, "assent.yaml"), block("configuration.md", "yaml"));
+    const { config } = loadConfig({ cwd: folder, env: {} });
+    assert.deepEqual([config.server.port, config.policies], [8000, join(folder, "policies")]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
