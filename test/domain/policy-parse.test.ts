@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { MAX_FILE, parsePolicies, parsePolicyTests, validatePolicyDocument } from "../../src/domain/policy/parse.ts";
+import { MAX_ALIASES } from "../../src/domain/policy/yaml.ts";
 import type { PolicyDocument } from "../../src/domain/policy/types.ts";
 
 const GOOD = "policy: a\nrules:\n  - name: r\n    effect: allow\n";
@@ -111,6 +112,29 @@ test("a fault in a condition is at its character, however the condition is writt
 
 test("a file that is too large is not read", () => {
   assert.deepEqual(parsePolicies(`${GOOD}#${"x".repeat(MAX_FILE)}`, "a.yaml").faults, [{ file: "a.yaml", line: null, column: null, message: `the file has more than ${MAX_FILE} characters` }]);
+});
+
+test("an alias means the last anchor of its name before it", () => {
+  const { documents, faults: none } = parsePolicies(`${GOOD}metadata: { a: &x one, b: *x, c: &x [two], d: *x, &k key: 1 }\n`, "a.yaml");
+  assert.deepEqual(none, []);
+  assert.deepEqual(documents[0]?.metadata, { a: "one", b: "one", c: ["two"], d: ["two"], key: 1 });
+  assert.deepEqual(faults(`${LINES}metadata: { a: *x, b: &x 1 }\n`), ['5:16 there is no anchor "&x" before this alias']);
+});
+
+test("a file has a bounded number of aliases", () => {
+  const using = (count: number): string => `${GOOD}metadata:\n${Array.from({ length: count / 20 }, (_, i) => `  k${i}: [&a${i} 1${`, *a${i}`.repeat(20)}]\n`).join("")}`;
+  assert.deepEqual(faults(using(MAX_ALIASES)), []);
+  assert.deepEqual(faults(using(MAX_ALIASES + 20)), ["56:17 the file has more than 1000 aliases; write the values out"]);
+});
+
+test("every repeated key is a fault, also beside others and inside lists", () => {
+  assert.deepEqual(faults(`${LINES}metadata:\n  a: 1\n  "a": 2\n  b: [{ c: 1, c: 2, c: 3 }]\n  d: .nan\n`), [
+    "7:3 map keys must be unique", "8:15 map keys must be unique", "9:6 the number .nan cannot be represented exactly; put quotes around it",
+  ]);
+});
+
+test("more faults than a call takes arguments are no exception", () => {
+  assert.equal(faults(`${GOOD}metadata:\n${"  k: .nan\n".repeat(150_000)}`).length, 50);
 });
 
 test("a policy as JSON is held to the same rules, with pointers", () => {

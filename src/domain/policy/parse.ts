@@ -99,7 +99,7 @@ function read(text: string, file: string, validate: (value: unknown) => ValueFau
   const { values, faults: unreadable } = readYaml(text);
   const faults: TextFault[] = unreadable.map(({ line, column, message }) => ({ file, line: line ?? null, column: column ?? null, message }));
   for (const yaml of values) {
-    for (const { pointer, detail, ...at } of validate(yaml.value)) {
+    for (const { pointer, detail, ...at } of validate(yaml.value).slice(0, MAX_FAULTS)) {
       faults.push({ file, ...yaml.place(pointer, at), message: pointer === "" ? detail : `${pointer.slice(1).replaceAll("/", ".")}: ${detail}` });
     }
   }

@@ -1,5 +1,5 @@
 /** YAML text to JSON values, each with the places its parts stand at. What JSON cannot say is refused where it stands. */
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, visit, type Document, type Node, type Scalar } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, visit, type Document, type Node, type Scalar, type YAMLMap } from "yaml";
 import { MAX_DEPTH, type JsonValue } from "../json.ts";
 
 /** 1-based. */
@@ -26,7 +26,9 @@ export interface YamlFault extends Partial<Place> {
 }
 
 // A file of many anchors may unfold to this many times its nodes; one that doubles at each line cannot.
-const MAX_ALIASES = 50;
+const MAX_UNFOLDING = 50;
+// The parser goes through all anchors for each alias.
+export const MAX_ALIASES = 1_000;
 
 /** YAML 1.2, core schema. Empty documents are left out. */
 export function readYaml(source: string): { values: YamlValue[]; faults: YamlFault[] } {
@@ -38,7 +40,8 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
-  const parsed = parseAllDocuments(text, { lineCounter: lines, version: "1.2", schema: "core", uniqueKeys: true, merge: false });
+  // Keys that stand twice are found below: the parser compares each key with all before it.
+  const parsed = parseAllDocuments(text, { lineCounter: lines, version: "1.2", schema: "core", uniqueKeys: false, merge: false });
   for (const document of parsed as Iterable<Document>) {
     // A warning says that a tag or a directive is not understood: what it stands for is not known then.
     const wrong = [...document.errors, ...document.warnings];
@@ -46,13 +49,14 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     if (wrong.length > 0 || document.contents === null) continue;
     if (isScalar(document.contents) && document.contents.value === null) continue;
     const found = plainFaults(document);
-    faults.push(...found.map(({ offset, message }) => ({ ...place(offset), message })));
+    // One by one: a file can hold more faults than a call takes arguments.
+    for (const { offset, message } of found) faults.push({ ...place(offset), message });
     if (found.length > 0) continue;
     try {
-      const value = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: MAX_ALIASES }))) as JsonValue;
+      const value = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: MAX_UNFOLDING }))) as JsonValue;
       values.push({ value, place: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)) });
     } catch {
-      faults.push({ ...place(document.contents.range?.[0] ?? 0), message: `aliases unfold to more than ${MAX_ALIASES} times what they stand for; write the values out` });
+      faults.push({ ...place(document.contents.range?.[0] ?? 0), message: `aliases unfold to more than ${MAX_UNFOLDING} times what they stand for; write the values out` });
     }
   }
   return { values, faults };
@@ -60,21 +64,35 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
 
 function plainFaults(document: Document): { offset: number; message: string }[] {
   const faults: { offset: number; message: string }[] = [];
+  // An alias means the last anchor of its name before it; `resolve` would walk the document for each.
+  const anchors = new Map<string, Node>();
+  let aliases = 0;
   const fault = (node: Node | null, message: string): void => {
     faults.push({ offset: node?.range?.[0] ?? 0, message });
   };
+  const remember = (node: Node): void => {
+    if (!isAlias(node) && node.anchor !== undefined) anchors.set(node.anchor, node);
+  };
   visit(document, {
     Node(_, node, path) {
+      remember(node);
+      if (isMap(node)) for (const key of repeatedKeys(node)) fault(key, "map keys must be unique");
       if (path.filter(isCollection).length < MAX_DEPTH || !isCollection(node)) return undefined;
       fault(node, `the file nests deeper than ${MAX_DEPTH} levels`);
       return visit.SKIP;
     },
     Alias(_, node, path) {
-      const target = node.resolve(document);
+      if (++aliases > MAX_ALIASES) {
+        fault(node, `the file has more than ${MAX_ALIASES} aliases; write the values out`);
+        return visit.BREAK;
+      }
+      const target = anchors.get(node.source);
       if (target === undefined) fault(node, `there is no anchor "&${node.source}" before this alias`);
       else if (path.includes(target)) fault(node, `"*${node.source}" stands inside what it stands for; write the value out`);
+      return undefined;
     },
     Scalar(_, node) {
+      remember(node);
       const message = scalarFault(node);
       if (message !== null) fault(node, message);
     },
@@ -83,6 +101,18 @@ function plainFaults(document: Document): { offset: number; message: string }[] 
     },
   });
   return faults;
+}
+
+/** Every key whose name stands earlier in the same map. */
+function repeatedKeys({ items }: YAMLMap): Scalar[] {
+  const seen = new Set<unknown>();
+  const repeated: Scalar[] = [];
+  for (const { key } of items) {
+    if (!isScalar(key)) continue;
+    if (seen.has(key.value)) repeated.push(key);
+    seen.add(key.value);
+  }
+  return repeated;
 }
 
 function isCollection(node: unknown): boolean {
