@@ -92,8 +92,18 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
         if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
         else outcome.pending.resolve(outcome.value);
       }
-      if (result.entries.length > 0) options.committed(result.entries, result.head);
+      if (result.entries.length > 0) announce(result);
       return;
+    }
+  }
+
+  /** The callers have their answers; what fails here must not end the loop that the next ones wait for. */
+  function announce({ entries, head }: BatchResult): void {
+    try {
+      options.committed(entries, head);
+    } catch (error) {
+      halted = `the committed head (size ${head.size}) could not be signed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`;
+      log.error(halted);
     }
   }
 
