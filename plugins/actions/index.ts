@@ -240,7 +240,7 @@ function encodeCursor(seq: number): string {
 function decodeCursor(cursor: string): number {
   try {
     const found = /^a(\d{1,16})$/.exec(new TextDecoder().decode(fromBase64Url(cursor)));
-    if (found !== null) return Number(found[1]);
+    if (found !== null && Number.isSafeInteger(Number(found[1]))) return Number(found[1]);
   } catch {
     // Said below.
   }

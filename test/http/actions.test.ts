@@ -176,7 +176,7 @@ describe("lists", () => {
       const third = (await fresh.call("GET", `/v1/actions/${ids[2]}`)).body.created_at as string;
       assert.equal((await count(`since=${third}`)) + (await count(`until=${third}`)), await count("offset=0"));
       assert.equal((await fresh.call("GET", "/v1/actions?limit=2&offset=3")).body.actions.length, 2);
-      for (const [query, code] of [["limit=0", "VALIDATION_FAILED"], ["limit=1001", "VALIDATION_FAILED"], ["limit=x", "VALIDATION_FAILED"], ["status=open", "VALIDATION_FAILED"], ["cursor=zzz", "INVALID_CURSOR"], ["since=yesterday", "VALIDATION_FAILED"], ["agent=a&agent_id=b", "VALIDATION_FAILED"], ["limit=1&limit=2", "VALIDATION_FAILED"], ["unknown=1", "VALIDATION_FAILED"]] as const) {
+      for (const [query, code] of [["limit=0", "VALIDATION_FAILED"], ["limit=1001", "VALIDATION_FAILED"], ["limit=x", "VALIDATION_FAILED"], ["status=open", "VALIDATION_FAILED"], ["cursor=zzz", "INVALID_CURSOR"], [`cursor=${Buffer.from("a9999999999999999").toString("base64url")}`, "INVALID_CURSOR"], ["since=yesterday", "VALIDATION_FAILED"], ["agent=a&agent_id=b", "VALIDATION_FAILED"], ["limit=1&limit=2", "VALIDATION_FAILED"], ["unknown=1", "VALIDATION_FAILED"]] as const) {
         const answer = await fresh.call("GET", `/v1/actions?${query}`);
         assert.deepEqual([answer.status, answer.body.code], [422, code], query);
       }
