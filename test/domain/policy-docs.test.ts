@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { compileCondition, MAX_COMPREHENSIONS, MAX_DEPTH, MAX_LENGTH, MAX_NESTING, MAX_STEPS } from "../../src/domain/policy/condition.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { Activation, compileCondition, MAX_COMPREHENSIONS, MAX_DEPTH, MAX_LENGTH, MAX_NESTING, MAX_STEPS } from "../../src/domain/policy/condition.ts";
 import { MAX_PATTERN } from "../../src/domain/policy/cel.ts";
 import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse.ts";
 import { RuleSchema } from "../../src/domain/policy/schema.ts";
@@ -30,13 +31,50 @@ test("the tests of the page hold", () => {
   assert.deepEqual(results.filter(({ failure }) => failure !== null), []);
 });
 
-test("the conditions of the page compile", () => {
+/** Each condition of the page with an action for which it holds, and one for which it does not. */
+const CONDITIONS: [holds: Given, fails: Given][] = [
+  [{ params: { amount: 1000 } }, { params: { amount: 1000.01 } }],
+  [{ params: { to: "grace@example.com" } }, { params: { to: "ada@customer.test, grace@example.com" } }],
+  [{ params: { command: "ls; rm -rf x" } }, { params: { command: "ls" } }],
+  [{ params: { items: [{ price: 99 }, { price: 1.5 }] } }, { params: { items: [{ price: 100 }] } }],
+  [{ params: { recipients: ["grace@example.com", "ada@customer.test"] } }, { params: { recipients: ["grace@example.com"] } }],
+  [{ owner: "ops" }, { owner: "ada" }],
+  [{ now: "2026-01-15T08:00:00Z" }, { now: "2026-01-17T08:00:00Z" }],
+  [{ params: { ordered_at: "2026-01-01T00:00:00Z" } }, { params: { ordered_at: "2025-12-01T00:00:00Z" } }],
+  [{ context: { ticket: "OPS-7" } }, { context: { ticket: "OPS-7 or so" } }],
+  [{ params: { amount: 841 } }, { params: { amount: 840 } }],
+];
+
+interface Given {
+  params?: JsonObject;
+  context?: JsonObject;
+  owner?: string;
+  now?: string;
+}
+
+function given({ params = {}, context = {}, owner, now = "2026-01-15T10:00:00Z" }: Given): Activation {
+  const principal = { key_id: "k", name: "n", agent_id: null, owner: owner ?? null };
+  return new Activation({ agent_id: "a", tool: "t", operation: "o", params, context }, { principal }, Date.parse(now));
+}
+
+test("the conditions of the page hold and fail as they read", () => {
   const lines = blocks("cel").flatMap((text) => text.trim().split("\n"));
-  assert.ok(lines.length >= 10);
-  for (const line of lines) {
+  assert.equal(lines.length, CONDITIONS.length);
+  for (const [i, [holds, fails]] of CONDITIONS.entries()) {
+    const line = lines[i] as string;
     const compiled = compileCondition(line);
     assert.ok(compiled.ok, `${line}: ${compiled.ok ? "" : compiled.message}`);
+    assert.deepEqual(compiled.condition.evaluate(given(holds)), { value: true }, line);
+    assert.deepEqual(compiled.condition.evaluate(given(fails)), { value: false }, line);
   }
+});
+
+test("the page has every reason code, and no other", () => {
+  const types = readFileSync(new URL("../../src/domain/policy/types.ts", import.meta.url), "utf8");
+  const [, union] = /^export type ReasonCode =([^;]*);/m.exec(types) as RegExpExecArray;
+  const codes = [...(union as string).matchAll(/"([A-Z_]+)"/g)].map(([, code]) => code as string);
+  const listed = [...page.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, code]) => code as string);
+  assert.deepEqual(listed.sort(), codes.sort());
 });
 
 test("the page has every key of a rule and the limits of the code", () => {

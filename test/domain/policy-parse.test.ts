@@ -121,10 +121,10 @@ test("an alias means the last anchor of its name before it", () => {
   assert.deepEqual(faults(`${LINES}metadata: { a: *x, b: &x 1 }\n`), ['5:16 there is no anchor "&x" before this alias']);
 });
 
-test("a file has a bounded number of aliases", () => {
+test("a document has a bounded number of aliases", () => {
   const using = (count: number): string => `${GOOD}metadata:\n${Array.from({ length: count / 20 }, (_, i) => `  k${i}: [&a${i} 1${`, *a${i}`.repeat(20)}]\n`).join("")}`;
   assert.deepEqual(faults(using(MAX_ALIASES)), []);
-  assert.deepEqual(faults(using(MAX_ALIASES + 20)), ["56:17 the file has more than 1000 aliases; write the values out"]);
+  assert.deepEqual(faults(using(MAX_ALIASES + 20)), ["56:17 the document has more than 1000 aliases; write the values out"]);
 });
 
 test("every repeated key is a fault, also beside others and inside lists", () => {

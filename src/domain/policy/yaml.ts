@@ -83,7 +83,7 @@ function plainFaults(document: Document): { offset: number; message: string }[] 
     },
     Alias(_, node, path) {
       if (++aliases > MAX_ALIASES) {
-        fault(node, `the file has more than ${MAX_ALIASES} aliases; write the values out`);
+        fault(node, `the document has more than ${MAX_ALIASES} aliases; write the values out`);
         return visit.BREAK;
       }
       const target = anchors.get(node.source);
