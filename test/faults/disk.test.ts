@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { withFaults } from "../../src/testing/faults.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
-import { ALLOWED, POLICIES, startService } from "../support/service.ts";
+import { ALLOWED, POLICIES, quiet, startService } from "../support/service.ts";
 
 /** A file system of its own, so that filling it harms nobody. Null where mounting is not permitted. */
 function mount(size: string): { path: string; remount(mode: "ro" | "rw"): void; unmount(): void } | null {
@@ -87,6 +87,7 @@ test("a store that turns read-only under the service gives 503 and a clear line,
   let faulty: ReturnType<typeof withFaults> | null = null;
   const service = await startService({ storage: (folder) => (faulty = withFaults(sqliteStorage({ path: join(folder, "assent.db") }))) });
   try {
+    await quiet(service);
     (faulty as unknown as ReturnType<typeof withFaults>).faults.failNext("begin", "not-persisted", { kind: "readonly" });
     const refused = await service.call("POST", "/v1/actions", { body: ALLOWED });
     assert.deepEqual([refused.status, refused.body.code], [503, "STORAGE_UNAVAILABLE"]);

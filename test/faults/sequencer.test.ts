@@ -10,7 +10,7 @@ import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { withFaults, type FaultMode, type Faults } from "../../src/testing/faults.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { join } from "node:path";
-import { ALLOWED, ASKED, startService, type Answer, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
 
 type Faulty = Storage & { faults: Faults };
 
@@ -55,6 +55,7 @@ for (const { name, create } of stores) {
         test(`submit: ${operation} fails, ${mode}`, () =>
           withService(create, async (service, faults) => {
             const good = await submit(service, "before");
+            await quiet(service);
             faults.failNext(operation, mode);
             const failed = await submit(service, "one");
             assert.equal(faults.waiting, 0, `${operation} is not on the way of a submission any more`);
@@ -77,6 +78,7 @@ for (const { name, create } of stores) {
         withService(create, async (service, faults) => {
           const acknowledged: Answer[] = [];
           for (const operation of SUBMIT_OPERATIONS) {
+            await quiet(service);
             faults.failNext(operation, mode, { skip: operation.startsWith("tx.insert") ? 3 : 0 });
             const answers = await Promise.all(Array.from({ length: 24 }, (_, i) => submit(service, `${operation}-${i}`)));
             assert.equal(faults.waiting, 0);
@@ -106,6 +108,7 @@ for (const { name, create } of stores) {
             const id = (await service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
             const token = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body.approval_token as string;
             const vote = () => service.call("POST", `/v1/actions/${id}/approval`, { key: service.admin, body: { token, approve: true } });
+            await quiet(service);
             faults.failNext(operation, mode);
             assert.equal((await vote()).status, 503);
             assert.equal(faults.waiting, 0, `${operation} is not on the way of a vote any more`);
@@ -144,6 +147,7 @@ for (const { name, create } of stores) {
         const id = (await service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
         const token = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body.approval_token as string;
         const waiting = service.call("GET", `/v1/actions/${id}?wait=20`);
+        await quiet(service);
         faults.failNext("commit", "persisted");
         assert.equal((await service.call("POST", `/v1/actions/${id}/approval`, { key: service.admin, body: { token, approve: true } })).status, 503);
         // The tail learns of it with the next commit, by sequence.

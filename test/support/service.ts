@@ -117,6 +117,15 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   return service;
 }
 
+/** Resolves when the newest signature is stored: its own write would take a fault that is meant for a batch. */
+export async function quiet(service: Service): Promise<void> {
+  for (;;) {
+    const [head, checkpoint] = await Promise.all([service.storage.head(), service.storage.checkpoint()]);
+    if (checkpoint?.size === head.size) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 /** An action that the default policies send for approval by one person. */
 export const ASKED = { agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 500, currency: "USD" } };
 /** By two people. */
