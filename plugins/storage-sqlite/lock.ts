@@ -16,24 +16,41 @@ export interface StoreLock {
 }
 
 const WAIT = 250;
+/** How often a name that another one wrote over is written again; the lock holds whatever the name says. */
+const NAMINGS = 10;
+
+/** What this process holds. A process id cannot tell: in two containers both may be process 1. */
+const held = new Set<string>();
 
 /** Throws StorageError "locked" that names the holder, also when that is this very process. */
 export function lockStore(library: SqliteLibrary, storePath: string): StoreLock {
   const path = `${storePath}.lock`;
+  if (held.has(path)) throw refusal(storePath, "is open in this process already");
   createPrivately(path);
   const connection = connect(library, path, { busyTimeout: WAIT });
   try {
     // Nothing in here needs to survive a power loss.
     connection.exec("pragma synchronous = off");
-    announce(connection);
-    connection.exec("begin immediate");
+    // Another one that starts now may announce itself after this one did, and then come too late.
+    for (let naming = 1; ; naming++) {
+      announce(connection);
+      connection.exec("begin immediate");
+      if (announced(connection) === process.pid || naming === NAMINGS) break;
+      connection.exec("rollback");
+    }
   } catch (error) {
     const taken = error instanceof StorageError && error.kind === "locked";
-    const refusal = taken ? heldBy(connection, storePath) : error;
+    const thrown = taken ? heldByOther(connection, storePath) : error;
     connection.close();
-    throw refusal;
+    throw thrown;
   }
-  return { release: () => connection.close() };
+  held.add(path);
+  return {
+    release() {
+      connection.close();
+      held.delete(path);
+    },
+  };
 }
 
 /** Committed before the lock is taken for good: while it is held, others can read who holds it. */
@@ -44,13 +61,21 @@ function announce(connection: Connection): void {
   connection.exec("commit");
 }
 
-function heldBy(connection: Connection, storePath: string): StorageError {
+function announced(connection: Connection): unknown {
+  return connection.query("select pid from holder")[0]?.["pid"];
+}
+
+function heldByOther(connection: Connection, storePath: string): StorageError {
   let pid: unknown;
   try {
-    pid = connection.query("select pid from holder")[0]?.["pid"];
+    pid = announced(connection);
   } catch {
     // Somebody is writing it just now.
   }
-  const holder = pid === process.pid ? "is open in this process already" : typeof pid === "number" ? `is in use by process ${pid}` : "is in use by another process";
-  return new StorageError("locked", `the store ${storePath} ${holder}; stop that one first, or give this one another file`);
+  // This process's own number is somebody else's here: in another container, or in another thread.
+  return refusal(storePath, typeof pid === "number" && pid !== process.pid ? `is in use by process ${pid}` : "is in use already");
+}
+
+function refusal(storePath: string, why: string): StorageError {
+  return new StorageError("locked", `the store ${storePath} ${why}; stop that one first, or give this one another file`);
 }

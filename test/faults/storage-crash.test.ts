@@ -7,14 +7,9 @@ import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
-import { play, shellWords, start, temporaryFolder } from "./children/spawn.ts";
+import { lacks, play, shellWords, start, temporaryFolder } from "./children/spawn.ts";
 
 const folder = temporaryFolder();
-
-/** Why this machine cannot run something, or false: what `skip` takes. */
-function lacks(why: string, command: string, ...args: string[]): string | false {
-  return spawnSync(command, args).status === 0 ? false : why;
-}
 
 describe("SIGKILL in the middle of writes", () => {
   const kills = Number(process.env["ASSENT_TEST_KILLS"] ?? 10);

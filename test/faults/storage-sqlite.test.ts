@@ -7,7 +7,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite, type SqliteDatabase } from "../../plugins/storage-sqlite/library.ts";
 import { StorageError, type Storage, type StorageErrorKind } from "../../src/contract/storage.ts";
 import { actionRow, appendSome, headRow, policyRow, setRow, tileRow, versionRow } from "../../src/testing/suite/rows.ts";
-import { start, temporaryFolder } from "./children/spawn.ts";
+import { lacks, start, temporaryFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
 const folder = temporaryFolder();
@@ -129,6 +129,35 @@ describe("one writer", () => {
     const said = await Promise.all(holders.map((holder) => holder.next()));
     await Promise.all(holders.map((holder) => holder.kill()));
     assert.deepEqual(said.sort(), ["locked", "locked", "locked", "ok"]);
+  });
+
+  it("names the one that holds the store, also when another gave its name last", async () => {
+    const path = freshPath();
+    mkdirSync(join(path, ".."));
+    // Plays the other one: writes over the first name that is given, before the lock is taken.
+    await withOtherProgram(`${path}.lock`, (db) => db.exec(`
+      create table holder (id integer primary key check (id = 1), pid integer not null);
+      create table late (pid integer);
+      insert into late values (999999);
+      create trigger late_name after insert on holder when exists (select 1 from late) begin
+        update holder set pid = (select pid from late);
+        delete from late;
+      end`));
+    await withStore(async () => {
+      assert.match(await start("contend", path).next(), new RegExp(`in use by process ${process.pid};`));
+    }, path);
+  });
+
+  const container = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"];
+  it("does not take another container's process of the same number for this one", { skip: lacks("no process namespaces here", ...(container as [string]), "true") }, async () => {
+    const path = freshPath();
+    const first = start("contend", path, container);
+    try {
+      assert.equal(await first.next(), "ok 1");
+      assert.match(await start("contend", path, container).next(), /assent\.db is in use already;/);
+    } finally {
+      await first.kill();
+    }
   });
 
   it("gives the store free when it is closed, and when opening it failed", async () => {

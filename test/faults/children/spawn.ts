@@ -18,8 +18,10 @@ export interface Player {
   kill(): Promise<void>;
 }
 
-export function start(role: string, path: string): Player {
-  const child = spawn(process.execPath, [...process.execArgv.filter((arg) => !arg.startsWith("--test")), SCRIPT, role, path], { stdio: ["ignore", "pipe", "inherit"] });
+/** `under`: another program that runs it, such as strace; `kill` then kills that one. */
+export function start(role: string, path: string, under: readonly string[] = []): Player {
+  const words = [...under, process.execPath, ...process.execArgv.filter((arg) => !arg.startsWith("--test")), SCRIPT, role, path];
+  const child = spawn(words[0] as string, words.slice(1), { stdio: ["ignore", "pipe", "inherit"] });
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
@@ -41,6 +43,11 @@ export function start(role: string, path: string): Player {
 export function play(role: string, path: string, under: readonly string[] = []): { status: number | null; stdout: string; stderr: string } {
   const words = [...under, process.execPath, "--import", "tsx", SCRIPT, role, path];
   return spawnSync(words[0] as string, words.slice(1), { encoding: "utf8", timeout: 120_000 });
+}
+
+/** Why this machine cannot run something, or false: what `skip` takes. */
+export function lacks(why: string, command: string, ...args: string[]): string | false {
+  return spawnSync(command, args).status === 0 ? false : why;
 }
 
 /** The role as words of a shell. */

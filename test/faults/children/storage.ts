@@ -42,6 +42,19 @@ const roles: Record<string, () => Promise<void>> = {
     if (kind === "ok") await sleep(60_000);
   },
 
+  /** Opens, says its process id and stays; or says why it was refused, and ends. */
+  async contend() {
+    const storage = sqliteStorage({ path });
+    try {
+      await storage.open();
+    } catch (error) {
+      return say((error as Error).message);
+    }
+    say("ok", process.pid);
+    await sleep(60_000);
+    await storage.close();
+  },
+
   /** Writes until it is killed, and says what was acknowledged. */
   async write() {
     const storage = sqliteStorage({ path });
