@@ -79,7 +79,8 @@ function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
     const shape = [visible, ...optional.filter((name) => filter[name] !== undefined)].join(" ");
     let statement = known.get(shape);
     if (statement === undefined) {
-      let query = db.selectFrom("actions").select(schema.ACTION_COLUMNS).orderBy("decision_seq", "desc");
+      const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
+      let query = newest.select("decision_seq");
       if (visible === "agent") query = query.where("agent_id", "=", param("visible_agent"));
       if (visible === "key") query = query.where("submitted_by", "=", param("visible_key"));
       for (const name of ["status", "agent_id", "tool", "operation"] as const) {
@@ -88,7 +89,10 @@ function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
       if (filter.since !== undefined) query = query.where("created_at", ">=", param("since"));
       if (filter.until !== undefined) query = query.where("created_at", "<", param("until"));
       if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
-      statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
+      const page = query.limit(param<number>("limit")).offset(param<number>("offset"));
+      // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
+      const span = filter.since !== undefined && filter.until !== undefined;
+      statement = prepare(span ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page) : page.clearSelect().select(schema.ACTION_COLUMNS));
       known.set(shape, statement);
     }
     return statement;
