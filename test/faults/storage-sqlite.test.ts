@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, symlinkSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite, type SqliteDatabase } from "../../plugins/storage-sqlite/library.ts";
 import { StorageError, type Storage, type StorageErrorKind } from "../../src/contract/storage.ts";
@@ -198,6 +199,29 @@ describe("one writer", () => {
         await storage.write((tx) => appendSome(tx, 1));
         assert.equal((await storage.head()).size, 1);
       })));
+});
+
+describe("a COMMIT that fails", () => {
+  it("leaves nothing behind, not even for the very next write", async () => {
+    // A deferred constraint is looked at by COMMIT alone, which leaves the transaction open when it fails.
+    const statements = (): string[] => [
+      "create table loose (n integer references actions (decision_seq) deferrable initially deferred)",
+      "create trigger loosen after insert on meta when new.name = 'fail' begin insert into loose values (-1); end",
+    ];
+    const storage = sqliteStorage({ path: freshPath(), migrations: [...MIGRATIONS, { version: MIGRATIONS.length + 1, name: "loose", statements }] });
+    await storage.open();
+    for (const name of ["a", "b"]) {
+      await assert.rejects(storage.write(async (tx) => {
+        await appendSome(tx, 1);
+        await tx.putMeta("fail", name);
+      }), isKind("unavailable", /foreign key/i));
+      assert.equal(await storage.meta("fail"), null);
+      await storage.write((tx) => tx.putMeta("next", name));
+      assert.equal(await storage.meta("next"), name);
+      assert.equal((await storage.head()).size, 0);
+    }
+    await storage.close();
+  });
 });
 
 describe("files", () => {
