@@ -31,7 +31,28 @@ export interface Migration {
 /** RFC 6962, section 2.1: SHA-256 of nothing. */
 const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-export const MIGRATIONS: readonly Migration[] = [{ version: 1, name: "ledger, actions, keys, policies", statements: initial }];
+export const MIGRATIONS: readonly Migration[] = [
+  { version: 1, name: "ledger, actions, keys, policies", statements: initial },
+  { version: 2, name: "agents, last use of keys, deleted policies", statements: agents },
+];
+
+function agents(kit: SqlKit): string[] {
+  const { integer, text } = kit;
+  const columns = {
+    id: text, name: text, description: text, allowed_tools: text, metadata: text, suspended_at: integer, suspended_reason: text,
+    version: integer, registered_seq: integer, created_by: text, created_at: integer, updated_at: integer,
+  };
+  const nullable = ["description", "allowed_tools", "suspended_at", "suspended_reason", "created_by"];
+  let table: CreateTableBuilder<string, string> = kit.db.schema.createTable("agents");
+  for (const [column, type] of Object.entries(columns)) {
+    table = table.addColumn(column, type as RawBuilder<never>, (c) => (nullable.includes(column) ? c : c.notNull()));
+  }
+  return [
+    kit.finish(table.addPrimaryKeyConstraint("agents_key", ["id"]).addUniqueConstraint("agents_registered", ["registered_seq"])),
+    kit.db.schema.alterTable("api_keys").addColumn("last_used_at", integer as RawBuilder<never>),
+    kit.db.schema.alterTable("policies").addColumn("deleted_at", integer as RawBuilder<never>),
+  ].map((statement) => statement.compile().sql);
+}
 
 function initial(kit: SqlKit): string[] {
   const { bytes, integer, text } = kit;

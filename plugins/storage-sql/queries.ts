@@ -4,6 +4,8 @@ import {
   StorageError,
   type ActionFilter,
   type ActionRow,
+  type AgentFilter,
+  type AgentRow,
   type ApprovalRow,
   type EntryRow,
   type IdempotencyRow,
@@ -60,10 +62,16 @@ export function prepareReads(db: Kysely<Tables>) {
     keyByHash: prepare(keys.where("hash", "=", param("hash"))),
     key: prepare(keys.where("id", "=", param("id"))),
     keys: prepare(keys.orderBy("created_at", "desc").orderBy("id", "desc")),
+    agent: prepare(db.selectFrom("agents").select(schema.AGENT_COLUMNS).where("id", "=", param("id"))),
+    agents: agentLists(db),
+    policy: prepare(policies.where("id", "=", param("id"))),
     policyByName: prepare(policies.where("name", "=", param("name"))),
     policies: prepare(policies.orderBy("name")),
     policyVersion: prepare(
       db.selectFrom("policy_versions").select(schema.POLICY_VERSION_COLUMNS).where("policy_id", "=", param("policy_id")).where("version", "=", param("version")),
+    ),
+    policyVersions: prepare(
+      db.selectFrom("policy_versions").select(schema.POLICY_VERSION_COLUMNS).where("policy_id", "=", param("policy_id")).orderBy("version", "desc"),
     ),
     policySet: prepare(db.selectFrom("policy_sets").select(schema.POLICY_SET_COLUMNS).where("digest", "=", param("digest"))),
     meta: prepare(db.selectFrom("meta").select("value").where("name", "=", param("name"))),
@@ -93,6 +101,22 @@ function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
       // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
       const span = filter.since !== undefined && filter.until !== undefined;
       statement = prepare(span ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page) : page.clearSelect().select(schema.ACTION_COLUMNS));
+      known.set(shape, statement);
+    }
+    return statement;
+  };
+}
+
+function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
+  const known = new Map<string, Statement>();
+  return ({ suspended, before_seq }) => {
+    const shape = `${suspended} ${before_seq === undefined}`;
+    let statement = known.get(shape);
+    if (statement === undefined) {
+      let query = db.selectFrom("agents").select(schema.AGENT_COLUMNS).orderBy("registered_seq", "desc");
+      if (suspended !== undefined) query = query.where("suspended_at", suspended ? "is not" : "is", null);
+      if (before_seq !== undefined) query = query.where("registered_seq", "<", param("before_seq"));
+      statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
       known.set(shape, statement);
     }
     return statement;
@@ -138,9 +162,13 @@ export function createReader(reads: Reads, db: Pick<SqlExecutor, "all">): Storag
     keyByHash: (hash) => one(reads.keyByHash, { hash }, decodeKey),
     key: (id) => one(reads.key, { id }, decodeKey),
     keys: () => many(reads.keys, {}, decodeKey),
+    agent: (id) => one(reads.agent, { id }, decodeAgent),
+    agents: (filter) => many(reads.agents(filter), { ...filter, offset: filter.offset ?? 0 }, decodeAgent),
+    policy: (id) => one<PolicyRow>(reads.policy, { id }),
     policyByName: (name) => one<PolicyRow>(reads.policyByName, { name }),
     policies: () => many<PolicyRow>(reads.policies, {}),
     policyVersion: (policy_id, version) => one<PolicyVersionRow>(reads.policyVersion, { policy_id, version }),
+    policyVersions: (policy_id) => many<PolicyVersionRow>(reads.policyVersions, { policy_id }),
     policySet: (digest) => one<PolicySetRow>(reads.policySet, { digest }),
     meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
   };
@@ -161,4 +189,9 @@ function decodeApproval(row: SqlRow): ApprovalRow {
 function decodeKey(row: SqlRow): KeyRow {
   const key = plain<Tables["api_keys"]>(row);
   return { ...key, scopes: JSON.parse(key.scopes) as string[] };
+}
+
+function decodeAgent(row: SqlRow): AgentRow {
+  const agent = plain<Tables["agents"]>(row);
+  return { ...agent, allowed_tools: agent.allowed_tools === null ? null : (JSON.parse(agent.allowed_tools) as string[]) };
 }

@@ -3,6 +3,7 @@ import { Kysely, type DialectAdapter, type QueryCompiler } from "kysely";
 import { DummyDriver, SqliteIntrospector } from "kysely";
 import type {
   ActionRow,
+  AgentRow,
   ApprovalRow,
   EntryRow,
   IdempotencyRow,
@@ -27,6 +28,8 @@ export interface Tables {
   idempotency: IdempotencyRow;
   /** `scopes` is a JSON array. */
   api_keys: Stored<KeyRow, { scopes: string }>;
+  /** `allowed_tools` is a JSON array or null. */
+  agents: Stored<AgentRow, { allowed_tools: string | null }>;
   policies: PolicyRow;
   policy_versions: PolicyVersionRow;
   policy_sets: PolicySetRow;
@@ -71,10 +74,14 @@ export const IDEMPOTENCY_COLUMNS = columnsOf<IdempotencyRow>({
 });
 export const KEY_COLUMNS = columnsOf<KeyRow>({
   id: true, name: true, hash: true, prefix: true, scopes: true, agent_id: true, owner: true, created_by: true,
-  created_at: true, expires_at: true, revoked_at: true,
+  created_at: true, expires_at: true, revoked_at: true, last_used_at: true,
+});
+export const AGENT_COLUMNS = columnsOf<AgentRow>({
+  id: true, name: true, description: true, allowed_tools: true, metadata: true, suspended_at: true, suspended_reason: true,
+  version: true, registered_seq: true, created_by: true, created_at: true, updated_at: true,
 });
 export const POLICY_COLUMNS = columnsOf<PolicyRow>({
-  id: true, name: true, managed_by: true, latest_version: true, active_version: true, created_at: true, updated_at: true,
+  id: true, name: true, managed_by: true, latest_version: true, active_version: true, deleted_at: true, created_at: true, updated_at: true,
 });
 export const POLICY_VERSION_COLUMNS = columnsOf<PolicyVersionRow>({
   policy_id: true, version: true, definition: true, digest: true, created_by: true, created_at: true,

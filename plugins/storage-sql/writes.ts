@@ -1,6 +1,6 @@
 /** The writes of the contract as SQL, for any executor that runs them inside one transaction. */
 import { sql, type Kysely } from "kysely";
-import { StorageError, type ActionChange, type ActionGuard, type LedgerHead, type StorageTransaction } from "../../src/contract/storage.ts";
+import { StorageError, type ActionChange, type ActionGuard, type AgentChange, type LedgerHead, type StorageTransaction } from "../../src/contract/storage.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
@@ -31,6 +31,15 @@ export function prepareWrites(db: Kysely<Tables>) {
     insertIdempotency: prepare(insert("idempotency", schema.IDEMPOTENCY_COLUMNS)),
     insertKey: prepare(insert("api_keys", schema.KEY_COLUMNS)),
     revokeKey: prepare(db.updateTable("api_keys").set({ revoked_at: param<number>("at") }).where("id", "=", param("id")).where("revoked_at", "is", null)),
+    touchKey: prepare(
+      db
+        .updateTable("api_keys")
+        .set({ last_used_at: param<number>("at") })
+        .where("id", "=", param("id"))
+        .where((eb) => eb.or([eb("last_used_at", "is", null), eb("last_used_at", "<", param<number>("at"))])),
+    ),
+    insertAgent: prepare(insert("agents", schema.AGENT_COLUMNS)),
+    updateAgent: agentUpdates(db),
     insertPolicy: prepare(insert("policies", schema.POLICY_COLUMNS)),
     updatePolicy: policyUpdates(db),
     insertPolicyVersion: prepare(insert("policy_versions", schema.POLICY_VERSION_COLUMNS)),
@@ -68,10 +77,25 @@ function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionC
   };
 }
 
+const AGENT_CHANGES = ["name", "description", "allowed_tools", "metadata", "suspended_at", "suspended_reason", "updated_at"] as const;
+
+function agentUpdates(db: Kysely<Tables>): (change: AgentChange) => Statement {
+  const known = new Map<string, Statement>();
+  return (change) => {
+    const changed = AGENT_CHANGES.filter((name) => change[name] !== undefined);
+    const shape = changed.join(" ");
+    const statement =
+      known.get(shape) ??
+      prepare(db.updateTable("agents").set({ ...params<object>(changed), version: sql`version + 1` }).where("id", "=", param("id")).where("version", "=", param("if_version")));
+    known.set(shape, statement);
+    return statement;
+  };
+}
+
 function policyUpdates(db: Kysely<Tables>): (change: Parameters<StorageTransaction["updatePolicy"]>[1]) => Statement {
   const known = new Map<string, Statement>();
   return (change) => {
-    const changed = (["managed_by", "latest_version", "active_version", "updated_at"] as const).filter((name) => change[name] !== undefined);
+    const changed = (["managed_by", "latest_version", "active_version", "deleted_at", "updated_at"] as const).filter((name) => change[name] !== undefined);
     const shape = changed.join(" ");
     const statement = known.get(shape) ?? prepare(db.updateTable("policies").set(params<object>(changed)).where("id", "=", param("id")));
     known.set(shape, statement);
@@ -114,6 +138,16 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
     async revokeKey(id, at) {
       return (await db.run(writes.revokeKey, { id, at })) === 1;
     },
+    async touchKey(id, at) {
+      await db.run(writes.touchKey, { id, at });
+    },
+    async insertAgent(row) {
+      await db.run(writes.insertAgent, { ...row, allowed_tools: jsonOrNull(row.allowed_tools) });
+    },
+    async updateAgent(id, version, change) {
+      const stored = change.allowed_tools === undefined ? change : { ...change, allowed_tools: jsonOrNull(change.allowed_tools) };
+      return (await db.run(writes.updateAgent(change), { ...stored, id, if_version: version })) === 1;
+    },
     async insertPolicy(row) {
       await db.run(writes.insertPolicy, row);
     },
@@ -130,6 +164,10 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
       await db.run(writes.putMeta, { name, value });
     },
   };
+}
+
+function jsonOrNull(value: unknown): string | null {
+  return value === null ? null : JSON.stringify(value);
 }
 
 /** Why these entries cannot lead to this head, whatever is stored; or null. */

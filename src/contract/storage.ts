@@ -142,6 +142,38 @@ export interface KeyRow {
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;
+  /** When it was last used, to within the minutes between two writes; null when never. */
+  last_used_at: number | null;
+}
+
+/** A registered agent. `metadata` is canonical JSON. */
+export interface AgentRow {
+  /** What actions name as `agent_id`. */
+  id: string;
+  name: string;
+  description: string | null;
+  /** Globs; null for every tool. */
+  allowed_tools: string[] | null;
+  metadata: string;
+  suspended_at: number | null;
+  suspended_reason: string | null;
+  /** From 1; grows with every change. */
+  version: number;
+  /** Sequence of the entry that registered it: the order of lists. Unique. */
+  registered_seq: number;
+  created_by: string | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export type AgentChange = Partial<Pick<AgentRow, "name" | "description" | "allowed_tools" | "metadata" | "suspended_at" | "suspended_reason">> & { updated_at: number };
+
+export interface AgentFilter {
+  suspended?: boolean;
+  /** Only agents whose `registered_seq` is smaller: the cursor. */
+  before_seq?: number;
+  offset?: number;
+  limit: number;
 }
 
 export interface PolicyRow {
@@ -151,6 +183,8 @@ export interface PolicyRow {
   managed_by: string | null;
   latest_version: number;
   active_version: number | null;
+  /** A deleted policy keeps its name and its versions: recorded decisions name them. */
+  deleted_at: number | null;
   created_at: number;
   updated_at: number;
 }
@@ -233,10 +267,17 @@ export interface StorageReader {
   /** Newest first, revoked ones included. */
   keys(): Promise<KeyRow[]>;
 
+  agent(id: string): Promise<AgentRow | null>;
+  /** Newest first (descending `registered_seq`). */
+  agents(filter: AgentFilter): Promise<AgentRow[]>;
+
+  policy(id: string): Promise<PolicyRow | null>;
   policyByName(name: string): Promise<PolicyRow | null>;
-  /** By name. */
+  /** By name, deleted ones included. */
   policies(): Promise<PolicyRow[]>;
   policyVersion(policyId: string, version: number): Promise<PolicyVersionRow | null>;
+  /** Newest first. */
+  policyVersions(policyId: string): Promise<PolicyVersionRow[]>;
   policySet(digest: string): Promise<PolicySetRow | null>;
 
   /** Small facts about the store itself (the log's origin, its key). */
@@ -268,11 +309,17 @@ export interface StorageTransaction extends StorageReader {
   insertKey(row: KeyRow): Promise<void>;
   /** False when there is no such key or it is revoked already. */
   revokeKey(id: string, at: number): Promise<boolean>;
+  /** Moves `last_used_at` forward; never back. Nothing happens for a key that is not there. */
+  touchKey(id: string, at: number): Promise<void>;
+
+  insertAgent(row: AgentRow): Promise<void>;
+  /** Compare-and-set: false, and nothing changed, unless the stored version is `version`, which grows by one. */
+  updateAgent(id: string, version: number, change: AgentChange): Promise<boolean>;
 
   insertPolicy(row: PolicyRow): Promise<void>;
   updatePolicy(
     id: string,
-    change: Partial<Pick<PolicyRow, "managed_by" | "latest_version" | "active_version">> & { updated_at: number },
+    change: Partial<Pick<PolicyRow, "managed_by" | "latest_version" | "active_version" | "deleted_at">> & { updated_at: number },
   ): Promise<boolean>;
   insertPolicyVersion(row: PolicyVersionRow): Promise<void>;
   /** Keeps the stored row when the digest is known. */

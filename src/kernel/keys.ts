@@ -84,6 +84,7 @@ export function keyRow(id: string, value: string, input: Parameters<Keys["mint"]
     created_at: input.now,
     expires_at: input.expires_at ?? null,
     revoked_at: null,
+    last_used_at: null,
   };
 }
 

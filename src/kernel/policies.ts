@@ -195,7 +195,7 @@ async function planVersions(
     if (row === undefined) {
       plan.push({
         document, digest, isNew: true, changed: true,
-        row: { id: newId(), name: document.policy, managed_by: sourceName, latest_version: 1, active_version: null, created_at: 0, updated_at: 0 },
+        row: { id: newId(), name: document.policy, managed_by: sourceName, latest_version: 1, active_version: null, deleted_at: null, created_at: 0, updated_at: 0 },
       });
       continue;
     }

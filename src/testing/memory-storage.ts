@@ -6,6 +6,9 @@ import {
   StorageError,
   type ActionFilter,
   type ActionRow,
+  type AgentChange,
+  type AgentFilter,
+  type AgentRow,
   type ApprovalRow,
   type EntryRow,
   type IdempotencyRow,
@@ -35,6 +38,7 @@ interface Rows {
   approvals: ApprovalRow;
   idempotency: IdempotencyRow;
   keys: KeyRow;
+  agents: AgentRow;
   policies: PolicyRow;
   policyVersions: PolicyVersionRow;
   policySets: PolicySetRow;
@@ -46,7 +50,7 @@ type Disk = { [Name in keyof Rows]: StoredTable<Rows[Name]> };
 type Pending = { [Name in keyof Rows]: PendingTable<Rows[Name]> };
 
 const NAMES: readonly (keyof Rows)[] = [
-  "head", "checkpoint", "entries", "entriesByHash", "tiles", "actions", "actionsBySeq", "approvals", "idempotency", "keys", "policies", "policyVersions", "policySets", "meta",
+  "head", "checkpoint", "entries", "entriesByHash", "tiles", "actions", "actionsBySeq", "approvals", "idempotency", "keys", "agents", "policies", "policyVersions", "policySets", "meta",
 ];
 const ONLY = "only";
 
@@ -159,9 +163,18 @@ function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (...args
     keyByHash: (hash: string) => all(t.keys, (row) => row.hash === hash, () => 0)[0],
     key: (id: string) => t.keys.get(id),
     keys: () => all(t.keys, () => true, (a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1)),
+    agent: (id: string) => t.agents.get(id),
+    agents: ({ suspended, before_seq, offset = 0, limit }: AgentFilter) =>
+      all(
+        t.agents,
+        (row) => (suspended === undefined || suspended === (row.suspended_at !== null)) && (before_seq === undefined || row.registered_seq < before_seq),
+        (a, b) => b.registered_seq - a.registered_seq,
+      ).slice(offset, offset + limit),
+    policy: (id: string) => t.policies.get(id),
     policyByName: (name: string) => all(t.policies, (row) => row.name === name, () => 0)[0],
     policies: () => all(t.policies, () => true, (a, b) => (a.name < b.name ? -1 : 1)),
     policyVersion: (id: string, version: number) => t.policyVersions.get(keyOf(id, version)),
+    policyVersions: (id: string) => all(t.policyVersions, (row) => row.policy_id === id, (a, b) => b.version - a.version),
     policySet: (digest: string) => t.policySets.get(digest),
     meta: (name: string) => t.meta.get(name)?.value,
   };
@@ -241,6 +254,19 @@ function writesOf(t: Tables): Methods {
       const row = t.keys.get(id);
       if (row === undefined || row.revoked_at !== null) return false;
       t.keys.set(id, copyOf({ ...row, revoked_at: at }));
+      return true;
+    },
+    touchKey(id: string, at: number) {
+      const row = t.keys.get(id);
+      if (row !== undefined && (row.last_used_at ?? -1) < at) t.keys.set(id, copyOf({ ...row, last_used_at: at }));
+    },
+    insertAgent(row: AgentRow) {
+      insert(t.agents, row.id, row, (other) => other.registered_seq === row.registered_seq);
+    },
+    updateAgent(id: string, version: number, change: AgentChange) {
+      const row = t.agents.get(id);
+      if (row === undefined || row.version !== version) return false;
+      t.agents.set(id, copyOf({ ...row, ...given(change), version: version + 1 }));
       return true;
     },
     insertPolicy(row: PolicyRow) {

@@ -25,8 +25,8 @@ function planOf(statement: Statement): string[] {
   return db.prepare(`explain query plan ${statement.sql}`).all().map((row) => String((row as { detail: unknown }).detail));
 }
 
-const { actions, ...reads } = prepareReads(writer);
-const { updateAction, updatePolicy, insertEntry: _e, insertTile: _t, insertAction: _a, insertApproval: _p, insertIdempotency: _i, insertKey: _k, insertPolicy: _y, insertPolicyVersion: _v, putPolicySet: _s, putMeta: _m, ...updates } = prepareWrites(writer);
+const { actions, agents, ...reads } = prepareReads(writer);
+const { updateAction, updateAgent, updatePolicy, insertAgent: _g, insertEntry: _e, insertTile: _t, insertAction: _a, insertApproval: _p, insertIdempotency: _i, insertKey: _k, insertPolicy: _y, insertPolicyVersion: _v, putPolicySet: _s, putMeta: _m, ...updates } = prepareWrites(writer);
 
 describe("query plans", () => {
   // Small tables that are listed whole.
@@ -44,6 +44,11 @@ describe("query plans", () => {
     const guarded = updateAction({ status: "pending_approval", expires_after: 1, expired_by: 1, permit_after: 1 }, { status: "approved", updated_at: 1 });
     assert.deepEqual(planOf(guarded), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
     assert.match(planOf(updatePolicy({ updated_at: 1 })).join(), /^SEARCH policies USING INDEX/);
+    assert.match(planOf(updateAgent({ updated_at: 1 })).join(), /^SEARCH agents USING INDEX/);
+  });
+
+  it("a page of agents needs no sorting", () => {
+    for (const filter of [{}, { suspended: true }]) assert.deepEqual(planOf(agents({ ...filter, before_seq: 9, limit: 1 })), ["SEARCH agents USING INDEX sqlite_autoindex_agents_2 (registered_seq<?)"]);
   });
 
   it("pending actions are found by an index over them alone", () => {

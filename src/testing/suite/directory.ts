@@ -1,7 +1,7 @@
-/** What keys and policies promise. */
+/** What keys, agents and policies promise. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
-import { keyRow, policyRow, T0, versionRow, type Case } from "./rows.ts";
+import { agentRow, keyRow, policyRow, T0, versionRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
@@ -51,6 +51,73 @@ export function directoryCases(test: Case): void {
     assert.deepEqual(await again.key("key-2"), keyRow(2));
   });
 
+  test("a key's last use only moves forward", async ({ storage, reopen }) => {
+    await storage.write(async (tx) => {
+      await tx.insertKey(keyRow(1));
+      await tx.insertKey(keyRow(2, { last_used_at: T0 }));
+    });
+    for (const [at, kept] of [[T0 + 5, T0 + 5], [T0 + 4, T0 + 5], [T0 + 6, T0 + 6]] as const) {
+      await storage.write((tx) => tx.touchKey("key-1", at));
+      assert.equal((await storage.key("key-1"))?.last_used_at, kept);
+    }
+    await storage.write((tx) => tx.touchKey("key-9", T0));
+    const again = await reopen();
+    assert.deepEqual(await again.keys(), [keyRow(2, { last_used_at: T0 }), keyRow(1, { last_used_at: T0 + 6 })]);
+  });
+
+  test("an agent comes back as it went in, and its id and its place are its own", async ({ storage, reopen }) => {
+    const rows = [
+      agentRow(1),
+      agentRow(2, { description: "é\u0000\u0001", allowed_tools: [], metadata: '{"team":"x"}', suspended_at: T0 + 9, suspended_reason: "lost", created_by: "key-1", version: 7 }),
+      agentRow(3, { allowed_tools: ["stripe", '"', "crm.*"] }),
+    ];
+    await storage.write(async (tx) => {
+      for (const row of rows) await tx.insertAgent(row);
+    });
+    await assert.rejects(storage.write((tx) => tx.insertAgent(agentRow(1, { registered_seq: 9 }))), isStorageError);
+    await assert.rejects(storage.write((tx) => tx.insertAgent(agentRow(4, { registered_seq: 2 }))), isStorageError);
+    const again = await reopen();
+    for (const row of rows) assert.deepEqual(await again.agent(row.id), row);
+    assert.equal(await again.agent("agent-4"), null);
+    assert.equal(await again.agent("Agent-1"), null);
+  });
+
+  test("agents are listed newest first, by filter and cursor", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      for (const n of [3, 1, 5, 2, 4]) await tx.insertAgent(agentRow(n, n % 2 === 0 ? { suspended_at: T0 } : {}));
+    });
+    const ids = async (filter: Parameters<typeof storage.agents>[0]): Promise<string[]> => (await storage.agents(filter)).map((row) => row.id.slice(6));
+    assert.deepEqual(await ids({ limit: 9 }), ["5", "4", "3", "2", "1"]);
+    assert.deepEqual(await ids({ limit: 2 }), ["5", "4"]);
+    assert.deepEqual(await ids({ limit: 2, before_seq: 4 }), ["3", "2"]);
+    assert.deepEqual(await ids({ limit: 2, offset: 3 }), ["2", "1"]);
+    assert.deepEqual(await ids({ limit: 9, suspended: true }), ["4", "2"]);
+    assert.deepEqual(await ids({ limit: 9, suspended: false, before_seq: 5 }), ["3", "1"]);
+  });
+
+  test("an agent's change is a compare-and-set on its version", async ({ storage, reopen }) => {
+    await storage.write(async (tx) => {
+      await tx.insertAgent(agentRow(1));
+      await tx.insertAgent(agentRow(2));
+    });
+    let now = agentRow(1);
+    const steps = [
+      { name: "renamed", updated_at: T0 + 10 },
+      { allowed_tools: ["a"], description: "d", updated_at: T0 + 11 },
+      { suspended_at: T0 + 12, suspended_reason: "why", metadata: '{"a":1}', updated_at: T0 + 12 },
+      { suspended_at: null, suspended_reason: null, allowed_tools: null, description: null, updated_at: T0 + 13 },
+    ];
+    for (const change of steps) {
+      assert.equal(await storage.write((tx) => tx.updateAgent("agent-1", now.version - 1, change)), false);
+      assert.equal(await storage.write((tx) => tx.updateAgent("agent-1", now.version, change)), true);
+      now = { ...now, ...change, version: now.version + 1 };
+      assert.deepEqual(await storage.agent("agent-1"), now);
+    }
+    assert.equal(await storage.write((tx) => tx.updateAgent("agent-9", 1, { updated_at: T0 })), false);
+    const again = await reopen();
+    assert.deepEqual(await again.agents({ limit: 9 }), [agentRow(2), now]);
+  });
+
   test("a policy is found by name, and its name is its own", async ({ storage, reopen }) => {
     const managed = policyRow(2, { managed_by: "policy-files", latest_version: 4, active_version: 3 });
     await storage.write(async (tx) => {
@@ -62,6 +129,8 @@ export function directoryCases(test: Case): void {
     const again = await reopen();
     assert.deepEqual(await again.policyByName("policy 1"), policyRow(1));
     assert.deepEqual(await again.policyByName("policy 2"), managed);
+    assert.deepEqual(await again.policy("policy-2"), managed);
+    assert.equal(await again.policy("policy 2"), null);
     assert.equal(await again.policyByName("Policy 1"), null);
     assert.deepEqual(await again.policies(), [policyRow(1), managed]);
   });
@@ -76,6 +145,8 @@ export function directoryCases(test: Case): void {
       { latest_version: 2, updated_at: T0 + 11 },
       { managed_by: "policy-git", updated_at: T0 + 12 },
       { updated_at: T0 + 13 },
+      { deleted_at: T0 + 13, updated_at: T0 + 13 },
+      { deleted_at: null, updated_at: T0 + 13 },
       { active_version: null, managed_by: null, latest_version: 3, updated_at: T0 + 14 },
     ];
     let now = policyRow(1);
@@ -99,6 +170,8 @@ export function directoryCases(test: Case): void {
     assert.deepEqual(await again.policyVersion("policy-1", 1), versionRow("policy-1", 1));
     assert.deepEqual(await again.policyVersion("policy-1", 2), versionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }));
     assert.equal(await again.policyVersion("policy-1", 3), null);
+    assert.deepEqual((await again.policyVersions("policy-1")).map((row) => [row.version, row.definition.length]), [[2, 200_000], [1, versionRow("policy-1", 1).definition.length]]);
+    assert.deepEqual(await again.policyVersions("policy-9"), []);
     assert.equal(await again.policyVersion("policy-9", 1), null);
   });
 }

@@ -1,6 +1,7 @@
 /** Rows for the storage suite. Each differs from every other of its kind in every member that must be unique. */
 import type {
   ActionRow,
+  AgentRow,
   ApprovalRow,
   EntryRow,
   IdempotencyRow,
@@ -140,12 +141,31 @@ export function keyRow(n: number, over: Partial<KeyRow> = {}): KeyRow {
     created_at: T0 + n,
     expires_at: null,
     revoked_at: null,
+    last_used_at: null,
+    ...over,
+  };
+}
+
+export function agentRow(n: number, over: Partial<AgentRow> = {}): AgentRow {
+  return {
+    id: `agent-${n}`,
+    name: `agent ${n}`,
+    description: null,
+    allowed_tools: null,
+    metadata: "{}",
+    suspended_at: null,
+    suspended_reason: null,
+    version: 1,
+    registered_seq: n,
+    created_by: null,
+    created_at: T0 + n,
+    updated_at: T0 + n,
     ...over,
   };
 }
 
 export function policyRow(n: number, over: Partial<PolicyRow> = {}): PolicyRow {
-  return { id: `policy-${n}`, name: `policy ${n}`, managed_by: null, latest_version: 1, active_version: null, created_at: T0 + n, updated_at: T0 + n, ...over };
+  return { id: `policy-${n}`, name: `policy ${n}`, managed_by: null, latest_version: 1, active_version: null, deleted_at: null, created_at: T0 + n, updated_at: T0 + n, ...over };
 }
 
 export function versionRow(policyId: string, version: number, over: Partial<PolicyVersionRow> = {}): PolicyVersionRow {
