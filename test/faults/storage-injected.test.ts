@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage, type StorageReader, type StorageTransaction } from "../../src/contract/storage.ts";
 import { memoryStorage, withFaults, type FaultMode, type Faults } from "../../src/testing/index.ts";
-import { actionRow, appendSome, approvalRow, hexOf, idempotencyRow, keyRow, policyRow, setRow, T0, versionRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, agentRow, appendSome, approvalRow, hexOf, idempotencyRow, keyRow, policyRow, setRow, T0, versionRow } from "../../src/testing/suite/rows.ts";
 import { temporaryFolder } from "./children/spawn.ts";
 
 const folder = temporaryFolder();
@@ -37,9 +37,13 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.keyByHash("a");
   await reader.key("a");
   await reader.keys();
+  await reader.agent("a");
+  await reader.agents({ limit: 1 });
+  await reader.policy("a");
   await reader.policyByName("a");
   await reader.policies();
   await reader.policyVersion("a", 1);
+  await reader.policyVersions("a");
   await reader.policySet("a");
   await reader.meta("a");
 }
@@ -54,6 +58,9 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.insertKey(keyRow(1));
   await tx.revokeKey("key-1", T0);
+  await tx.touchKey("key-1", T0);
+  await tx.insertAgent(agentRow(1));
+  await tx.updateAgent("agent-1", 1, { updated_at: T0 });
   await tx.insertPolicy(policyRow(1));
   await tx.updatePolicy("policy-1", { updated_at: T0 });
   await tx.insertPolicyVersion(versionRow("policy-1", 1));
