@@ -6,6 +6,14 @@ import { LineCounter, isScalar, parseDocument, visit, type Document } from "yaml
 import { isNoteName } from "./domain/checkpoint.ts";
 import { explainFault, siblingsAt } from "./domain/validation.ts";
 
+const Rate = Type.Object(
+  {
+    requests: Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: "Requests in one window." }),
+    seconds: Type.Integer({ minimum: 1, maximum: 86_400, description: "Length of a window." }),
+  },
+  { additionalProperties: false },
+);
+
 /** `assent.yaml`. Every key is optional; the defaults serve one machine from the working folder. */
 export const ConfigSchema = Type.Object(
   {
@@ -16,6 +24,8 @@ export const ConfigSchema = Type.Object(
         public_url: Type.Union([Type.String(), Type.Null()], { default: null, description: "How people reach the service, for links. ASSENT_PUBLIC_URL wins." }),
         max_body_bytes: Type.Integer({ default: 1_048_576, minimum: 1024, maximum: 67_108_864, description: "Largest request body, in bytes." }),
         max_wait_seconds: Type.Integer({ default: 60, minimum: 0, maximum: 3600, description: "Longest wait that `Prefer: wait` and `?wait` are granted." }),
+        trusted_proxies: Type.Integer({ default: 0, minimum: 0, maximum: 10, description: "How many proxies stand in front and add to X-Forwarded-For; the client's address is taken that many places from its end. 0 ignores the header." }),
+        cors_origins: Type.Array(Type.String({ minLength: 1 }), { default: [], description: "Origins whose pages may call the API, such as https://console.example; `*` for every one. Empty: no CORS." }),
       },
       { default: {}, additionalProperties: false, description: "The HTTP server." },
     ),
@@ -50,6 +60,15 @@ export const ConfigSchema = Type.Object(
         valid_seconds: Type.Integer({ default: 300, minimum: 1, maximum: 86_400, description: "How long a permit may be used after the action was allowed or approved." }),
       },
       { default: {}, additionalProperties: false, description: "Permits." },
+    ),
+    require_registered_agents: Type.Boolean({ default: false, description: "Denies the actions of agents that are not registered." }),
+    rate_limits: Type.Object(
+      {
+        per_key: Type.Union([Rate, Type.Null()], { default: null, description: "Requests of one API key." }),
+        per_address: Type.Union([Rate, Type.Null()], { default: null, description: "Calls without a valid key from one address (an IPv6 /64 counts as one)." }),
+        bad_keys_per_minute: Type.Integer({ default: 20, minimum: 0, maximum: 100_000, description: "Wrong keys from one address in a minute before they get 429 with a growing Retry-After; a right key from there still passes. 0: no limit." }),
+      },
+      { default: {}, additionalProperties: false, description: "Limits; each process counts for itself." },
     ),
     plugins: Type.Union(
       [

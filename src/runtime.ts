@@ -6,6 +6,7 @@ import type { PolicySource } from "./contract/policy-source.ts";
 import type { Storage } from "./contract/storage.ts";
 import { formatVkey } from "./domain/checkpoint.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
+import { createAgents, type AgentService } from "./kernel/agents.ts";
 import { addAdminKey, bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
 import { createKeys, type KeyService } from "./kernel/keys.ts";
 import { createPolicies, type PolicyService } from "./kernel/policies.ts";
@@ -60,6 +61,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     get ledger() { return after("ledger"); },
     get policies() { return after("policies"); },
     get keys() { return after("keys"); },
+    get agents() { return after("agents"); },
     get vault() { return after("vault"); },
   };
   const registry = await collect(options.plugins ?? (await loadPlugins(config)), host);
@@ -121,6 +123,7 @@ interface Parts {
   ledger: OpenLedger;
   policies: PolicyService;
   keys: KeyService;
+  agents: AgentService;
   vault: OpenVault;
 }
 
@@ -133,6 +136,7 @@ async function openParts(config: Config, storage: Storage, log: Logger, clock: (
   let ledger: OpenLedger | null = null;
   const head = () => (ledger === null ? storage.head() : ledger.head());
   const keys = createKeys({ storage, head, clock, newId: uuidv7 });
+  const agents = createAgents({ storage, head, requireRegistered: config.require_registered_agents });
   const policies = createPolicies({
     storage, head, clock, log, newId: uuidv7,
     ledger: () => {
@@ -146,8 +150,9 @@ async function openParts(config: Config, storage: Storage, log: Logger, clock: (
     verifyAtStart: config.ledger.verify_at_start,
     policies: (tx, digest) => policies.within(tx, digest),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
+    agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
-  return { storage, ledger, policies, keys, vault };
+  return { storage, ledger, policies, keys, agents, vault };
 }
 
 /** The log's name and key are kept with it: another key would start a second history under the same entries. */

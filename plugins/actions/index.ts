@@ -106,7 +106,7 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
     const request = requestOf(body as schema.ActionBody);
     assertBinding(who, request.agent_id);
     const { digest, compiled } = await host.policies.current();
-    const decision = decide(compiled, request, factsOf(who), host.clock());
+    const decision = decide(compiled, request, factsOf(who, await host.agents.facts(request.agent_id)), host.clock());
     const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = decision;
     return {
       status: 200,

@@ -1,7 +1,7 @@
 /** From a request to a recorded decision. */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { AgentFacts, Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { actorOf } from "../../src/domain/actor.ts";
@@ -38,9 +38,9 @@ export function requestOf(body: ActionBody): ActionRequest {
   };
 }
 
-export function factsOf(credential: Credential): Facts {
+export function factsOf(credential: Credential, agent: AgentFacts): Facts {
   const { id, name, agent_id, owner } = credential.key;
-  return { principal: { key_id: id, name, agent_id, owner } };
+  return { principal: { key_id: id, name, agent_id, owner }, ...agent };
 }
 
 export function assertBinding(credential: Credential, agentId: string): void {
@@ -67,7 +67,7 @@ export function submitAction(
       const earlier = await findEarlier(tx, who, idempotencyKey, sealed.hash);
       if (earlier !== null) return { row: earlier, replayed: true };
     }
-    const facts = factsOf(who);
+    const facts = factsOf(who, await tx.agentFacts(request.agent_id));
     const decision = decide(tx.activePolicies.compiled, request, facts, tx.now);
     const row = record(host, tx, who, { id, salt, request, sealed, facts, decision });
     await tx.insertAction(row);

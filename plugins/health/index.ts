@@ -29,12 +29,12 @@ export default definePlugin({
   setup: (host) => ({
     routes: [
       {
-        method: "GET", path: "/healthz", tag: "health", summary: "The process is alive", scope: null,
+        method: "GET", path: "/healthz", tag: "health", summary: "The process is alive", scope: null, unlimited: true,
         responses: { 200: { description: "Alive.", schema: Type.Object({ alive: Type.Literal(true) }) } }, errors: [],
         handle: () => ({ status: 200, json: { alive: true } }),
       },
       {
-        method: "GET", path: "/readyz", tag: "health", summary: "The service can decide", scope: null,
+        method: "GET", path: "/readyz", tag: "health", summary: "The service can decide", scope: null, unlimited: true,
         description: "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops. File names of policy faults are in the service's log, not here.",
         responses: { 200: { description: "Ready.", schema: Ready }, 503: { description: "Not ready.", schema: Ready } }, errors: [],
         async handle() {

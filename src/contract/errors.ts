@@ -18,11 +18,13 @@ export const ERRORS = {
   NOT_FOUND: [404, "There is nothing at this address"],
   METHOD_NOT_ALLOWED: [405, "This address does not take that method"],
   NOT_ACCEPTABLE: [406, "None of the accepted media types can be served"],
+  PRECONDITION_FAILED: [412, "The resource is not the one that was seen"],
   BODY_TOO_LARGE: [413, "The body is too large"],
   UNSUPPORTED_MEDIA_TYPE: [415, "The content type cannot be read"],
   VALIDATION_FAILED: [422, "The request does not have the expected form"],
   INVALID_CURSOR: [422, "The cursor is not one of ours"],
   RATE_LIMITED: [429, "Too many requests"],
+  TOO_MANY_STREAMS: [429, "Too many open event streams"],
 
   // actions and approvals
   ACTION_NOT_FOUND: [404, "No such action"],
@@ -48,8 +50,14 @@ export const ERRORS = {
   LAST_ADMIN_KEY: [409, "This is the last admin key"],
   SCOPE_ESCALATION: [403, "A key cannot give what it does not hold"],
   POLICY_NOT_FOUND: [404, "No such policy"],
+  POLICY_VERSION_NOT_FOUND: [404, "The policy has no such version"],
+  POLICY_NAME_TAKEN: [409, "There is a policy of this name"],
+  POLICY_MANAGED: [409, "A policy source manages this policy"],
   POLICY_INVALID: [422, "The policy does not compile"],
+  AGENT_NOT_FOUND: [404, "No such agent"],
+  AGENT_ID_TAKEN: [409, "An agent of this id is registered"],
   ENTRY_NOT_FOUND: [404, "No ledger entry has this hash"],
+  TILE_NOT_FOUND: [404, "The log has no such tile"],
   INVALID_RANGE: [422, "The range does not lie in the ledger"],
   NOT_REPLAYABLE: [409, "This entry holds no decision"],
 

@@ -4,6 +4,7 @@
  */
 import type { Compiled } from "../domain/policy/compile.ts";
 import type { EntryBody } from "../domain/entries.ts";
+import type { Facts } from "../domain/policy/types.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { Config } from "../config.ts";
 import type { EntryRow, KeyRow, LedgerHead, Storage, StorageTransaction, Visibility } from "./storage.ts";
@@ -26,6 +27,9 @@ export interface Credential {
   readonly visibility: Visibility;
   holds(scope: Scope): boolean;
 }
+
+/** The part of a decision's facts that is about the agent. */
+export type AgentFacts = Pick<Facts, "agent" | "require_registered_agents">;
 
 /** Where an entry came to stand. */
 export interface Appended {
@@ -50,6 +54,8 @@ export interface LedgerTransaction extends Omit<StorageTransaction, "append" | "
    * revoked or has expired since the request was authenticated.
    */
   confirm(credential: Credential): Promise<Credential>;
+  /** What a decision must know of the agent, as it stands under the lock. */
+  agentFacts(agentId: string): Promise<AgentFacts>;
   /** Makes this set the active one when the batch commits. */
   activatePolicySet(digest: string): Promise<void>;
   /** Says that a key or an agent changed: what other processes cached is stale. */
@@ -135,6 +141,11 @@ export interface Keys {
   }): { row: KeyRow; value: string };
 }
 
+export interface Agents {
+  /** What a decision made now would know of the agent. */
+  facts(agentId: string): Promise<AgentFacts>;
+}
+
 /** Signing and secrets that plugins may use but never see. */
 export interface Vault {
   /** HMAC-SHA256 under a key derived from the service's secret for `purpose`. */
@@ -165,6 +176,8 @@ export interface Host {
   readonly policies: Policies;
   /** After start. */
   readonly keys: Keys;
+  /** After start. */
+  readonly agents: Agents;
   /** After start. */
   readonly vault: Vault;
 }

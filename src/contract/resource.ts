@@ -57,6 +57,8 @@ export interface Route {
   bodyOptional?: boolean;
   /** Media types taken as text instead of JSON, e.g. `application/yaml`. */
   textBodies?: readonly string[];
+  /** Never counted against a rate limit: for probes. */
+  unlimited?: boolean;
   /** Bytes. Default: the configured limit. */
   bodyLimit?: number;
   /** Reads the `Idempotency-Key` header; documented only, the handler does the work. */

@@ -4,9 +4,13 @@ import { Refusal } from "../contract/errors.ts";
 import type { Credential, Logger } from "../contract/host.ts";
 import type { Page } from "../contract/page.ts";
 import type { Method, Reply, RequestContext, Route } from "../contract/resource.ts";
+import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { bodyReader, type BodyReader } from "./body.ts";
+import { clientAddress } from "./client-address.ts";
+import { createCors } from "./cors.ts";
 import { problemOf } from "./problem.ts";
 import { parameterReader, type ParameterReader } from "./query.ts";
+import { createRateLimits, type Standing } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
 import { createRouter } from "./router.ts";
 
@@ -44,6 +48,9 @@ export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Res
 export function createFetch(options: FetchOptions): FetchHandler {
   const { log, clock, config } = options;
   const Answer = options.Response ?? Response;
+  const always = standingHeaders(config);
+  const cors = createCors(config.server.cors_origins);
+  const limits = createRateLimits(config.rate_limits);
   const match = createRouter(addresses(options).map((address) => ({ path: address.path, target: address })));
 
   async function dispatch(request: Request, call: Call, info: RequestInfo): Promise<Response> {
@@ -51,21 +58,29 @@ export function createFetch(options: FetchOptions): FetchHandler {
     if (found === null) throw new Refusal("NOT_FOUND", `nothing is at ${clip(new URL(request.url).pathname)}`);
     const { target, params } = found;
     call.route = target.path;
-    if (request.method === "OPTIONS") return respond(call, { status: 204, headers: { Allow: allowed(target) } });
+    if (request.method === "OPTIONS") {
+      const methods = allowed(target);
+      return respond(call, { status: 204, headers: { Allow: methods, ...cors?.preflight(request, methods) } });
+    }
     const head = request.method === "HEAD";
-    if (target.page !== null && (head || request.method === "GET")) return target.page.serve(request);
+    if (target.page !== null && (head || request.method === "GET")) return dress(call, await target.page.serve(request));
     const endpoint = target.methods.get((head ? "GET" : request.method) as Method);
     if (endpoint === undefined) {
       throw new Refusal("METHOD_NOT_ALLOWED", `${target.path} takes ${allowed(target)}, not ${clip(request.method)}`, { headers: { Allow: allowed(target) } });
     }
-    const reply = await run(endpoint, request, call, params, info);
-    return respond(call, head ? { status: reply.status, ...(reply.headers === undefined ? {} : { headers: reply.headers }) } : reply);
+    return respond(call, await run(endpoint, request, call, params, info), request);
   }
 
   async function run(endpoint: Endpoint, request: Request, call: Call, params: Record<string, string>, info: RequestInfo): Promise<Reply> {
     const { route } = endpoint;
-    const credential = route.scope === null ? null : await authenticate(request, route);
-    call.keyId = credential?.key.id ?? null;
+    const credential = route.scope === null ? null : await identify(request, call, info);
+    if (credential !== null) {
+      call.keyId = credential.key.id;
+      call.standing = await limits.key(credential.key.id);
+      assertScope(credential, route);
+    } else if (route.unlimited !== true) {
+      call.standing = await limits.address(addressOf(request, info));
+    }
     const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
     const query = endpoint.query(queryOf(request.url));
     const { body, contentType } = await endpoint.body.read(request, info);
@@ -87,7 +102,20 @@ export function createFetch(options: FetchOptions): FetchHandler {
     return route.handle(context);
   }
 
-  async function authenticate(request: Request, route: Route): Promise<Credential> {
+  const addressOf = (request: Request, info: RequestInfo): string => clientAddress(request, info, config.server.trusted_proxies);
+
+  async function identify(request: Request, call: Call, info: RequestInfo): Promise<Credential> {
+    try {
+      return await authenticate(request);
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 401) throw error;
+      call.standing = await limits.address(addressOf(request, info));
+      if (error.code === "INVALID_CREDENTIAL") await limits.badKey(addressOf(request, info));
+      throw error;
+    }
+  }
+
+  async function authenticate(request: Request): Promise<Credential> {
     const header = request.headers.get("authorization");
     if (header === null) {
       throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`", { headers: { "WWW-Authenticate": "Bearer" } });
@@ -98,17 +126,21 @@ export function createFetch(options: FetchOptions): FetchHandler {
       const why = value === undefined ? "the Authorization header is not `Bearer <key>`" : "no live API key has this value: it was revoked, has expired or never was";
       throw new Refusal("INVALID_CREDENTIAL", why, { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } });
     }
+    return credential;
+  }
+
+  function assertScope(credential: Credential, route: Route): void {
     const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
     if (!wanted.some((scope) => credential.holds(scope))) {
       throw new Refusal("INSUFFICIENT_SCOPE", `this needs the scope ${wanted.join(" or ")}, which the key "${credential.key.name}" does not hold`, {
         headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${wanted.join(" ")}"` },
       });
     }
-    return credential;
   }
 
-  function respond(call: Call, reply: Reply): Response {
-    const headers: Record<string, string> = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-Id": call.id };
+  /** @param request given where the reply may be one to a GET or a HEAD */
+  function respond(call: Call, reply: Reply, request?: Request): Response {
+    const headers: Record<string, string> = { ...always, "X-Request-Id": call.id, ...call.standing, ...call.cors };
     let body: string | Uint8Array | ReadableStream<Uint8Array> | null = null;
     if (reply.json !== undefined) {
       headers["Content-Type"] = "application/json";
@@ -118,12 +150,32 @@ export function createFetch(options: FetchOptions): FetchHandler {
     }
     Object.assign(headers, reply.headers);
     call.status = reply.status;
-    return new Answer(body as BodyInit | null, { status: reply.status, headers });
+    if (request !== undefined && reply.status === 200 && (request.method === "GET" || request.method === "HEAD")) {
+      if (typeof body === "string") headers["ETag"] ??= `"${sha256Hex(utf8(body)).slice(0, 32)}"`;
+      if (sameEntity(request.headers.get("if-none-match"), headers["ETag"])) {
+        call.status = 304;
+        delete headers["Content-Type"];
+        body = null;
+      }
+    }
+    if (request?.method === "HEAD") {
+      reply.stream?.cancel().catch(() => undefined);
+      body = null;
+    }
+    return new Answer(body as BodyInit | null, { status: call.status, headers });
+  }
+
+  /** A page brings its own headers; what it leaves open is filled in. */
+  function dress(call: Call, response: Response): Response {
+    const headers = new Headers(response.headers);
+    for (const [name, value] of Object.entries({ ...always, "X-Request-Id": call.id })) if (!headers.has(name)) headers.set(name, value);
+    call.status = response.status;
+    return new Answer(response.body, { status: response.status, headers });
   }
 
   return async (request, info = {}) => {
     const started = clock();
-    const call: Call = { id: requestId(request.headers.get("x-request-id")) ?? options.newId(), route: null, keyId: null, status: 0 };
+    const call: Call = { id: requestId(request.headers.get("x-request-id")) ?? options.newId(), route: null, keyId: null, status: 0, standing: NONE, cors: cors?.headers(request) ?? NONE };
     let response: Response;
     try {
       response = await dispatch(request, call, info);
@@ -145,6 +197,29 @@ interface Call {
   route: string | null;
   keyId: string | null;
   status: number;
+  standing: Standing;
+  cors: Record<string, string>;
+}
+
+const NONE: Record<string, string> = {};
+
+/** What every response carries. A page that needs more than nothing brings a policy of its own. */
+function standingHeaders(config: Config): Record<string, string> {
+  return {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": config.server.cors_origins.length > 0 ? "cross-origin" : "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    ...(config.server.public_url?.startsWith("https:") === true ? { "Strict-Transport-Security": "max-age=31536000" } : {}),
+  };
+}
+
+/** If-None-Match (RFC 9110, section 13.1.2), which compares weakly. */
+function sameEntity(wanted: string | null, current: string | undefined): boolean {
+  if (wanted === null || current === undefined) return false;
+  return wanted.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === current.replace(/^W\//, ""));
 }
 
 function addresses(options: FetchOptions): Address[] {

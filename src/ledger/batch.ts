@@ -3,7 +3,7 @@
  * them, the tiles they completed and the new head. A crash anywhere in here leaves the old head.
  */
 import { Refusal } from "../contract/errors.ts";
-import type { ActivePolicies, Appended, Credential, Job, LedgerTransaction } from "../contract/host.ts";
+import type { ActivePolicies, AgentFacts, Appended, Credential, Job, LedgerTransaction } from "../contract/host.ts";
 import { StorageError, type EntryRow, type LedgerHead, type StorageTransaction, type TileRow } from "../contract/storage.ts";
 import { sealEntry, type EntryBody } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
@@ -31,6 +31,8 @@ export interface BatchContext {
   now: number;
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
+  /** `committed`: the epoch is the head's own, not one that this batch has begun. */
+  agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
 }
 
 export interface BatchResult {
@@ -141,6 +143,7 @@ class Batch {
       activePolicies: await this.context.policies(tx, this.policySet),
       record: (entry: EntryBody, submittedBy?: string) => this.record(entry, submittedBy ?? null),
       confirm: (credential: Credential) => this.context.confirm(tx, credential, this.epoch, this.context.now),
+      agentFacts: (agentId: string) => this.context.agentFacts(tx, agentId, this.epoch, this.epoch === this.base.epoch),
       activatePolicySet: (digest: string) => {
         this.changed = true;
         this.policySet = digest;

@@ -23,6 +23,7 @@ export interface LedgerOptions {
   verifyAtStart: number;
   policies: BatchContext["policies"];
   confirm: BatchContext["confirm"];
+  agentFacts: BatchContext["agentFacts"];
 }
 
 export interface OpenLedger extends Ledger {
@@ -79,6 +80,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       maxBatch: options.maxBatch,
       policies: options.policies,
       confirm: options.confirm,
+      agentFacts: options.agentFacts,
       unstoredCheckpoint: () => checkpoints.unstored(),
       checkpointStored: (size) => checkpoints.stored(size),
       extendsHistory: (head) => checkpoints.extendsHistory(head),

@@ -23,6 +23,7 @@ export interface SequencerOptions {
   maxBatch: number;
   policies: BatchContext["policies"];
   confirm: BatchContext["confirm"];
+  agentFacts: BatchContext["agentFacts"];
   /** A signature that waits to be stored. */
   unstoredCheckpoint(): { size: number; note: string } | null;
   checkpointStored(size: number): void;
@@ -113,7 +114,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       if (halted !== null) throw new StorageError("corrupt", halted);
       const checkpoint = options.unstoredCheckpoint();
       const result = await storage.write(async (tx) => {
-        const context: BatchContext = { now: options.clock(), policies: options.policies, confirm: options.confirm };
+        const context: BatchContext = { now: options.clock(), policies: options.policies, confirm: options.confirm, agentFacts: options.agentFacts };
         const before = await tx.head();
         await assertContinuity(before);
         const done = await runBatch(tx, before, live, context);

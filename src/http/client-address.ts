@@ -1,0 +1,28 @@
+/** Who is at the other end, for counting. */
+import type { RequestInfo } from "./request-info.ts";
+
+/**
+ * The client's address as one counts clients: an IPv4 address, an IPv6 /64, or "unknown".
+ * @param proxies how many trusted proxies add to X-Forwarded-For; entries before theirs are the client's own words
+ */
+export function clientAddress(request: Request, info: RequestInfo, proxies: number): string {
+  let address = info.ip?.() ?? "";
+  if (proxies > 0) {
+    const hops = (request.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim()).filter((hop) => hop !== "");
+    address = hops[Math.max(0, hops.length - proxies)] ?? address;
+  }
+  return network(address);
+}
+
+/** Whoever has an IPv6 address has 2^64 of them. */
+function network(address: string): string {
+  const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address);
+  if (mapped !== null) return mapped[1] as string;
+  if (!address.includes(":")) return address === "" || address.length > 64 ? "unknown" : address;
+  const [head = "", tail] = (address.split("%")[0] as string).toLowerCase().split("::");
+  const left = head === "" ? [] : head.split(":");
+  const right = tail === undefined || tail === "" ? [] : tail.split(":");
+  const missing = Math.max(0, 8 - left.length - right.length);
+  const groups = [...left, ...Array.from({ length: tail === undefined ? 0 : missing }, () => "0"), ...right];
+  return `${groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, "")).join(":")}::/64`;
+}

@@ -1,0 +1,13 @@
+/** `If-Match` (RFC 9110, section 13.1.1): a change is made only to the representation that the client saw. */
+import { Refusal } from "../contract/errors.ts";
+
+/** Throws PRECONDITION_FAILED unless the header is absent, `*`, or names `current`, an entity tag with its quotes. */
+export function assertMatch(headers: Headers, current: string): void {
+  const wanted = headers.get("if-match");
+  if (wanted === null || wanted.trim() === "*") return;
+  // Weak tags never match here: section 8.8.3.2.
+  if (wanted.split(",").some((tag) => tag.trim() === current)) return;
+  throw new Refusal("PRECONDITION_FAILED", `If-Match names ${wanted.slice(0, 100)}, and the resource is at ${current}: it was changed meanwhile; read it again and repeat the change`, {
+    headers: { ETag: current },
+  });
+}
