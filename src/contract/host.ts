@@ -4,7 +4,7 @@
  */
 import type { Compiled } from "../domain/policy/compile.ts";
 import type { EntryBody } from "../domain/entries.ts";
-import type { Facts } from "../domain/policy/types.ts";
+import type { Facts, PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { Config } from "../config.ts";
 import type { EntryRow, KeyRow, LedgerHead, Storage, StorageTransaction, Visibility } from "./storage.ts";
@@ -123,12 +123,31 @@ export interface Policies {
   byDigest(digest: string | null): Promise<ActivePolicies | null>;
   /** Stores new versions where content changed, and activates the whole. Answers the digest. */
   activate(sourceName: string, bundle: PolicyBundle, by: Credential | null): Promise<string>;
+  /** The set that these changes would make active: a version, or null to take the policy out, by name. Reads only. Throws POLICY_INVALID. */
+  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet;
+  /** Stores a planned set, records it and makes it active with the batch. Nothing happens when it is the active one. */
+  commit(tx: LedgerTransaction, planned: PlannedSet, source: Record<string, string>, by: Credential | null): Promise<void>;
   state(): PolicyState;
+}
+
+export interface PolicyEdit {
+  version: number;
+  definition: PolicyDocument;
+}
+
+export interface PlannedSet {
+  /** Null where no policy was ever active and none is planned. */
+  digest: string | null;
+  document: PolicySetDocument;
+  /** The document's canonical JSON. */
+  text: string;
 }
 
 export interface Keys {
   /** Null when no live key has this value. */
   authenticate(value: string): Promise<Credential | null>;
+  /** The credential as it stands now; null when its key was revoked or has expired. For what lasts longer than a request. */
+  refresh(credential: Credential): Promise<Credential | null>;
   /** A new key's row and its value, which exists nowhere else. */
   mint(input: {
     name: string;

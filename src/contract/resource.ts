@@ -38,6 +38,8 @@ export interface ResponseSpec {
   description: string;
   schema?: TSchema;
   contentType?: string;
+  /** Other media types that the same status may come in. */
+  also?: readonly string[];
 }
 
 export interface Route {

@@ -52,6 +52,16 @@ export function createKeys(options: KeysOptions): KeyService {
       return isLive(credential.key, options.clock()) ? credential : null;
     },
 
+    async refresh(credential) {
+      const { epoch } = await options.head();
+      let current: Credential | null = credential;
+      if (credential.epoch !== epoch) {
+        const row = await options.storage.key(credential.key.id);
+        current = row === null ? null : credentialOf(row, epoch);
+      }
+      return current !== null && isLive(current.key, options.clock()) ? current : null;
+    },
+
     async confirm(tx, credential, epoch, now) {
       let current = credential;
       if (credential.epoch !== epoch) {

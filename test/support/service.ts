@@ -3,8 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import actions from "../../plugins/actions/index.ts";
+import agents from "../../plugins/agents/index.ts";
 import apiKeys from "../../plugins/api-keys/index.ts";
+import events from "../../plugins/events/index.ts";
 import health from "../../plugins/health/index.ts";
+import policies from "../../plugins/policies/index.ts";
 import policyFiles from "../../plugins/policy-files/index.ts";
 import provenance from "../../plugins/provenance/index.ts";
 import replay from "../../plugins/replay/index.ts";
@@ -63,7 +66,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   async function start(): Promise<Runtime> {
     const store = definePlugin({ name: "storage-under-test", setup: () => ({ storage }) });
-    const plain = [store, policyFiles, actions, apiKeys, provenance, replay, health] as Plugin[];
+    const plain = [store, policyFiles, actions, policies, apiKeys, agents, events, provenance, replay, health] as Plugin[];
     const runtime = await createRuntime(config, {
       plugins: [...plain.map((plugin) => ({ plugin, options: {}, origin: plugin.name })), ...(options.plugins ?? [])],
       log: createLogger("info", (lines) => logged.push(...lines.trimEnd().split("\n"))),

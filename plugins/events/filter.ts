@@ -1,0 +1,50 @@
+/** Which ledger entries a subscriber gets, and how they look. */
+import type { Credential, Host } from "../../src/contract/host.ts";
+import type { EntryRow } from "../../src/contract/storage.ts";
+import { toHex } from "../../src/domain/hash.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { maySee } from "../../src/domain/visibility.ts";
+import type { Event, EventsQuery } from "./schemas.ts";
+
+const KNOWN_TOOLS = 10_000;
+const decoder = new TextDecoder();
+
+export interface EventFilter {
+  /** Null for what the subscriber does not get. */
+  event(row: EntryRow): Promise<Event | null>;
+}
+
+/** The tool of an action, which only its decision names. It never changes. */
+export type ToolOf = (actionId: string) => Promise<string | null>;
+
+export function toolLookup(host: Host): ToolOf {
+  const known = new Map<string, string>();
+  return async (actionId) => {
+    const found = known.get(actionId);
+    if (found !== undefined) return found;
+    const action = await host.storage.action(actionId);
+    if (action === null) return null;
+    if (known.size >= KNOWN_TOOLS) known.clear();
+    known.set(actionId, action.tool);
+    return action.tool;
+  };
+}
+
+export function createFilter(asked: EventsQuery, { visibility }: Credential, toolOf: ToolOf): EventFilter {
+  const types = asked.type === undefined ? null : new Set(asked.type.split(","));
+  const agent = asked.agent_id ?? asked.agent;
+  return {
+    async event(row) {
+      if (!maySee(visibility, row)) return null;
+      if (types !== null && !types.has(row.type)) return null;
+      if (agent !== undefined && row.agent_id !== agent) return null;
+      if (asked.action_id !== undefined && row.action_id !== asked.action_id) return null;
+      const entry = JSON.parse(decoder.decode(row.bytes)) as Event["entry"];
+      if (asked.tool !== undefined) {
+        const tool = row.action_id === null ? null : ((entry["tool"] as string | undefined) ?? (await toolOf(row.action_id)));
+        if (tool !== asked.tool) return null;
+      }
+      return { seq: row.seq, hash: toHex(row.leaf_hash), type: row.type, at: toRfc3339(row.created_at), entry };
+    },
+  };
+}

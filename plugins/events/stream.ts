@@ -1,0 +1,128 @@
+/**
+ * One subscriber's stream (the HTML standard, section 9.2, Server-sent events). It reads only when
+ * the client does: what is buffered for a slow client is one batch, and it loses nothing, because
+ * where it goes on is a sequence and not a place in a queue.
+ */
+import { setImmediate } from "node:timers";
+import type { Credential, Host } from "../../src/contract/host.ts";
+import type { EventFilter } from "./filter.ts";
+import type { Feed } from "./feed.ts";
+
+export interface StreamOptions {
+  host: Host;
+  feed: Feed;
+  filter: EventFilter;
+  credential: Credential;
+  /** First sequence to look at. */
+  from: number;
+  heartbeatMs: number;
+  /** How long a client may leave a batch unread before it is cut off. It resumes by sequence. */
+  stallMs: number;
+  /** Called once, however the stream ends. */
+  ended(): void;
+}
+
+/** Bytes after which a batch is sent, though more is there. */
+const CHUNK = 256 * 1024;
+const encoder = new TextEncoder();
+
+export function createStream(options: StreamOptions): ReadableStream<Uint8Array> {
+  const { host, feed, filter, heartbeatMs } = options;
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, host.stopping]);
+  let next = options.from;
+  let credential = options.credential;
+  let greeted = false;
+  let sentAt = host.clock();
+  let stalled: ReturnType<typeof setTimeout> | null = null;
+
+  function finish(): void {
+    if (over.signal.aborted) return;
+    over.abort();
+    if (stalled !== null) clearTimeout(stalled);
+    options.ended();
+  }
+
+  function send(controller: ReadableStreamDefaultController<Uint8Array>, text: string): void {
+    sentAt = host.clock();
+    controller.enqueue(encoder.encode(text));
+    stalled = setTimeout(() => {
+      finish();
+      controller.error(new Error("the client does not read"));
+    }, options.stallMs);
+    stalled.unref?.();
+  }
+
+  function end(controller: ReadableStreamDefaultController<Uint8Array>, why: string): void {
+    finish();
+    controller.enqueue(encoder.encode(`: ${why}\n\n`));
+    controller.close();
+  }
+
+  /** An id without data moves Last-Event-ID on and shows nothing, so that a filter does not make a client read the same entries again. */
+  const heartbeat = (): string => `: heartbeat\n${next > 0 ? `id: ${next - 1}\n` : ""}\n`;
+
+  /** Events as text, and how far it got. A key that is revoked ends the stream at its own entry. */
+  async function batch(): Promise<{ text: string; looked: number; keysChanged: boolean }> {
+    let text = "";
+    let looked = 0;
+    let keysChanged = false;
+    for (const row of await feed.page(next)) {
+      const event = await filter.event(row);
+      if (event !== null) text += `id: ${row.seq}\ndata: ${JSON.stringify(event)}\n\n`;
+      keysChanged ||= row.type === "api_key";
+      looked += 1;
+      if (keysChanged || text.length > CHUNK) break;
+    }
+    return { text, looked, keysChanged };
+  }
+
+  async function isLive(): Promise<boolean> {
+    const current = await host.keys.refresh(credential);
+    if (current === null) return false;
+    credential = current;
+    return true;
+  }
+
+  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (stalled !== null) clearTimeout(stalled);
+    if (!greeted) {
+      greeted = true;
+      send(controller, "retry: 1000\n\n");
+      return;
+    }
+    while (!over.signal.aborted) {
+      if (host.stopping.aborted) return end(controller, "the service is stopping; connect again");
+      const { text, looked, keysChanged } = await batch();
+      next += looked;
+      if (keysChanged && !(await isLive())) return end(controller, "the API key was revoked");
+      if (text !== "") return send(controller, text);
+      const quiet = host.clock() - sentAt;
+      if (quiet >= heartbeatMs) {
+        // Expiry of a key has no entry.
+        if (!(await isLive())) return end(controller, "the API key has expired");
+        return send(controller, heartbeat());
+      }
+      // A long search for what the filter lets through must not keep others from being served.
+      if (looked > 0) await new Promise<void>((resolve) => void setImmediate(resolve));
+      else await feed.wait(next, heartbeatMs - quiet, signal);
+    }
+  }
+
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          await pull(controller);
+        } catch (error) {
+          if (over.signal.aborted) return;
+          host.log.warn("an event stream failed; its client resumes by sequence", { error: String(error) });
+          finish();
+          controller.error(error);
+        }
+      },
+      cancel: finish,
+    },
+    { highWaterMark: 0 },
+  );
+}

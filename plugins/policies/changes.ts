@@ -1,0 +1,129 @@
+/** What the API does to policies. Each is one job: it plans by reading, then writes, so that a refusal harms nobody else's batch. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host, LedgerTransaction, PolicyEdit } from "../../src/contract/host.ts";
+import type { PolicyRow } from "../../src/contract/storage.ts";
+import { confirmed } from "../../src/toolkit/authority.ts";
+import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/toolkit/idempotency.ts";
+import { assertMatch } from "../../src/toolkit/preconditions.ts";
+import { assertOurs, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
+import type { ReadPolicy } from "./read.ts";
+
+/** Changes with the newest version and with the active one. */
+export function etagOf(row: PolicyRow): string {
+  return `"${row.latest_version}-${row.active_version ?? 0}"`;
+}
+
+/** Activation changes what is allowed: it has a scope of its own. */
+async function authorised(tx: LedgerTransaction, credential: Credential | null, activates: boolean): Promise<Credential> {
+  const who = await confirmed(tx, credential, "policies:write");
+  if (activates) mayActivate(who);
+  return who;
+}
+
+function mayActivate(who: Credential): void {
+  if (!who.holds("policies:activate")) throw new Refusal("INSUFFICIENT_SCOPE", `this changes the active set, which needs the scope policies:activate; the key "${who.key.name}" lacks it`);
+}
+
+interface Save {
+  credential: Credential | null;
+  activate: boolean;
+}
+
+export function createPolicy(host: Host, read: ReadPolicy, { credential, activate }: Save, call: IdempotentCall | null): Promise<{ id: string; replayed: boolean }> {
+  return host.ledger.submit(async (tx) => {
+    const who = await authorised(tx, credential, activate);
+    const earlier = await createdEarlier(tx, who, call);
+    if (earlier !== null) return { id: earlier, replayed: true };
+    const plan = await planSave(tx, read, host.newId);
+    if (plan.outcome !== "created") throw new Refusal("POLICY_NAME_TAKEN", `there is a policy "${plan.name}"; PUT /v1/policies/${plan.name} makes a new version of it`);
+    await saveAll(host, tx, [plan], who, activate, { change: "create", policy: plan.name });
+    await rememberCreated(tx, who, call, plan.id);
+    return { id: plan.id, replayed: false };
+  });
+}
+
+export function updatePolicy(host: Host, idOrName: string, read: ReadPolicy, headers: Headers, { credential, activate }: Save): Promise<string> {
+  return host.ledger.submit(async (tx) => {
+    const who = await authorised(tx, credential, activate);
+    const row = await findPolicy(tx, idOrName);
+    assertMatch(headers, etagOf(row));
+    assertOurs(row);
+    if (read.document.policy !== row.name) {
+      throw new Refusal("VALIDATION_FAILED", `the body is the policy "${read.document.policy}", and the address is that of "${row.name}"; a policy keeps its name`, { errors: [{ pointer: "/policy", detail: `"${row.name}"` }] });
+    }
+    const plan = await planSave(tx, read, host.newId);
+    await saveAll(host, tx, [plan], who, activate, { change: "update", policy: row.name });
+    return row.id;
+  });
+}
+
+/** All or nothing. */
+export function importPolicies(host: Host, read: readonly ReadPolicy[], { credential, activate }: Save): Promise<{ plans: PlannedSave[]; policySet: string | null }> {
+  return host.ledger.submit(async (tx) => {
+    const who = await authorised(tx, credential, activate);
+    const plans: PlannedSave[] = [];
+    for (const one of read) plans.push(await planSave(tx, one, host.newId));
+    const policySet = await saveAll(host, tx, plans, who, activate, { change: "import" });
+    return { plans, policySet };
+  });
+}
+
+async function saveAll(host: Host, tx: LedgerTransaction, plans: readonly PlannedSave[], who: Credential, activate: boolean, source: Record<string, string>): Promise<string | null> {
+  const edits = new Map<string, PolicyEdit>(activate ? plans.map((plan) => [plan.name, { version: plan.version, definition: plan.read.document }]) : []);
+  const set = host.policies.plan(tx, edits);
+  for (const plan of plans) {
+    await save(tx, plan, who);
+    if (activate && plan.row?.active_version !== plan.version) await tx.updatePolicy(plan.id, { active_version: plan.version, updated_at: tx.now });
+  }
+  if (activate) await host.policies.commit(tx, set, { kind: "api", ...source }, who);
+  return set.digest;
+}
+
+/** @param version null: the newest */
+export function activatePolicy(host: Host, idOrName: string, version: number | null, headers: Headers, credential: Credential | null): Promise<PolicyRow> {
+  return host.ledger.submit(async (tx) => {
+    const who = await confirmed(tx, credential, "policies:activate");
+    const row = await findPolicy(tx, idOrName);
+    assertMatch(headers, etagOf(row));
+    assertOurs(row);
+    const wanted = await findVersion(tx, row, version ?? row.latest_version);
+    const set = host.policies.plan(tx, new Map([[row.name, { version: wanted.version, definition: documentOf(wanted) }]]));
+    if (row.active_version === wanted.version) return row;
+    const change = { managed_by: null, active_version: wanted.version, updated_at: tx.now };
+    await tx.updatePolicy(row.id, change);
+    await host.policies.commit(tx, set, { kind: "api", change: "activate", policy: row.name }, who);
+    return { ...row, ...change };
+  });
+}
+
+export function deactivatePolicy(host: Host, idOrName: string, headers: Headers, credential: Credential | null): Promise<PolicyRow> {
+  return host.ledger.submit(async (tx) => {
+    const who = await confirmed(tx, credential, "policies:activate");
+    const row = await findPolicy(tx, idOrName);
+    assertMatch(headers, etagOf(row));
+    assertOurs(row);
+    return row.active_version === null ? row : takeOut(host, tx, row, "deactivate", who);
+  });
+}
+
+export function deletePolicy(host: Host, idOrName: string, headers: Headers, credential: Credential | null): Promise<PolicyRow> {
+  return host.ledger.submit(async (tx) => {
+    const who = await confirmed(tx, credential, "policies:write");
+    const row = await findPolicy(tx, idOrName);
+    assertMatch(headers, etagOf(row));
+    assertOurs(row);
+    if (row.active_version !== null) mayActivate(who);
+    const left = row.active_version === null ? row : await takeOut(host, tx, row, "delete", who);
+    const change = { deleted_at: tx.now, updated_at: tx.now };
+    await tx.updatePolicy(row.id, change);
+    return { ...left, ...change };
+  });
+}
+
+async function takeOut(host: Host, tx: LedgerTransaction, row: PolicyRow, change: string, who: Credential): Promise<PolicyRow> {
+  const set = host.policies.plan(tx, new Map([[row.name, null]]));
+  const left = { active_version: null, updated_at: tx.now };
+  await tx.updatePolicy(row.id, left);
+  await host.policies.commit(tx, set, { kind: "api", change, policy: row.name }, who);
+  return { ...row, ...left };
+}

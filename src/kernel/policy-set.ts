@@ -1,0 +1,121 @@
+/** Changes of the active policy set inside a batch: planned by reading alone, then stored, recorded and activated. */
+import { Refusal } from "../contract/errors.ts";
+import type { Credential, LedgerTransaction, PlannedSet, PolicyEdit } from "../contract/host.ts";
+import { PolicySourceError, type PolicyBundle } from "../contract/policy-source.ts";
+import type { PolicyRow } from "../contract/storage.ts";
+import { actorOf } from "../domain/actor.ts";
+import { canonicalText } from "../domain/canonical.ts";
+import { sha256Hex, utf8 } from "../domain/hash.ts";
+import type { JsonValue } from "../domain/json.ts";
+import { buildPolicySet, compilePolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
+import type { PolicyDocument } from "../domain/policy/types.ts";
+import { toRfc3339 } from "../domain/time.ts";
+
+const LISTED_POLICIES = 200;
+
+/** Throws PolicyCompileError. The policies that no edit names stay as they are. */
+export function planSet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet {
+  const members = tx.activePolicies.compiled.document.policies.filter(({ policy }) => !edits.has(policy));
+  for (const [policy, edit] of edits) if (edit !== null) members.push({ policy, version: edit.version, definition: edit.definition });
+  const document = buildPolicySet(members);
+  // With nothing active and nothing edited there is no set to name.
+  if (members.length === 0 && tx.activePolicies.digest === null) return { digest: null, document, text: "" };
+  const { digest } = compilePolicySet(document);
+  return { digest, document, text: canonicalText(document as unknown as JsonValue) };
+}
+
+/** The same, with the compiler's faults as a refusal. */
+export function planSetOrRefuse(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet {
+  try {
+    return planSet(tx, edits);
+  } catch (error) {
+    if (!(error instanceof PolicyCompileError)) throw error;
+    throw new Refusal("POLICY_INVALID", `the policies do not compile together: ${error.faults[0]?.message ?? error.message}`, {
+      errors: error.faults.slice(0, 20).map(({ policy, rule, message }) => ({ detail: `policy "${policy}"${rule === null ? "" : `, rule "${rule}"`} ${message}` })),
+    });
+  }
+}
+
+export async function commitSet(tx: LedgerTransaction, planned: PlannedSet, source: Record<string, string>, by: Credential | null): Promise<void> {
+  const { digest, document, text } = planned;
+  if (digest === null || digest === tx.activePolicies.digest) return;
+  await tx.putPolicySet({ digest, document: text, created_at: tx.now });
+  tx.record({
+    type: "policy_set", v: 1, at: toRfc3339(tx.now), previous: tx.activePolicies.digest, policy_set: digest,
+    policy_count: document.policies.length,
+    policies: document.policies.length > LISTED_POLICIES ? null : document.policies.map(({ policy, version }) => ({ policy, version })),
+    source, by: by === null ? null : actorOf(by.key, by.principal),
+  });
+  await tx.activatePolicySet(digest);
+}
+
+/** A source's whole offer in one transaction: new versions where a definition changed, the set, its entry, the head's digest. Answers the digest. */
+export async function activateBundle(tx: LedgerTransaction, newId: () => string, sourceName: string, bundle: PolicyBundle, by: Credential | null): Promise<string> {
+  const confirmed = by === null ? null : await tx.confirm(by);
+  const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
+  refuseClashes(sourceName, bundle, stored);
+  const plan = await planVersions(tx, newId, sourceName, bundle, stored);
+  const edits = new Map<string, PolicyEdit | null>(plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]));
+  const dropped = [...stored.values()].filter((row) => row.managed_by === sourceName && row.active_version !== null && !edits.has(row.name));
+  for (const row of dropped) edits.set(row.name, null);
+  const planned = planSet(tx, edits);
+  // An empty folder is a set too: it denies everything, and the record says so.
+  if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
+  const digest = planned.digest ?? sha256Hex(utf8(planned.text));
+  if (digest === tx.activePolicies.digest) return digest;
+
+  for (const { row, isNew, changed, document, digest: definitionDigest } of plan) {
+    const now = tx.now;
+    if (isNew) await tx.insertPolicy({ ...row, active_version: row.latest_version, created_at: now, updated_at: now });
+    else await tx.updatePolicy(row.id, { managed_by: sourceName, latest_version: row.latest_version, active_version: row.latest_version, deleted_at: null, updated_at: now });
+    if (changed) {
+      await tx.insertPolicyVersion({
+        policy_id: row.id, version: row.latest_version, definition: canonicalText(document as unknown as JsonValue),
+        digest: definitionDigest, created_by: confirmed?.key.id ?? null, created_at: now,
+      });
+    }
+  }
+  for (const row of dropped) await tx.updatePolicy(row.id, { active_version: null, updated_at: tx.now });
+  await commitSet(tx, { ...planned, digest }, bundle.source, confirmed);
+  return digest;
+}
+
+function refuseClashes(sourceName: string, bundle: PolicyBundle, stored: ReadonlyMap<string, PolicyRow>): void {
+  const clashes = bundle.policies.filter(({ document }) => {
+    const row = stored.get(document.policy);
+    return row !== undefined && row.managed_by !== sourceName && row.active_version !== null;
+  });
+  if (clashes.length === 0) return;
+  throw new PolicySourceError(`${clashes.length} of its names belong to another source`, clashes.map(({ document, origin }) => ({
+    file: origin, line: null, column: null,
+    message: `policy "${document.policy}" is active and managed by ${stored.get(document.policy)?.managed_by ?? "the API"}; rename one of the two`,
+  })));
+}
+
+interface PlannedVersion {
+  row: PolicyRow;
+  document: PolicyDocument;
+  digest: string;
+  isNew: boolean;
+  changed: boolean;
+}
+
+/** What each policy of the bundle becomes: the version it has, or the next one. */
+async function planVersions(tx: LedgerTransaction, newId: () => string, sourceName: string, bundle: PolicyBundle, stored: ReadonlyMap<string, PolicyRow>): Promise<PlannedVersion[]> {
+  const plan: PlannedVersion[] = [];
+  for (const { document } of bundle.policies) {
+    const digest = sha256Hex(utf8(canonicalText(document as unknown as JsonValue)));
+    const row = stored.get(document.policy);
+    if (row === undefined) {
+      plan.push({
+        document, digest, isNew: true, changed: true,
+        row: { id: newId(), name: document.policy, managed_by: sourceName, latest_version: 1, active_version: null, deleted_at: null, created_at: 0, updated_at: 0 },
+      });
+      continue;
+    }
+    const latest = await tx.policyVersion(row.id, row.latest_version);
+    const changed = latest?.digest !== digest;
+    plan.push({ document, digest, isNew: false, changed, row: { ...row, latest_version: row.latest_version + (changed ? 1 : 0) } });
+  }
+  return plan;
+}
