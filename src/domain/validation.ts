@@ -19,6 +19,16 @@ export function lastSegment(pointer: string): string {
   return pointer.slice(pointer.lastIndexOf("/") + 1).replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
+/** Of a value that fits no variant of a union, but fits one by its kind: what is wrong inside it. */
+export function tellingFault(error: ValueError): ValueError {
+  if (error.type !== ValueErrorType.Union) return error;
+  for (const variant of error.errors) {
+    const first = variant.First();
+    if (first !== undefined && first.path.length > error.path.length) return tellingFault(first);
+  }
+  return error;
+}
+
 /** One sentence about one fault. `siblings` are the names that an unknown member could have meant. */
 export function explainFault(error: ValueError, siblings: readonly string[]): string {
   const { schema } = error;

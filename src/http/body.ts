@@ -4,7 +4,7 @@ import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
-import { explainFault, siblingsAt } from "../domain/validation.ts";
+import { explainFault, siblingsAt, tellingFault } from "../domain/validation.ts";
 import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 
 const MAX_ERRORS = 20;
@@ -61,7 +61,8 @@ function parse(text: string): unknown {
 function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Refusal {
   const errors: FieldError[] = [];
   const seen = new Set<string>();
-  for (const fault of check.Errors(value)) {
+  for (const found of check.Errors(value)) {
+    const fault = tellingFault(found);
     // A missing member is reported again for its type; the first word about a place is the telling one.
     if (seen.has(fault.path)) continue;
     seen.add(fault.path);

@@ -17,7 +17,7 @@ function filesIn(folder: string): string[] {
 /** Every specifier that a file imports, statically, dynamically or by re-export. */
 function importsOf(file: string): string[] {
   const text = readFileSync(join(ROOT, file), "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
-  const found = [...text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^;"']*?from\s*["']([^"']+)["']/g), ...text.matchAll(/\bimport\s*\(?\s*["']([^"']+)["']/g)];
+  const found = [...text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^;"']*?from\s*["']([^"']+)["']/g), ...text.matchAll(/(?<!["'])\bimport\s*\(?\s*["']([^"']+)["']/g)];
   return [...new Set(found.map((match) => match[1] as string))];
 }
 
