@@ -14,6 +14,7 @@ const Options = Type.Object(
     max_streams_per_key: Type.Integer({ default: 20, minimum: 1, maximum: 100_000, description: "Open streams of one API key." }),
     max_streams: Type.Integer({ default: 1000, minimum: 1, maximum: 1_000_000, description: "Open streams of this process." }),
     heartbeat_seconds: Type.Number({ default: 15, minimum: 0.05, maximum: 300, description: "A comment after so long without an event keeps proxies from closing the connection." }),
+    retry_milliseconds: Type.Integer({ default: 1000, minimum: 1, maximum: 600_000, description: "How long a client waits before it connects again." }),
     stall_seconds: Type.Number({ default: 30, minimum: 0.05, maximum: 3600, description: "A client that leaves a batch unread for so long is cut off; it resumes by sequence." }),
   },
   { additionalProperties: false },
@@ -48,6 +49,7 @@ export default definePlugin({
           feed: feed as Feed,
           filter: createFilter(query as EventsQuery, who, toolOf),
           heartbeatMs: options.heartbeat_seconds * 1000,
+          retryMs: options.retry_milliseconds,
           stallMs: options.stall_seconds * 1000,
           ended() {
             const left = (open.get(who.key.id) ?? 1) - 1;

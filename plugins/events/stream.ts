@@ -16,6 +16,7 @@ export interface StreamOptions {
   /** First sequence to look at. */
   from: number;
   heartbeatMs: number;
+  retryMs: number;
   /** How long a client may leave a batch unread before it is cut off. It resumes by sequence. */
   stallMs: number;
   /** Called once, however the stream ends. */
@@ -88,7 +89,7 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
     if (stalled !== null) clearTimeout(stalled);
     if (!greeted) {
       greeted = true;
-      send(controller, "retry: 1000\n\n");
+      send(controller, `retry: ${options.retryMs}\n\n`);
       return;
     }
     while (!over.signal.aborted) {

@@ -50,6 +50,8 @@ export interface ServiceOptions {
   policies?: string;
   change?(config: Config): void;
   plugins?: { plugin: Plugin; options: unknown; origin: string }[];
+  /** Options of the built-in plugins, by name. */
+  pluginOptions?: Record<string, object>;
   /** Skips the audit at the end: for tests that break the store on purpose. */
   broken?: boolean;
 }
@@ -68,7 +70,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const store = definePlugin({ name: "storage-under-test", setup: () => ({ storage }) });
     const plain = [store, policyFiles, actions, policies, apiKeys, agents, events, provenance, replay, health] as Plugin[];
     const runtime = await createRuntime(config, {
-      plugins: [...plain.map((plugin) => ({ plugin, options: {}, origin: plugin.name })), ...(options.plugins ?? [])],
+      plugins: [...plain.map((plugin) => ({ plugin, options: options.pluginOptions?.[plugin.name] ?? {}, origin: plugin.name })), ...(options.plugins ?? [])],
       log: createLogger("info", (lines) => logged.push(...lines.trimEnd().split("\n"))),
       clock: () => Date.now() + clock.now,
       firstKeys: (first) => Object.assign(keys, first),
