@@ -8,6 +8,7 @@ import { formatVkey } from "./domain/checkpoint.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
 import { createAgents, type AgentService } from "./kernel/agents.ts";
 import { addAdminKey, bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
+import { createKeyUse, type KeyUse } from "./kernel/key-use.ts";
 import { createKeys, type KeyService } from "./kernel/keys.ts";
 import { createPolicies, type PolicyService } from "./kernel/policies.ts";
 import { openVault, type OpenVault } from "./kernel/vault.ts";
@@ -100,6 +101,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       beginStop();
       await registry.stop();
       await parts?.ledger.close();
+      await parts?.keyUse.stop();
       await parts?.vault.close();
       await registry.storage?.close();
     })();
@@ -123,6 +125,7 @@ interface Parts {
   ledger: OpenLedger;
   policies: PolicyService;
   keys: KeyService;
+  keyUse: KeyUse;
   agents: AgentService;
   vault: OpenVault;
 }
@@ -135,7 +138,8 @@ async function openParts(config: Config, storage: Storage, log: Logger, clock: (
   // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
   let ledger: OpenLedger | null = null;
   const head = () => (ledger === null ? storage.head() : ledger.head());
-  const keys = createKeys({ storage, head, clock, newId: uuidv7 });
+  const keyUse = createKeyUse(storage, log);
+  const keys = createKeys({ storage, head, clock, newId: uuidv7, used: (id, now) => keyUse.note(id, now) });
   const agents = createAgents({ storage, head, requireRegistered: config.require_registered_agents });
   const policies = createPolicies({
     storage, head, clock, log, newId: uuidv7,
@@ -152,7 +156,7 @@ async function openParts(config: Config, storage: Storage, log: Logger, clock: (
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
-  return { storage, ledger, policies, keys, agents, vault };
+  return { storage, ledger, policies, keys, keyUse, agents, vault };
 }
 
 /** The log's name and key are kept with it: another key would start a second history under the same entries. */

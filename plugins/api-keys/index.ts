@@ -9,6 +9,8 @@ import type { KeyEntry } from "../../src/domain/entries.ts";
 import { PRESETS, SCOPES, holds, type Preset, type Scope } from "../../src/domain/scopes.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
+import { createdEarlier, idempotentCall, rememberCreated, REPLAYED } from "../../src/toolkit/idempotency.ts";
+import { nextLink, PAGE_QUERY, pageOf } from "../../src/toolkit/paging.ts";
 
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 const Label = (description: string) => Type.String({ minLength: 1, maxLength: 100, pattern: "^[^\\u0000-\\u001f\\u007f]*$", description });
@@ -37,11 +39,20 @@ const fields = {
   created_at: Type.String({ format: "date-time" }),
   expires_at: NullableString,
   revoked_at: NullableString,
+  last_used_at: Type.Union([Type.String({ format: "date-time" }), Type.Null()], { description: "To within two minutes; null when never." }),
 };
 const KeyRecord = Type.Object(fields, { additionalProperties: false });
-const CreatedKey = Type.Object({ ...fields, key: Type.String({ description: "The value. It is shown this once and kept nowhere." }) }, { additionalProperties: false });
-const KeyList = Type.Object({ api_keys: Type.Array(KeyRecord), next_cursor: Type.Null() }, { additionalProperties: false });
+const CreatedKey = Type.Object(
+  { ...fields, key: Type.Union([Type.String(), Type.Null()], { description: "The value. It is shown this once and kept nowhere; null when the same Idempotency-Key is sent again." }) },
+  { additionalProperties: false },
+);
+const KeyList = Type.Object({ api_keys: Type.Array(KeyRecord), next_cursor: Type.Union([Type.String(), Type.Null()]) }, { additionalProperties: false });
 const IdParams = Type.Object({ id: Type.String({ format: "uuid" }) }, { additionalProperties: false });
+
+const ListQuery = Type.Object(
+  { status: Type.Optional(Type.Union([Type.Literal("live"), Type.Literal("ended")], { description: "`ended`: revoked or expired." })), ...PAGE_QUERY },
+  { additionalProperties: false },
+);
 
 const AUTH: ErrorCode[] = ["MISSING_CREDENTIAL", "INVALID_CREDENTIAL", "INSUFFICIENT_SCOPE"];
 const TAG = "api-keys";
@@ -51,14 +62,14 @@ export default definePlugin({
   setup: (host) => ({
     routes: [
       {
-        method: "GET", path: "/v1/api-keys", tag: TAG, summary: "List keys, newest first", scope: "keys:manage",
-        responses: { 200: { description: "All keys, revoked ones included.", schema: KeyList } }, errors: [...AUTH, "STORAGE_UNAVAILABLE"],
-        handle: async () => ({ status: 200, json: { api_keys: (await host.storage.keys()).map(show), next_cursor: null } }),
+        method: "GET", path: "/v1/api-keys", tag: TAG, summary: "List keys, newest first", scope: "keys:manage", query: ListQuery,
+        responses: { 200: { description: "A page; revoked and expired ones included.", schema: KeyList } }, errors: [...AUTH, "INVALID_CURSOR", "STORAGE_UNAVAILABLE"],
+        handle: (context) => list(host, context),
       },
       {
-        method: "POST", path: "/v1/api-keys", tag: TAG, summary: "Make a key", scope: "keys:manage", body: KeyBody,
-        responses: { 201: { description: "The key, with its value this once.", schema: CreatedKey } },
-        errors: [...AUTH, "SCOPE_ESCALATION", "KEY_NAME_TAKEN", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"],
+        method: "POST", path: "/v1/api-keys", tag: TAG, summary: "Make a key", scope: "keys:manage", body: KeyBody, idempotent: true,
+        responses: { 200: { description: "It was made by an earlier request with this Idempotency-Key; the value is not shown again.", schema: CreatedKey }, 201: { description: "The key, with its value this once.", schema: CreatedKey } },
+        errors: [...AUTH, "SCOPE_ESCALATION", "KEY_NAME_TAKEN", "IDEMPOTENCY_CONFLICT", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"],
         handle: (context) => create(host, context),
       },
       {
@@ -70,7 +81,15 @@ export default definePlugin({
   }),
 });
 
-async function create(host: Host, { body, credential }: RequestContext): Promise<Reply> {
+async function list(host: Host, { query }: RequestContext): Promise<Reply> {
+  const asked = query as Static<typeof ListQuery>;
+  const now = host.clock();
+  const all = (await host.storage.keys()).filter((key) => asked.status === undefined || (asked.status === "live") === isLive(key, now));
+  const { rows, next_cursor } = pageOf("api_keys", all, asked);
+  return { status: 200, json: { api_keys: rows.map(show), next_cursor }, headers: nextLink("/v1/api-keys", asked, next_cursor) };
+}
+
+async function create(host: Host, { body, headers, credential }: RequestContext): Promise<Reply> {
   const wanted = body as KeyBody;
   const scopes = [...new Set<Scope>([...(wanted.preset === undefined ? [] : PRESETS[wanted.preset]), ...(wanted.scopes ?? [])])];
   if (scopes.length === 0) {
@@ -84,8 +103,12 @@ async function create(host: Host, { body, credential }: RequestContext): Promise
     name: wanted.name, scopes, agent_id: wanted.agent_id ?? null, owner: wanted.owner ?? null,
     created_by: (credential as Credential).key.id, expires_at: expiresAt, now: host.clock(),
   });
-  const row = await host.ledger.submit(async (tx) => {
+  const call = idempotentCall(headers, "POST /v1/api-keys", body);
+  const { row, replayed } = await host.ledger.submit(async (tx) => {
     const who = await managing(tx, credential as Credential);
+    const earlier = await createdEarlier(tx, who, call);
+    const known = earlier === null ? null : await tx.key(earlier);
+    if (known !== null) return { row: known, replayed: true };
     const lacking = scopes.filter((scope) => !who.holds(scope));
     if (lacking.length > 0) throw new Refusal("SCOPE_ESCALATION", `this key does not hold ${lacking.join(", ")} and cannot give it away`);
     if (who.key.agent_id !== null && wanted.agent_id !== who.key.agent_id) {
@@ -97,9 +120,14 @@ async function create(host: Host, { body, credential }: RequestContext): Promise
     await tx.insertKey(made);
     tx.record(entryOf(made, "created", tx.now, who));
     tx.bumpEpoch();
-    return made;
+    await rememberCreated(tx, who, call, made.id);
+    return { row: made, replayed: false };
   });
-  return { status: 201, json: { ...show(row), key: minted.value }, headers: { Location: `/v1/api-keys/${row.id}` } };
+  return {
+    status: replayed ? 200 : 201,
+    json: { ...show(row), key: replayed ? null : minted.value },
+    headers: { Location: `/v1/api-keys/${row.id}`, ...(replayed ? REPLAYED : {}) },
+  };
 }
 
 async function revoke(host: Host, { params, credential }: RequestContext): Promise<Reply> {
@@ -148,5 +176,5 @@ const time = (ms: number | null): string | null => (ms === null ? null : toRfc33
 
 function show(key: KeyRow): Static<typeof KeyRecord> {
   const { id, name, prefix, scopes, agent_id, owner, created_by } = key;
-  return { id, name, prefix, scopes, agent_id, owner, created_by, created_at: toRfc3339(key.created_at), expires_at: time(key.expires_at), revoked_at: time(key.revoked_at) };
+  return { id, name, prefix, scopes, agent_id, owner, created_by, created_at: toRfc3339(key.created_at), expires_at: time(key.expires_at), revoked_at: time(key.revoked_at), last_used_at: time(key.last_used_at) };
 }

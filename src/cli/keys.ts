@@ -83,7 +83,13 @@ async function rescue(name: string, file: string | undefined): Promise<KeyView> 
 
 async function list(args: string[], io: Output): Promise<number> {
   const { values } = parse(args, { json: { type: "boolean" } });
-  const { api_keys } = await reaching(() => client().call<{ api_keys: KeyView[] }>("GET", "/v1/api-keys"));
+  const api_keys: KeyView[] = [];
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const after = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+    const page: { api_keys: KeyView[]; next_cursor: string | null } = await reaching(() => client().call("GET", `/v1/api-keys?limit=1000${after}`));
+    api_keys.push(...page.api_keys);
+    cursor = page.next_cursor;
+  }
   if (values.json === true) io.out(JSON.stringify(api_keys));
   else {
     const state = (key: KeyView): string => (key.revoked_at === null ? (key.expires_at ?? "live") : "revoked");

@@ -18,6 +18,8 @@ export interface KeysOptions {
   head(): Promise<LedgerHead>;
   clock(): number;
   newId(): string;
+  /** Told of every request that a key was good for. */
+  used(keyId: string, now: number): void;
 }
 
 export interface KeyService extends Keys {
@@ -49,7 +51,10 @@ export function createKeys(options: KeysOptions): KeyService {
         credential = credentialOf(row, epoch);
         if (cachedEpoch === epoch) cache.set(value, credential);
       }
-      return isLive(credential.key, options.clock()) ? credential : null;
+      const now = options.clock();
+      if (!isLive(credential.key, now)) return null;
+      options.used(credential.key.id, now);
+      return credential;
     },
 
     async refresh(credential) {
