@@ -10,9 +10,10 @@ import { toRfc3339 } from "../../src/domain/time.ts";
 import { formatTlogProof } from "../../src/domain/tlog-proof.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
+import { entryBundle, hashTile } from "./tiles.ts";
 
 const Options = Type.Object(
-  { public: Type.Boolean({ default: false, description: "Checkpoint, consistency proofs and keys need no credential, so that witnesses can follow the log. Entries never become public." }) },
+  { public: Type.Boolean({ default: false, description: "Checkpoint, consistency proofs, keys and tiles of hashes need no credential, so that witnesses can follow the log. Entries never become public." }) },
   { additionalProperties: false },
 );
 
@@ -53,6 +54,9 @@ const Keys = Type.Object(
   { origin: Type.String(), keys: Type.Array(Type.Object({ vkey: Type.String({ description: "C2SP verifier key: pin this." }), algorithm: Type.Literal("ed25519"), public_key: Hex }, { additionalProperties: false })) },
   { additionalProperties: false },
 );
+
+const BundleParams = Type.Object({ tile: Type.String({ maxLength: 64, description: "Index in groups of three digits, all but the last after an x, and the width where it is partial: `x001/234.p/8`." }) }, { additionalProperties: false });
+const TileParams = Type.Object({ level: Type.String({ maxLength: 2, description: "0 for leaf hashes; level L + 1 holds the roots of level L's full tiles." }), ...BundleParams.properties }, { additionalProperties: false });
 
 const ConsistencyQuery = Type.Object(
   { first: Type.Integer({ minimum: 1, description: "Smaller size." }), second: Type.Integer({ minimum: 1, description: "Larger size, at most the ledger's." }) },
@@ -124,6 +128,20 @@ function routes(host: Host, open: boolean): Route[] {
   const scope = open ? null : "provenance:read";
   const auth = open ? [] : AUTH;
   return [
+    {
+      method: "GET", path: "/checkpoint", tag: TAG, summary: "Signed size and root of the ledger, where monitors look", scope,
+      responses: { 200: { description: "C2SP tlog-checkpoint.", contentType: "text/plain" } }, errors: [...auth, "STORAGE_UNAVAILABLE"], handle: checkpoint,
+    },
+    {
+      method: "GET", path: "/tile/:level/:tile+", tag: TAG, summary: "A tile of hashes", scope, params: TileParams,
+      description: "C2SP tlog-tiles: up to 256 hashes of 32 bytes. Partial tiles are there for every size.",
+      responses: { 200: { description: "The hashes.", contentType: "application/octet-stream" } }, errors: [...auth, "TILE_NOT_FOUND", "STORAGE_UNAVAILABLE"], handle: (context) => hashTile(host, context, open),
+    },
+    {
+      method: "GET", path: "/tile/entries/:tile+", tag: TAG, summary: "A bundle of entries", scope: "provenance:read", params: BundleParams,
+      description: "C2SP tlog-tiles: up to 256 entries, each a big-endian uint16 length and its bytes. For keys that see all actions; never public.",
+      responses: { 200: { description: "The entries.", contentType: "application/octet-stream" } }, errors: [...AUTH, "TILE_NOT_FOUND", "STORAGE_UNAVAILABLE"], handle: (context) => entryBundle(host, context),
+    },
     {
       method: "GET", path: "/v1/provenance/checkpoint", tag: TAG, summary: "Signed size and root of the ledger", scope,
       responses: { 200: { description: "C2SP tlog-checkpoint.", contentType: "text/plain" } }, errors: [...auth, "STORAGE_UNAVAILABLE"], handle: checkpoint,

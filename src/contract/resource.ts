@@ -44,7 +44,7 @@ export interface ResponseSpec {
 
 export interface Route {
   method: Method;
-  /** Literal segments and `:name` parameters, e.g. `/v1/actions/:id`. */
+  /** Literal segments and `:name` parameters, e.g. `/v1/actions/:id`; the last may be `:name+`, which takes the rest of the path. */
   path: string;
   summary: string;
   description?: string;

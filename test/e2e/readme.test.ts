@@ -29,7 +29,7 @@ test("the tour works, line by line", { timeout: 120_000 }, async () => {
   try {
     const shown = (name: string): string => new RegExp(`export ${name}=(\\S+)`).exec(service.output())?.[1] ?? "";
     const blocks = [...readme.matchAll(/<!-- tour -->\n```sh\n([\s\S]*?)```/g)].map((match) => match[1] as string);
-    assert.ok(blocks.length === 7);
+    assert.ok(blocks.length === 8);
     // The tour runs in a folder of its own; what it calls of the clone is linked into it.
     for (const name of ["src", "node_modules", "package.json", "policies"]) symlinkSync(join(ROOT, name), join(data, name));
     const script = `set -euo pipefail\n${blocks.map((block, i) => `echo "== ${i}"\n${block}`).join("\n")}`;
@@ -42,7 +42,8 @@ test("the tour works, line by line", { timeout: 120_000 }, async () => {
     assert.match(said[3] ?? "", /"status":"pending_approval"[\s\S]*approved\n$/);
     assert.match(said[4] ?? "", /^verified: entry \d+ is in the log/);
     assert.equal(said[5]?.trim(), "true");
-    assert.match(said[6] ?? "", /allowed {2}crm search_customers[\s\S]*\d+ passed, 0 failed/);
+    assert.match(said[6] ?? "", /^active\nactive\nallowed\nsuspended\nAGENT_SUSPENDED\n\d+\n$/);
+    assert.match(said[7] ?? "", /allowed {2}crm search_customers[\s\S]*\d+ passed, 0 failed/);
   } finally {
     await stopProcess(service);
     rmSync(data, { recursive: true, force: true });
