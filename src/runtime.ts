@@ -3,6 +3,7 @@ import { uuidv7 } from "uuidv7";
 import type { Config } from "./config.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
+import type { Route } from "./contract/resource.ts";
 import type { Storage } from "./contract/storage.ts";
 import { formatVkey } from "./domain/checkpoint.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
@@ -47,6 +48,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const clock = options.clock ?? Date.now;
   const stopping = new AbortController();
   let parts: Parts | null = null;
+  let routes: readonly Route[] | null = null;
   let state: "new" | "started" | "stopped" = "new";
   const after = <K extends keyof Parts>(name: K): Parts[K] => {
     if (parts === null) throw new Error(`host.${name} is there after start; use it in a handler or in start(), not in setup()`);
@@ -58,6 +60,10 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     clock,
     stopping: stopping.signal,
     newId: uuidv7,
+    get routes() {
+      if (routes === null) throw new Error("host.routes is there after start; use it in a handler or in start(), not in setup()");
+      return routes;
+    },
     get storage() { return after("storage"); },
     get ledger() { return after("ledger"); },
     get policies() { return after("policies"); },
@@ -66,6 +72,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     get vault() { return after("vault"); },
   };
   const registry = await collect(options.plugins ?? (await loadPlugins(config)), host);
+  routes = registry.routes;
   const fetch = createFetch({
     routes: registry.routes,
     pages: registry.pages,

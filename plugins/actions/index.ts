@@ -1,4 +1,5 @@
 /** The actions resource: submit, look, approve, run. README.md tells its life. */
+import { Type } from "@sinclair/typebox";
 import { Refusal, type ErrorCode } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply, RequestContext, Route } from "../../src/contract/resource.ts";
@@ -43,6 +44,7 @@ const TOKEN: ErrorCode[] = [
   "SELF_APPROVAL", "TOKEN_MALFORMED", "TOKEN_INVALID", "TOKEN_OTHER_ACTION", "TOKEN_OTHER_APPROVER",
   "ALREADY_VOTED", "ACTION_NOT_PENDING", "APPROVAL_EXPIRED",
 ];
+const PREFER = Type.Object({ Prefer: Type.Optional(Type.String({ description: "`wait=N` waits up to N seconds for the verdict (RFC 7240)." })) });
 const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
 const TAG = "actions";
 const record = { description: "The action.", schema: schema.ActionRecord };
@@ -139,7 +141,7 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
 
   return [
     {
-      method: "POST", path: "/v1/actions", tag: TAG, summary: "Submit an action", scope: "actions:submit", body: schema.ActionBody, idempotent: true,
+      method: "POST", path: "/v1/actions", tag: TAG, summary: "Submit an action", scope: "actions:submit", body: schema.ActionBody, idempotent: true, headers: PREFER,
       description: "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict.",
       responses: { 200: { ...record, description: "Allowed or denied." }, 202: { ...record, description: "Waits for approval; `Location` is where to look." } },
       errors: [...AUTH, "AGENT_MISMATCH", "IDEMPOTENCY_CONFLICT", ...BODY, ...FAULTS], handle: submit,

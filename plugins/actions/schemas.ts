@@ -124,7 +124,7 @@ export const ActionRecord = Type.Object(
     updated_at: Time("Last change of status."),
     approval_token: Type.Optional(Type.String({ description: "For a credential that may approve this action, and nobody else." })),
   },
-  { additionalProperties: false },
+  { title: "Action", additionalProperties: false },
 );
 export type ActionRecord = Static<typeof ActionRecord>;
 

@@ -13,7 +13,7 @@ import { definePlugin } from "../../src/plugin.ts";
 import { confirmed } from "../../src/toolkit/authority.ts";
 import { createdEarlier, idempotentCall, rememberCreated, REPLAYED } from "../../src/toolkit/idempotency.ts";
 import { cutPage, decodeSeqCursor, DEFAULT_LIMIT, nextLink } from "../../src/toolkit/paging.ts";
-import { assertMatch } from "../../src/toolkit/preconditions.ts";
+import { assertMatch, IF_MATCH } from "../../src/toolkit/preconditions.ts";
 import * as schema from "./schemas.ts";
 
 const MAX_METADATA = 16 * 1024;
@@ -119,17 +119,17 @@ function routes(host: Host): Route[] {
       responses: { 200: one }, errors: ["AGENT_NOT_FOUND"], handle: get,
     },
     {
-      method: "PATCH", path: "/v1/agents/:id", tag: TAG, summary: "Change an agent", scope: "agents:write", params: schema.AgentParams, body: schema.AgentPatch,
+      method: "PATCH", path: "/v1/agents/:id", tag: TAG, summary: "Change an agent", scope: "agents:write", params: schema.AgentParams, headers: IF_MATCH, body: schema.AgentPatch,
       description: "`If-Match` with the `ETag` that was seen refuses the change when another came first.",
       responses: { 200: one }, errors: ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"], handle: update,
     },
     {
-      method: "POST", path: "/v1/agents/:id/suspend", tag: TAG, summary: "Deny everything an agent submits", scope: "agents:write", params: schema.AgentParams, body: schema.SuspendBody, bodyOptional: true,
+      method: "POST", path: "/v1/agents/:id/suspend", tag: TAG, summary: "Deny everything an agent submits", scope: "agents:write", params: schema.AgentParams, headers: IF_MATCH, body: schema.SuspendBody, bodyOptional: true,
       description: "From the next submission on, with the reason code AGENT_SUSPENDED. What was allowed before stays allowed.",
       responses: { 200: one }, errors: ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"], handle: suspend,
     },
     {
-      method: "POST", path: "/v1/agents/:id/resume", tag: TAG, summary: "End a suspension", scope: "agents:write", params: schema.AgentParams,
+      method: "POST", path: "/v1/agents/:id/resume", tag: TAG, summary: "End a suspension", scope: "agents:write", params: schema.AgentParams, headers: IF_MATCH,
       responses: { 200: one }, errors: ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"], handle: resume,
     },
   ];

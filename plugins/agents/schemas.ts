@@ -55,6 +55,7 @@ export const AgentRecord = Type.Object(
     updated_at: Time,
   },
   {
+    title: "Agent",
     additionalProperties: false,
     examples: [{
       id: "support-bot", name: "Support bot", description: "Answers tickets.", allowed_tools: ["stripe", "crm.*"], metadata: { team: "support" }, status: "active",

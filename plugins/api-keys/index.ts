@@ -41,7 +41,7 @@ const fields = {
   revoked_at: NullableString,
   last_used_at: Type.Union([Type.String({ format: "date-time" }), Type.Null()], { description: "To within two minutes; null when never." }),
 };
-const KeyRecord = Type.Object(fields, { additionalProperties: false });
+const KeyRecord = Type.Object(fields, { title: "ApiKey", additionalProperties: false });
 const CreatedKey = Type.Object(
   { ...fields, key: Type.Union([Type.String(), Type.Null()], { description: "The value. It is shown this once and kept nowhere; null when the same Idempotency-Key is sent again." }) },
   { additionalProperties: false },

@@ -77,7 +77,7 @@ export default definePlugin({
     return {
       routes: [
         {
-          method: "GET", path: "/v1/events", tag: "events", summary: "Follow the ledger", scope: "events:read", query: EventsQuery,
+          method: "GET", path: "/v1/events", tag: "events", summary: "Follow the ledger", scope: "events:read", query: EventsQuery, headers: Type.Object({ "Last-Event-ID": Type.Optional(Type.String({ description: "What a client that reconnects has seen last; wins over `after`." })) }),
           description: "Server-sent events by default: unnamed, `id` is the ledger sequence, so that `Last-Event-ID` resumes without a gap. With `Accept: application/json` one page, for pollers.",
           responses: { 200: { description: "A page of events; or, unless JSON alone is accepted, a stream.", schema: EventPage, also: ["text/event-stream"] } },
           errors: ["TOO_MANY_STREAMS", "INVALID_RANGE", "NOT_ACCEPTABLE"],

@@ -34,7 +34,7 @@ export const Event = Type.Object(
     at: Type.String({ format: "date-time" }),
     entry: Type.Record(Type.String(), Type.Unknown(), { description: "The ledger entry." }),
   },
-  { additionalProperties: false, examples: [EXAMPLE] },
+  { title: "Event", additionalProperties: false, examples: [EXAMPLE] },
 );
 export type Event = Static<typeof Event>;
 

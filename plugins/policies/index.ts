@@ -7,6 +7,7 @@ import { toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { idempotentCall, REPLAYED } from "../../src/toolkit/idempotency.ts";
 import { nextLink, pageOf, type PageQuery } from "../../src/toolkit/paging.ts";
+import { IF_MATCH } from "../../src/toolkit/preconditions.ts";
 import { activatePolicy, createPolicy, deactivatePolicy, deletePolicy, etagOf, importPolicies, updatePolicy } from "./changes.ts";
 import { dryRun } from "./dry-run.ts";
 import { documentOf, findPolicy, findVersion } from "./library.ts";
@@ -115,23 +116,23 @@ function routes(host: Host): Route[] {
       responses: { 200: one }, errors: ["POLICY_NOT_FOUND", "POLICY_VERSION_NOT_FOUND"], handle: get,
     },
     {
-      method: "PUT", path: "/v1/policies/:id", tag: TAG, summary: "Make a new version", scope: "policies:write", params: id, query: schema.ActivateQuery, body: schema.PolicyBody, textBodies: YAML_TYPES, bodyLimit: MAX_BODY,
+      method: "PUT", path: "/v1/policies/:id", tag: TAG, summary: "Make a new version", scope: "policies:write", params: id, headers: IF_MATCH, query: schema.ActivateQuery, body: schema.PolicyBody, textBodies: YAML_TYPES, bodyLimit: MAX_BODY,
       description: "Versions never change. The same definition again makes none. `If-Match` with the `ETag` that was seen refuses the change when another came first.",
       responses: { 200: one }, errors: [...changed, "POLICY_INVALID"], handle: update,
     },
     {
-      method: "DELETE", path: "/v1/policies/:id", tag: TAG, summary: "Delete a policy", scope: "policies:write", params: id,
+      method: "DELETE", path: "/v1/policies/:id", tag: TAG, summary: "Delete a policy", scope: "policies:write", params: id, headers: IF_MATCH,
       description: "An active one is deactivated first, which needs policies:activate too. Its versions stay for replay, and its name goes on counting them.",
       responses: { 200: { ...one, description: "The policy as it was left." } }, errors: [...changed, "POLICY_INVALID"], handle: remove,
     },
     {
-      method: "POST", path: "/v1/policies/:id/activate", tag: TAG, summary: "Activate a version", scope: "policies:activate", params: id, body: schema.ActivateBody, bodyOptional: true,
+      method: "POST", path: "/v1/policies/:id/activate", tag: TAG, summary: "Activate a version", scope: "policies:activate", params: id, headers: IF_MATCH, body: schema.ActivateBody, bodyOptional: true,
       description: "The newest when `version` is absent; an older one is a rollback. Every request is decided by the set before or by the set after.",
       responses: { 200: one }, errors: [...changed, "POLICY_VERSION_NOT_FOUND", "POLICY_INVALID"],
       handle: async ({ params, body: wanted, headers, credential }) => answer(await activatePolicy(host, params["id"] as string, (wanted as schema.ActivateBody).version ?? null, headers, credential), 200),
     },
     {
-      method: "POST", path: "/v1/policies/:id/deactivate", tag: TAG, summary: "Take a policy out of the active set", scope: "policies:activate", params: id,
+      method: "POST", path: "/v1/policies/:id/deactivate", tag: TAG, summary: "Take a policy out of the active set", scope: "policies:activate", params: id, headers: IF_MATCH,
       responses: { 200: one }, errors: [...changed, "POLICY_INVALID"],
       handle: async ({ params, headers, credential }) => answer(await deactivatePolicy(host, params["id"] as string, headers, credential), 200),
     },

@@ -23,7 +23,7 @@ const AT = "2026-01-31T12:00:00.000Z";
 
 const { $id: _, ...policyOptions } = PolicySchema;
 /** The same shape as the YAML. */
-export const PolicyBody = { ...policyOptions, examples: [DEFINITION] } as typeof PolicySchema;
+export const PolicyBody = { ...policyOptions, title: "PolicyDefinition", examples: [DEFINITION] } as typeof PolicySchema;
 
 export const PolicyParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 64, description: "Policy: its id, or its name." }) }, { additionalProperties: false });
 
@@ -69,7 +69,7 @@ const body = {
 const HEAD = { id: ID, name: "refunds", description: "Refunds above 1,000 are asked for.", mode: "enforce", managed_by: null, status: "active", active_version: 1, latest_version: 2, created_at: AT, updated_at: AT };
 const BODY = { version: 2, definition: DEFINITION, digest: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", created_by: ID };
 
-export const PolicyRecord = Type.Object({ ...head, ...body }, { additionalProperties: false, examples: [{ ...HEAD, ...BODY }] });
+export const PolicyRecord = Type.Object({ ...head, ...body }, { title: "Policy", additionalProperties: false, examples: [{ ...HEAD, ...BODY }] });
 export type PolicyRecord = Static<typeof PolicyRecord>;
 
 const PolicySummary = Type.Object({ ...head, rules: Type.Integer({ description: "How many rules the newest version has." }) }, { additionalProperties: false });

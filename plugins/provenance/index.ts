@@ -55,8 +55,8 @@ const Keys = Type.Object(
   { additionalProperties: false },
 );
 
-const BundleParams = Type.Object({ tile: Type.String({ maxLength: 64, description: "Index in groups of three digits, all but the last after an x, and the width where it is partial: `x001/234.p/8`." }) }, { additionalProperties: false });
-const TileParams = Type.Object({ level: Type.String({ maxLength: 2, description: "0 for leaf hashes; level L + 1 holds the roots of level L's full tiles." }), ...BundleParams.properties }, { additionalProperties: false });
+const BundleParams = Type.Object({ tile: Type.String({ maxLength: 64, examples: ["000.p/1"], description: "Index in groups of three digits, all but the last after an x, and the width where it is partial: `x001/234.p/8`." }) }, { additionalProperties: false });
+const TileParams = Type.Object({ level: Type.String({ maxLength: 2, examples: ["0"], description: "0 for leaf hashes; level L + 1 holds the roots of level L's full tiles." }), ...BundleParams.properties }, { additionalProperties: false });
 
 const ConsistencyQuery = Type.Object(
   { first: Type.Integer({ minimum: 1, description: "Smaller size." }), second: Type.Integer({ minimum: 1, description: "Larger size, at most the ledger's." }) },

@@ -8,6 +8,7 @@ import type { Facts, PolicyDocument, PolicySetDocument } from "../domain/policy/
 import type { Scope } from "../domain/scopes.ts";
 import type { Config } from "../config.ts";
 import type { EntryRow, KeyRow, LedgerHead, Storage, StorageTransaction, Visibility } from "./storage.ts";
+import type { Route } from "./resource.ts";
 import type { PolicyBundle, PolicyFault } from "./policy-source.ts";
 
 export interface Logger {
@@ -187,6 +188,8 @@ export interface Host {
   newId(): string;
   /** Aborts when the service begins to stop: long waits answer what they have. */
   readonly stopping: AbortSignal;
+  /** Every route that plugins brought. After start. */
+  readonly routes: readonly Route[];
   /** After start. */
   readonly storage: Storage;
   /** After start. */

@@ -53,6 +53,8 @@ export interface Route {
   scope: Scope | readonly Scope[] | null;
   params?: TObject;
   query?: TObject;
+  /** Request headers that the handler reads, for the documentation: the handler checks them. */
+  headers?: TObject;
   /** JSON body. Absent: the route takes no body, and one that is sent is refused. */
   body?: TSchema;
   /** When true an empty body stands for `{}`. */

@@ -1,5 +1,9 @@
 /** `If-Match` (RFC 9110, section 13.1.1): a change is made only to the representation that the client saw. */
+import { Type } from "@sinclair/typebox";
 import { Refusal } from "../contract/errors.ts";
+
+/** For the documentation of routes that take it. */
+export const IF_MATCH = Type.Object({ "If-Match": Type.Optional(Type.String({ description: "The `ETag` that was seen: the change is refused (412) when another came first." })) });
 
 /** Throws PRECONDITION_FAILED unless the header is absent, `*`, or names `current`, an entity tag with its quotes. */
 export function assertMatch(headers: Headers, current: string): void {

@@ -1,0 +1,27 @@
+/** Where a problem's `type` leads: the table of docs/errors.md, with an anchor for each code. */
+import { readFile } from "node:fs/promises";
+import { page } from "./pages.ts";
+
+const ROW = /^\| `([A-Z_0-9]+)` \| (\d+) \| ([^|]+) \| ([^|]+) \|$/gm;
+
+export async function errorsPage(): Promise<string> {
+  const text = await readFile(new URL("../../docs/errors.md", import.meta.url), "utf8");
+  const rows = [...text.matchAll(ROW)].map(([, code = "", status = "", title = "", remedy = ""]) =>
+    `<tr id="${code.toLowerCase().replaceAll("_", "-")}"><td><code>${code}</code></td><td>${status}</td><td>${inline(title)}</td><td>${inline(remedy)}</td></tr>`,
+  );
+  return page("Errors", "", `<main class="errors">
+<h1>Errors</h1>
+<p>Every refusal is <code>application/problem+json</code> (RFC 9457). Programs branch on <code>code</code>, which is stable; <code>detail</code> is for people; <code>errors</code> names each fault by pointer or parameter.</p>
+<table>
+<thead><tr><th>code</th><th>status</th><th>what it says</th><th>what to do</th></tr></thead>
+<tbody>
+${rows.join("\n")}
+</tbody>
+</table>
+</main>`);
+}
+
+function inline(text: string): string {
+  const safe = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return safe.replaceAll(/`([^`]+)`/g, "<code>$1</code>");
+}

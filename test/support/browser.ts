@@ -1,0 +1,53 @@
+/** A real browser, where the machine has one. */
+import { accessSync, constants } from "node:fs";
+import { delimiter, join } from "node:path";
+import { chromium, type Browser, type Page } from "playwright-core";
+
+const NAMES = ["chromium", "chromium-browser", "google-chrome"];
+
+/** Path of the machine's browser; null when there is none. */
+export function browserPath(): string | null {
+  for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
+    for (const name of NAMES) {
+      try {
+        accessSync(join(folder, name), constants.X_OK);
+        return join(folder, name);
+      } catch {
+        // Not here.
+      }
+    }
+  }
+  return null;
+}
+
+/** For `skip` of a test: false, or why it cannot run. */
+export const withoutBrowser: string | false = browserPath() === null ? "no browser on this machine: install chromium to run the browser tests" : false;
+
+export function launch(): Promise<Browser> {
+  const path = browserPath();
+  if (path === null) throw new Error(withoutBrowser || "no browser");
+  return chromium.launch({ executablePath: path, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
+}
+
+export interface Watched {
+  page: Page;
+  /** Console errors, uncaught exceptions and violations of the page's policy. */
+  complaints: string[];
+  /** Addresses outside the origin that the page asked for. */
+  strayed: string[];
+}
+
+export async function open(browser: Browser, url: string, options: Parameters<Browser["newPage"]>[0] = {}): Promise<Watched> {
+  const page = await browser.newPage(options);
+  const watched: Watched = { page, complaints: [], strayed: [] };
+  const { origin } = new URL(url);
+  page.on("console", (message) => {
+    if (message.type() === "error" || /Content Security Policy/i.test(message.text())) watched.complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => watched.complaints.push(String(error)));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(origin) && !/^(data|blob):/.test(request.url())) watched.strayed.push(request.url());
+  });
+  await page.goto(url);
+  return watched;
+}
