@@ -25,7 +25,7 @@ describe("a registered agent", () => {
     const { id, name, description, allowed_tools, metadata, status, version } = got.body;
     assert.deepEqual({ id, name, description, allowed_tools, metadata, status, version }, { ...body, status: "active", version: 1 });
     const [entry] = await entries(size);
-    assert.deepEqual([entry?.["type"], entry?.["change"], (entry?.["agent"] as { id: string }).id], ["agent", "registered", body.id]);
+    assert.deepEqual([entry?.["type"], entry?.["change"], (entry?.["agent"] as { id: string } | undefined)?.id], ["agent", "registered", body.id]);
   });
 
   it("may use its tools and no others, before any policy is asked", async () => {

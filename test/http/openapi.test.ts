@@ -1,0 +1,208 @@
+/** The document against the running service: every operation, with success and with each error that can be provoked. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { judgeOf, type Document, type Judge, type Operation } from "../support/openapi.ts";
+import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
+
+let service: Service;
+let document: Document;
+let judge: Judge;
+let narrow: string;
+before(async () => {
+  // Wrong keys are sent by the dozen here.
+  service = await startService({ change: (config) => (config.rate_limits.bad_keys_per_minute = 0) });
+  document = (await service.call("GET", "/openapi.json", { key: null })).body;
+  judge = judgeOf(document);
+  narrow = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "narrow", scopes: ["metrics:read"] } })).body.key as string;
+});
+after(() => service.close());
+
+const seen = new Map<string, Set<string>>();
+
+interface Sent {
+  status: number;
+  body: any; // eslint-disable-line @typescript-eslint/no-explicit-any
+}
+
+const operationOf = (method: string, path: string): Operation => {
+  const found = judge.operations.find((operation) => operation.method === method && operation.path === path);
+  assert.ok(found !== undefined, `${method} ${path} is not in the document`);
+  return found;
+};
+
+/** Sends a request to an operation and holds the answer against the document. */
+async function send(method: string, path: string, options: { at?: Record<string, string>; query?: string; key?: string | null; body?: unknown; raw?: string; headers?: Record<string, string> } = {}): Promise<Sent> {
+  const operation = operationOf(method, path);
+  const address = path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => options.at?.[name] ?? "missing");
+  const { key = service.admin, body, raw, headers = {} } = options;
+  const text = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+  const response = await service.runtime.fetch(
+    new Request(`http://assent.test${address}${options.query ?? ""}`, {
+      method,
+      headers: { accept: "application/json", ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...(text === undefined ? {} : { "content-type": "application/json" }), ...headers },
+      ...(text === undefined ? {} : { body: text }),
+    }),
+  );
+  const content = await response.text();
+  assert.deepEqual(judge.faults(operation, { status: response.status, headers: response.headers, text: content }), [], content.slice(0, 500));
+  const json = response.headers.get("content-type")?.includes("json") === true && content !== "";
+  const value = json ? JSON.parse(content) : content;
+  const outcomes = seen.get(operation.operationId) ?? new Set<string>();
+  outcomes.add(response.status < 400 ? "success" : (value.code as string));
+  seen.set(operation.operationId, outcomes);
+  return { status: response.status, body: value };
+}
+
+const NOWHERE = "019346a0-0000-7000-8000-000000000000";
+
+describe("the document", () => {
+  it("passes a public linter without a complaint", async () => {
+    process.env["REDOCLY_TELEMETRY"] = "off";
+    const config = await createConfig({ extends: ["recommended"] });
+    const problems = await lintFromString({ source: JSON.stringify(document), config, absoluteRef: "/openapi.json" });
+    assert.deepEqual(problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ""}`), []);
+  });
+
+  it("gives every body and every answer an example that its own schema takes", () => {
+    for (const { operationId, spec } of judge.operations) {
+      const contents = [["body", spec.requestBody?.content], ...Object.entries(spec.responses as Record<string, { content?: object }>).map(([status, response]) => [status, response.content])] as [string, Record<string, { schema: object; example?: unknown; examples?: object }> | undefined][];
+      for (const [name, content] of contents) {
+        const media = content?.["application/json"];
+        if (media === undefined) continue;
+        assert.ok(media.example !== undefined, `${operationId} ${name} has no example`);
+        assert.deepEqual(judge.valueFaults(media.schema, media.example), [], `${operationId} ${name}: ${JSON.stringify(media.example).slice(0, 300)}`);
+      }
+    }
+    for (const [code, { value }] of Object.entries(document.components.examples as Record<string, { value: unknown }>)) {
+      assert.deepEqual(judge.valueFaults(document.components.schemas.Problem as object, value), [], code);
+    }
+  });
+
+  it("lists every route that is served, and each operation under a name of its own", () => {
+    const served = service.runtime.host.routes.map(({ method, path }) => `${method} ${path.replaceAll(/:([a-z_]+)\+?/g, "{$1}")}`);
+    assert.deepEqual(judge.operations.map(({ method, path }) => `${method} ${path}`).sort(), served.sort());
+    assert.equal(new Set(judge.operations.map(({ operationId }) => operationId)).size, judge.operations.length);
+  });
+});
+
+describe("every operation", () => {
+  it("answers a success as documented", async () => {
+    const allowed = (await send("POST", "/v1/actions", { key: service.agent, body: ALLOWED, headers: { "idempotency-key": "walk" } })).body;
+    await send("POST", "/v1/actions", { key: service.agent, body: ALLOWED, headers: { "idempotency-key": "walk" } });
+    assert.equal((await send("POST", "/v1/actions", { key: service.agent, body: { ...ALLOWED, operation: "x" }, headers: { "idempotency-key": "walk" } })).body.code, "IDEMPOTENCY_CONFLICT");
+    const at = { id: allowed.id as string };
+    await send("GET", "/v1/actions", { query: "?limit=1" });
+    await send("GET", "/v1/actions/{id}", { at });
+    await send("GET", "/v1/actions/{id}/events", { at });
+    await send("POST", "/v1/actions/{id}/start", { at, key: service.agent, body: { permit: allowed.permit } });
+    await send("POST", "/v1/actions/{id}/result", { at, key: service.agent, body: { success: true, error: null, meta: { a: 1 } } });
+    await send("POST", "/v1/gate/decide", { body: ALLOWED });
+    const asked = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
+    const seenByAdmin = (await send("GET", "/v1/actions/{id}", { at: { id: asked.id } })).body;
+    await send("POST", "/v1/actions/{id}/approval", { at: { id: asked.id }, body: { token: seenByAdmin.approval_token, approve: true, reason: "fine" } });
+    const withdrawn = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
+    await send("POST", "/v1/actions/{id}/cancel", { at: { id: withdrawn.id }, key: service.agent });
+
+    for (const path of ["/v1/provenance/{hash}", "/v1/provenance/{hash}/proof", "/v1/provenance/{hash}/proof.tlog-proof"]) await send("GET", path, { at: { hash: allowed.decision_hash } });
+    await send("GET", "/v1/provenance/checkpoint");
+    await send("GET", "/v1/provenance/keys");
+    await send("GET", "/v1/provenance/consistency", { query: "?first=1&second=3" });
+    await send("GET", "/checkpoint");
+    await send("GET", "/tile/{level}/{tile}", { at: { level: "0", tile: "000.p/2" } });
+    await send("GET", "/tile/entries/{tile}", { at: { tile: "000.p/2" } });
+    await send("POST", "/v1/replay", { body: { action_id: allowed.id, policy_set: "current" } });
+
+    const key = (await send("POST", "/v1/api-keys", { body: { name: "walked", preset: "agent" }, headers: { "idempotency-key": "k" } })).body;
+    await send("POST", "/v1/api-keys", { body: { name: "walked", preset: "agent" }, headers: { "idempotency-key": "k" } });
+    await send("GET", "/v1/api-keys");
+    await send("DELETE", "/v1/api-keys/{id}", { at: { id: key.id } });
+
+    await send("POST", "/v1/agents", { body: { id: "walker", allowed_tools: ["x"] } });
+    await send("GET", "/v1/agents");
+    const agent = { id: "walker" };
+    await send("GET", "/v1/agents/{id}", { at: agent });
+    await send("PATCH", "/v1/agents/{id}", { at: agent, body: { name: "Walker" } });
+    await send("POST", "/v1/agents/{id}/suspend", { at: agent });
+    await send("POST", "/v1/agents/{id}/resume", { at: agent });
+
+    const definition = { policy: "walked", rules: [{ name: "r", tool: "walk", effect: "allow" }] };
+    const policy = { id: (await send("POST", "/v1/policies", { body: definition })).body.id as string };
+    await send("GET", "/v1/policies");
+    await send("GET", "/v1/policies/{id}", { at: policy });
+    await send("PUT", "/v1/policies/{id}", { at: policy, body: { ...definition, mode: "shadow" } });
+    await send("POST", "/v1/policies/{id}/activate", { at: policy, body: { version: 1 } });
+    await send("GET", "/v1/policies/{id}/versions", { at: policy });
+    await send("GET", "/v1/policies/{id}/diff", { at: policy });
+    await send("POST", "/v1/policies/{id}/deactivate", { at: policy });
+    await send("DELETE", "/v1/policies/{id}", { at: policy });
+    await send("POST", "/v1/policies/import-yaml", { body: { yaml: JSON.stringify({ ...definition, policy: "imported" }) } });
+    await send("POST", "/v1/policies/dry-run", { body: { policy: definition, actions: [{ agent_id: "a", tool: "walk", operation: "x" }] } });
+
+    await send("GET", "/v1/events", { query: "?limit=1000" });
+    for (const path of ["/healthz", "/readyz", "/openapi.json"]) await send("GET", path, { key: null });
+    if (judge.operations.some(({ path }) => path === "/v1/analytics")) await send("GET", "/v1/analytics");
+  });
+
+  it("answers each error that can be provoked as documented", async () => {
+    for (const { method, path, spec } of judge.operations) {
+      const at = { id: NOWHERE, hash: "0".repeat(64), level: "0", tile: "999" };
+      const body = spec.requestBody?.content["application/json"]?.example as unknown;
+      const sent = { at, ...(body === undefined ? {} : { body }) };
+      const expect = async (code: string, options: Parameters<typeof send>[2]): Promise<void> => {
+        const answer = await send(method, path, { ...sent, ...options });
+        assert.equal(answer.body.code, code, `${method} ${path}`);
+      };
+      await expect("VALIDATION_FAILED", { query: "?colour=red" });
+      if (spec.security === undefined) {
+        await expect("MISSING_CREDENTIAL", { key: null });
+        await expect("INVALID_CREDENTIAL", { key: "nobody" });
+        await expect("INSUFFICIENT_SCOPE", { key: narrow });
+      }
+      if (spec.requestBody === undefined) {
+        if (method !== "GET") await expect("BAD_REQUEST", { raw: "{}" });
+        continue;
+      }
+      await expect("MALFORMED_JSON", { raw: "{" });
+      await expect("DUPLICATE_KEY", { raw: '{"a":1,"a":2}' });
+      await expect("LONE_SURROGATE", { raw: '{"a":"\\ud800"}' });
+      await expect("UNSAFE_INTEGER", { raw: '{"a":9007199254740993}' });
+      await expect("TOO_DEEP", { raw: `${"[".repeat(100)}${"]".repeat(100)}` });
+      await expect("UNSUPPORTED_MEDIA_TYPE", { raw: "a", headers: { "content-type": "text/plain" } });
+      await expect("VALIDATION_FAILED", { body: { unheard_of: true } });
+      await expect("BODY_TOO_LARGE", { raw: JSON.stringify({ a: "x".repeat(1_100_000) }) });
+    }
+  });
+
+  it("answers what is not there, and what comes at the wrong time, as documented", async () => {
+    const cases: [string, string, Parameters<typeof send>[2], string][] = [
+      ["GET", "/v1/actions/{id}", { at: { id: NOWHERE } }, "ACTION_NOT_FOUND"],
+      ["GET", "/v1/actions/{id}", { at: { id: "nonsense" } }, "VALIDATION_FAILED"],
+      ["GET", "/v1/actions/{id}/events", { at: { id: NOWHERE } }, "ACTION_NOT_FOUND"],
+      ["GET", "/v1/actions", { query: "?cursor=zzz" }, "INVALID_CURSOR"],
+      ["GET", "/v1/agents", { query: "?cursor=zzz" }, "INVALID_CURSOR"],
+      ["GET", "/v1/agents/{id}", { at: { id: "nobody" } }, "AGENT_NOT_FOUND"],
+      ["POST", "/v1/agents", { body: { id: "walker" } }, "AGENT_ID_TAKEN"],
+      ["PATCH", "/v1/agents/{id}", { at: { id: "walker" }, body: { name: "n" }, headers: { "if-match": '"0"' } }, "PRECONDITION_FAILED"],
+      ["GET", "/v1/policies/{id}", { at: { id: "nothing" } }, "POLICY_NOT_FOUND"],
+      ["GET", "/v1/policies/{id}", { at: { id: "imported" }, query: "?version=9" }, "POLICY_VERSION_NOT_FOUND"],
+      ["POST", "/v1/policies", { body: { policy: "imported", rules: [{ name: "r", effect: "allow" }] } }, "POLICY_NAME_TAKEN"],
+      ["POST", "/v1/policies", { body: { policy: "x", rules: [{ name: "r", when: "(", effect: "allow" }] } }, "POLICY_INVALID"],
+      ["DELETE", "/v1/policies/{id}", { at: { id: "payments" } }, "POLICY_MANAGED"],
+      ["DELETE", "/v1/api-keys/{id}", { at: { id: NOWHERE } }, "KEY_NOT_FOUND"],
+      ["POST", "/v1/api-keys", { body: { name: "narrow", preset: "agent" } }, "KEY_NAME_TAKEN"],
+      ["GET", "/v1/provenance/{hash}", { at: { hash: "0".repeat(64) } }, "ENTRY_NOT_FOUND"],
+      ["GET", "/v1/provenance/consistency", { query: "?first=1&second=999999" }, "INVALID_RANGE"],
+      ["GET", "/tile/{level}/{tile}", { at: { level: "0", tile: "999" } }, "TILE_NOT_FOUND"],
+      ["GET", "/v1/events", { query: "?after=999999" }, "INVALID_RANGE"],
+      ["GET", "/v1/events", { headers: { accept: "image/png" } }, "NOT_ACCEPTABLE"],
+      ["POST", "/v1/replay", { body: { action_id: NOWHERE } }, "ACTION_NOT_FOUND"],
+      ["POST", "/v1/actions/{id}/start", { at: { id: NOWHERE }, body: { permit: "x" } }, "ACTION_NOT_FOUND"],
+    ];
+    for (const [method, path, options, code] of cases) assert.equal((await send(method, path, options)).body.code, code, `${method} ${path} ${code}`);
+  });
+
+  it("was reached with a success", () => {
+    assert.deepEqual(judge.operations.filter(({ operationId }) => seen.get(operationId)?.has("success") !== true).map(({ operationId }) => operationId), []);
+  });
+});

@@ -1,0 +1,71 @@
+/** The document as a judge of answers. */
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+
+export interface Operation {
+  method: string;
+  path: string;
+  operationId: string;
+  // The document is looked into freely; the tests say what they expect.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  spec: any;
+}
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type Document = any;
+
+export interface Judge {
+  operations: Operation[];
+  /** Faults of an answer to this operation; empty when it conforms. */
+  faults(operation: Operation, answer: { status: number; headers: Headers; text: string }): string[];
+  /** Faults of a value against a schema of the document. */
+  valueFaults(schema: object, value: unknown): string[];
+}
+
+export function judgeOf(document: Document): Judge {
+  const ajv = new Ajv2020({ strict: false, allErrors: false });
+  (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+  ajv.addSchema(document as object, "doc");
+  const known = new Map<string, (value: unknown) => string[]>();
+
+  function check(schema: object): (value: unknown) => string[] {
+    const text = JSON.stringify(schema).replaceAll('"$ref":"#/', '"$ref":"doc#/');
+    let validate = known.get(text);
+    if (validate === undefined) {
+      const compiled = ajv.compile(JSON.parse(text) as object);
+      validate = (value) => (compiled(value) ? [] : (compiled.errors ?? []).map((error) => `${error.instancePath} ${error.message ?? ""} ${JSON.stringify(error.params)}`));
+      known.set(text, validate);
+    }
+    return validate;
+  }
+
+  const operations: Operation[] = [];
+  for (const [path, methods] of Object.entries(document.paths as Record<string, Record<string, { operationId: string }>>)) {
+    for (const [method, spec] of Object.entries(methods)) operations.push({ method: method.toUpperCase(), path, operationId: spec.operationId, spec });
+  }
+  return {
+    operations,
+    valueFaults: (schema, value) => check(schema)(value),
+    faults(operation, { status, headers, text }) {
+      const where = `${operation.method} ${operation.path} → ${status}`;
+      const found: string[] = [];
+      if (headers.get("x-request-id") === null) found.push(`${where}: no X-Request-Id`);
+      const response = operation.spec.responses[String(status)];
+      if (response === undefined) return [...found, `${where} is not documented: ${text.slice(0, 200)}`];
+      const type = headers.get("content-type")?.split(";")[0] ?? null;
+      const media = response.content?.[type ?? ""];
+      if (response.content === undefined) return text === "" ? found : [...found, `${where}: a body where none is documented`];
+      if (media === undefined) return [...found, `${where}: the media type ${type} is not documented`];
+      if (type?.endsWith("json") !== true) return found;
+      let value: unknown;
+      try {
+        value = JSON.parse(text);
+      } catch {
+        return [...found, `${where}: not JSON: ${text.slice(0, 100)}`];
+      }
+      found.push(...check(media.schema as object)(value).map((fault) => `${where}: ${fault}`));
+      if (status >= 400 && (value as { status?: number }).status !== status) found.push(`${where}: the problem says ${(value as { status?: number }).status}`);
+      return found;
+    },
+  };
+}
