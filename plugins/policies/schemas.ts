@@ -4,7 +4,7 @@ import { PAGE_QUERY } from "../../src/toolkit/paging.ts";
 
 const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) => Type.Union([schema, Type.Null()]);
 const Time = Type.String({ format: "date-time" });
-const Version = Type.Integer({ minimum: 1, description: "Version; grows by one with every change, and never changes itself." });
+const Version = Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: "Version; grows by one with every change, and never changes itself." });
 
 const DEFINITION = {
   policy: "refunds",

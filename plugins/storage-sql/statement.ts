@@ -71,18 +71,18 @@ function encode(value: unknown, name: string): SqlValue {
       return UNUSUAL.test(value) ? escapeText(value, name) : value;
     case "number":
       if (Number.isSafeInteger(value)) return value;
-      throw new StorageError("unavailable", `${name} must be an integer that a double holds exactly, not ${value}`);
+      throw new StorageError("invalid", `${name} must be an integer that a double holds exactly, not ${value}`);
     case "boolean":
       return value ? 1 : 0;
     case "object":
       if (value === null || value instanceof Uint8Array) return value;
   }
-  throw new StorageError("unavailable", `${name} cannot be stored: it is ${value === undefined ? "missing" : `of type ${typeof value}`}`);
+  throw new StorageError("invalid", `${name} cannot be stored: it is ${value === undefined ? "missing" : `of type ${typeof value}`}`);
 }
 
 function escapeText(value: string, name: string): string {
   if (/\p{Cs}/u.test(value)) {
-    throw new StorageError("unavailable", `${name} cannot be stored: it holds a lone surrogate, which has no UTF-8 form`);
+    throw new StorageError("invalid", `${name} cannot be stored: it holds a lone surrogate, which has no UTF-8 form`);
   }
   return value.replaceAll("\u0001", "\u00012").replaceAll("\u0000", "\u00011");
 }

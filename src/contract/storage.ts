@@ -350,8 +350,12 @@ export interface Storage extends StorageReader {
   write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T>;
 }
 
-/** `full`: no room. `readonly`: may not write. `locked`: another process holds the store. `unavailable`: anything passing. `corrupt`: what was read cannot be. */
-export type StorageErrorKind = "full" | "readonly" | "locked" | "unavailable" | "corrupt";
+/**
+ * `full`: no room. `readonly`: may not write. `locked`: another process holds the store. `unavailable`: anything
+ * passing. `corrupt`: what was read cannot be. `invalid`: a value that could not be given back as it was; the
+ * caller's fault, and nobody else's.
+ */
+export type StorageErrorKind = "full" | "readonly" | "locked" | "unavailable" | "corrupt" | "invalid";
 
 export class StorageError extends Error {
   readonly kind: StorageErrorKind;

@@ -123,7 +123,7 @@ function requestBody(route: Route, components: Components): Json {
 function successes(route: Route, components: Components): Json {
   const answers: Json = {};
   for (const [status, spec] of Object.entries(route.responses)) {
-    const tagged = route.method === "GET" && status === "200" && spec.schema !== undefined;
+    const tagged = route.method === "GET" && status === "200" && spec.contentType !== "application/octet-stream";
     answers[status] = {
       description: spec.description,
       headers: { "X-Request-Id": { $ref: "#/components/headers/RequestId" }, ...(tagged ? { ETag: { $ref: "#/components/headers/ETag" } } : {}) },

@@ -22,7 +22,7 @@ export interface ProblemAnswer {
 /** A fault is written to the log whole and said to the client only by its code. */
 export function problemOf(error: unknown, requestId: string, log: Logger): ProblemAnswer {
   if (error instanceof Refusal) return answer(error.code, error.message, requestId, error.errors, error.headers);
-  if (error instanceof StorageError) {
+  if (error instanceof StorageError && error.kind !== "invalid") {
     log.error("the store failed a request", { request_id: requestId, kind: error.kind, error: error.message });
     return answer("STORAGE_UNAVAILABLE", "nothing was answered because nothing could be recorded; send the request again, with the same Idempotency-Key if it had one", requestId, [], { "Retry-After": "1" });
   }

@@ -96,7 +96,8 @@ export async function runBatch(tx: StorageTransaction, before: LedgerHead, jobs:
     try {
       outcomes.push({ pending, value: await pending.job(view) });
     } catch (error) {
-      if (error instanceof StorageError) throw error;
+      // A value that no store could keep is this job's fault; anything else of the store is everybody's.
+      if (error instanceof StorageError && error.kind !== "invalid") throw error;
       if (!(error instanceof Refusal) || batch.changed) throw new Poisoned(pending, error);
       outcomes.push({ pending, refusal: error });
     }

@@ -85,7 +85,7 @@ function plainMemoryStorage(): Storage {
       try {
         return copyOf(method());
       } catch (error) {
-        failure = error instanceof StorageError ? error : new StorageError("unavailable", error instanceof Error ? error.message : String(error), { cause: error });
+        failure = error instanceof StorageError ? error : new StorageError(error instanceof TypeError ? "invalid" : "unavailable", error instanceof Error ? error.message : String(error), { cause: error });
         throw failure;
       }
     };

@@ -170,6 +170,21 @@ test("a job that fails by its own fault does not take its batch along", () =>
     assert.equal(await service.storage.meta("half"), null, "what the failed job wrote must be gone");
   }));
 
+for (const { name, create } of stores) {
+  test(`a job that wants to keep what no store can keep harms no other of its batch (${name})`, () =>
+    withService(create, async (service) => {
+      const { ledger } = service.runtime.host;
+      const jobs = [
+        ...Array.from({ length: 5 }, (_, i) => submit(service, `early-${i}`)),
+        assert.rejects(ledger.submit((tx) => tx.putMeta("half", "\ud800")), (error) => (error as { kind?: string }).kind === "invalid"),
+        ...Array.from({ length: 5 }, (_, i) => submit(service, `late-${i}`)),
+      ];
+      const answers = (await Promise.all(jobs)).filter((answer) => answer !== undefined) as Answer[];
+      assert.deepEqual(answers.map(({ status }) => status), Array.from({ length: 10 }, () => 200));
+      await assertThere(service, answers);
+    }));
+}
+
 test("a head that was changed behind the ledger's back halts it", async () => {
   const service = await startService({ broken: true, storage: () => memoryStorage() });
   try {

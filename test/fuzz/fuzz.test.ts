@@ -1,0 +1,214 @@
+/**
+ * Many requests from the OpenAPI document against a real process. `FUZZ_REQUESTS` says how many
+ * (2,000), `FUZZ_SEED` which; the seed is printed, and the same one sends the same requests.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { request as httpRequest, Agent, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { judgeOf, type Document, type Judge } from "../support/openapi.ts";
+import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { POLICIES } from "../support/service.ts";
+import { Generator, seeded, type Generated } from "./generate.ts";
+
+const SEED = Number(process.env["FUZZ_SEED"] ?? Math.floor(Math.random() * 2 ** 32));
+const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? 2000);
+const PARALLEL = 16;
+/** An answer that takes longer is a hang: the longest wait that this service grants is one second. */
+const DEADLINE_MS = 15_000;
+const MORE_MEMORY = 400 * 1024 * 1024;
+
+interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
+  let folder: string;
+  let service: ServiceProcess;
+  let document: Document;
+  let judge: Judge;
+  let keys: string[];
+  const agent = new Agent({ keepAlive: true, maxSockets: PARALLEL });
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "assent-fuzz-"));
+    const config = join(folder, "assent.yaml");
+    writeFileSync(config, "server: { max_wait_seconds: 1 }\nlog: { level: warn }\nrate_limits: { bad_keys_per_minute: 0 }\n");
+    service = await startProcess({ ASSENT_CONFIG: config, ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+    const shown = (name: string): string => new RegExp(`export ${name}=(\\S+)`).exec(service.output())?.[1] ?? "";
+    keys = [shown("ADMIN_KEY"), shown("ADMIN_KEY"), shown("AGENT_KEY")];
+    document = await (await fetch(`${service.url}/openapi.json`)).json();
+    judge = judgeOf(document);
+    process.stderr.write(`fuzz: FUZZ_SEED=${SEED} FUZZ_REQUESTS=${REQUESTS}\n`);
+  });
+  after(async () => {
+    agent.destroy();
+    if (service.child.exitCode === null) service.child.kill("SIGKILL");
+    await service.ended;
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** node:http sends what fetch would mend: odd paths, odd methods, bodies on GET. */
+  function send({ method, address, headers, body }: Generated, key: string | null): Promise<Answer> {
+    const { hostname, port } = new URL(service.url);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        request.destroy();
+        reject(new Error("hang"));
+      }, DEADLINE_MS);
+      const done = (answer: Answer): void => {
+        clearTimeout(timer);
+        resolve(answer);
+      };
+      const request = httpRequest({ agent, hostname, port, method, path: address, headers: { ...printable(headers), ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...(body === null ? {} : { "content-length": body.length }) } }, (response: IncomingMessage) => {
+        const given = new Headers();
+        for (const [name, value] of Object.entries(response.headers)) given.set(name, String(value));
+        const chunks: Buffer[] = [];
+        const answer = (): Answer => ({ status: response.statusCode ?? 0, headers: given, text: Buffer.concat(chunks).toString("utf8") });
+        response.on("data", (chunk: Buffer) => {
+          chunks.push(chunk);
+          // A stream does not end by itself.
+          if (response.headers["content-type"] === "text/event-stream") {
+            done(answer());
+            response.destroy();
+          }
+        });
+        response.on("end", () => done(answer()));
+        response.on("error", reject);
+      });
+      request.on("error", (error: NodeJS.ErrnoException) => {
+        clearTimeout(timer);
+        // The server closes the connection behind a body that it refused to read.
+        if (error.code === "EPIPE" || error.code === "ECONNRESET") resolve({ status: 0, headers: new Headers(), text: "" });
+        else reject(error);
+      });
+      if (body !== null) request.write(body);
+      request.end();
+    });
+  }
+
+  function faultsOf(sent: Generated, answer: Answer): string[] {
+    if (answer.status === 0) return [];
+    if (answer.status >= 500) return [`status ${answer.status}: ${answer.text.slice(0, 200)}`];
+    const aimed = sent.aimed && sent.method === sent.operation.method && answer.status !== 404 && answer.status !== 405;
+    if (aimed) return judge.faults(sent.operation, answer);
+    if (answer.status >= 400 && sent.method !== "HEAD") return judge.valueFaults({ $ref: "#/components/schemas/Problem" }, safeJson(answer.text));
+    return answer.headers.get("x-request-id") === null ? ["no X-Request-Id"] : [];
+  }
+
+  function learn(generator: Generator, sent: Generated, answer: Answer): void {
+    if (answer.status >= 300 || !answer.text.startsWith("{")) return;
+    const value = safeJson(answer.text) as Record<string, unknown>;
+    const path = sent.operation.path;
+    if (path.startsWith("/v1/actions")) {
+      generator.learn("id", value["id"]);
+      generator.learn("action_id", value["id"]);
+      generator.learn("hash", value["decision_hash"]);
+      generator.learn("permit", value["permit"]);
+      generator.learn("token", value["approval_token"]);
+    }
+    if (path === "/v1/agents" && sent.method === "POST") generator.learn("agent", value["id"]);
+    if (path === "/v1/policies" && sent.method === "POST") generator.learn("policy", value["name"]);
+    if (path === "/v1/api-keys" && sent.method === "POST") generator.learn("key", value["id"]);
+    generator.learn("cursor", value["next_cursor"]);
+  }
+
+  it(`${REQUESTS} requests: no fault, no hang, every answer as documented`, { timeout: 3_600_000 }, async () => {
+    const random = seeded(SEED);
+    const generator = new Generator(document, judge.operations, random);
+    const found: string[] = [];
+    const statuses = new Map<number, number>();
+    const memory = residentBytes(service.child.pid);
+    for (let sent = 0; sent < REQUESTS && found.length < 10; sent += PARALLEL) {
+      // A round is generated whole and learnt from in order, so that a seed means the same requests whatever the timing.
+      const round = Array.from({ length: PARALLEL }, () => ({ request: generator.next(), key: generator.chance(0.08) ? generator.pick([null, "nobody", "assent_x"]) : generator.pick(keys) }));
+      const answers = await Promise.all(round.map(({ request, key }) => send(request, key).catch((error: unknown) => error as Error)));
+      for (const [i, answer] of answers.entries()) {
+        const { request } = round[i] as (typeof round)[number];
+        const faults = answer instanceof Error ? [answer.message] : faultsOf(request, answer);
+        if (!(answer instanceof Error)) {
+          statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+          learn(generator, request, answer);
+        }
+        for (const fault of faults) {
+          found.push(`${fault}\n    ${request.kind} ${request.method} ${request.address.slice(0, 300)} ${JSON.stringify(request.headers)}\n    ${request.body === null ? "" : new TextDecoder().decode(request.body).slice(0, 600)}`);
+        }
+      }
+    }
+    process.stderr.write(`fuzz: ${[...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}×${count}`).join(" ")}\n`);
+    assert.deepEqual(found, [], `FUZZ_SEED=${SEED}`);
+    // Most requests must get past the door, or the fuzz proves little.
+    assert.ok((statuses.get(200) ?? 0) + (statuses.get(201) ?? 0) + (statuses.get(202) ?? 0) > REQUESTS / 20, "too few requests were taken");
+    const grown = residentBytes(service.child.pid) - memory;
+    assert.ok(grown < MORE_MEMORY, `the process grew by ${Math.round(grown / 2 ** 20)} MiB`);
+  });
+
+  it("malformed HTTP is answered or cut off, and harms nobody", { timeout: 60_000 }, async () => {
+    const { port } = new URL(service.url);
+    const raw = [
+      "GET / HTTP/9.9\r\n\r\n", "\r\n\r\n\r\n", "POST /v1/actions HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "POST /v1/actions HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      "POST /v1/actions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "GET /v1/actions HTTP/1.1\r\nHost: x\r\nX: a\u0000b\r\n\r\n", `GET /${"a".repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, `GET / HTTP/1.1\r\nHost: x\r\n${"X: y\r\n".repeat(5000)}\r\n`,
+      "GET http://evil.example/v1/actions HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "GET /healthz HTTP/1.1\r\n\r\n", "POST /v1/actions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}", "\u0016\u0003\u0001\u0002\u0000\u0001",
+      `POST /v1/actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${keys[0] ?? ""}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"agent_id"`,
+    ];
+    for (const text of raw) {
+      const status = await new Promise<number>((resolve) => {
+        const socket = connect(Number(port), "127.0.0.1", () => socket.write(text));
+        let got = "";
+        const end = (): void => {
+          clearTimeout(timer);
+          socket.destroy();
+          resolve(Number(/^HTTP\/1\.1 (\d{3})/.exec(got)?.[1] ?? 0));
+        };
+        const timer = setTimeout(end, 300);
+        socket.on("data", (chunk) => (got += chunk.toString("latin1")));
+        socket.on("error", end);
+        socket.on("close", end);
+      });
+      assert.ok(status < 500 || status === 505, `${status} for ${JSON.stringify(text.slice(0, 80))}`);
+    }
+    assert.equal((await fetch(`${service.url}/healthz`)).status, 200);
+  });
+
+  it("leaves a healthy service and a ledger that verifies", { timeout: 120_000 }, async () => {
+    assert.equal((await fetch(`${service.url}/healthz`)).status, 200);
+    assert.equal(await stopProcess(service), 0, service.output().slice(-2000));
+    assert.ok(!/"level":"error"/.test(service.output()), service.output().slice(-3000));
+    const storage = sqliteStorage({ path: join(folder, "data", "assent.db") });
+    await storage.open();
+    try {
+      assert.deepEqual((await auditStore(storage)).faults, []);
+    } finally {
+      await storage.close();
+    }
+  });
+});
+
+function safeJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** What node:http refuses to send is another client's to try: see the raw sockets. */
+function printable(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([, value]) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value)));
+}
+
+/** Linux alone tells; elsewhere nothing is measured. */
+function residentBytes(pid: number | undefined): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * 4096;
+  } catch {
+    return 0;
+  }
+}
