@@ -204,7 +204,7 @@ export class Generator {
     if (name === "when") return this.pick(["true", "params.amount > 1", "now > timestamp('2026-01-01T00:00:00Z')", "params.x.y.z == 1", "[1,2,3].exists(i, i == 2)", "agent == 'a'"]);
     if (name === "type") return this.pick(["decision", "decision,approval"]);
     if (name === "interval") return "day";
-    const text = this.pick(pattern === undefined ? TEXTS : NAMES.filter((word) => !/[\u0000-\u001f\u007f]/.test(word)));
+    const text = this.pick(pattern === undefined ? TEXTS : NAMES);
     return text.length < minLength ? "x".repeat(minLength) : text.slice(0, maxLength);
   }
 
