@@ -70,6 +70,7 @@ export function voteOn(host: Host, credential: Credential, id: string, body: App
       {
         status,
         updated_at: tx.now,
+        ...(status === "pending_approval" ? {} : { waited_ms: Math.max(0, tx.now - row.created_at) }),
         ...(permit === null ? {} : { permit_issued_at: permit.issued_at, permit_expires_at: permit.expires_at }),
       },
     );

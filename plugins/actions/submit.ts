@@ -156,6 +156,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
     started_at: null,
     started_by: null,
     result: null,
+    waited_ms: null,
     created_at: tx.now,
     updated_at: tx.now,
   };

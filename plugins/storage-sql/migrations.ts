@@ -34,7 +34,25 @@ const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852
 export const MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "ledger, actions, keys, policies", statements: initial },
   { version: 2, name: "agents, last use of keys, deleted policies", statements: agents },
+  { version: 3, name: "sums for analytics", statements: sums },
 ];
+
+function sums(kit: SqlKit): string[] {
+  const { integer, text } = kit;
+  const schema = kit.db.schema;
+  const columns = { grain: integer, visible: text, dimension: text, start: integer, value: text, count: integer };
+  let table: CreateTableBuilder<string, string> = schema.createTable("action_sums");
+  for (const [column, type] of Object.entries(columns)) table = table.addColumn(column, type as RawBuilder<never>, (c) => c.notNull());
+  const state = schema.createTable("sums_state").addColumn("id", integer as RawBuilder<never>, (c) => c.notNull()).addColumn("folded", integer as RawBuilder<never>, (c) => c.notNull());
+  return [
+    schema.alterTable("actions").addColumn("waited_ms", integer as RawBuilder<never>),
+    // Only what a person has decided: an action that is decided at once costs this index nothing.
+    schema.createIndex("actions_waited").on("actions").columns(["created_at", "waited_ms", "agent_id", "submitted_by"]).where(sql<boolean>`waited_ms is not null`),
+    kit.finish(table.addPrimaryKeyConstraint("action_sums_key", ["grain", "visible", "dimension", "start", "value"]), true),
+    kit.finish(state.addPrimaryKeyConstraint("sums_state_key", ["id"]).addCheckConstraint("sums_state_single", sql`id = 1`)),
+    sql`insert into sums_state (id, folded) values (1, -1)`.compile(kit.db),
+  ].map((statement) => ("sql" in statement ? statement.sql : statement.compile().sql));
+}
 
 function agents(kit: SqlKit): string[] {
   const { integer, text } = kit;

@@ -18,6 +18,7 @@ import {
   type TileRow,
 } from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
+import { prepareSums, readCounts } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
 
@@ -50,6 +51,7 @@ export function prepareReads(db: Kysely<Tables>) {
       actions.where(pending).where("expires_at", "<=", param("now")).orderBy("expires_at").orderBy("decision_seq").limit(param<number>("limit")),
     ),
     nextExpiry: prepare(db.selectFrom("actions").select((eb) => eb.fn.min("expires_at").as("at")).where(pending).where("expires_at", "is not", null)),
+    sums: prepareSums(db),
     approvals: prepare(db.selectFrom("approvals").select(schema.APPROVAL_COLUMNS).where("action_id", "=", param("action_id")).orderBy("seq")),
     idempotency: prepare(
       db
@@ -157,6 +159,7 @@ export function createReader(reads: Reads, db: Pick<SqlExecutor, "all">): Storag
     },
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
     nextExpiry: async () => (await one<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,
+    analytics: (query) => readCounts(reads.sums, db, query),
     approvals: (action_id) => many(reads.approvals, { action_id }, decodeApproval),
     idempotency: (key_id, route, idempotency_key) => one<IdempotencyRow>(reads.idempotency, { key_id, route, idempotency_key }),
     keyByHash: (hash) => one(reads.keyByHash, { hash }, decodeKey),

@@ -33,6 +33,10 @@ export interface Tables {
   policies: PolicyRow;
   policy_versions: PolicyVersionRow;
   policy_sets: PolicySetRow;
+  /** Counts of actions in buckets of `grain` milliseconds from `start`, by who may see them and by what. */
+  action_sums: { grain: number; visible: string; dimension: string; start: number; value: string; count: number };
+  /** One row, id 1: the sums hold every action up to this decision_seq. */
+  sums_state: { id: number; folded: number };
   meta: { name: string; value: string };
   /** One row, id 1, that `ping` writes. */
   liveness: { id: number; pings: number };
@@ -64,7 +68,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   decision: true, reason: true, reason_code: true, risk_level: true, policy: true, rule: true, policy_version: true,
   policy_hash: true, decision_seq: true, decision_hash: true, submitted_by: true, submitted_agent: true,
   submitted_owner: true, quorum: true, expires_at: true, permit_issued_at: true, permit_expires_at: true,
-  started_at: true, started_by: true, result: true, created_at: true, updated_at: true,
+  started_at: true, started_by: true, result: true, waited_ms: true, created_at: true, updated_at: true,
 });
 export const APPROVAL_COLUMNS = columnsOf<ApprovalRow>({
   action_id: true, principal: true, key_id: true, approve: true, reason: true, self_approval: true, seq: true, created_at: true,

@@ -3,6 +3,7 @@ import { sql, type Kysely } from "kysely";
 import { StorageError, type ActionChange, type ActionGuard, type AgentChange, type LedgerHead, type StorageTransaction } from "../../src/contract/storage.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
+import { foldSums, moveStatus } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
@@ -55,7 +56,7 @@ export function prepareWrites(db: Kysely<Tables>) {
   };
 }
 
-const CHANGES = ["status", "updated_at", "reason", "reason_code", "permit_issued_at", "permit_expires_at", "started_at", "started_by", "result"] as const;
+const CHANGES = ["status", "updated_at", "reason", "reason_code", "permit_issued_at", "permit_expires_at", "started_at", "started_by", "result", "waited_ms"] as const;
 
 /** One statement for each combination of guard and change, written when it is first asked for. */
 function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
@@ -124,7 +125,9 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
       await db.run(writes.insertAction, row);
     },
     async updateAction(id, guard, change) {
-      return (await db.run(writes.updateAction(guard, change), { ...change, ...guard, status: change.status, id, if_status: guard.status })) === 1;
+      const moved = (await db.run(writes.updateAction(guard, change), { ...change, ...guard, status: change.status, id, if_status: guard.status })) === 1;
+      if (moved) await moveStatus(reads.sums, db, id, guard.status, change.status);
+      return moved;
     },
     async insertApproval(row) {
       return (await db.run(writes.insertApproval, row)) === 1;
@@ -160,6 +163,7 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
     async putPolicySet(row) {
       await db.run(writes.putPolicySet, row);
     },
+    foldSums: (max) => foldSums(reads.sums, db, max),
     async putMeta(name, value) {
       await db.run(writes.putMeta, { name, value });
     },

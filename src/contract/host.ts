@@ -40,7 +40,7 @@ export interface Appended {
 }
 
 /** One job's view of the batch it runs in. Reads see all earlier jobs of the batch. */
-export interface LedgerTransaction extends Omit<StorageTransaction, "append" | "putCheckpoint" | "head"> {
+export interface LedgerTransaction extends Omit<StorageTransaction, "append" | "putCheckpoint" | "head" | "foldSums"> {
   /** The clock, read once for the batch. Milliseconds. */
   readonly now: number;
   /** The active policy set under the lock. */

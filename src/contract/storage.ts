@@ -87,6 +87,8 @@ export interface ActionRow {
   started_by: string | null;
   /** Canonical JSON of `{error, meta, success}` once reported. */
   result: string | null;
+  /** From the submission to a person's verdict; null unless a person has decided. */
+  waited_ms: number | null;
   created_at: number;
   updated_at: number;
 }
@@ -102,6 +104,7 @@ export type ActionChange = Partial<
     | "started_at"
     | "started_by"
     | "result"
+    | "waited_ms"
   >
 > & { status: ActionStatus; updated_at: number };
 
@@ -236,6 +239,52 @@ export interface ActionFilter {
   limit: number;
 }
 
+/** What to count. Actions are counted by the time they were created. */
+export interface AnalyticsQuery {
+  visibility: Visibility;
+  /** At least two ascending instants: the first is inclusive, the last exclusive, and between them lie the segments of the series. */
+  boundaries: readonly number[];
+}
+
+/** Counts of one segment by value; values that do not occur are absent. */
+export interface SeriesCounts {
+  status: Partial<Record<ActionStatus, number>>;
+  decision: Partial<Record<Effect, number>>;
+}
+
+/** Counts by value, in no order, none of them zero. All of one moment. */
+export interface ActionCounts {
+  status: { value: string; count: number }[];
+  decision: { value: string; count: number }[];
+  tool: { value: string; count: number }[];
+  agent: { value: string; count: number }[];
+  /** Null and null: decided by no policy. */
+  rule: { policy: string | null; rule: string | null; count: number }[];
+  /** One for each segment. */
+  series: SeriesCounts[];
+  /** Of `waited_ms`, by nearest rank; null where there is none. */
+  waits: { count: number; p50: number | null; p95: number | null };
+}
+
+export interface AnalyticsQuery {
+  visibility: Visibility;
+  /** Ascending, each once, at least two: from each (inclusive) to the next (exclusive) is a segment. Without a gap they make the range. */
+  edges: readonly number[];
+}
+
+/** How many actions were submitted in a range, by what they are now. */
+export interface ActionSums {
+  /** One for each segment, in order. */
+  segments: { decision: Record<Effect, number>; status: Record<ActionStatus, number> }[];
+  /** Whatever occurs in the range, most frequent first, then by code unit. */
+  tools: { tool: string; count: number }[];
+  agents: { agent_id: string; count: number }[];
+  /** Null where no rule decided. A null comes before every name. */
+  rules: { policy: string | null; rule: string | null; count: number }[];
+  /** Of the range's actions that a person decided. Nearest rank; null when there is none. */
+  waits: { count: number; p50: number | null; p95: number | null };
+}
+
 /** Reads. Outside a transaction they see committed state only; inside one also its own writes. */
 export interface StorageReader {
   head(): Promise<LedgerHead>;
@@ -260,6 +309,7 @@ export interface StorageReader {
   /** The smallest `expires_at` of a pending action. */
   nextExpiry(): Promise<number | null>;
   approvals(actionId: string): Promise<ApprovalRow[]>;
+  analytics(query: AnalyticsQuery): Promise<ActionCounts>;
   idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
 
   keyByHash(hash: string): Promise<KeyRow | null>;
@@ -305,6 +355,11 @@ export interface StorageTransaction extends StorageReader {
   /** False, and nothing changed, when this principal already voted on the action. */
   insertApproval(row: ApprovalRow): Promise<boolean>;
   insertIdempotency(row: IdempotencyRow): Promise<void>;
+  /**
+   * Takes up to `max` more actions, in the order of `decision_seq`, into sums that make `analytics` fast, and
+   * answers how many. Changes no answer. Actions are inserted behind those that were taken.
+   */
+  foldSums(max: number): Promise<number>;
 
   insertKey(row: KeyRow): Promise<void>;
   /** False when there is no such key or it is revoked already. */
@@ -326,6 +381,12 @@ export interface StorageTransaction extends StorageReader {
   putPolicySet(row: PolicySetRow): Promise<void>;
 
   putMeta(name: string, value: string): Promise<void>;
+
+  /**
+   * Takes up to `max` more actions into what makes `analytics` fast, oldest first, and answers how many. It changes
+   * nothing that anybody can read. A store that needs no such thing answers 0.
+   */
+  foldSums(max: number): Promise<number>;
 }
 
 export interface Storage extends StorageReader {

@@ -71,6 +71,7 @@ const READS = [
   "overdueActions",
   "nextExpiry",
   "approvals",
+  "analytics",
   "idempotency",
   "keyByHash",
   "key",

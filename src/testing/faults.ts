@@ -34,13 +34,13 @@ export interface Faults {
 
 export const READER_METHODS: readonly (keyof StorageReader)[] = [
   "head", "checkpoint", "entries", "entryByHash", "entriesOfAction", "leafHashes", "tile", "tileRoots",
-  "action", "actions", "overdueActions", "nextExpiry", "approvals", "idempotency",
+  "action", "actions", "overdueActions", "nextExpiry", "approvals", "analytics", "idempotency",
   "keyByHash", "key", "keys", "agent", "agents", "policy", "policyByName", "policies", "policyVersion", "policyVersions", "policySet", "meta",
 ];
 
 export const WRITER_METHODS: readonly Exclude<keyof StorageTransaction, keyof StorageReader>[] = [
   "append", "putCheckpoint", "insertAction", "updateAction", "insertApproval", "insertIdempotency",
-  "insertKey", "revokeKey", "touchKey", "insertAgent", "updateAgent", "insertPolicy", "updatePolicy", "insertPolicyVersion", "putPolicySet", "putMeta",
+  "insertKey", "revokeKey", "touchKey", "insertAgent", "updateAgent", "insertPolicy", "updatePolicy", "insertPolicyVersion", "putPolicySet", "putMeta", "foldSums",
 ];
 
 const OPERATIONS: readonly string[] = [

@@ -9,6 +9,7 @@ import {
   type AgentChange,
   type AgentFilter,
   type AgentRow,
+  type AnalyticsQuery,
   type ApprovalRow,
   type EntryRow,
   type IdempotencyRow,
@@ -23,6 +24,7 @@ import {
   type TileRow,
 } from "../contract/storage.ts";
 import { EMPTY_ROOT } from "../domain/merkle.ts";
+import { countActions } from "./count-actions.ts";
 import { withFaults, type Faults } from "./faults.ts";
 import { copyOf, keyOf, PendingTable, StoredTable, type Table } from "./memory-tables.ts";
 
@@ -158,6 +160,7 @@ function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (...args
       all(t.actions, (row) => matches(row, filter), (a, b) => b.decision_seq - a.decision_seq).slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit),
     overdueActions: (now: number, limit: number) => pending().filter((row) => (row.expires_at ?? 0) <= now).slice(0, limit),
     nextExpiry: () => pending()[0]?.expires_at,
+    analytics: (query: AnalyticsQuery) => countActions([...t.actions.values()], query),
     approvals: (id: string) => all(t.approvals, (row) => row.action_id === id, (a, b) => a.seq - b.seq),
     idempotency: (key: string, route: string, idempotencyKey: string) => t.idempotency.get(keyOf(key, route, idempotencyKey)),
     keyByHash: (hash: string) => all(t.keys, (row) => row.hash === hash, () => 0)[0],
@@ -284,6 +287,7 @@ function writesOf(t: Tables): Methods {
     putPolicySet(row: PolicySetRow) {
       if (t.policySets.get(row.digest) === undefined) t.policySets.set(row.digest, copyOf(row));
     },
+    foldSums: () => 0,
     putMeta(name: string, value: string) {
       t.meta.set(name, copyOf({ value }));
     },

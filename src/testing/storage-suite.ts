@@ -4,6 +4,7 @@
  */
 import type { Storage } from "../contract/storage.ts";
 import { actionCases } from "./suite/actions.ts";
+import { analyticsCases } from "./suite/analytics.ts";
 import { directoryCases } from "./suite/directory.ts";
 import { ledgerCases } from "./suite/ledger.ts";
 import { listCases } from "./suite/lists.ts";
@@ -47,5 +48,6 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   ledgerCases(testCase);
   actionCases(testCase);
   listCases(testCase);
+  analyticsCases(testCase);
   directoryCases(testCase);
 }

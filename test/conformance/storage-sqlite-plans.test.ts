@@ -25,7 +25,7 @@ function planOf(statement: Statement): string[] {
   return db.prepare(`explain query plan ${statement.sql}`).all().map((row) => String((row as { detail: unknown }).detail));
 }
 
-const { actions, agents, ...reads } = prepareReads(writer);
+const { actions, agents, sums, ...reads } = prepareReads(writer);
 const { updateAction, updateAgent, updatePolicy, insertAgent: _g, insertEntry: _e, insertTile: _t, insertAction: _a, insertApproval: _p, insertIdempotency: _i, insertKey: _k, insertPolicy: _y, insertPolicyVersion: _v, putPolicySet: _s, putMeta: _m, ...updates } = prepareWrites(writer);
 
 describe("query plans", () => {
@@ -45,6 +45,18 @@ describe("query plans", () => {
     assert.deepEqual(planOf(guarded), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
     assert.match(planOf(updatePolicy({ updated_at: 1 })).join(), /^SEARCH policies USING INDEX/);
     assert.match(planOf(updateAgent({ updated_at: 1 })).join(), /^SEARCH agents USING INDEX/);
+  });
+
+  it("counting reads sums by their key, edges by time, and what is not folded by sequence", () => {
+    assert.match(planOf(sums.totals).join(), /SEARCH action_sums USING PRIMARY KEY \(grain=\? AND visible=\? AND dimension=\? AND start>\? AND start<\?\)/);
+    assert.match(planOf(sums.buckets).join(), /SEARCH action_sums USING PRIMARY KEY/);
+    for (const kind of ["all", "agent_id", "key_id"] as const) {
+      assert.match(planOf(sums.edge[kind]).join(), /SEARCH actions USING INDEX actions_by_time \(created_at>\? AND created_at<\?\)/);
+      assert.match(planOf(sums.tail[kind]).join(), /SEARCH actions USING INTEGER PRIMARY KEY \(rowid>\?\)/);
+      assert.match(planOf(sums.waits[kind]).join(), /SEARCH actions USING (COVERING )?INDEX actions_waited/);
+    }
+    assert.match(planOf(sums.next).join(), /SEARCH actions USING (COVERING INDEX|INTEGER PRIMARY KEY)/);
+    assert.match(planOf(sums.fold).join(), /SEARCH actions USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/);
   });
 
   it("a page of agents needs no sorting", () => {

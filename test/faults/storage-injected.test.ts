@@ -33,6 +33,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.overdueActions(0, 1);
   await reader.nextExpiry();
   await reader.approvals("a");
+  await reader.analytics({ visibility: { all: true }, boundaries: [0, 1] });
   await reader.idempotency("a", "b", "c");
   await reader.keyByHash("a");
   await reader.key("a");
@@ -66,6 +67,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.insertPolicyVersion(versionRow("policy-1", 1));
   await tx.putPolicySet(setRow(1));
   await tx.putMeta("done", hexOf("x"));
+  await tx.foldSums(1);
 }
 
 async function everything(storage: Storage): Promise<void> {

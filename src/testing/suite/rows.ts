@@ -92,6 +92,7 @@ export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
     started_at: null,
     started_by: null,
     result: null,
+    waited_ms: null,
     created_at: T0 + n,
     updated_at: T0 + n,
     ...over,
@@ -117,6 +118,7 @@ export function fullActionRow(n: number): ActionRow {
     started_at: T0 + 3,
     started_by: "key-9",
     result: '{"error":null,"meta":{},"success":true}',
+    waited_ms: 1234,
   });
 }
 

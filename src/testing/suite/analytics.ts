@@ -1,0 +1,123 @@
+/** What counting promises: the same as reading every row, at any moment of folding. */
+import assert from "node:assert/strict";
+import type { ActionCounts, ActionRow, AnalyticsQuery, Storage } from "../../contract/storage.ts";
+import { countActions } from "../count-actions.ts";
+import { actionRow, T0, type Case } from "./rows.ts";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** The same numbers every time (a linear congruence, Numerical Recipes). */
+function numbers(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 4_294_967_296) * below);
+  };
+}
+
+const STATUSES = ["allowed", "denied", "pending_approval", "approved", "executing", "succeeded"] as const;
+const DECISIONS = ["allow", "deny", "require_approval"] as const;
+/** Instants that a rounding error would put on the wrong side. */
+const ODD = [0, 1, -1, HOUR, HOUR - 1, HOUR + 1, DAY, DAY - 1, DAY + 1, 2 * DAY, 2 * DAY - 1, HOUR / 2, HOUR / 2 - 1];
+
+function randomAction(n: number, below: (limit: number) => number): ActionRow {
+  const status = STATUSES[below(STATUSES.length)] ?? "allowed";
+  const policy = below(4) === 0 ? null : `policy ${below(3)}`;
+  return actionRow(n, {
+    agent_id: `agent-${below(3)}`, submitted_by: `key-${below(3)}`, tool: ["stripe", "crm", "\u0000é"][below(3)] as string,
+    policy, rule: policy === null || below(5) === 0 ? null : `rule "${below(2)}"`, decision: DECISIONS[below(3)] ?? "allow", status,
+    waited_ms: status === "approved" ? below(100) * 1000 : null,
+    created_at: T0 + (below(3) === 0 ? (ODD[below(ODD.length)] as number) : below(3 * DAY)),
+  });
+}
+
+const sorted = <T>(items: T[]): T[] => [...items].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+
+function normal(counts: ActionCounts): unknown {
+  const { status, decision, tool, agent, rule, series, waits } = counts;
+  return { status: sorted(status), decision: sorted(decision), tool: sorted(tool), agent: sorted(agent), rule: sorted(rule), waits, series: series.map((s) => [sorted(Object.entries(s.status)), sorted(Object.entries(s.decision))]) };
+}
+
+const QUERIES: AnalyticsQuery["boundaries"][] = [
+  [T0, T0 + 3 * DAY],
+  [T0 - DAY, T0 + 9 * DAY],
+  [T0, T0 + 1],
+  [T0 + 1, T0 + HOUR, T0 + HOUR + 1],
+  [T0 - 1, T0 + DAY, T0 + 2 * DAY, T0 + 3 * DAY + 1],
+  [T0 + 7, T0 + 5 * HOUR + 7, T0 + DAY + 7],
+  // Half-hour zones, and a day of 23 hours.
+  Array.from({ length: 4 }, (_, i) => T0 - HOUR / 2 + i * DAY),
+  [T0 + 5 * HOUR, T0 + 28 * HOUR, T0 + 52 * HOUR],
+  Array.from({ length: 49 }, (_, i) => T0 + i * HOUR),
+  Array.from({ length: 30 }, (_, i) => T0 + 10 * HOUR + i * 60_000),
+];
+
+async function compare(storage: Storage, rows: readonly ActionRow[], when: string): Promise<void> {
+  for (const visibility of [{ all: true } as const, { agent_id: "agent-1" }, { key_id: "key-2" }, { agent_id: "nobody" }]) {
+    for (const [i, boundaries] of QUERIES.entries()) {
+      const query = { visibility, boundaries };
+      assert.deepEqual(normal(await storage.analytics(query)), normal(countActions(rows, query)), `${when}, query ${i}, ${JSON.stringify(visibility)}`);
+    }
+  }
+}
+
+export function analyticsCases(test: Case): void {
+  test("an empty store counts nothing", async ({ storage }) => {
+    assert.deepEqual(await storage.analytics({ visibility: { all: true }, boundaries: [T0, T0 + HOUR] }), {
+      status: [], decision: [], tool: [], agent: [], rule: [], series: [{ status: {}, decision: {} }], waits: { count: 0, p50: null, p95: null },
+    });
+    assert.equal(await storage.write((tx) => tx.foldSums(10)), 0);
+  });
+
+  test("counts are those of the rows, before, while and after they are folded", async ({ storage, reopen }) => {
+    const below = numbers(1);
+    const rows = Array.from({ length: 400 }, (_, i) => randomAction(i * 3, below));
+    await storage.write(async (tx) => {
+      for (const row of rows) await tx.insertAction(row);
+    });
+    await compare(storage, rows, "nothing folded");
+    await storage.write((tx) => tx.foldSums(1));
+    await storage.write((tx) => tx.foldSums(130));
+    await compare(storage, rows, "half folded");
+    for (;;) if ((await storage.write((tx) => tx.foldSums(77))) === 0) break;
+    await compare(storage, rows, "all folded");
+    const late = Array.from({ length: 50 }, (_, i) => randomAction(2000 + i, below));
+    await storage.write(async (tx) => {
+      for (const row of late) await tx.insertAction(row);
+    });
+    await compare(await reopen(), [...rows, ...late], "some more, after reopening");
+  });
+
+  test("a change of status is counted whether its action was folded or not", async ({ storage }) => {
+    const below = numbers(2);
+    const rows = Array.from({ length: 60 }, (_, i) => randomAction(i, below));
+    await storage.write(async (tx) => {
+      for (const row of rows) await tx.insertAction(row);
+      await tx.foldSums(30);
+    });
+    for (const [i, row] of rows.entries()) {
+      const to = STATUSES[below(STATUSES.length)] ?? "allowed";
+      const change = { status: to, updated_at: T0, ...(i % 3 === 0 ? { waited_ms: i * 100 } : {}) };
+      await storage.write((tx) => tx.updateAction(row.id, { status: row.status }, change));
+      assert.equal(await storage.write((tx) => tx.updateAction(row.id, { status: "expired" }, { status: "denied", updated_at: T0 })), false);
+      Object.assign(row, change);
+      if (i === 40) await storage.write((tx) => tx.foldSums(15));
+    }
+    await compare(storage, rows, "after changes");
+  });
+
+  test("a fold that is rolled back leaves no sum behind", async ({ storage }) => {
+    const rows = Array.from({ length: 20 }, (_, i) => randomAction(i, numbers(i)));
+    await storage.write(async (tx) => {
+      for (const row of rows) await tx.insertAction(row);
+    });
+    await assert.rejects(storage.write(async (tx) => {
+      await tx.foldSums(20);
+      throw new RangeError("no");
+    }), RangeError);
+    await compare(storage, rows, "rolled back");
+    await storage.write((tx) => tx.foldSums(20));
+    await compare(storage, rows, "folded at last");
+  });
+}
