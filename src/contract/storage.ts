@@ -266,25 +266,6 @@ export interface ActionCounts {
   waits: { count: number; p50: number | null; p95: number | null };
 }
 
-export interface AnalyticsQuery {
-  visibility: Visibility;
-  /** Ascending, each once, at least two: from each (inclusive) to the next (exclusive) is a segment. Without a gap they make the range. */
-  edges: readonly number[];
-}
-
-/** How many actions were submitted in a range, by what they are now. */
-export interface ActionSums {
-  /** One for each segment, in order. */
-  segments: { decision: Record<Effect, number>; status: Record<ActionStatus, number> }[];
-  /** Whatever occurs in the range, most frequent first, then by code unit. */
-  tools: { tool: string; count: number }[];
-  agents: { agent_id: string; count: number }[];
-  /** Null where no rule decided. A null comes before every name. */
-  rules: { policy: string | null; rule: string | null; count: number }[];
-  /** Of the range's actions that a person decided. Nearest rank; null when there is none. */
-  waits: { count: number; p50: number | null; p95: number | null };
-}
-
 /** Reads. Outside a transaction they see committed state only; inside one also its own writes. */
 export interface StorageReader {
   head(): Promise<LedgerHead>;
@@ -355,11 +336,6 @@ export interface StorageTransaction extends StorageReader {
   /** False, and nothing changed, when this principal already voted on the action. */
   insertApproval(row: ApprovalRow): Promise<boolean>;
   insertIdempotency(row: IdempotencyRow): Promise<void>;
-  /**
-   * Takes up to `max` more actions, in the order of `decision_seq`, into sums that make `analytics` fast, and
-   * answers how many. Changes no answer. Actions are inserted behind those that were taken.
-   */
-  foldSums(max: number): Promise<number>;
 
   insertKey(row: KeyRow): Promise<void>;
   /** False when there is no such key or it is revoked already. */
