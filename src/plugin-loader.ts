@@ -12,7 +12,7 @@ export interface LoadedPlugin {
 }
 
 /** What serves when `plugins` is absent. */
-export const BUILT_IN = ["storage-sqlite", "policy-files", "actions", "policies", "api-keys", "agents", "events", "provenance", "replay", "health", "docs"] as const;
+export const BUILT_IN = ["storage-sqlite", "policy-files", "actions", "policies", "api-keys", "agents", "analytics", "events", "provenance", "replay", "health", "docs"] as const;
 
 export class PluginLoadError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {

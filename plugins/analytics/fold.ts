@@ -1,0 +1,68 @@
+/** Keeps the store's sums near the present, beside the decisions and never in their way. */
+import type { Host } from "../../src/contract/host.ts";
+
+/** Actions of one transaction: while it runs no batch commits. */
+const CHUNK = 1000;
+/** So long without an entry means that nobody is waiting. Milliseconds. */
+const QUIET = 1000;
+/** More than so many are folded without waiting for quiet: what is not folded is counted row by row. */
+const BEHIND = 20_000;
+const BREATH = 20;
+const AFTER_FAILURE = 10_000;
+
+export interface Folding {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export function createFolding(host: Host): Folding {
+  let waiting = 0;
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let running: Promise<void> | null = null;
+  let stopped = false;
+  let unsubscribe: (() => void) | null = null;
+
+  function plan(ms: number): void {
+    if (stopped || running !== null) return;
+    if (timer !== null) clearTimeout(timer);
+    timer = setTimeout(() => {
+      timer = null;
+      running = fold();
+    }, ms);
+    timer.unref?.();
+  }
+
+  async function fold(): Promise<void> {
+    let again: number | null = null;
+    try {
+      while (!stopped) {
+        const folded = await host.storage.write((tx) => tx.foldSums(CHUNK));
+        waiting = Math.max(0, waiting - folded);
+        if (folded < CHUNK) break;
+        await new Promise((resolve) => setTimeout(resolve, BREATH));
+      }
+    } catch (error) {
+      if (!stopped) host.log.warn("the sums for analytics could not be brought up to date; trying again", { error: String(error) });
+      again = AFTER_FAILURE;
+    }
+    running = null;
+    if (again !== null || waiting > 0) plan(again ?? QUIET);
+  }
+
+  return {
+    start() {
+      unsubscribe = host.ledger.subscribe((entries) => {
+        waiting += entries.length;
+        if (waiting < BEHIND) plan(QUIET);
+        else if (timer === null) plan(0);
+      });
+      plan(QUIET);
+    },
+    async stop() {
+      stopped = true;
+      unsubscribe?.();
+      if (timer !== null) clearTimeout(timer);
+      await running;
+    },
+  };
+}
