@@ -12,9 +12,14 @@ import { param, params, plain, prepare, type SqlExecutor, type SqlRow, type Stat
 
 export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
+/** Every time zone in use begins its hours on one. Only for what a series shows. */
+export const QUARTER = 900_000;
 const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
 type Dimension = (typeof DIMENSIONS)[number];
 const SERIES: readonly Dimension[] = ["status", "decision"];
+const WHOLE = [DAY, HOUR] as const;
+const FINE = [DAY, HOUR, QUARTER] as const;
+const grainsOf = (dimension: Dimension): readonly number[] => (SERIES.includes(dimension) ? FINE : WHOLE);
 
 const GROUP = ["agent_id", "submitted_by", "tool", "policy", "rule", "decision", "status"] as const;
 type Group = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: number };
@@ -73,8 +78,8 @@ export function prepareSums(db: Kysely<Tables>) {
         .select([(eb) => eb.fn.max("decision_seq").as("last"), (eb) => eb.fn.countAll<number>().as("n")]),
     ),
     fold: prepare(
-      db.selectFrom("actions").select([sql<number>`created_at / 3600000`.as("hour"), ...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
-        .where("decision_seq", ">", param("folded")).where("decision_seq", "<=", param("last")).groupBy([sql`created_at / 3600000`, ...GROUP]),
+      db.selectFrom("actions").select([sql<number>`created_at / 900000`.as("quarter"), ...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
+        .where("decision_seq", ">", param("folded")).where("decision_seq", "<=", param("last")).groupBy([sql`created_at / 900000`, ...GROUP]),
     ),
     add: prepare(
       db.insertInto("action_sums").values(params<never>(["grain", "visible", "dimension", "start", "value", "count"]))
@@ -102,14 +107,14 @@ export async function foldSums(statements: SumStatements, db: SqlExecutor, max: 
   if (last === null) return 0;
   const sums = new Map<string, { grain: number; visible: string; dimension: string; start: number; value: string; count: number }>();
   for (const row of await db.all(statements.fold, { folded, last })) {
-    const group = plain<Group & { hour: number }>(row);
-    const at = group.hour * HOUR;
+    const group = plain<Group & { quarter: number }>(row);
+    const at = group.quarter * QUARTER;
     const values = valuesOf(group);
     for (const visible of visibles(group)) {
       for (const dimension of DIMENSIONS) {
-        for (const grain of [HOUR, DAY]) {
+        for (const grain of grainsOf(dimension)) {
           const sum = { grain, visible, dimension, start: at - (at % grain), value: values[dimension], count: group.n };
-          const key = JSON.stringify([grain, visible, dimension, sum.start, sum.value]);
+          const key = `${grain} ${sum.start} ${dimension} ${visible.length} ${visible} ${sum.value}`;
           const known = sums.get(key);
           if (known === undefined) sums.set(key, sum);
           else known.count += group.n;
@@ -129,7 +134,7 @@ export async function moveStatus(statements: SumStatements, db: SqlExecutor, id:
   if (row === undefined) return;
   const action = plain<{ created_at: number; agent_id: string; submitted_by: string }>(row);
   const moves = visibles(action).flatMap((visible) =>
-    [HOUR, DAY].flatMap((grain) =>
+    FINE.flatMap((grain) =>
       [{ value: from, count: -1 }, { value: to, count: 1 }].map((change) => ({ grain, visible, dimension: "status", start: action.created_at - (action.created_at % grain), ...change })),
     ),
   );
@@ -158,7 +163,7 @@ export async function readCounts(statements: SumStatements, db: Pick<SqlExecutor
     work.push(db.all(statement, { visible, ...own, ...values }).then((rows) => rows.forEach((row) => each(plain<unknown>(row) as never))));
   };
 
-  const whole = cover([since, until]);
+  const whole = cover([since, until], WHOLE);
   for (const { grain, from, to } of whole.buckets) {
     for (const dimension of DIMENSIONS) read(statements.totals, { grain, dimension, from, to }, ({ value, n }: { value: string; n: number }) => addTotal(dimension, value, n));
   }
@@ -168,7 +173,7 @@ export async function readCounts(statements: SumStatements, db: Pick<SqlExecutor
       for (const dimension of DIMENSIONS) addTotal(dimension, values[dimension], row.n);
     });
   }
-  const parts = cover(query.boundaries);
+  const parts = cover(query.boundaries, FINE);
   for (const { grain, from, to } of parts.buckets) {
     for (const dimension of SERIES) {
       read(statements.buckets, { grain, dimension, from, to }, ({ start, value, count }: { start: number; value: string; count: number }) => addSeries(segmentOf(query.boundaries, start), dimension, value, count));
@@ -226,8 +231,8 @@ interface Span {
   to: number;
 }
 
-/** The segments between the boundaries as whole days, whole hours and rests, none across a boundary; neighbours of one grain joined. */
-export function cover(boundaries: readonly number[]): { buckets: (Span & { grain: number })[]; rest: Span[] } {
+/** The segments between the boundaries as whole buckets, coarsest first, and rests, none across a boundary; neighbours of one grain joined. */
+export function cover(boundaries: readonly number[], grains: readonly number[]): { buckets: (Span & { grain: number })[]; rest: Span[] } {
   const buckets: (Span & { grain: number })[] = [];
   const rest: Span[] = [];
   const cut = (from: number, to: number, grains: readonly number[]): void => {
@@ -246,6 +251,6 @@ export function cover(boundaries: readonly number[]): { buckets: (Span & { grain
     else buckets.push({ grain, from: first, to: last });
     cut(last, to, finer);
   };
-  for (let i = 1; i < boundaries.length; i++) cut(boundaries[i - 1] as number, boundaries[i] as number, [DAY, HOUR]);
+  for (let i = 1; i < boundaries.length; i++) cut(boundaries[i - 1] as number, boundaries[i] as number, grains);
   return { buckets, rest };
 }

@@ -19,6 +19,11 @@ describe("the calendar", () => {
     assert.deepEqual(between("2026-03-28T00:00:00Z", "2026-03-30T12:00:00Z", "day", "Asia/Beirut"), ["2026-03-28T00:00:00Z", "2026-03-28T22:00:00Z", "2026-03-29T21:00:00Z", "2026-03-30T12:00:00Z"]);
   });
 
+  it("leaves out a day that never was", () => {
+    // Samoa went from the end of 2011-12-29 to the start of 2011-12-31.
+    assert.deepEqual(between("2011-12-29T10:00:00Z", "2012-01-01T10:00:00Z", "day", "Pacific/Apia"), ["2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z", "2012-01-01T10:00:00Z"]);
+  });
+
   it("begins weeks on Monday, months on the first, and hours on the local hour", () => {
     assert.deepEqual(between("2026-01-01T00:00:00Z", "2026-01-20T00:00:00Z", "week", "UTC"), ["2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z", "2026-01-12T00:00:00Z", "2026-01-19T00:00:00Z", "2026-01-20T00:00:00Z"]);
     assert.deepEqual(between("2026-01-15T00:00:00Z", "2026-03-15T00:00:00Z", "month", "Europe/Berlin"), ["2026-01-15T00:00:00Z", "2026-01-31T23:00:00Z", "2026-02-28T23:00:00Z", "2026-03-15T00:00:00Z"]);
@@ -101,6 +106,10 @@ describe("analytics", () => {
     assert.deepEqual((await read(query)).body, before);
     await service.restart();
     assert.deepEqual((await read(query)).body, before);
+  });
+
+  it("names the time zone as it was asked for", async () => {
+    assert.equal((await read("?time_zone=Asia/Kolkata")).body.time_zone, "Asia/Kolkata");
   });
 
   it("refuses a range, a zone or an interval that it cannot count by", async () => {

@@ -49,6 +49,9 @@ const QUERIES: AnalyticsQuery["boundaries"][] = [
   // Half-hour zones, and a day of 23 hours.
   Array.from({ length: 4 }, (_, i) => T0 - HOUR / 2 + i * DAY),
   [T0 + 5 * HOUR, T0 + 28 * HOUR, T0 + 52 * HOUR],
+  // Hours of a zone at 45 minutes, which no whole hour fits.
+  Array.from({ length: 40 }, (_, i) => T0 + (i + 0.75) * HOUR),
+  [T0 + HOUR / 4 - 1, T0 + HOUR / 2, T0 + HOUR + 1, T0 + 25.25 * HOUR],
   Array.from({ length: 49 }, (_, i) => T0 + i * HOUR),
   Array.from({ length: 30 }, (_, i) => T0 + 10 * HOUR + i * 60_000),
 ];

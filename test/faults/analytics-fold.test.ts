@@ -1,0 +1,87 @@
+/** The folding in the background: when it writes, and above all when it does not. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { createFolding, type Folding } from "../../plugins/analytics/fold.ts";
+import type { Host } from "../../src/contract/host.ts";
+import type { EntryRow } from "../../src/contract/storage.ts";
+import { memoryStorage } from "../../src/testing/index.ts";
+import { entryRow } from "../../src/testing/suite/rows.ts";
+
+interface Bench {
+  folding: Folding;
+  logged: string[];
+  storage: ReturnType<typeof memoryStorage>;
+  announce(entries: number): void;
+  /** Lets `ms` pass in steps, and whatever that sets off come to its end. */
+  pass(ms: number): Promise<void>;
+  folds(): number;
+}
+
+async function begin(t: TestContext): Promise<Bench> {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const storage = memoryStorage();
+  await storage.open();
+  const logged: string[] = [];
+  let listener: (entries: readonly EntryRow[]) => void = () => {};
+  const ledger = { subscribe: (given: typeof listener) => ((listener = given), () => (listener = () => {})) };
+  // The parts of a host that folding uses; the storage is a real one.
+  const folding = createFolding({ storage, ledger, log: { warn: (message: string) => logged.push(message) } } as unknown as Host);
+  folding.start();
+  return {
+    folding, logged, storage,
+    announce: (entries) => listener(Array.from({ length: entries }, (_, i) => entryRow(i))),
+    async pass(ms) {
+      for (let passed = 0; passed < ms; passed += 250) {
+        t.mock.timers.tick(250);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+    folds: () => storage.faults.calls("tx.foldSums"),
+  };
+}
+
+test("an idle service folds once and then leaves the store alone, whatever the entries were about", async (t) => {
+  const { folding, announce, pass, folds } = await begin(t);
+  await pass(2000);
+  assert.equal(folds(), 1, "what an earlier run left");
+  announce(7);
+  await pass(2000);
+  assert.equal(folds(), 2);
+  await pass(600_000);
+  assert.equal(folds(), 2);
+  await folding.stop();
+});
+
+test("waits for a second of quiet, but not for ever", async (t) => {
+  const { folding, announce, pass, folds } = await begin(t);
+  await pass(2000);
+  for (let i = 0; i < 10; i++) {
+    announce(100);
+    await pass(500);
+  }
+  assert.equal(folds(), 1, "somebody is always waiting");
+  announce(20_000);
+  await pass(1000);
+  assert.equal(folds(), 2);
+  await folding.stop();
+});
+
+test("a fold that fails is tried again, and nothing else happens", async (t) => {
+  const { folding, announce, pass, folds, storage, logged } = await begin(t);
+  await pass(2000);
+  storage.faults.failNext("tx.foldSums", "not-persisted");
+  announce(1);
+  await pass(2000);
+  assert.deepEqual([folds(), logged.length], [2, 1]);
+  await pass(10_000);
+  assert.deepEqual([folds(), logged.length], [3, 1]);
+  await folding.stop();
+});
+
+test("after stop nothing is folded any more", async (t) => {
+  const { folding, announce, pass, folds } = await begin(t);
+  announce(30_000);
+  await folding.stop();
+  await pass(60_000);
+  assert.equal(folds(), 0);
+});
