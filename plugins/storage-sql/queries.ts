@@ -125,7 +125,12 @@ function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
   };
 }
 
-export function createReader(reads: Reads, db: Pick<SqlExecutor, "all">): StorageReader {
+/** `snapshot` gives a view of one moment; absent where statements that are begun in one turn see one anyway. */
+export interface Readable extends Pick<SqlExecutor, "all"> {
+  snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
+}
+
+export function createReader(reads: Reads, db: Readable): StorageReader {
   async function one<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = plain): Promise<T | null> {
     const row = (await db.all(statement, values))[0];
     return row === undefined ? null : decode(row);
@@ -159,7 +164,7 @@ export function createReader(reads: Reads, db: Pick<SqlExecutor, "all">): Storag
     },
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
     nextExpiry: async () => (await one<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,
-    analytics: (query) => readCounts(reads.sums, db, query),
+    analytics: (query) => (db.snapshot === undefined ? readCounts(reads.sums, db, query) : db.snapshot((view) => readCounts(reads.sums, view, query))),
     approvals: (action_id) => many(reads.approvals, { action_id }, decodeApproval),
     idempotency: (key_id, route, idempotency_key) => one<IdempotencyRow>(reads.idempotency, { key_id, route, idempotency_key }),
     keyByHash: (hash) => one(reads.keyByHash, { hash }, decodeKey),

@@ -385,6 +385,11 @@ export interface Storage extends StorageReader {
    * `work` runs at most once a call. Calls are served one at a time, in order.
    */
   write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T>;
+  /**
+   * Calls `changed` soon after any process moved the head. A hint: it may come late, more often than needed, or
+   * not at all while a connection is down. Absent where `exclusive`. Resolves to how to stop.
+   */
+  watch?(changed: () => void): Promise<() => Promise<void>>;
 }
 
 /**

@@ -125,6 +125,7 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     exclusive: storage.exclusive,
     ...(faultyMembers(storage, ["open", "close", "ping", ...READER_METHODS], "") as unknown as Omit<Storage, "name" | "exclusive" | "write">),
     write,
+    ...(storage.watch === undefined ? {} : { watch: storage.watch.bind(storage) }),
     faults: {
       operations: () => [...OPERATIONS],
       failNext(operation, mode, options = {}) {

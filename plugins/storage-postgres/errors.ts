@@ -1,0 +1,19 @@
+/** What Postgres and the network say, as the storage contract says it. */
+import { StorageError, type StorageErrorKind } from "../../src/contract/storage.ts";
+
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html: a whole code, or its class. */
+const KINDS: Readonly<Record<string, StorageErrorKind>> = {
+  "25006": "readonly", // read_only_sql_transaction: a standby
+  "42501": "readonly", // insufficient_privilege
+  "53100": "full", // disk_full
+  XX001: "corrupt",
+  XX002: "corrupt",
+};
+
+/** `doing` completes "cannot …". A StorageError is passed on as it is. The address, which may hold a password, is never in it. */
+export function toStorageError(error: unknown, doing: string): StorageError {
+  if (error instanceof StorageError) return error;
+  const { code, message } = (error ?? {}) as { code?: string; message?: string };
+  const kind = KINDS[code ?? ""] ?? (code?.startsWith("22") === true ? "invalid" : "unavailable");
+  return new StorageError(kind, `cannot ${doing}: ${message ?? String(error)}${code === undefined || /^[A-Z_]+$/.test(code) ? "" : ` (SQLSTATE ${code})`}`, { cause: error });
+}

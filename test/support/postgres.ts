@@ -1,0 +1,148 @@
+/**
+ * A real Postgres for tests: `DATABASE_URL` when it is set, else the machine's own binaries, run as
+ * a user other than root.
+ */
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import postgres from "postgres";
+
+/** Folder of `postgres` and `initdb`; null when the machine has none. */
+function binaries(): string | null {
+  const versions = existsSync("/usr/lib/postgresql") ? readdirSync("/usr/lib/postgresql").sort((a, b) => Number(b) - Number(a)).map((version) => `/usr/lib/postgresql/${version}/bin`) : [];
+  return [...versions, ...(process.env["PATH"] ?? "").split(":")].find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres"))) ?? null;
+}
+
+/** For `skip` of a test: false, or why it cannot run. */
+export const withoutPostgres: string | false =
+  process.env["DATABASE_URL"] !== undefined || binaries() !== null ? false : "no Postgres on this machine: install postgresql or set DATABASE_URL to run these tests";
+
+export interface PostgresServer {
+  /** Address of a new, empty database. */
+  database(): Promise<string>;
+  /** Ends it as a power cut would, and starts it again. Only where the server is the test's own. */
+  crash(): Promise<void>;
+  /** Cuts every client's connection. */
+  cutConnections(): Promise<void>;
+  readonly own: boolean;
+  stop(): Promise<void>;
+}
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const given = process.env["DATABASE_URL"];
+  if (given !== undefined) return serverAt(given, null);
+  const folder = mkdtempSync(join(tmpdir(), "assent-postgres-"));
+  const own = new OwnServer(binaries() as string, folder, await freePort());
+  own.init();
+  await own.start();
+  return serverAt(`postgres://assent@127.0.0.1:${own.port}/postgres`, own);
+}
+
+class OwnServer {
+  readonly port: number;
+  private readonly bin: string;
+  private readonly folder: string;
+  private child: ChildProcess | null = null;
+
+  constructor(bin: string, folder: string, port: number) {
+    this.bin = bin;
+    this.folder = folder;
+    this.port = port;
+  }
+
+  /** Postgres refuses to run as root. */
+  private user(): { uid?: number; gid?: number } {
+    if (process.getuid?.() !== 0) return {};
+    const idOf = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }).trim());
+    return { uid: idOf("-u"), gid: idOf("-g") };
+  }
+
+  init(): void {
+    const user = this.user();
+    if (user.uid !== undefined && user.gid !== undefined) chownSync(this.folder, user.uid, user.gid);
+    execFileSync(join(this.bin, "initdb"), ["-D", join(this.folder, "data"), "-U", "assent", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"], { ...user, stdio: "ignore", cwd: this.folder });
+  }
+
+  async start(): Promise<void> {
+    const args = ["-D", join(this.folder, "data"), "-p", String(this.port), "-k", this.folder, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"];
+    this.child = spawn(join(this.bin, "postgres"), args, { ...this.user(), stdio: "ignore", cwd: this.folder });
+    const client = postgres(`postgres://assent@127.0.0.1:${this.port}/postgres`, { max: 1, onnotice: () => {}, backoff: () => 0.02, connect_timeout: 2 });
+    for (let tries = 0; ; tries++) {
+      try {
+        await client`select 1`;
+        break;
+      } catch (error) {
+        if (tries > 400) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 25));
+      }
+    }
+    await client.end();
+  }
+
+  async end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.child;
+    if (child === null) return;
+    this.child = null;
+    const gone = new Promise((resolve) => child.once("exit", resolve));
+    child.kill(signal);
+    await gone;
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+function serverAt(url: string, own: OwnServer | null): PostgresServer {
+  const admin = async <T>(work: (client: postgres.Sql) => Promise<T>): Promise<T> => {
+    const client = postgres(url, { max: 1, onnotice: () => {} });
+    try {
+      return await work(client);
+    } finally {
+      await client.end({ timeout: 1 });
+    }
+  };
+  let made = 0;
+  const names: string[] = [];
+  return {
+    own: own !== null,
+    async database() {
+      const name = `assent_${process.pid}_${Date.now().toString(36)}_${made++}`;
+      await admin((client) => client.unsafe(`create database ${name}`));
+      names.push(name);
+      const address = new URL(url);
+      address.pathname = `/${name}`;
+      return address.href;
+    },
+    async crash() {
+      if (own === null) throw new Error("only a server of the test's own is crashed");
+      // SIGQUIT is the immediate shutdown: no checkpoint, recovery at the next start.
+      await own.end("SIGQUIT");
+      await own.start();
+    },
+    cutConnections: () => admin(async (client) => void (await client`select pg_terminate_backend(pid) from pg_stat_activity where datname like 'assent_%' and pid <> pg_backend_pid()`)),
+    async stop() {
+      if (own === null) {
+        await admin(async (client) => {
+          for (const name of names) await client.unsafe(`drop database if exists ${name} with (force)`);
+        });
+        return;
+      }
+      await own.end("SIGQUIT");
+      own.remove();
+    },
+  };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}
