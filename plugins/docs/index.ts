@@ -16,7 +16,7 @@ const require = createRequire(import.meta.url);
 const ASSETS: Readonly<Record<string, { file: () => string; type: string; change?: (text: string) => string }>> = {
   "swagger-ui.css": { file: () => require.resolve("swagger-ui-dist/swagger-ui.css"), type: "text/css; charset=utf-8" },
   "swagger-ui-bundle.js": { file: () => require.resolve("swagger-ui-dist/swagger-ui-bundle.js"), type: "text/javascript; charset=utf-8" },
-  "redoc.standalone.js": { file: () => require.resolve("redoc/bundles/redoc.standalone.js"), type: "text/javascript; charset=utf-8", change: withoutLogo },
+  "redoc.standalone.js": { file: () => require.resolve("redoc/bundles/redoc.standalone.js"), type: "text/javascript; charset=utf-8", change: ownLogo },
   "start-swagger.js": { file: own("start-swagger.js"), type: "text/javascript; charset=utf-8" },
   "docs.css": { file: own("docs.css"), type: "text/css; charset=utf-8" },
   "favicon.svg": { file: own("favicon.svg"), type: "image/svg+xml" },
@@ -66,9 +66,11 @@ function own(name: string): () => string {
   return () => new URL(`./assets/${name}`, import.meta.url).pathname;
 }
 
-/** Redoc shows its maker's logo from another host; an image that cannot be shown is left out. */
-function withoutLogo(bundle: string): string {
-  return bundle.replaceAll(/https:\/\/cdn\.redoc\.ly\/redoc\/logo-[a-z-]+\.svg/g, "data:,");
+/** Redoc loads its maker's logo from another host; the name as a picture stands in for it. */
+const MAKER = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" width="44" height="12"><text y="10" font-family="system-ui,sans-serif" font-size="10" font-weight="600" fill="#3b6fb6">Redocly</text></svg>')}`;
+
+function ownLogo(bundle: string): string {
+  return bundle.replaceAll(/https:\/\/cdn\.redoc\.ly\/redoc\/logo-[a-z-]+\.svg/g, MAKER);
 }
 
 async function version(): Promise<string> {
