@@ -153,8 +153,8 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
   if (made.ledger.origin !== null && !isNoteName(made.ledger.origin)) {
     throw new ConfigError([{ origin: path, line: null, column: null, message: `/ledger/origin: "${made.ledger.origin}" cannot name a log: it must have no spaces and no "+"` }]);
   }
-  if (made.database_url !== null) {
-    throw new ConfigError([{ origin: fromEnvironment.get("/database_url") ?? path, line: null, column: null, message: "/database_url: there is no Postgres storage yet; unset it to use the embedded store" }]);
+  if (made.database_url !== null && !/^postgres(ql)?:\/\//.test(made.database_url)) {
+    throw new ConfigError([{ origin: fromEnvironment.get("/database_url") ?? path, line: null, column: null, message: "/database_url: it does not begin with postgres://; write postgres://user:password@host:port/database" }]);
   }
   if (made.admin_key !== null && made.admin_key.length < 32) {
     throw new ConfigError([{ origin: fromEnvironment.get("/admin_key") ?? path, line: null, column: null, message: "/admin_key: it is shorter than 32 characters; make one with `openssl rand -hex 32`" }]);

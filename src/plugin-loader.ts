@@ -11,8 +11,8 @@ export interface LoadedPlugin {
   origin: string;
 }
 
-/** What serves when `plugins` is absent. */
-export const BUILT_IN = ["storage-sqlite", "policy-files", "actions", "policies", "api-keys", "agents", "analytics", "events", "provenance", "replay", "health", "docs"] as const;
+/** All that come with the package. */
+export const BUILT_IN = ["storage-sqlite", "storage-postgres", "policy-files", "actions", "policies", "api-keys", "agents", "analytics", "events", "provenance", "replay", "health", "docs"] as const;
 
 export class PluginLoadError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
@@ -22,13 +22,19 @@ export class PluginLoadError extends Error {
 }
 
 export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
-  const named = config.plugins ?? [...BUILT_IN];
+  const named = config.plugins ?? defaultPlugins(config);
   const loaded: LoadedPlugin[] = [];
   for (const item of named) {
     const { name, options } = typeof item === "string" ? { name: item, options: {} } : { name: item.name, options: item.options ?? {} };
     loaded.push({ plugin: await importPlugin(name), options, origin: name });
   }
   return loaded;
+}
+
+/** What serves when `plugins` is absent: everything, on the store that the configuration has an address for. */
+export function defaultPlugins(config: Config): string[] {
+  const other = config.database_url === null ? "storage-postgres" : "storage-sqlite";
+  return BUILT_IN.filter((name) => name !== other);
 }
 
 async function importPlugin(name: string): Promise<Plugin> {

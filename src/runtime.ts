@@ -140,8 +140,7 @@ interface Parts {
 async function openParts(config: Config, storage: Storage, log: Logger, clock: () => number): Promise<Parts> {
   await storage.open();
   const vault = openVault(config, log);
-  const origin = config.ledger.origin ?? (await storage.meta("log_origin")) ?? `assent.local/${uuidv7().slice(-12)}`;
-  await pinLog(storage, origin, formatVkey(origin, vault.publicKey));
+  const origin = await pinLog(storage, config.ledger.origin, vault);
   // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
   let ledger: OpenLedger | null = null;
   const head = () => (ledger === null ? storage.head() : ledger.head());
@@ -167,18 +166,24 @@ async function openParts(config: Config, storage: Storage, log: Logger, clock: (
 }
 
 /** The log's name and key are kept with it: another key would start a second history under the same entries. */
-async function pinLog(storage: Storage, origin: string, vkey: string): Promise<void> {
+async function pinLog(storage: Storage, configured: string | null, vault: OpenVault): Promise<string> {
+  const first = async (): Promise<void> => {
+    const name = configured ?? `assent.local/${uuidv7().slice(-12)}`;
+    // Looked at again under the lock: several processes may start on one empty store.
+    await storage.write(async (tx) => {
+      if ((await tx.meta("log_vkey")) !== null) return;
+      await tx.putMeta("log_origin", name);
+      await tx.putMeta("log_vkey", formatVkey(name, vault.publicKey));
+    });
+  };
+  if ((await storage.meta("log_vkey")) === null) await first();
+  const origin = configured ?? (await storage.meta("log_origin")) ?? "";
   const pinned = await storage.meta("log_vkey");
-  if (pinned === vkey) return;
-  if (pinned !== null) {
-    throw new Error(
-      `the store belongs to the log with the key ${pinned}, and the configured key is ${vkey}: put the log key (data folder, or ASSENT_LOG_KEY) and ASSENT_LOG_ORIGIN back that this store was started with`,
-    );
-  }
-  await storage.write(async (tx) => {
-    await tx.putMeta("log_origin", origin);
-    await tx.putMeta("log_vkey", vkey);
-  });
+  const vkey = formatVkey(origin, vault.publicKey);
+  if (pinned === vkey) return origin;
+  throw new Error(
+    `the store belongs to the log with the key ${pinned ?? ""}, and the configured key is ${vkey}: put the log key (data folder, or ASSENT_LOG_KEY) and ASSENT_LOG_ORIGIN back that this store was started with`,
+  );
 }
 
 async function loadPolicies(policies: PolicyService, sources: readonly PolicySource[]): Promise<void> {

@@ -29,20 +29,24 @@ interface Save {
   activate: boolean;
 }
 
-export function createPolicy(host: Host, read: ReadPolicy, { credential, activate }: Save, call: IdempotentCall | null): Promise<{ id: string; replayed: boolean }> {
+export function createPolicy(host: Host, read: ReadPolicy, { credential, activate }: Save, call: IdempotentCall | null): Promise<{ row: PolicyRow; replayed: boolean }> {
   return host.ledger.submit(async (tx) => {
     const who = await authorised(tx, credential, activate);
     const earlier = await createdEarlier(tx, who, call);
-    if (earlier !== null) return { id: earlier, replayed: true };
+    if (earlier !== null) {
+      const row = await tx.policy(earlier);
+      if (row === null || row.deleted_at !== null) throw new Refusal("POLICY_NOT_FOUND", `the policy that the idempotency key "${call?.key ?? ""}" made was deleted; send a new key to make it again`);
+      return { row, replayed: true };
+    }
     const plan = await planSave(tx, read, host.newId);
     if (plan.outcome !== "created") throw new Refusal("POLICY_NAME_TAKEN", `there is a policy "${plan.name}"; PUT /v1/policies/${plan.name} makes a new version of it`);
     await saveAll(host, tx, [plan], who, activate, { change: "create", policy: plan.name });
     await rememberCreated(tx, who, call, plan.id);
-    return { id: plan.id, replayed: false };
+    return { row: await saved(tx, plan), replayed: false };
   });
 }
 
-export function updatePolicy(host: Host, idOrName: string, read: ReadPolicy, headers: Headers, { credential, activate }: Save): Promise<string> {
+export function updatePolicy(host: Host, idOrName: string, read: ReadPolicy, headers: Headers, { credential, activate }: Save): Promise<PolicyRow> {
   return host.ledger.submit(async (tx) => {
     const who = await authorised(tx, credential, activate);
     const row = await findPolicy(tx, idOrName);
@@ -53,8 +57,15 @@ export function updatePolicy(host: Host, idOrName: string, read: ReadPolicy, hea
     }
     const plan = await planSave(tx, read, host.newId);
     await saveAll(host, tx, [plan], who, activate, { change: "update", policy: row.name });
-    return row.id;
+    return saved(tx, plan);
   });
+}
+
+/** Read in the batch that wrote it: by the time of the answer it may be deleted. */
+async function saved(tx: LedgerTransaction, plan: PlannedSave): Promise<PolicyRow> {
+  const row = await tx.policy(plan.id);
+  if (row === null) throw new Error(`the policy ${plan.id} is gone from the batch that wrote it`);
+  return row;
 }
 
 /** All or nothing. */

@@ -43,14 +43,13 @@ function routes(host: Host): Route[] {
 
   async function create(context: RequestContext): Promise<Reply> {
     const read = policyOf(context);
-    const { id, replayed } = await createPolicy(host, read, activating(context), idempotentCall(context.headers, "POST /v1/policies", { definition: read.text, activate: activating(context).activate }));
-    const reply = await answer(await findPolicy(host.storage, id), replayed ? 200 : 201);
-    return { ...reply, headers: { ...reply.headers, Location: `/v1/policies/${id}`, ...(replayed ? REPLAYED : {}) } };
+    const { row, replayed } = await createPolicy(host, read, activating(context), idempotentCall(context.headers, "POST /v1/policies", { definition: read.text, activate: activating(context).activate }));
+    const reply = await answer(row, replayed ? 200 : 201);
+    return { ...reply, headers: { ...reply.headers, Location: `/v1/policies/${row.id}`, ...(replayed ? REPLAYED : {}) } };
   }
 
   async function update(context: RequestContext): Promise<Reply> {
-    const id = await updatePolicy(host, context.params["id"] as string, policyOf(context), context.headers, activating(context));
-    return answer(await findPolicy(host.storage, id), 200);
+    return answer(await updatePolicy(host, context.params["id"] as string, policyOf(context), context.headers, activating(context)), 200);
   }
 
   async function importYaml(context: RequestContext): Promise<Reply> {
@@ -99,7 +98,7 @@ function routes(host: Host): Route[] {
       method: "POST", path: "/v1/policies", tag: TAG, summary: "Store a policy", scope: "policies:write", query: schema.ActivateQuery, body: schema.PolicyBody, textBodies: YAML_TYPES, bodyLimit: MAX_BODY, idempotent: true,
       description: "As JSON or as YAML. It decides nothing before it is active: `?activate=true`, or POST …/activate.",
       responses: { 200: { ...one, description: "It was stored by an earlier request with this Idempotency-Key." }, 201: { ...one, description: "Stored." } },
-      errors: ["POLICY_INVALID", "POLICY_NAME_TAKEN", "POLICY_MANAGED", "IDEMPOTENCY_CONFLICT"], handle: create,
+      errors: ["POLICY_INVALID", "POLICY_NAME_TAKEN", "POLICY_MANAGED", "POLICY_NOT_FOUND", "IDEMPOTENCY_CONFLICT"], handle: create,
     },
     {
       method: "POST", path: "/v1/policies/import-yaml", tag: TAG, summary: "Store several policies at once", scope: "policies:write", query: schema.ActivateQuery, body: schema.ImportBody, textBodies: YAML_TYPES, bodyLimit: MAX_BODY,

@@ -169,7 +169,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
         if (store === null) return;
         const { reader: pool, writer } = store;
         store = null;
-        await Promise.allSettled([pool.end({ timeout: 5 }), writer.end({ timeout: 5 })]);
+        await Promise.allSettled([pool.end({ timeout: 1 }), writer.end({ timeout: 1 })]);
       }),
     ping() {
       pinging ??= enqueue(async () => {
@@ -188,7 +188,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       const listening = client("assent listener", 1);
       // The second function is called whenever the channel is listened to anew: what was told meanwhile is lost.
       await listening.listen(CHANNEL, () => changed(), () => changed());
-      return async () => void (await listening.end({ timeout: 1 }));
+      return () => listening.end({ timeout: 1 });
     },
   };
 }

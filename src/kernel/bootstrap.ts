@@ -25,22 +25,28 @@ export async function bootstrapKeys(
   newId: () => string,
   clock: () => number,
 ): Promise<FirstKeys> {
-  const existing = await storage.keys();
+  // Looked at before, so that a start that changes nothing writes nothing, and again under the ledger's lock:
+  // several processes may start on one empty store.
   if (adminKey !== null) {
-    if (await storage.keyByHash(sha256Hex(utf8(adminKey))) !== null) return { admin: null, agent: null };
-    const name = existing.some((key) => key.name === "admin" && key.revoked_at === null) ? `admin-${newId().slice(-12)}` : "admin";
-    const row = keyRow(newId(), adminKey, { name, scopes: PRESETS.admin, now: clock() });
-    await ledger.submit((tx) => createKey(tx, row));
+    const hash = sha256Hex(utf8(adminKey));
+    if ((await storage.keyByHash(hash)) !== null) return { admin: null, agent: null };
+    await ledger.submit(async (tx) => {
+      if ((await tx.keyByHash(hash)) !== null) return;
+      const taken = (await tx.keys()).some((key) => key.name === "admin" && key.revoked_at === null);
+      await createKey(tx, keyRow(newId(), adminKey, { name: taken ? `admin-${newId().slice(-12)}` : "admin", scopes: PRESETS.admin, now: clock() }));
+    });
     return { admin: null, agent: null };
   }
-  if (existing.length > 0) return { admin: null, agent: null };
+  if ((await storage.keys()).length > 0) return { admin: null, agent: null };
   const admin = keys.mint({ name: "admin", scopes: PRESETS.admin, now: clock() });
   const agent = keys.mint({ name: "agent", scopes: PRESETS.agent, now: clock() });
-  await ledger.submit(async (tx) => {
+  const first = await ledger.submit(async (tx) => {
+    if ((await tx.keys()).length > 0) return false;
     await createKey(tx, admin.row);
     await createKey(tx, agent.row);
+    return true;
   });
-  return { admin: admin.value, agent: agent.value };
+  return first ? { admin: admin.value, agent: agent.value } : { admin: null, agent: null };
 }
 
 /** Rejects when a live key has this name. */

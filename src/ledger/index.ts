@@ -12,6 +12,8 @@ import { createTail } from "./tail.ts";
 
 /** How long a signature may wait for a batch to be stored with. Milliseconds. */
 const STORE_CHECKPOINT_AFTER = 200;
+/** How often the head is looked at where other processes write and their word may be lost. Milliseconds. */
+const CATCH_UP_EVERY = 2000;
 
 export interface LedgerOptions {
   storage: Storage;
@@ -98,6 +100,27 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     start,
   );
 
+  // Others' commits: told by the store, and looked for besides, because a word can be lost.
+  let looking: Promise<void> | null = null;
+  let again = false;
+  function catchUp(): void {
+    again = true;
+    looking ??= (async () => {
+      while (again) {
+        again = false;
+        try {
+          tail.reached((await storage.head()).size);
+        } catch (error) {
+          log.warn("the ledger's head could not be read; subscribers wait", { error: String(error) });
+        }
+      }
+      looking = null;
+    })();
+  }
+  const unwatch = storage.watch === undefined ? null : await storage.watch(catchUp);
+  const catching = unwatch === null ? null : setInterval(catchUp, CATCH_UP_EVERY);
+  catching?.unref?.();
+
   async function head(): Promise<LedgerHead> {
     const known = sequencer.known();
     return storage.exclusive && known !== null ? known : storage.head();
@@ -125,6 +148,9 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     },
     consistency: (first, second) => proofs.consistency(first, second),
     async close() {
+      if (catching !== null) clearInterval(catching);
+      await unwatch?.();
+      await looking;
       await sequencer.drain();
       await tail.settled();
       if (timer !== null) clearTimeout(timer);

@@ -10,6 +10,8 @@ export type Listener = (entries: readonly EntryRow[]) => void;
 export interface Tail {
   subscribe(listener: Listener): () => void;
   committed(entries: readonly EntryRow[]): void;
+  /** Another process may have moved the ledger to this size. */
+  reached(size: number): void;
   /** Resolves when everything announced so far was delivered. */
   settled(): Promise<void>;
 }
@@ -61,6 +63,10 @@ export function createTail(reader: StorageReader, size: number, log: Logger): Ta
       announced = Math.max(announced, first.seq + entries.length);
       if (gap === null && first.seq === delivered) deliver(entries);
       else gap ??= fill();
+    },
+    reached(size) {
+      announced = Math.max(announced, size);
+      if (delivered < announced) gap ??= fill();
     },
     async settled() {
       while (gap !== null) await gap;

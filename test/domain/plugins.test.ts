@@ -193,7 +193,7 @@ describe("configuration", () => {
     assert.match(fault("", { ASSENT_SECRET: "short" }), /^ASSENT_SECRET: \/secret/);
     assert.match(fault("", { ASSENT_ADMIN_KEY: "short" }), /^ASSENT_ADMIN_KEY: .*shorter than 32/);
     assert.match(fault("", { ASSENT_LOG_ORIGIN: "a b" }), /cannot name a log/);
-    assert.match(fault("", { DATABASE_URL: "postgres://x" }), /there is no Postgres storage yet/);
+    assert.match(fault("", { DATABASE_URL: "mysql://x" }), /does not begin with postgres:/);
     assert.throws(() => loadConfig({ cwd: tmpdir(), env: {}, file: "/nonexistent.yaml" }), /there is no such file/);
   });
 });

@@ -91,6 +91,30 @@ export class Generator {
     return request;
   }
 
+  /** A body under a false length: what the lie is, the header fields that tell it, and the bytes to send. */
+  lie(body: Uint8Array): [name: string, framing: string, payload: Buffer] {
+    const bytes = Buffer.from(body);
+    const half = bytes.subarray(0, Math.floor(this.random() * bytes.length));
+    const chunk = (size: string, data: Uint8Array): Buffer => Buffer.concat([Buffer.from(`${size}\r\n`), data, Buffer.from("\r\n")]);
+    const length = (size: number | string): string => `Content-Length: ${size}\r\n`;
+    const chunked = "Transfer-Encoding: chunked\r\n";
+    const hex = bytes.length.toString(16);
+    const last = Buffer.from("0\r\n\r\n");
+    return this.pick<[string, string, Buffer]>([
+      ["cut off", length(bytes.length), half],
+      ["longer than declared", length(half.length), bytes],
+      ["a length that is no number", length(this.pick(["-1", "1e3", "0x10", "99999999999999999999", "", "5, 5"])), bytes],
+      ["two lengths", length(bytes.length) + length(half.length), bytes],
+      ["chunks without an end", chunked, chunk(hex, bytes)],
+      ["a chunk cut off", chunked, chunk(hex, half)],
+      ["a chunk longer than declared", chunked, Buffer.concat([chunk(half.length.toString(16), bytes), last])],
+      ["a chunk size that is no number", chunked, Buffer.concat([chunk(this.pick(["-1", "zz", "ffffffffffffffffff", "0x5", ""]), bytes), last])],
+      ["a length and chunks", length(bytes.length) + chunked, Buffer.concat([chunk(hex, bytes), last])],
+      ["an encoding that nobody knows", "Transfer-Encoding: gzip, identity\r\n", bytes],
+      ["trailers", chunked, Buffer.concat([chunk(hex, bytes), Buffer.from("0\r\nContent-Length: 3\r\nX-Evil: 1\r\n\r\n")])],
+    ]);
+  }
+
   private address(operation: Operation, kind: Generated["kind"]): string {
     const parameters = (operation.spec.parameters ?? []) as { name: string; in: string; schema: Schema; example?: unknown; required: boolean }[];
     let path = operation.path;

@@ -1,0 +1,111 @@
+/** Several processes on one Postgres: what one does holds for all, from the next request on. */
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { after, before, describe, it } from "node:test";
+import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
+import { ALLOWED, ASKED, startService, type Answer, type Service } from "../support/service.ts";
+
+const SECRET = "a secret that all replicas share, 32 or more";
+const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+
+const post = (service: Service, key: string, headers: Record<string, string> = {}, body: object = ALLOWED): Promise<Answer> => service.call("POST", "/v1/actions", { key, body, headers });
+
+describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
+  let server: PostgresServer;
+  before(async () => {
+    server = await startPostgres();
+  });
+  after(() => server.stop());
+
+  async function withReplicas(count: number, work: (services: Service[], keys: { admin: string; agent: string }, url: string) => Promise<void>): Promise<void> {
+    const url = await server.database();
+    const services = await Promise.all(
+      Array.from({ length: count }, () =>
+        startService({
+          storage: () => postgresStorage({ url, poolSize: 3 }),
+          change(config) {
+            config.secret = SECRET;
+            config.ledger.key = LOG_KEY;
+            config.ledger.origin = "replicas.test/log";
+          },
+        }),
+      ),
+    );
+    try {
+      const first = services.filter(({ admin }) => admin !== "");
+      assert.equal(first.length, 1, "the first keys are made by one of them");
+      const { admin, agent } = first[0] as Service;
+      await work(services, { admin, agent }, url);
+    } finally {
+      await Promise.all(services.map((service) => service.close()));
+    }
+  }
+
+  it("ten that start at once on an empty database agree on one log and one pair of keys", { timeout: 60_000 }, () =>
+    withReplicas(10, async (services, { agent }) => {
+      const answers = await Promise.all(services.map((service) => post(service, agent)));
+      assert.deepEqual(answers.map(({ status }) => status), services.map(() => 200));
+      assert.equal(new Set(answers.map(({ body }) => body.policy_hash)).size, 1);
+    }));
+
+  it("a key, an agent and a policy that one changes are changed for the next request to another", { timeout: 60_000 }, () =>
+    withReplicas(2, async ([a, b], { admin, agent }) => {
+      const [one, two] = [a as Service, b as Service];
+      for (let i = 0; i < 10; i++) {
+        const made = (await one.call("POST", "/v1/api-keys", { key: admin, body: { name: `k${i}`, preset: "agent" } })).body;
+        assert.equal((await post(two, made.key)).status, 200);
+        await one.call("DELETE", `/v1/api-keys/${made.id}`, { key: admin });
+        assert.equal((await post(two, made.key)).status, 401);
+
+        const id = `bot-${i}`;
+        await two.call("POST", "/v1/agents", { key: admin, body: { id } });
+        assert.equal((await post(one, agent, {}, { ...ALLOWED, agent_id: id })).body.decision, "allow");
+        await two.call("POST", `/v1/agents/${id}/suspend`, { key: admin });
+        assert.equal((await post(one, agent, {}, { ...ALLOWED, agent_id: id })).body.reason_code, "AGENT_SUSPENDED");
+
+        const policy = { policy: "switched", rules: [{ name: "r", tool: "switch", effect: i % 2 === 0 ? "allow" : "deny" }] };
+        await one.call(i === 0 ? "POST" : "PUT", `/v1/policies${i === 0 ? "" : "/switched"}?activate=true`, { key: admin, body: policy });
+        assert.equal((await post(two, agent, {}, { ...ALLOWED, tool: "switch" })).body.decision, policy.rules[0]?.effect);
+      }
+    }));
+
+  it("write one tree under load, each answering proofs and events for all", { timeout: 60_000 }, () =>
+    withReplicas(3, async (services, { admin, agent }, url) => {
+      const seqs = services.map(() => [] as number[]);
+      const start = (await (services[0] as Service).storage.head()).size;
+      const stops = services.map((service, i) => service.runtime.host.ledger.subscribe((entries) => (seqs[i] as number[]).push(...entries.map(({ seq }) => seq))));
+      const answers = (await Promise.all(services.flatMap((service) => Array.from({ length: 100 }, () => post(service, agent))))).map(({ body }) => body);
+      const { size } = await (services[0] as Service).storage.head();
+      assert.equal(size, start + 300);
+      for (const end = Date.now() + 10_000; seqs.some((own) => own.at(-1) !== size - 1) && Date.now() < end; ) await new Promise((resolve) => setTimeout(resolve, 20));
+      // A subscriber begins somewhere at or before the load; from there on nothing is missing and nothing comes twice.
+      for (const own of seqs) assert.deepEqual(own.filter((seq) => seq >= start), Array.from({ length: 300 }, (_, i) => start + i));
+      for (const stop of stops) stop();
+      for (const [i, { decision_hash }] of answers.entries()) {
+        const other = services[(i + 1) % services.length] as Service;
+        if (i % 10 === 0) assert.equal((await other.call("GET", `/v1/provenance/${decision_hash}/proof`, { key: admin })).status, 200);
+      }
+      const store = postgresStorage({ url });
+      await store.open();
+      assert.deepEqual((await auditStore(store, (services[0] as Service).runtime.host.ledger.vkey)).faults, []);
+      await store.close();
+    }));
+
+  it("a wait at one is ended by the verdict at another, and a retry at another finds the action", { timeout: 60_000 }, () =>
+    withReplicas(2, async ([a, b], { admin, agent }) => {
+      const [one, two] = [a as Service, b as Service];
+      const waiting = post(one, agent, { prefer: "wait=20", "idempotency-key": "once" }, ASKED);
+      let pending: Answer["body"];
+      for (;;) {
+        [pending] = (await two.call("GET", "/v1/actions?status=pending_approval", { key: admin })).body.actions;
+        if (pending !== undefined) break;
+      }
+      const { approval_token: token } = (await two.call("GET", `/v1/actions/${pending.id}`, { key: admin })).body;
+      assert.equal((await two.call("POST", `/v1/actions/${pending.id}/approval`, { key: admin, body: { token, approve: true } })).status, 200);
+      const answer = await waiting;
+      assert.deepEqual([answer.body.id, answer.body.status], [pending.id, "approved"]);
+      assert.equal((await post(two, agent, { "idempotency-key": "once" }, ASKED)).body.id, pending.id);
+    }));
+});
