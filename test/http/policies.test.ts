@@ -149,6 +149,34 @@ describe("conditions of a change", () => {
     assert.equal((await admin("POST", "/v1/policies", { body })).body.code, "POLICY_NAME_TAKEN");
   });
 
+  it("is not found by a repeated request after it was deleted, and is not made again", async () => {
+    const body = named();
+    const headers = { "idempotency-key": `gone-${body.policy}` };
+    await admin("POST", "/v1/policies", { body, headers });
+    await admin("DELETE", `/v1/policies/${body.policy}`);
+    const again = await admin("POST", "/v1/policies", { body, headers });
+    assert.deepEqual([again.status, again.body.code], [404, "POLICY_NOT_FOUND"]);
+    assert.match(again.body.detail, /was deleted; send a new key/);
+    assert.equal((await admin("GET", `/v1/policies/${body.policy}`)).status, 404);
+  });
+
+  it("is answered as it was stored, though deleted in the same batch", async () => {
+    const body = named();
+    let open = (): void => {};
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const held = service.runtime.host.ledger.submit(() => gate);
+    const soon = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, 20));
+    const answers = [admin("POST", "/v1/policies", { body })];
+    await soon();
+    answers.push(admin("PUT", `/v1/policies/${body.policy}`, { body: { ...body, description: "second" } }));
+    await soon();
+    answers.push(admin("DELETE", `/v1/policies/${body.policy}`));
+    await soon();
+    open();
+    await held;
+    assert.deepEqual((await Promise.all(answers)).map(({ status, body: record }) => [status, record.latest_version]), [[201, 1], [200, 2], [200, 2]]);
+  });
+
   it("what files manage is read-only, until the file is gone", async () => {
     assert.equal((await admin("GET", "/v1/policies/files")).body.managed_by, "policy-files");
     const body = { policy: "files", rules: [{ name: "r", tool: "mail", effect: "deny" }] };
