@@ -4,6 +4,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import type { EntryBody } from "../../src/domain/entries.ts";
 import { ALLOWED, startService, type Answer, type Service } from "../support/service.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "assent-policies-"));
@@ -93,10 +94,24 @@ describe("a policy over the API", () => {
         effects.push(`${action.policy_version} ${action.decision}`);
       }
     });
-    for (let i = 0; i < 30; i++) await admin("POST", `/v1/policies/${body.policy}/activate`, { body: { version: 1 + (i % 2) } });
+    const from = (await service.storage.head()).size;
+    // Each twice: clients that keep step with every other switch would see one version alone.
+    for (let i = 0; i < 60; i++) await admin("POST", `/v1/policies/${body.policy}/activate`, { body: { version: 1 + (Math.floor(i / 2) % 2) } });
     done = true;
     await Promise.all(load);
     assert.deepEqual([...new Set(effects)].sort(), ["1 allow", "2 deny"]);
+
+    // By the ledger: every decision is that of the set before it.
+    let set: { policy_set: string | null; version: number | undefined } | null = null;
+    let checked = 0;
+    for (const { bytes } of await service.storage.entries(from, (await service.storage.head()).size)) {
+      const entry = JSON.parse(new TextDecoder().decode(bytes)) as EntryBody;
+      if (entry.type === "policy_set") set = { policy_set: entry.policy_set, version: entry.policies?.find(({ policy }) => policy === body.policy)?.version };
+      if (entry.type !== "decision" || set === null) continue;
+      assert.deepEqual({ policy_set: entry.policy_set, version: entry.decision.policy_version }, set);
+      checked++;
+    }
+    assert.ok(checked > 20, `${checked} decisions were checked`);
   });
 
   it("that was deleted is gone, keeps its versions for replay and goes on counting them", async () => {
