@@ -13,7 +13,7 @@ import { actionRow } from "../src/testing/suite/rows.ts";
 
 const ACTIONS = Number(process.env["BENCH_ACTIONS"] ?? 1_000_000);
 const LIMIT = 100;
-const CHUNK = 250;
+const CHUNK = 1000;
 const DAY = 86_400_000;
 /** On no hour: the edges are counted row by row. */
 const END = Date.UTC(2026, 5, 20, 9, 17, 23, 456);

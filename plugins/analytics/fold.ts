@@ -1,8 +1,8 @@
 /** Keeps the store's sums near the present, beside the decisions and never in their way. */
 import type { Host } from "../../src/contract/host.ts";
 
-/** Actions of one transaction: while it runs no batch commits, so it is kept to some 15 ms. */
-const CHUNK = 250;
+/** Actions of one transaction: while it runs no batch commits. */
+const CHUNK = 1000;
 /** So long without an entry means that nobody is waiting. Milliseconds. */
 const QUIET = 1000;
 /** More than so many are folded without waiting for quiet: what is not folded is counted row by row. */

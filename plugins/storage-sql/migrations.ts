@@ -40,7 +40,7 @@ export const MIGRATIONS: readonly Migration[] = [
 function sums(kit: SqlKit): string[] {
   const { integer, text } = kit;
   const schema = kit.db.schema;
-  const columns = { grain: integer, visible: text, dimension: text, start: integer, value: text, count: integer };
+  const columns = { grain: integer, visible: text, dimension: text, start: integer, counts: text };
   let table: CreateTableBuilder<string, string> = schema.createTable("action_sums");
   for (const [column, type] of Object.entries(columns)) table = table.addColumn(column, type as RawBuilder<never>, (c) => c.notNull());
   const state = schema.createTable("sums_state").addColumn("id", integer as RawBuilder<never>, (c) => c.notNull()).addColumn("folded", integer as RawBuilder<never>, (c) => c.notNull());
@@ -48,7 +48,7 @@ function sums(kit: SqlKit): string[] {
     schema.alterTable("actions").addColumn("waited_ms", integer as RawBuilder<never>),
     // Only what a person has decided: an action that is decided at once costs this index nothing.
     schema.createIndex("actions_waited").on("actions").columns(["created_at", "waited_ms", "agent_id", "submitted_by"]).where(sql<boolean>`waited_ms is not null`),
-    kit.finish(table.addPrimaryKeyConstraint("action_sums_key", ["grain", "visible", "dimension", "start", "value"]), true),
+    kit.finish(table.addPrimaryKeyConstraint("action_sums_key", ["grain", "visible", "dimension", "start"]), true),
     kit.finish(state.addPrimaryKeyConstraint("sums_state_key", ["id"]).addCheckConstraint("sums_state_single", sql`id = 1`)),
     sql`insert into sums_state (id, folded) values (1, -1)`.compile(kit.db),
   ].map((statement) => ("sql" in statement ? statement.sql : statement.compile().sql));

@@ -33,8 +33,8 @@ export interface Tables {
   policies: PolicyRow;
   policy_versions: PolicyVersionRow;
   policy_sets: PolicySetRow;
-  /** Counts of actions in buckets of `grain` milliseconds from `start`, by who may see them and by what. */
-  action_sums: { grain: number; visible: string; dimension: string; start: number; value: string; count: number };
+  /** Counts of actions in buckets of `grain` milliseconds from `start`, by who may see them and by what: `counts` is a JSON object. */
+  action_sums: { grain: number; visible: string; dimension: string; start: number; counts: string };
   /** One row, id 1: the sums hold every action up to this decision_seq. */
   sums_state: { id: number; folded: number };
   meta: { name: string; value: string };

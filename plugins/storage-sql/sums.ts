@@ -37,17 +37,14 @@ export function prepareSums(db: Kysely<Tables>) {
   const byVisibility = <T>(make: (visible: keyof typeof seen) => T): Record<keyof typeof seen, T> => ({ all: make("all"), agent_id: make("agent_id"), key_id: make("key_id") });
   const counted = db.selectFrom("actions").select([...GROUP, (eb) => eb.fn.countAll<number>().as("n")]).groupBy([...GROUP]);
   return {
-    /** Sums of whole buckets by value. */
-    totals: prepare(
-      db.selectFrom("action_sums").select(["value", (eb) => eb.fn.sum<number>("count").as("n")])
-        .where("grain", "=", param("grain")).where("visible", "=", param("visible")).where("dimension", "=", param("dimension"))
-        .where("start", ">=", param("from")).where("start", "<", param("to")).groupBy("value"),
-    ),
-    /** The same bucket by bucket. */
     buckets: prepare(
-      db.selectFrom("action_sums").select(["start", "value", "count"])
+      db.selectFrom("action_sums").select(["start", "counts"])
         .where("grain", "=", param("grain")).where("visible", "=", param("visible")).where("dimension", "=", param("dimension"))
         .where("start", ">=", param("from")).where("start", "<", param("to")),
+    ),
+    bucket: prepare(
+      db.selectFrom("action_sums").select("counts")
+        .where("grain", "=", param("grain")).where("visible", "=", param("visible")).where("dimension", "=", param("dimension")).where("start", "=", param("start")),
     ),
     /** Folded rows of a span that no bucket fits. */
     edge: byVisibility((visible) =>
@@ -81,9 +78,9 @@ export function prepareSums(db: Kysely<Tables>) {
       db.selectFrom("actions").select([sql<number>`created_at / 900000`.as("quarter"), ...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
         .where("decision_seq", ">", param("folded")).where("decision_seq", "<=", param("last")).groupBy([sql`created_at / 900000`, ...GROUP]),
     ),
-    add: prepare(
-      db.insertInto("action_sums").values(params<never>(["grain", "visible", "dimension", "start", "value", "count"]))
-        .onConflict((conflict) => conflict.columns(["grain", "visible", "dimension", "start", "value"]).doUpdateSet({ count: sql<number>`action_sums.count + excluded.count` })),
+    putBucket: prepare(
+      db.insertInto("action_sums").values(params<never>(["grain", "visible", "dimension", "start", "counts"]))
+        .onConflict((conflict) => conflict.columns(["grain", "visible", "dimension", "start"]).doUpdateSet({ counts: sql<string>`excluded.counts` })),
     ),
     setFolded: prepare(db.updateTable("sums_state").set({ folded: param<number>("folded") }).where("id", "=", sql.lit(1))),
     foldedAction: prepare(
@@ -105,7 +102,7 @@ export async function foldSums(statements: SumStatements, db: SqlExecutor, max: 
   const { folded } = plain<{ folded: number }>((await db.all(statements.state, {}))[0] as SqlRow);
   const { last, n } = plain<{ last: number | null; n: number }>((await db.all(statements.next, { folded, max }))[0] as SqlRow);
   if (last === null) return 0;
-  const sums = new Map<string, { grain: number; visible: string; dimension: string; start: number; value: string; count: number }>();
+  const changes = new Map<string, Bucket>();
   for (const row of await db.all(statements.fold, { folded, last })) {
     const group = plain<Group & { quarter: number }>(row);
     const at = group.quarter * QUARTER;
@@ -113,18 +110,48 @@ export async function foldSums(statements: SumStatements, db: SqlExecutor, max: 
     for (const visible of visibles(group)) {
       for (const dimension of DIMENSIONS) {
         for (const grain of grainsOf(dimension)) {
-          const sum = { grain, visible, dimension, start: at - (at % grain), value: values[dimension], count: group.n };
-          const key = `${grain} ${sum.start} ${dimension} ${visible.length} ${visible} ${sum.value}`;
-          const known = sums.get(key);
-          if (known === undefined) sums.set(key, sum);
-          else known.count += group.n;
+          const start = at - (at % grain);
+          const key = `${grain} ${start} ${dimension} ${visible}`;
+          let bucket = changes.get(key);
+          if (bucket === undefined) changes.set(key, (bucket = { grain, visible, dimension, start, counts: new Map() }));
+          count(bucket.counts, values[dimension], group.n);
         }
       }
     }
   }
-  await db.runMany(statements.add, [...sums.values()]);
+  await applyChanges(statements, db, [...changes.values()]);
   await db.run(statements.setFolded, { folded: last });
   return n;
+}
+
+/** Counts by value of one stretch of time, for one who sees and by one thing: a row, so that an action costs few of them. */
+interface Bucket {
+  grain: number;
+  visible: string;
+  dimension: Dimension;
+  start: number;
+  counts: Map<string, number>;
+}
+
+function count(counts: Map<string, number>, value: string, n: number): void {
+  const sum = (counts.get(value) ?? 0) + n;
+  if (sum === 0) counts.delete(value);
+  else counts.set(value, sum);
+}
+
+function parseCounts(text: string): [value: string, n: number][] {
+  return Object.entries(JSON.parse(text) as Record<string, number>);
+}
+
+async function applyChanges(statements: SumStatements, db: SqlExecutor, changes: readonly Bucket[]): Promise<void> {
+  const stored = await Promise.all(changes.map((bucket) => db.all(statements.bucket, bucket)));
+  const rows = changes.map((bucket, i) => {
+    const row = stored[i]?.[0];
+    const counts = new Map(row === undefined ? [] : parseCounts(plain<{ counts: string }>(row).counts));
+    for (const [value, n] of bucket.counts) count(counts, value, n);
+    return { ...bucket, counts: JSON.stringify(Object.fromEntries(counts)) };
+  });
+  await db.runMany(statements.putBucket, rows);
 }
 
 /** A folded action changed its status: its sums move with it. */
@@ -134,11 +161,9 @@ export async function moveStatus(statements: SumStatements, db: SqlExecutor, id:
   if (row === undefined) return;
   const action = plain<{ created_at: number; agent_id: string; submitted_by: string }>(row);
   const moves = visibles(action).flatMap((visible) =>
-    FINE.flatMap((grain) =>
-      [{ value: from, count: -1 }, { value: to, count: 1 }].map((change) => ({ grain, visible, dimension: "status", start: action.created_at - (action.created_at % grain), ...change })),
-    ),
+    FINE.map((grain) => ({ grain, visible, dimension: "status" as const, start: action.created_at - (action.created_at % grain), counts: new Map([[from, -1], [to, 1]]) })),
   );
-  await db.runMany(statements.add, moves);
+  await applyChanges(statements, db, moves);
 }
 
 /** All statements are begun in one turn: where reads are synchronous they see one moment, and elsewhere `db` is a snapshot. */
@@ -165,7 +190,9 @@ export async function readCounts(statements: SumStatements, db: Pick<SqlExecutor
 
   const whole = cover([since, until], WHOLE);
   for (const { grain, from, to } of whole.buckets) {
-    for (const dimension of DIMENSIONS) read(statements.totals, { grain, dimension, from, to }, ({ value, n }: { value: string; n: number }) => addTotal(dimension, value, n));
+    for (const dimension of DIMENSIONS) {
+      read(statements.buckets, { grain, dimension, from, to }, ({ counts }: { counts: string }) => parseCounts(counts).forEach(([value, n]) => addTotal(dimension, value, n)));
+    }
   }
   for (const { from, to } of whole.rest) {
     read(statements.edge[kind], { from, to }, (row: Group) => {
@@ -176,7 +203,10 @@ export async function readCounts(statements: SumStatements, db: Pick<SqlExecutor
   const parts = cover(query.boundaries, FINE);
   for (const { grain, from, to } of parts.buckets) {
     for (const dimension of SERIES) {
-      read(statements.buckets, { grain, dimension, from, to }, ({ start, value, count }: { start: number; value: string; count: number }) => addSeries(segmentOf(query.boundaries, start), dimension, value, count));
+      read(statements.buckets, { grain, dimension, from, to }, ({ start, counts }: { start: number; counts: string }) => {
+        const segment = segmentOf(query.boundaries, start);
+        for (const [value, n] of parseCounts(counts)) addSeries(segment, dimension, value, n);
+      });
     }
   }
   for (const { from, to } of parts.rest) {

@@ -158,13 +158,13 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
         }
       }
     }
-    process.stderr.write(`fuzz: ${[...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}×${count}`).join(" ")}\n`);
+    const grown = residentBytes(service.child.pid) - memory;
+    process.stderr.write(`fuzz: ${[...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}×${count}`).join(" ")}, the process grew by ${Math.round(grown / 2 ** 20)} MiB\n`);
     assert.deepEqual(found, [], `FUZZ_SEED=${SEED}`);
     // A connection may be closed behind a body that is refused unread; a service that went away would close them all.
     assert.ok((statuses.get(0) ?? 0) <= REQUESTS / 100, `${statuses.get(0)} requests were not answered`);
     // Most requests must get past the door, or the fuzz proves little.
     assert.ok((statuses.get(200) ?? 0) + (statuses.get(201) ?? 0) + (statuses.get(202) ?? 0) > REQUESTS / 20, "too few requests were taken");
-    const grown = residentBytes(service.child.pid) - memory;
     assert.ok(grown < MORE_MEMORY, `the process grew by ${Math.round(grown / 2 ** 20)} MiB`);
   });
 
