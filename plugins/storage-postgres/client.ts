@@ -52,6 +52,16 @@ export function connectPostgres(options: ClientOptions): Client {
   }) as unknown as Client;
 }
 
+/** Waits for what runs, for two seconds at most: after a crash of the server postgres.js may wait for an answer that never comes. */
+export async function endClient(client: Client): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const patience = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, 2000);
+  });
+  await Promise.race([client.end({ timeout: 1 }).catch(() => undefined), patience]);
+  clearTimeout(timer);
+}
+
 /** Runs a prepared statement on whatever connection the client, or the transaction, gives. */
 export function execute(client: Pick<Client, "unsafe">, statement: Statement, values: object): Promise<{ rows: SqlRow[]; count: number }> {
   return client.unsafe(statement.sql, bind(statement, values) as never[], { prepare: true }).then((result) => ({ rows: result as unknown as SqlRow[], count: result.count }));

@@ -13,7 +13,7 @@ import { MIGRATIONS, type Migration } from "../storage-sql/migrations.ts";
 import { createReader, prepareReads } from "../storage-sql/queries.ts";
 import { prepare, type SqlExecutor } from "../storage-sql/statement.ts";
 import { createTransaction, prepareWrites } from "../storage-sql/writes.ts";
-import { connectPostgres, execute, type Client, type ClientOptions } from "./client.ts";
+import { connectPostgres, endClient, execute, type Client, type ClientOptions } from "./client.ts";
 import { toStorageError } from "./errors.ts";
 import { db } from "./kit.ts";
 import { migrate } from "./migrate.ts";
@@ -91,7 +91,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       await execute(writer, countPing, {});
       return { reader, writer };
     } catch (error) {
-      await Promise.allSettled([writer.end({ timeout: 1 }), reader.end({ timeout: 1 })]);
+      await Promise.all([endClient(writer), endClient(reader)]);
       throw toStorageError(error, "open the Postgres store");
     }
   }
@@ -169,7 +169,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
         if (store === null) return;
         const { reader: pool, writer } = store;
         store = null;
-        await Promise.allSettled([pool.end({ timeout: 1 }), writer.end({ timeout: 1 })]);
+        await Promise.all([endClient(pool), endClient(writer)]);
       }),
     ping() {
       pinging ??= enqueue(async () => {
@@ -188,7 +188,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       const listening = client("assent listener", 1);
       // The second function is called whenever the channel is listened to anew: what was told meanwhile is lost.
       await listening.listen(CHANNEL, () => changed(), () => changed());
-      return () => listening.end({ timeout: 1 });
+      return () => endClient(listening);
     },
   };
 }

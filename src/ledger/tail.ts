@@ -38,18 +38,30 @@ export function createTail(reader: StorageReader, size: number, log: Logger): Ta
     }
   }
 
-  async function fill(): Promise<void> {
+  /** Reads what is missing. At most one reader at a time; what is announced meanwhile is its too. */
+  function catchUp(): void {
+    if (gap !== null || delivered >= announced) return;
+    gap = fill().then((done) => {
+      gap = null;
+      // Something may have been announced just as it ended.
+      if (done) catchUp();
+    });
+  }
+
+  /** False when it could not read all that was announced. */
+  async function fill(): Promise<boolean> {
     try {
       while (delivered < announced) {
         const entries = await reader.entries(delivered, Math.min(delivered + PAGE, announced));
-        if (entries.length === 0) break;
+        if (entries.length === 0) return false;
         deliver(entries);
       }
+      return true;
     } catch (error) {
       // The next commit tries again from the same sequence.
       log.warn("the ledger's tail could not be read; subscribers wait", { error: String(error) });
+      return false;
     }
-    gap = null;
   }
 
   return {
@@ -62,11 +74,11 @@ export function createTail(reader: StorageReader, size: number, log: Logger): Ta
       if (first === undefined) return;
       announced = Math.max(announced, first.seq + entries.length);
       if (gap === null && first.seq === delivered) deliver(entries);
-      else gap ??= fill();
+      else catchUp();
     },
     reached(size) {
       announced = Math.max(announced, size);
-      if (delivered < announced) gap ??= fill();
+      catchUp();
     },
     async settled() {
       while (gap !== null) await gap;
