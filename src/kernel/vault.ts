@@ -3,6 +3,7 @@
  * that signs checkpoints and permits. Given by configuration, or made on first start in the data
  * folder with mode 0600.
  */
+import * as crypto from "node:crypto";
 import { createHash, createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign, verify, type KeyObject } from "node:crypto";
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -11,8 +12,13 @@ import type { Logger, Vault } from "../contract/host.ts";
 import { useSha256 } from "../domain/hash.ts";
 import { createSigner } from "./signer.ts";
 
-// All three runtimes have node:crypto.
-useSha256((bytes) => new Uint8Array(createHash("sha256").update(bytes).digest()));
+// All three runtimes have node:crypto. The one-shot form came with Node 20.12 and takes half the time.
+const oneShot = (crypto as { hash?: (algorithm: "sha256", bytes: Uint8Array, encoding: "hex") => string }).hash;
+useSha256(
+  oneShot === undefined
+    ? (bytes) => new Uint8Array(createHash("sha256").update(bytes).digest())
+    : (bytes) => new Uint8Array(Buffer.from(oneShot("sha256", bytes, "hex"), "hex")),
+);
 
 /** Says which secret cannot be used and why; never holds it. */
 export class VaultError extends Error {
