@@ -82,7 +82,8 @@ export default definePlugin({
 
 async function analytics(host: Host, { query, credential }: RequestContext): Promise<Reply> {
   const asked = query as Query;
-  const until = instant(asked.until) ?? host.clock();
+  // What was decided in this very millisecond counts too.
+  const until = instant(asked.until) ?? host.clock() + 1;
   const since = instant(asked.since) ?? until - DAY;
   if (since >= until) throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must lie before until (${toRfc3339(until)})`, { errors: [{ parameter: "since", detail: "a time before `until`" }] });
   const zone = zoneOf(asked.time_zone ?? "UTC");

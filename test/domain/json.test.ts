@@ -36,7 +36,7 @@ describe("duplicate keys", () => {
     refuses(String.raw`{"/":1,"\/":2}`, "DUPLICATE_KEY", "/~1");
     refuses(String.raw`{"\n":1,"\u000a":2}`, "DUPLICATE_KEY");
     refuses(String.raw`{"\"":1,"\u0022":2}`, "DUPLICATE_KEY", '/"');
-    refuses(String.raw`{"😂":1,"\ud83d\ude02":2}`, "DUPLICATE_KEY", "/😂");
+    refuses('{"😂":1,"\\ud83d\\ude02":2}', "DUPLICATE_KEY", "/😂");
     refuses('{"__proto__":1,"__proto__":2}', "DUPLICATE_KEY", "/__proto__");
   });
 
@@ -148,7 +148,7 @@ describe("syntax", () => {
       "", " ", "{", "}", "[", "]", "{]", "[}", '"', '"a', '"\\', '"\\u', '"\\u00', '"\\x"', '"\n"', '"\u0000"', "'a'", "nul", "undefined", "NaN", "Infinity", "-", "+1", "01", "-01", "1.", ".5", "1e", "1e+", "0x10", "1_0",
       "1 2", "[1,]", "[,1]", "[1 2]", '{"a"}', '{"a":}', '{"a":1,}', "{a:1}", "{1:1}", '{"a" 1}', '{"a":1 "b":2}', '{,}', "[1]]", "{}{}", "// x\n1", "/* */1", "\u00a01", "1\u2028", "\u000b1", "--1", "1-2", "[1,2", '{"a":[1,{"b":2}',
     ]) {
-      assert.throws(() => JSON.parse(text), text);
+      assert.throws(() => JSON.parse(text), SyntaxError, text);
       refuses(text, "MALFORMED_JSON");
     }
   });

@@ -143,6 +143,14 @@ test("errors beside || and && vanish when the other side decides", () => {
   assert.ok("error" in evaluate("params.nope || false"));
 });
 
+test("brackets inside texts do not nest", () => {
+  const many = "([{".repeat(100);
+  for (const source of [`params.s == "${many}"`, `params.s == '''${many}'''`, `params.s == r'${many}\\'`, `params.s == "\\"${many}"`]) {
+    const compiled = compileCondition(source);
+    assert.ok(compiled.ok, compiled.ok ? "" : `${compiled.message}: ${source.slice(0, 40)}`);
+  }
+});
+
 test("each guard on the form of a condition trips with its own fault, at its place", () => {
   const nest = (levels: number): string => (levels === 0 ? "true" : `params.l.all(x${levels}, ${nest(levels - 1)})`);
   const table: [source: string, message: RegExp, offset: number][] = [
@@ -150,7 +158,10 @@ test("each guard on the form of a condition trips with its own fault, at its pla
     ["  \n ", /^the condition is empty/, 0],
     ["a".repeat(MAX_LENGTH + 1), /^the condition has 2049 characters, at most 2048 are allowed$/, 0],
     [`true${" + 1".repeat(MAX_DEPTH)} == 1`, /^the condition nests deeper than 64 levels$/, 4],
-    [`${"(".repeat(900)}true${")".repeat(900)}`, /^the condition nests too deeply$/, 0],
+    [`${"(".repeat(900)}true${")".repeat(900)}`, /^the condition's brackets nest deeper than 64 levels$/, 64],
+    [`${"[".repeat(65)}${"]".repeat(65)} == []`, /^the condition's brackets nest deeper than 64 levels$/, 64],
+    [`'it\\'s' == "(" && ${"(".repeat(65)}true${")".repeat(65)}`, /^the condition's brackets nest deeper than 64 levels$/, 82],
+    [`params.s == r"\\" && ${"(".repeat(65)}true${")".repeat(65)} && params.s == ""`, /^the condition's brackets nest deeper than 64 levels$/, 84],
     [nest(MAX_NESTING + 1), /nests comprehensions \(exists, all, map, filter\) deeper than 2$/, 42],
     [Array.from({ length: MAX_COMPREHENSIONS + 1 }, () => "[1].all(x, x > 0)").join(" && "), /^the condition has more than 8 comprehensions/, 171],
     ["params.amount <=", /^the condition cannot be read at "<="$/, 14],

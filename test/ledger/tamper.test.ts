@@ -1,17 +1,16 @@
 /** Everything that mattered is in the hash, a changed store refuses to start, and replay is exact. */
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import { sealEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { ALLOWED, ASKED, POLICIES, startService, type Service } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 
-const require = createRequire(import.meta.url);
-const { DatabaseSync } = require("@photostructure/sqlite") as typeof import("@photostructure/sqlite");
+const { DatabaseSync } = await loadSqlite();
 
 let service: Service;
 let entries: { seq: number; hash: string; entry: EntryBody & { seq: number } }[] = [];

@@ -38,6 +38,23 @@ export interface Shape {
   names: ReadonlySet<string>;
 }
 
+/** CEL's raw texts, texts and brackets (language definition, section Syntax): what may hold a bracket, and brackets. */
+const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[([{]|[)\]}]/g;
+
+/**
+ * Where the brackets of the source nest deeper than a tree may, or -1. Asked before it is parsed: brackets
+ * leave no node in the tree, and how many of them a parser's stack takes differs between runtimes.
+ */
+export function bracketsTooDeep(source: string): number {
+  let depth = 0;
+  for (const { 0: token, index } of source.matchAll(TOKENS)) {
+    if (token === "(" || token === "[" || token === "{") depth += 1;
+    else if (token === ")" || token === "]" || token === "}") depth -= 1;
+    if (depth > MAX_DEPTH) return index;
+  }
+  return -1;
+}
+
 /** Checks the tree, and puts the meter around the range of every comprehension. Throws ShapeFault. */
 export function inspect(parsed: Parsed): Shape {
   const names = new Set<string>();

@@ -11,7 +11,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../actions.ts";
 import { env, MAX_STEPS, Meter, onMeter } from "./cel.ts";
 import { toCelValue } from "./cel-values.ts";
-import { inspect, ShapeFault, type Shape } from "./condition-shape.ts";
+import { bracketsTooDeep, inspect, MAX_DEPTH, ShapeFault, type Shape } from "./condition-shape.ts";
 import type { Facts } from "./types.ts";
 
 export { MAX_STEPS } from "./cel.ts";
@@ -70,6 +70,8 @@ export function compileCondition(source: string): CompiledCondition {
   const fail = (message: string, offset = 0): CompiledCondition => ({ ok: false, message, offset });
   if (source.trim() === "") return fail("the condition is empty; remove it, or write one such as params.amount <= 100");
   if (source.length > MAX_LENGTH) return fail(`the condition has ${source.length} characters, at most ${MAX_LENGTH} are allowed`);
+  const tooDeep = bracketsTooDeep(source);
+  if (tooDeep >= 0) return fail(`the condition's brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
   try {
     const parsed = parse(source);
     const shape = inspect(parsed);
