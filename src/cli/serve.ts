@@ -77,10 +77,12 @@ export async function startRuntime(create: () => Promise<Runtime>): Promise<Runt
   }
 }
 
-/** How the reader of the greeting calls this program from where it was started. */
+/** How the reader of the greeting calls this program from where it was started, on the runtime that runs it. */
 function commandName(): string {
   const bin = relative(process.cwd(), fileURLToPath(new URL("./assent.mjs", import.meta.url)));
-  return bin.startsWith("..") || bin.includes("node_modules") ? "assent" : `node ${bin}`;
+  if (bin.startsWith("..") || bin.includes("node_modules")) return "assent";
+  if (process.versions["deno"] !== undefined) return "deno task assent";
+  return `${process.versions["bun"] === undefined ? "node" : "bun"} ${bin}`;
 }
 
 function greet(io: Output, url: string, keys: { admin: string | null; agent: string | null }): void {

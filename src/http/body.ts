@@ -8,6 +8,10 @@ import { explainFault, siblingsAt, tellingFault } from "../domain/validation.ts"
 import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 
 const MAX_ERRORS = 20;
+/** Times the limit that is read of a body without a length before its connection is given up. */
+const DISCARDED = 4;
+/** How long nothing more of it may come until then. */
+const PATIENCE_MS = 200;
 
 export interface BodyReader {
   /** The parsed and checked JSON, the text of a text body, or undefined where the route takes none. */
@@ -128,7 +132,7 @@ async function readStream(request: Request, max: number): Promise<Uint8Array> {
     if (done) break;
     size += value.length;
     if (size > max) {
-      await reader.cancel().catch(() => {});
+      await discard(reader, max * DISCARDED);
       throw tooLarge(max);
     }
     chunks.push(value);
@@ -140,6 +144,21 @@ async function readStream(request: Request, max: number): Promise<Uint8Array> {
     at += chunk.length;
   }
   return whole;
+}
+
+/** Whoever is still sending when the connection ends does not see the answer: reads a little more, as long as it keeps coming. */
+async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, most: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  for (let size = 0; size < most; ) {
+    const pause = new Promise<null>((resolve) => {
+      timer = setTimeout(resolve, PATIENCE_MS, null);
+    });
+    const next = await Promise.race([reader.read().catch(() => null), pause]);
+    clearTimeout(timer);
+    if (next === null || next.done) break;
+    size += next.value.length;
+  }
+  await reader.cancel().catch(() => {});
 }
 
 function tooLarge(max: number): Refusal {

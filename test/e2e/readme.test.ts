@@ -14,7 +14,7 @@ test("the two commands are the ones that package.json and CI know", () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
   assert.match(readme, /^npm ci && npm start$/m);
   assert.match(readme, /^npm ci && npm test$/m);
-  assert.match(scripts["start"] ?? "", /src\/cli\/main\.ts serve$/);
+  assert.match(scripts["start"] ?? "", /src\/cli\/assent\.mjs serve$/);
   const ci = readFileSync(join(ROOT, ".ci/run"), "utf8");
   assert.deepEqual(ci.split("\n").filter((line) => line.startsWith("npm ")), ["npm ci --no-audit --no-fund", "npm test"]);
 });

@@ -1,5 +1,6 @@
 /** The real service as a real process, through its command line. */
 import { spawn, type ChildProcess } from "node:child_process";
+import { commandOf, denoPermissions, thisRuntime, type RuntimeName } from "./runtimes.ts";
 
 export const MAIN = new URL("../../src/cli/main.ts", import.meta.url).pathname;
 export const ROOT = new URL("../..", import.meta.url).pathname;
@@ -14,11 +15,17 @@ export interface ServiceProcess {
 }
 
 /** Starts `assent serve` on a free port. Rejects with its output when it does not come to listen. */
-export async function startProcess(env: Record<string, string>, args: string[] = []): Promise<ServiceProcess> {
-  const child = spawn(process.execPath, ["--import", "tsx", MAIN, "serve", ...args], {
+export function startProcess(env: Record<string, string>, args: string[] = [], runtime: RuntimeName = thisRuntime): Promise<ServiceProcess> {
+  return startCommand(commandOf(runtime, MAIN, ["serve", ...args], denoPermissions("start", env["ASSENT_DATA"])), env);
+}
+
+/** Starts a command that ends up serving. `detached`: as leader of a process group, so that a signal can reach all of it. */
+export async function startCommand([program, args]: [program: string, args: string[]], env: Record<string, string>, options: { detached?: boolean } = {}): Promise<ServiceProcess> {
+  const child = spawn(program, args, {
     cwd: ROOT,
-    env: { ...process.env, ASSENT_PORT: "0", ...env },
+    env: { ...process.env, ASSENT_PORT: "0", DENO_NO_UPDATE_CHECK: "1", ...env },
     stdio: ["ignore", "pipe", "pipe"],
+    ...options,
   });
   let output = "";
   const ended = new Promise<number | string>((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")));

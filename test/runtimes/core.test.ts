@@ -1,0 +1,42 @@
+/** The core's own test files, run by Deno's and Bun's test runners: the pure part, the ledger, HTTP, and the storage contract. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { it } from "node:test";
+import { ROOT } from "../support/process.ts";
+import { denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
+
+const FOLDERS = ["domain", "ledger", "http", "conformance"];
+const files = FOLDERS.flatMap((folder) => readdirSync(join(ROOT, "test", folder)).filter((name) => name.endsWith(".test.ts")).map((name) => `./test/${folder}/${name}`));
+
+function run(program: string, args: string[], env: Record<string, string>): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    execFile(program, args, { cwd: ROOT, env: { ...process.env, NO_COLOR: "1", ...env }, maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : typeof error.code === "number" ? error.code : -1, output: stdout + stderr });
+    });
+  });
+}
+
+const RUNNERS: readonly [RuntimeName, string[], counted: RegExp][] = [
+  ["deno", ["test", ...denoPermissions("test"), ...files], /^ok \| (\d+) passed \((\d+) steps\) \| 0 failed/m],
+  ["bun", ["test", "--timeout", "120000", ...files], /^ *(\d+) pass$/m],
+];
+
+for (const [runtime, args, counted] of RUNNERS) {
+  it(`pass on ${runtime}`, { skip: without(runtime), timeout: 600_000 }, async () => {
+    const cache = mkdtempSync(join(tmpdir(), "assent-cache-"));
+    try {
+      const { code, output } = await run(programOf(runtime) as string, args, { DENO_DIR: cache, DENO_NO_UPDATE_CHECK: "1" });
+      const failures = output.split("\n").filter((line) => /\.\.\. FAILED|^error:|^\(fail\)|^\S*Error:/.test(line)).slice(0, 60).join("\n");
+      assert.equal(code, 0, failures);
+      const [, ...numbers] = counted.exec(output) ?? [];
+      // A runner that found no test would leave with 0, too.
+      const passed = numbers.reduce((sum, number) => sum + Number(number), 0);
+      assert.ok(passed > 700, `${passed} passed:\n${output.slice(-500)}`);
+    } finally {
+      rmSync(cache, { recursive: true, force: true });
+    }
+  });
+}
