@@ -22,7 +22,9 @@ export async function migrate(client: Client, migrations: readonly Migration[]):
   for (;;) {
     const done = await db.transaction().execute(async (tx) => {
       await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(tx);
-      const stored = await storedVersion(tx);
+      await sql`create table if not exists schema_migrations (version integer primary key, name text not null, applied_at bigint not null)`.execute(tx);
+      const { rows } = await sql<{ version: number }>`select coalesce(max(version), 0)::integer as version from schema_migrations`.execute(tx);
+      const stored = Number(rows[0]?.version ?? 0);
       if (stored > known) {
         throw new StorageError("unavailable", `the database was written by a newer version (schema ${stored}, this one knows ${known}); run that version, or restore a backup from before it`);
       }
@@ -35,10 +37,12 @@ export async function migrate(client: Client, migrations: readonly Migration[]):
   }
 }
 
-async function storedVersion(tx: Transaction<Schema>): Promise<number> {
-  await sql`create table if not exists schema_migrations (version integer primary key, name text not null, applied_at bigint not null)`.execute(tx);
-  const { rows } = await sql<{ version: number }>`select coalesce(max(version), 0)::integer as version from schema_migrations`.execute(tx);
-  return Number(rows[0]?.version ?? 0);
+/** 0 for a database without a store. */
+export async function storedVersion(client: Client): Promise<number> {
+  const [there] = await client.unsafe("select to_regclass('schema_migrations') is not null as there");
+  if (there?.["there"] !== true) return 0;
+  const [row] = await client.unsafe("select coalesce(max(version), 0)::integer as version from schema_migrations");
+  return Number(row?.["version"]);
 }
 
 async function step(tx: Transaction<Schema>, { version, name, statements }: Migration): Promise<void> {

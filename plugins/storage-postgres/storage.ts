@@ -9,6 +9,7 @@
  */
 import { sql } from "kysely";
 import { StorageError, type Storage, type StorageTransaction } from "../../src/contract/storage.ts";
+import { createCopying, prepareCopying } from "../storage-sql/copying.ts";
 import { MIGRATIONS, type Migration } from "../storage-sql/migrations.ts";
 import { createReader, prepareReads } from "../storage-sql/queries.ts";
 import { prepare, type SqlExecutor } from "../storage-sql/statement.ts";
@@ -16,7 +17,7 @@ import { createTransaction, prepareWrites } from "../storage-sql/writes.ts";
 import { connectPostgres, endClient, execute, type Client, type ClientOptions } from "./client.ts";
 import { toStorageError } from "./errors.ts";
 import { db } from "./kit.ts";
-import { migrate } from "./migrate.ts";
+import { migrate, storedVersion } from "./migrate.ts";
 
 export interface PostgresStorageOptions {
   /** `postgres://user:password@host:port/database`. */
@@ -37,7 +38,8 @@ export interface PostgresStorageOptions {
 
 interface OpenStore {
   reader: Client;
-  writer: Client;
+  /** Null where it was opened to be read only. */
+  writer: Client | null;
 }
 
 /** What the running transaction must know of its connection. */
@@ -49,10 +51,12 @@ export const CHANNEL = "assent_ledger";
 
 const reads = prepareReads(db);
 const writes = prepareWrites(db);
+const copies = prepareCopying(db);
 const countPing = prepare(db.updateTable("liveness").set({ pings: sql`pings + 1` }).where("id", "=", sql.lit(1)));
 const LOCK_HEAD = "select size from ledger_head where id = 1 for update";
 
 export function postgresStorage(options: PostgresStorageOptions): Storage {
+  const migrations = options.migrations ?? MIGRATIONS;
   let store: OpenStore | null = null;
   let running: Fate | null = null;
   /** The last of what must run one after another: opening, writes, closing. */
@@ -87,7 +91,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     });
     const reader = client("assent reader", options.poolSize ?? 8);
     try {
-      await migrate(writer, options.migrations ?? MIGRATIONS);
+      await migrate(writer, migrations);
       await execute(writer, countPing, {});
       return { reader, writer };
     } catch (error) {
@@ -96,10 +100,43 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     }
   }
 
+  /** Looks, and writes nothing: others may be at work on it. */
+  async function openToRead(): Promise<OpenStore> {
+    const reader = client("assent audit", options.poolSize ?? 8);
+    try {
+      if ((await storedVersion(reader)) === 0) throw new StorageError("unavailable", "there is no store in this database");
+      return { reader, writer: null };
+    } catch (error) {
+      await endClient(reader);
+      throw toStorageError(error, "open the Postgres store");
+    }
+  }
+
+  function writerOf({ writer }: OpenStore): Client {
+    if (writer === null) throw new StorageError("readonly", "the Postgres store was opened to be read only");
+    return writer;
+  }
+
   async function transact<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
-    const { writer } = opened();
-    const fate: Fate = { lost: null };
     let appended = false;
+    return run(
+      (db) => {
+        const tx = createTransaction(reads, writes, db);
+        return work({
+          ...tx,
+          append(...args) {
+            appended = true;
+            return tx.append(...args);
+          },
+        });
+      },
+      () => appended,
+    );
+  }
+
+  async function run<T>(work: (db: SqlExecutor) => Promise<T>, appended: () => boolean = () => false): Promise<T> {
+    const writer = writerOf(opened());
+    const fate: Fate = { lost: null };
     running = fate;
     try {
       // One round trip for both: they go out together, in this order.
@@ -108,21 +145,14 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       const scope = transactionScope(writer, fate);
       let result: T;
       try {
-        const tx = createTransaction(reads, writes, scope.executor);
-        result = await work({
-          ...tx,
-          append(...args) {
-            appended = true;
-            return tx.append(...args);
-          },
-        });
+        result = await work(scope.executor);
       } catch (error) {
         throw scope.end() ?? error;
       }
       const failure = scope.end();
       if (failure !== null) throw failure;
       // Told by the commit itself: nobody hears of what was rolled back.
-      const { command } = await commitAfter(writer, appended);
+      const { command } = await commitAfter(writer, appended());
       if (fate.lost !== null) throw fate.lost;
       // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
@@ -160,21 +190,37 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     ...reader,
     name: "storage-postgres",
     exclusive: false,
-    open: () =>
+    open: ({ readOnly = false } = {}) =>
       enqueue(async () => {
-        store ??= await open();
+        store ??= await (readOnly ? openToRead() : open());
       }),
+    async schema() {
+      try {
+        return { applied: await storedVersion(opened().reader), known: migrations.at(-1)?.version ?? 0 };
+      } catch (error) {
+        throw toStorageError(error, "read from Postgres");
+      }
+    },
+    lease: (name, holder, now, until) =>
+      enqueue(async () => {
+        try {
+          return (await execute(writerOf(opened()), writes.lease, { name, holder, now, until })).count === 1;
+        } catch (error) {
+          throw toStorageError(error, "write to Postgres");
+        }
+      }),
+    copying: createCopying(copies, { all: async (statement, values) => (await execute(opened().reader, statement, values)).rows }, (work) => enqueue(() => run(work))),
     close: () =>
       enqueue(async () => {
         if (store === null) return;
         const { reader: pool, writer } = store;
         store = null;
-        await Promise.all([endClient(pool), endClient(writer)]);
+        await Promise.all([endClient(pool), ...(writer === null ? [] : [endClient(writer)])]);
       }),
     ping() {
       pinging ??= enqueue(async () => {
         try {
-          await execute(opened().writer, countPing, {});
+          await execute(writerOf(opened()), countPing, {});
         } catch (error) {
           throw toStorageError(error, "write to Postgres");
         }

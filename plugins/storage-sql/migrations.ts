@@ -35,7 +35,19 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "ledger, actions, keys, policies", statements: initial },
   { version: 2, name: "agents, last use of keys, deleted policies", statements: agents },
   { version: 3, name: "sums for analytics", statements: sums },
+  { version: 4, name: "leases", statements: leases },
 ];
+
+function leases(kit: SqlKit): string[] {
+  const { integer, text } = kit;
+  const required = (c: { notNull(): unknown }): never => c.notNull() as never;
+  const table = kit.db.schema
+    .createTable("leases")
+    .addColumn("name", text as RawBuilder<never>, required)
+    .addColumn("holder", text as RawBuilder<never>, required)
+    .addColumn("until", integer as RawBuilder<never>, required);
+  return [kit.finish(table.addPrimaryKeyConstraint("leases_key", ["name"]) as never, true).compile().sql];
+}
 
 function sums(kit: SqlKit): string[] {
   const { integer, text } = kit;

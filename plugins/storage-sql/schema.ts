@@ -38,6 +38,7 @@ export interface Tables {
   /** One row, id 1: the sums hold every action up to this decision_seq. */
   sums_state: { id: number; folded: number };
   meta: { name: string; value: string };
+  leases: { name: string; holder: string; until: number };
   /** One row, id 1, that `ping` writes. */
   liveness: { id: number; pings: number };
 }

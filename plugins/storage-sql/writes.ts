@@ -53,6 +53,18 @@ export function prepareWrites(db: Kysely<Tables>) {
         .values(params<never>(["name", "value"]))
         .onConflict((conflict) => conflict.column("name").doUpdateSet({ value: param<string>("value") })),
     ),
+    // Free, at its end, or the holder's own.
+    lease: prepare(
+      db
+        .insertInto("leases")
+        .values(params<never>(["name", "holder", "until"]))
+        .onConflict((conflict) =>
+          conflict
+            .column("name")
+            .doUpdateSet({ holder: param<string>("holder"), until: param<number>("until") })
+            .where((eb) => eb.or([eb("leases.holder", "=", param<string>("holder")), eb("leases.until", "<=", param<number>("now"))])),
+        ),
+    ),
   };
 }
 
@@ -183,7 +195,7 @@ function misfit(entries: Parameters<StorageTransaction["append"]>[0], head: Ledg
   return odd === undefined ? null : `a hash of the head's edge has ${odd.length} bytes, not ${HASH_BYTES}`;
 }
 
-function joinHashes(hashes: readonly Uint8Array[]): Uint8Array {
+export function joinHashes(hashes: readonly Uint8Array[]): Uint8Array {
   const joined = new Uint8Array(hashes.length * HASH_BYTES);
   hashes.forEach((hash, i) => joined.set(hash, i * HASH_BYTES));
   return joined;

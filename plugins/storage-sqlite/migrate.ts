@@ -17,7 +17,8 @@ export function migrate(connection: Connection, path: string, migrations: readon
   for (const migration of migrations.slice(stored)) step(connection, path, migration);
 }
 
-function storedVersion(connection: Connection, path: string): number {
+/** 0 for an empty file. Throws StorageError for a database that is not a store. */
+export function storedVersion(connection: Connection, path: string): number {
   const tables = connection.query("select name from sqlite_schema where type = 'table'").map((row) => row["name"]);
   if (tables.length === 0) return 0;
   const id = connection.query("pragma application_id")[0]?.["application_id"];

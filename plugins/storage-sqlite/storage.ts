@@ -7,8 +7,11 @@
  * `synchronous = full` syncs the WAL before that. A COMMIT that fails may or may not be there; the
  * connection is closed then and not used again, since a second fsync would not tell the truth.
  */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { sql } from "kysely";
 import { StorageError, type Storage, type StorageTransaction } from "../../src/contract/storage.ts";
+import { createCopying, prepareCopying } from "../storage-sql/copying.ts";
 import { MIGRATIONS, type Migration } from "../storage-sql/migrations.ts";
 import { createReader, prepareReads } from "../storage-sql/queries.ts";
 import { prepare, type SqlExecutor } from "../storage-sql/statement.ts";
@@ -19,7 +22,7 @@ import { createPrivately, prepareFolder } from "./files.ts";
 import { db } from "./kit.ts";
 import { loadSqlite, type SqliteLibrary } from "./library.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
-import { migrate } from "./migrate.ts";
+import { migrate, storedVersion } from "./migrate.ts";
 
 export interface SqliteStorageOptions {
   /** The database file. Its folder is made when missing. `-wal`, `-shm` and `.lock` files stand beside it. */
@@ -33,7 +36,8 @@ export interface SqliteStorageOptions {
 interface OpenStore {
   path: string;
   library: SqliteLibrary;
-  lock: StoreLock;
+  /** Null where it was opened to be read only. */
+  lock: StoreLock | null;
   reader: Connection;
   /** Null after a failure that spoilt it; the next write opens another. */
   writer: Connection | null;
@@ -43,10 +47,12 @@ const begin = { sql: "begin immediate", names: [] };
 const commit = { sql: "commit", names: [] };
 const reads = prepareReads(db);
 const writes = prepareWrites(db);
+const copies = prepareCopying(db);
 const countPing = prepare(db.updateTable("liveness").set({ pings: sql`pings + 1` }).where("id", "=", sql.lit(1)));
 
 export function sqliteStorage(options: SqliteStorageOptions): Storage {
   const busyTimeout = options.busyTimeoutMs ?? 2000;
+  const migrations = options.migrations ?? MIGRATIONS;
   let store: OpenStore | null = null;
   /** The last of what must run one after another: opening, writes, closing. */
   let queue: Promise<unknown> = Promise.resolve();
@@ -64,6 +70,7 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
   }
 
   function writerOf(open: OpenStore): Connection {
+    if (open.lock === null) throw new StorageError("readonly", `the store ${open.path} was opened to be read only`);
     open.writer ??= connectStore(open.library, open.path, { busyTimeout });
     return open.writer;
   }
@@ -83,7 +90,9 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
     }
   }
 
-  async function transact<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
+  const transact = <T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> => run((db) => work(createTransaction(reads, writes, db)));
+
+  async function run<T>(work: (db: SqlExecutor) => Promise<T>): Promise<T> {
     const open = opened();
     const connection = writerOf(open);
     try {
@@ -95,7 +104,7 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
     const scope = transactionScope(connection);
     let result: T;
     try {
-      result = await work(createTransaction(reads, writes, scope.executor));
+      result = await work(scope.executor);
     } catch (error) {
       rollback(open, scope.end() ?? error);
       throw error;
@@ -120,10 +129,13 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
     ...reader,
     name: "storage-sqlite",
     exclusive: true,
-    open: () =>
+    open: ({ readOnly = false } = {}) =>
       enqueue(async () => {
-        store ??= await openStore(options.path, busyTimeout, options.migrations ?? MIGRATIONS);
+        store ??= readOnly ? await openToRead(options.path, busyTimeout) : await openStore(options.path, busyTimeout, migrations);
       }),
+    schema: async () => ({ applied: storedVersion(opened().reader, opened().path), known: migrations.at(-1)?.version ?? 0 }),
+    lease: (name, holder, now, until) => enqueue(() => run(async (db) => (await db.run(writes.lease, { name, holder, now, until })) === 1)),
+    copying: createCopying(copies, { all: async (statement, values) => opened().reader.all(statement, values) }, (work) => enqueue(() => run(work))),
     close: () =>
       enqueue(async () => {
         if (store === null) return;
@@ -132,11 +144,11 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
         closing.reader.close();
         foldWal(closing.writer);
         dropWriter(closing);
-        closing.lock.release();
+        closing.lock?.release();
       }),
     ping() {
       // Probes come from anybody; however many, one commit answers them.
-      pinging ??= enqueue(() => transact(async () => void opened().writer?.run(countPing, {}))).finally(() => {
+      pinging ??= enqueue(() => run(async (db) => void (await db.run(countPing, {})))).finally(() => {
         pinging = null;
       });
       return pinging;
@@ -166,6 +178,21 @@ async function openStore(given: string, busyTimeout: number, migrations: readonl
     writer?.close();
     lock.release();
     throw toStorageError(error, `open the store ${path}`);
+  }
+}
+
+/** No lock, and nothing made or changed: the service may be running on it. */
+async function openToRead(given: string, busyTimeout: number): Promise<OpenStore> {
+  const path = resolve(given);
+  if (!existsSync(path)) throw new StorageError("unavailable", `there is no store at ${path}`);
+  const library = await loadSqlite();
+  const reader = connectStore(library, path, { busyTimeout, readOnly: true });
+  try {
+    if (storedVersion(reader, path) === 0) throw new StorageError("corrupt", `${path} is not a store: it is empty`);
+    return { path, library, lock: null, reader, writer: null };
+  } catch (error) {
+    reader.close();
+    throw error;
   }
 }
 

@@ -372,8 +372,14 @@ export interface Storage extends StorageReader {
    * the head it last committed; without it, it reads the head before it trusts anything cached.
    */
   readonly exclusive: boolean;
-  /** Takes the lock, migrates, and leaves an empty store with a head of size 0. Idempotent. */
-  open(): Promise<void>;
+  /**
+   * Takes the lock, migrates, and leaves an empty store with a head of size 0. Idempotent. `readOnly` looks at a
+   * store that others may be writing: no lock, no migration, and everything that writes rejects. A store that is
+   * not there rejects then, too.
+   */
+  open(options?: { readOnly?: boolean }): Promise<void>;
+  /** Migrations that the store has had, and that this version knows. More than are known: a newer version migrated it. */
+  schema(): Promise<{ applied: number; known: number }>;
   /** Waits for running work. Idempotent. The same object may be opened again. */
   close(): Promise<void>;
   /** Rejects when the store cannot take a write now. */
@@ -386,10 +392,36 @@ export interface Storage extends StorageReader {
    */
   write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T>;
   /**
+   * True when `holder` has the lease until `until`: it was free, or had ended by `now`, or was the holder's already
+   * (which then ends at `until`, also when that is earlier). In milliseconds of the caller's clock. One statement.
+   */
+  lease(name: string, holder: string, now: number, until: number): Promise<boolean>;
+  /** For `assent copy`; absent where a store cannot be moved. */
+  readonly copying?: StorageCopying;
+  /**
    * Calls `changed` soon after any process moved the head. A hint: it may come late, more often than needed, or
    * not at all while a connection is down. Absent where `exclusive`. Resolves to how to stop.
    */
   watch?(changed: () => void): Promise<() => Promise<void>>;
+}
+
+/** Tables of a store, in an order in which they can be filled. What can be made again (sums, leases) is not among them. */
+export const COPIED_TABLES = ["entries", "tiles", "policies", "policy_versions", "policy_sets", "api_keys", "agents", "actions", "approvals", "idempotency", "meta"] as const;
+export type CopiedTable = (typeof COPIED_TABLES)[number];
+/** A row as it is stored. Only stores look inside. */
+export type CopiedRow = Readonly<Record<string, string | number | Uint8Array | null>>;
+
+/** A whole store, table by table, into an empty one. The head comes last: until then the copy is no ledger. */
+export interface StorageCopying {
+  /** Rows behind `after` by primary key, ascending; from the first one when it is null. */
+  read(table: CopiedTable, after: CopiedRow | null, limit: number): Promise<CopiedRow[]>;
+  /** The last row by primary key. */
+  last(table: CopiedTable): Promise<CopiedRow | null>;
+  count(table: CopiedTable): Promise<number>;
+  /** One durable transaction. A row of a known key is replaced where rows may change, and refused where they may not. */
+  write(table: CopiedTable, rows: readonly CopiedRow[]): Promise<void>;
+  /** Sets the head and the checkpoint as they were read from the source. */
+  finish(head: LedgerHead, checkpoint: { size: number; note: string } | null): Promise<void>;
 }
 
 /**

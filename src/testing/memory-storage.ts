@@ -62,13 +62,20 @@ export function memoryStorage(): Storage & { faults: Faults } {
 
 function plainMemoryStorage(): Storage {
   const disk = Object.fromEntries(NAMES.map((name) => [name, new StoredTable()])) as unknown as Disk;
+  const leases = new Map<string, { holder: string; until: number }>();
   let isOpen = false;
+  let readOnly = false;
   let queue: Promise<unknown> = Promise.resolve();
 
   function enqueue<T>(job: () => Promise<T>): Promise<T> {
     const result = queue.then(job);
     queue = result.catch(() => undefined);
     return result;
+  }
+
+  function assertWritable(): void {
+    assertOpen();
+    if (readOnly) throw new StorageError("readonly", "the memory store was opened to be read only");
   }
 
   function assertOpen(): void {
@@ -110,8 +117,10 @@ function plainMemoryStorage(): Storage {
     ...reads,
     name: "memory",
     exclusive: true,
-    open: () =>
+    open: (options = {}) =>
       enqueue(async () => {
+        if (options.readOnly === true && disk.head.get(ONLY) === undefined) throw new StorageError("unavailable", "there is no store yet");
+        if (!isOpen) readOnly = options.readOnly === true;
         if (disk.head.get(ONLY) === undefined) disk.head.set(ONLY, { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 });
         isOpen = true;
       }),
@@ -119,8 +128,24 @@ function plainMemoryStorage(): Storage {
       enqueue(async () => {
         isOpen = false;
       }),
-    ping: () => enqueue(async () => assertOpen()),
-    write: (work) => enqueue(() => transact(work)),
+    ping: () => enqueue(async () => assertWritable()),
+    schema: async () => {
+      assertOpen();
+      return { applied: 1, known: 1 };
+    },
+    lease: (name, holder, now, until) =>
+      enqueue(async () => {
+        assertWritable();
+        const held = leases.get(name);
+        if (held !== undefined && held.holder !== holder && held.until > now) return false;
+        leases.set(name, { holder, until });
+        return true;
+      }),
+    write: (work) =>
+      enqueue(() => {
+        assertWritable();
+        return transact(work);
+      }),
   };
 }
 

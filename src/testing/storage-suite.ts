@@ -9,6 +9,7 @@ import { directoryCases } from "./suite/directory.ts";
 import { ledgerCases } from "./suite/ledger.ts";
 import { listCases } from "./suite/lists.ts";
 import type { Case } from "./suite/rows.ts";
+import { sharingCases } from "./suite/sharing.ts";
 import { transactionCases } from "./suite/transactions.ts";
 
 export interface StorageUnderTest {
@@ -50,4 +51,5 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   listCases(testCase);
   analyticsCases(testCase);
   directoryCases(testCase);
+  sharingCases(testCase);
 }
