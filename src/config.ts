@@ -44,6 +44,7 @@ export const ConfigSchema = Type.Object(
       {
         origin: Type.Union([Type.String({ minLength: 1, maxLength: 255 }), Type.Null()], { default: null, description: "Name of the log in checkpoints. Kept with the store after the first start. ASSENT_LOG_ORIGIN wins." }),
         key: Type.Union([Type.String(), Type.Null()], { default: null, description: "Ed25519 private key that signs checkpoints and permits: PKCS#8 PEM or a file's path; generated into the data folder when absent. ASSENT_LOG_KEY wins." }),
+        checkpoint_file: Type.Union([Type.String({ minLength: 1 }), Type.Null()], { default: null, description: "Where the newest signed checkpoint is kept beside the store, so that an older copy of the store is noticed at start; `checkpoint` in the data folder when absent. Another disk is better." }),
         max_batch: Type.Integer({ default: 256, minimum: 1, maximum: 4096, description: "Most jobs in one transaction." }),
         verify_at_start: Type.Integer({ default: 65_536, minimum: 0, description: "How many of the newest entries are hashed again at start, besides the tree's right edge." }),
       },

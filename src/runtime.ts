@@ -1,28 +1,38 @@
 /** Puts the parts together: plugins, store, ledger, keys, policies and the fetch handler. */
+import { join } from "node:path";
 import { uuidv7 } from "uuidv7";
 import type { Config } from "./config.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
 import type { Route } from "./contract/resource.ts";
-import type { Storage } from "./contract/storage.ts";
+import { StorageError, type Storage } from "./contract/storage.ts";
 import { formatVkey } from "./domain/checkpoint.ts";
+import { toHex } from "./domain/hash.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
 import { createAgents, type AgentService } from "./kernel/agents.ts";
 import { addAdminKey, bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
 import { createKeyUse, type KeyUse } from "./kernel/key-use.ts";
 import { createKeys, type KeyService } from "./kernel/keys.ts";
 import { createPolicies, type PolicyService } from "./kernel/policies.ts";
-import { openVault, type OpenVault } from "./kernel/vault.ts";
+import { openVault, VaultError, type OpenVault } from "./kernel/vault.ts";
 import { openLedger, type OpenLedger } from "./ledger/index.ts";
 import { createLogger } from "./log.ts";
+import { createDuty } from "./kernel/duty.ts";
 import { loadPlugins, type LoadedPlugin } from "./plugin-loader.ts";
 import { collect } from "./registry.ts";
+
+/** Meta of a store that `assent copy` has begun to fill and not finished. */
+export const UNFINISHED_COPY = "unfinished_copy";
 
 export interface RuntimeOptions {
   /** Instead of what `config.plugins` names. */
   plugins?: LoadedPlugin[];
   log?: Logger;
   clock?(): number;
+  /** Goes on with a store that is older than the checkpoint kept beside it. */
+  acceptRollback?: boolean;
+  /** Takes the configured token secret though the other processes on this store had another one. */
+  acceptSecret?: boolean;
   /** Called once, on the first start of an empty store. The values exist nowhere else. */
   firstKeys?(keys: FirstKeys): void;
   /** The response class of the server at hand, where a faster one than the global exists. */
@@ -47,6 +57,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const log = options.log ?? createLogger(config.log.level);
   const clock = options.clock ?? Date.now;
   const stopping = new AbortController();
+  /** Tells this process from the others on the store. */
+  const instance = uuidv7();
   let parts: Parts | null = null;
   let routes: readonly Route[] | null = null;
   let state: "new" | "started" | "stopped" = "new";
@@ -70,6 +82,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     get keys() { return after("keys"); },
     get agents() { return after("agents"); },
     get vault() { return after("vault"); },
+    duty: (name) => createDuty(after("storage"), name, instance, clock),
   };
   const registry = await collect(options.plugins ?? (await loadPlugins(config)), host);
   routes = registry.routes;
@@ -90,7 +103,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     state = "started";
     if (registry.storage === null) return;
     try {
-      parts = await openParts(config, registry.storage, log, clock);
+      parts = await openParts(config, registry.storage, log, clock, options);
       const first = await bootstrapKeys(parts.storage, parts.ledger, parts.keys, config.admin_key, uuidv7, clock);
       if (first.admin !== null) options.firstKeys?.(first);
       await loadPolicies(parts.policies, registry.policySources);
@@ -127,6 +140,18 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   return { fetch, start, createAdminKey, beginStop, stop, host };
 }
 
+/** The storage alone that the configuration names, not open: for commands that work on a store without serving it. */
+export async function loadStorage(config: Config, log: Logger): Promise<Storage> {
+  const absent = (): never => {
+    throw new Error("only the storage is there");
+  };
+  const host = { config, log, clock: Date.now, newId: uuidv7, stopping: new AbortController().signal, duty: absent } as unknown as Host;
+  for (const name of ["routes", "storage", "ledger", "policies", "keys", "agents", "vault"]) Object.defineProperty(host, name, { get: absent });
+  const { storage } = await collect(await loadPlugins(config), host);
+  if (storage === null) throw new StorageError("unavailable", "no plugin is configured, and so there is no store");
+  return storage;
+}
+
 interface Parts {
   storage: Storage;
   ledger: OpenLedger;
@@ -137,10 +162,12 @@ interface Parts {
   vault: OpenVault;
 }
 
-async function openParts(config: Config, storage: Storage, log: Logger, clock: () => number): Promise<Parts> {
+async function openParts(config: Config, storage: Storage, log: Logger, clock: () => number, options: RuntimeOptions): Promise<Parts> {
   await storage.open();
+  if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "") throw new StorageError("unavailable", "this store is an unfinished copy of another one; run the same `assent copy` again to finish it");
   const vault = openVault(config, log);
   const origin = await pinLog(storage, config.ledger.origin, vault);
+  await pinSecret(storage, vault, log, options.acceptSecret === true);
   // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
   let ledger: OpenLedger | null = null;
   const head = () => (ledger === null ? storage.head() : ledger.head());
@@ -158,6 +185,8 @@ async function openParts(config: Config, storage: Storage, log: Logger, clock: (
     storage, vault, log, clock, origin,
     maxBatch: config.ledger.max_batch,
     verifyAtStart: config.ledger.verify_at_start,
+    keptCheckpoint: config.ledger.checkpoint_file ?? join(config.data, "checkpoint"),
+    acceptRollback: options.acceptRollback === true,
     policies: (tx, digest) => policies.within(tx, digest),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
@@ -184,6 +213,21 @@ async function pinLog(storage: Storage, configured: string | null, vault: OpenVa
   throw new Error(
     `the store belongs to the log with the key ${pinned ?? ""}, and the configured key is ${vkey}: put the log key (data folder, or ASSENT_LOG_KEY) and ASSENT_LOG_ORIGIN back that this store was started with`,
   );
+}
+
+/** Approval tokens of one process must be good at the others. What is kept is a MAC over nothing: it tells equal from different. */
+async function pinSecret(storage: Storage, vault: OpenVault, log: Logger, accept: boolean): Promise<void> {
+  const fingerprint = toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));
+  const pinned = await storage.write(async (tx) => {
+    const stored = await tx.meta("secret_fingerprint");
+    if (stored === null || accept || storage.exclusive) await tx.putMeta("secret_fingerprint", fingerprint);
+    return stored;
+  });
+  if (pinned === null || pinned === fingerprint) return;
+  if (!storage.exclusive && !accept) {
+    throw new VaultError("ASSENT_SECRET is not the one that this database was started with: give every process on it the same. To change it, stop them all and start the first one with --accept-secret");
+  }
+  log.warn("the token secret is another one than before: approval tokens that were given out are of no use any more");
 }
 
 async function loadPolicies(policies: PolicyService, sources: readonly PolicySource[]): Promise<void> {

@@ -1,13 +1,15 @@
 /**
  * Turns overdue approvals into `expired`. Nothing depends on its being in time: an approval's own
  * statement tests the clock. It looks again at least every `LONGEST_NAP`, because a timer does not
- * run while the machine sleeps.
+ * run while the machine sleeps. Of several processes on one store, one does it.
  */
-import type { Host } from "../../src/contract/host.ts";
+import type { Duty, Host } from "../../src/contract/host.ts";
 import { expireOverdue } from "./approve.ts";
 
 const PAGE = 100;
 const LONGEST_NAP = 15_000;
+/** Where others take submissions too, this process does not hear of every expiry. */
+const NAP_AMONG_OTHERS = 5_000;
 const AFTER_FAILURE = 2_000;
 
 export interface Expiry {
@@ -24,6 +26,7 @@ export function createExpiry(host: Host): Expiry {
   let wakeAt = Infinity;
   let stopped = false;
   let running: Promise<void> = Promise.resolve();
+  let duty: Duty | null = null;
 
   async function sweep(): Promise<void> {
     while ((await host.storage.overdueActions(host.clock(), 1)).length > 0) {
@@ -44,9 +47,12 @@ export function createExpiry(host: Host): Expiry {
   async function tick(): Promise<void> {
     wakeAt = Infinity;
     try {
+      duty ??= host.duty("expiry");
+      const nap = host.clock() + (host.storage.exclusive ? LONGEST_NAP : NAP_AMONG_OTHERS);
+      if (!(await duty.mine())) return schedule(nap);
       await sweep();
       const next = await host.storage.nextExpiry();
-      schedule(Math.min(next ?? Infinity, host.clock() + LONGEST_NAP));
+      schedule(Math.min(next ?? Infinity, nap));
     } catch (error) {
       if (stopped) return;
       host.log.warn("overdue approvals could not be marked expired; trying again", { error: String(error) });
@@ -65,6 +71,7 @@ export function createExpiry(host: Host): Expiry {
       stopped = true;
       if (timer !== null) clearTimeout(timer);
       await running;
+      await duty?.release().catch(() => undefined);
     },
   };
 }

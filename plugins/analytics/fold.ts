@@ -1,5 +1,5 @@
 /** Keeps the store's sums near the present, beside the decisions and never in their way. */
-import type { Host } from "../../src/contract/host.ts";
+import type { Duty, Host } from "../../src/contract/host.ts";
 
 /** Actions of one transaction: while it runs no batch commits. */
 const CHUNK = 1000;
@@ -9,6 +9,8 @@ const QUIET = 1000;
 const BEHIND = 20_000;
 const BREATH = 20;
 const AFTER_FAILURE = 10_000;
+/** How soon a process looks again whether the folding has fallen to it. */
+const TURN = 5_000;
 
 export interface Folding {
   start(): void;
@@ -20,6 +22,7 @@ export function createFolding(host: Host): Folding {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let running: Promise<void> | null = null;
   let stopped = false;
+  let duty: Duty | null = null;
   let unsubscribe: (() => void) | null = null;
 
   function plan(ms: number): void {
@@ -35,7 +38,9 @@ export function createFolding(host: Host): Folding {
   async function fold(): Promise<void> {
     let again: number | null = null;
     try {
-      while (!stopped) {
+      duty ??= host.duty("analytics");
+      if (!(await duty.mine())) again = TURN;
+      while (!stopped && again === null) {
         const announced = waiting;
         const folded = await host.storage.write((tx) => tx.foldSums(CHUNK));
         if (folded < CHUNK) {
@@ -68,6 +73,7 @@ export function createFolding(host: Host): Folding {
       unsubscribe?.();
       if (timer !== null) clearTimeout(timer);
       await running;
+      await duty?.release().catch(() => undefined);
     },
   };
 }

@@ -1,15 +1,21 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
 import { Type } from "@sinclair/typebox";
+import type { Host } from "../../src/contract/host.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
+
+/** A batch or two is in flight at any time under load. */
+const FAR_BEHIND = 10_000;
 
 const Check = Type.Object({ ok: Type.Boolean(), detail: Type.String() }, { additionalProperties: false });
 const Ready = Type.Object(
   {
     ready: Type.Boolean(),
     storage: Check,
+    migrations: Type.Object({ ok: Type.Boolean(), detail: Type.String(), applied: Type.Integer(), known: Type.Integer() }, { additionalProperties: false, description: "Steps of the schema that the store has had, and that this version knows." }),
     ledger: Check,
+    lag: Type.Object({ ok: Type.Boolean(), detail: Type.String(), entries: Type.Integer() }, { additionalProperties: false, description: "Committed entries that this process's event streams have not been given yet. Does not count for readiness: decisions are not late." }),
     policies: Type.Object(
       {
         ok: Type.Boolean(),
@@ -40,6 +46,7 @@ export default definePlugin({
         async handle() {
           const storage = await probe(() => host.storage.ping());
           const ledger = await probe(async () => void (await host.ledger.checkpoint()));
+          const { migrations, lag } = await progressOf(host);
           const state = host.policies.state();
           const active = state.count > 0;
           const policies = {
@@ -49,13 +56,31 @@ export default definePlugin({
             policy_set: state.digest,
             stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
           };
-          const ready = storage.ok && ledger.ok && active && !host.stopping.aborted;
-          return { status: ready ? 200 : 503, json: { ready, storage, ledger, policies } };
+          const ready = storage.ok && migrations.ok && ledger.ok && active && !host.stopping.aborted;
+          return { status: ready ? 200 : 503, json: { ready, storage, migrations, ledger, lag, policies } };
         },
       },
     ],
   }),
 });
+
+interface Progress {
+  migrations: { ok: boolean; detail: string; applied: number; known: number };
+  lag: { ok: boolean; detail: string; entries: number };
+}
+
+async function progressOf(host: Host): Promise<Progress> {
+  try {
+    const [{ applied, known }, entries] = await Promise.all([host.storage.schema(), host.ledger.lag()]);
+    return {
+      migrations: { ok: applied === known, detail: applied === known ? "ok" : applied > known ? "a newer version migrated the store: update this process" : "migrations wait", applied, known },
+      lag: { ok: entries < FAR_BEHIND, detail: entries < FAR_BEHIND ? "ok" : "event streams of this process are behind", entries },
+    };
+  } catch (error) {
+    const detail = error instanceof StorageError ? error.kind : "failed";
+    return { migrations: { ok: false, detail, applied: 0, known: 0 }, lag: { ok: false, detail, entries: 0 } };
+  }
+}
 
 /** The kind of a fault is said to anybody; its words may name paths and hosts. */
 async function probe(work: () => Promise<void>): Promise<{ ok: boolean; detail: string }> {

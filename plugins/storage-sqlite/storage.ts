@@ -135,6 +135,17 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
       }),
     schema: async () => ({ applied: storedVersion(opened().reader, opened().path), known: migrations.at(-1)?.version ?? 0 }),
     lease: (name, holder, now, until) => enqueue(() => run(async (db) => (await db.run(writes.lease, { name, holder, now, until })) === 1)),
+    async backup(path) {
+      const { library, path: own } = opened();
+      createPrivately(path);
+      // Of its own, so that neither reads nor writes wait for it.
+      const connection = connectStore(library, own, { busyTimeout });
+      try {
+        connection.run({ sql: "vacuum into ?", names: ["path"] }, { path });
+      } finally {
+        connection.close();
+      }
+    },
     copying: createCopying(copies, { all: async (statement, values) => opened().reader.all(statement, values) }, (work) => enqueue(() => run(work))),
     close: () =>
       enqueue(async () => {

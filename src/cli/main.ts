@@ -12,6 +12,10 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   deny: async () => (await import("./actions.ts")).deny,
   actions: async () => (await import("./actions.ts")).actions,
   verify: async () => (await import("./verify.ts")).verify,
+  audit: async () => (await import("./audit.ts")).audit,
+  backup: async () => (await import("./backup.ts")).backup,
+  migrate: async () => (await import("./migrate.ts")).migrate,
+  copy: async () => (await import("./copy.ts")).copy,
   policy: async () => (await import("./policy.ts")).policy,
   demo: async () => (await import("./demo/index.ts")).demo,
 };

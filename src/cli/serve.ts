@@ -12,7 +12,7 @@ import { CommandError, parse, type Command, type Output } from "./command.ts";
 
 export const serve: Command = {
   summary: "run the service",
-  help: `usage: assent serve [--config FILE] [--host HOST] [--port PORT]
+  help: `usage: assent serve [--config FILE] [--host HOST] [--port PORT] [--accept-rollback] [--accept-secret]
 
 Runs the service until SIGINT or SIGTERM. Reads assent.yaml in the working folder when it is there;
 environment variables win over it (docs/configuration.md). The first start of an empty store prints an
@@ -21,6 +21,8 @@ admin key and an agent key, once.
   --config FILE   configuration file
   --host HOST     address to listen on (127.0.0.1)
   --port PORT     port; 0 picks a free one (8000)
+  --accept-rollback   start though the store is older than the checkpoint kept beside it: after a restore
+  --accept-secret     take another token secret than the other processes on this database had
 
 examples:
   assent serve
@@ -28,11 +30,16 @@ examples:
   ASSENT_DATA=/var/lib/assent assent serve --config /etc/assent.yaml
 `,
   async run(args, io) {
-    const { values } = parse(args, { config: { type: "string" }, host: { type: "string" }, port: { type: "string" } });
+    const { values } = parse(args, { config: { type: "string" }, host: { type: "string" }, port: { type: "string" }, "accept-rollback": { type: "boolean" }, "accept-secret": { type: "boolean" } });
     const env = { ...process.env, ...(values.host === undefined ? {} : { ASSENT_HOST: values.host }), ...(values.port === undefined ? {} : { ASSENT_PORT: values.port }) };
     const config = configFrom(env, values.config);
     let keys: { admin: string | null; agent: string | null } | null = null;
-    const runtime = await startRuntime(() => createRuntime(config, { Response: ServerResponse, firstKeys: (first) => (keys = first) }));
+    const runtime = await startRuntime(() => createRuntime(config, {
+      Response: ServerResponse,
+      firstKeys: (first) => (keys = first),
+      acceptRollback: values["accept-rollback"] === true,
+      acceptSecret: values["accept-secret"] === true,
+    }));
     let listening: Listening;
     try {
       listening = await listen(runtime.fetch, config.server);

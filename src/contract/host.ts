@@ -96,6 +96,8 @@ export interface Ledger {
   /** Proof that `second` extends `first`. RFC 6962 section 2.1.2. */
   consistency(first: number, second: number): Promise<Uint8Array[]>;
   rootAt(size: number): Promise<Uint8Array>;
+  /** Committed entries that this process's subscribers have not been given yet. Rejects with StorageError. */
+  lag(): Promise<number>;
   /** Verifier key of the log, as C2SP vkey. */
   readonly vkey: string;
   readonly origin: string;
@@ -161,6 +163,14 @@ export interface Keys {
   }): { row: KeyRow; value: string };
 }
 
+/** A job that one process at a time does for all that share the store. */
+export interface Duty {
+  /** True while this process is the one, for some seconds at least. Rejects with StorageError. */
+  mine(): Promise<boolean>;
+  /** Lets another take over at once. */
+  release(): Promise<void>;
+}
+
 export interface Agents {
   /** What a decision made now would know of the agent. */
   facts(agentId: string): Promise<AgentFacts>;
@@ -202,4 +212,6 @@ export interface Host {
   readonly agents: Agents;
   /** After start. */
   readonly vault: Vault;
+  /** Where several processes share the store, the one that does this job. After start. */
+  duty(name: string): Duty;
 }

@@ -396,6 +396,11 @@ export interface Storage extends StorageReader {
    * (which then ends at `until`, also when that is earlier). In milliseconds of the caller's clock. One statement.
    */
   lease(name: string, holder: string, now: number, until: number): Promise<boolean>;
+  /**
+   * Writes a consistent copy of the whole store into a new file, also while others write to the store; for a store
+   * that is opened to be read, too. Absent where the database has its own tools for that.
+   */
+  backup?(path: string): Promise<void>;
   /** For `assent copy`; absent where a store cannot be moved. */
   readonly copying?: StorageCopying;
   /**

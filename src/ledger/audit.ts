@@ -20,6 +20,8 @@ export interface AuditOptions {
   vkey?: string;
   verify: Vault["verify"];
   onEntry?(row: EntryRow): void;
+  /** Called after each page of entries with how many are done and how many there are. */
+  progress?(done: number, total: number): void;
 }
 
 export interface AuditReport {
@@ -36,7 +38,7 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   };
   const head = await reader.head();
   const from = Math.max(0, Math.min(options.from, head.size));
-  const counted = await checkEntries(reader, from, head, options.onEntry, fault);
+  const counted = await checkEntries(reader, from, head, options, fault);
   // Another process may have moved the head since: then there is an entry, and rightly.
   const behind = (await reader.entries(head.size, head.size + 1)).length > 0;
   if (behind && (await reader.head()).size === head.size) fault(`an entry stands at ${head.size}, behind the head`);
@@ -50,7 +52,7 @@ async function checkEntries(
   reader: StorageReader,
   from: number,
   { size, root: expected }: LedgerHead,
-  onEntry: AuditOptions["onEntry"],
+  { onEntry, progress }: Pick<AuditOptions, "onEntry" | "progress">,
   fault: (message: string) => void,
 ): Promise<number> {
   let edge: Uint8Array[] = [];
@@ -71,6 +73,7 @@ async function checkEntries(
       onEntry?.(row);
       next++;
     }
+    progress?.(next - from, size - from);
   }
   if (from === 0) {
     const root = size === 0 ? EMPTY_ROOT : rootOfEdge(edge);

@@ -3,12 +3,14 @@ import type { Ledger, Logger, SignedCheckpoint, Vault } from "../contract/host.t
 import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { formatVkey, openCheckpoint } from "../domain/checkpoint.ts";
+import { equalBytes } from "../domain/hash.ts";
 import { auditLedger } from "./audit.ts";
 import type { BatchContext } from "./batch.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import { createProofReader } from "./reader.ts";
 import { createSequencer } from "./sequencer.ts";
 import { createTail } from "./tail.ts";
+import { keepCheckpoint, type KeptCheckpoint } from "../kernel/kept-checkpoint.ts";
 
 /** How long a signature may wait for a batch to be stored with. Milliseconds. */
 const STORE_CHECKPOINT_AFTER = 200;
@@ -23,6 +25,10 @@ export interface LedgerOptions {
   origin: string;
   maxBatch: number;
   verifyAtStart: number;
+  /** File of the newest checkpoint, beside the store; null keeps none. */
+  keptCheckpoint: string | null;
+  /** Goes on with a store that is older than the kept checkpoint. */
+  acceptRollback: boolean;
   policies: BatchContext["policies"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
@@ -58,6 +64,8 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
 
   const proofs = createProofReader(storage);
   const checkpoints = createCheckpoints(origin, vault, proofs, await storedCheckpoint(storage, vkey, vault));
+  const kept = options.keptCheckpoint === null ? null : keepCheckpoint(options.keptCheckpoint, () => checkpoints.latest()?.note ?? null, log);
+  if (kept !== null) await compareWithKept(kept, start, options, (size) => proofs.rootAt(size), vkey);
   const tail = createTail(storage, start.size, log);
   let timer: ReturnType<typeof setTimeout> | null = null;
 
@@ -91,6 +99,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
         const latest = checkpoints.latest();
         // Another process's later head may be signed already.
         if (latest === null || latest.size < head.size) checkpoints.signNext(head);
+        kept?.changed();
       },
       idle() {
         timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_AFTER);
@@ -140,6 +149,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     checkpoint,
     halted: () => sequencer.halted(),
     subscribe: (listener) => tail.subscribe(listener),
+    lag: async () => Math.max(0, (await head()).size - tail.delivered()),
     rootAt: (size) => proofs.rootAt(size),
     async inclusion(index) {
       const signed = await checkpoint();
@@ -155,8 +165,33 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       await tail.settled();
       if (timer !== null) clearTimeout(timer);
       await storeCheckpoint();
+      await kept?.close();
     },
   };
+}
+
+/** Rejects with LedgerTampered when the store does not hold what was signed and kept, unless that is accepted. */
+async function compareWithKept(kept: KeptCheckpoint, head: LedgerHead, options: LedgerOptions, rootAt: (size: number) => Promise<Uint8Array>, vkey: string): Promise<void> {
+  const note = kept.read();
+  if (note === null) return;
+  let size: number;
+  let fault: string;
+  try {
+    const checkpoint = openCheckpoint(note, vkey, (...args) => options.vault.verify(...args));
+    size = checkpoint.size;
+    if (size <= head.size && equalBytes(await rootAt(size), checkpoint.root)) return;
+    fault =
+      size > head.size
+        ? `the store holds ${head.size} entries, and the checkpoint kept in ${kept.path} was signed over ${size}: an older copy of the store was put back, or entries were lost`
+        : `the store does not contain what the checkpoint kept in ${kept.path} was signed over (size ${size}): it is another history`;
+  } catch (error) {
+    throw new LedgerTampered([`the checkpoint kept in ${kept.path} cannot be used: ${error instanceof Error ? error.message : String(error)}; put the right file back, or move it away`]);
+  }
+  if (!options.acceptRollback) {
+    throw new LedgerTampered([`${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`]);
+  }
+  const aside = kept.setAside(size);
+  options.log.warn("the store is older than the checkpoint that was kept; going on because --accept-rollback was given", { size: head.size, kept_size: size, kept_as: aside });
 }
 
 async function storedCheckpoint(storage: Storage, vkey: string, vault: Vault): Promise<SignedCheckpoint | null> {

@@ -12,6 +12,8 @@ export interface Tail {
   committed(entries: readonly EntryRow[]): void;
   /** Another process may have moved the ledger to this size. */
   reached(size: number): void;
+  /** How many entries subscribers have been given: the sequence of the next one. */
+  delivered(): number;
   /** Resolves when everything announced so far was delivered. */
   settled(): Promise<void>;
 }
@@ -80,6 +82,7 @@ export function createTail(reader: StorageReader, size: number, log: Logger): Ta
       announced = Math.max(announced, size);
       catchUp();
     },
+    delivered: () => delivered,
     async settled() {
       while (gap !== null) await gap;
     },

@@ -126,6 +126,7 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     ...(faultyMembers(storage, ["open", "close", "ping", "lease", ...READER_METHODS], "") as unknown as Omit<Storage, "name" | "exclusive" | "schema" | "write">),
     schema: () => storage.schema(),
     write,
+    ...(storage.backup === undefined ? {} : { backup: (path: string) => (storage.backup as (path: string) => Promise<void>)(path) }),
     ...(storage.copying === undefined ? {} : { copying: storage.copying }),
     ...(storage.watch === undefined ? {} : { watch: storage.watch.bind(storage) }),
     faults: {

@@ -32,7 +32,7 @@ describe("help and usage", () => {
     assert.equal(overview.code, 0);
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
     const names = [...overview.out.matchAll(/^ {2}(\w+) {2,}/gm)].map((match) => match[1] as string);
-    assert.deepEqual(names, ["serve", "keys", "submit", "approve", "deny", "actions", "verify", "policy", "demo"]);
+    assert.deepEqual(names, ["serve", "keys", "submit", "approve", "deny", "actions", "verify", "audit", "backup", "migrate", "copy", "policy", "demo"]);
     for (const name of names) {
       const help = await assent([name, "--help"]);
       assert.equal(help.code, 0);

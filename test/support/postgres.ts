@@ -45,6 +45,12 @@ export const withoutPostgres: string | false =
     ? false
     : "no Postgres for this machine: install postgresql or set DATABASE_URL to run these tests";
 
+/** Path of one of Postgres's own programs; null when this machine has none. */
+export function postgresTool(name: string): string | null {
+  const folder = installed();
+  return folder !== null && existsSync(join(folder, name)) ? join(folder, name) : null;
+}
+
 export interface PostgresServer {
   /** Address of a new, empty database. */
   database(): Promise<string>;

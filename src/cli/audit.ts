@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+import { openCheckpoint } from "../domain/checkpoint.ts";
+import { equalBytes } from "../domain/hash.ts";
+import { verifyEd25519 } from "../kernel/vault.ts";
+import { auditStore } from "../ledger/audit-store.ts";
+import { createProofReader } from "../ledger/reader.ts";
+import { EXIT, parse, usage, CommandError, type Command } from "./command.ts";
+import { configFrom } from "./serve.ts";
+import { assertCurrent, progress, withStore } from "./store.ts";
+
+export const audit: Command = {
+  summary: "check a whole store against its ledger",
+  help: `usage: assent audit [--config FILE] [--key VKEY] [--checkpoint FILE] [--json]
+
+Hashes every entry again, builds the tree anew, and holds tiles, head, newest checkpoint, actions, votes and
+policy sets against it. Only reads; the service may be running meanwhile. Exits with 6 when anything does not hold.
+
+  --config FILE       configuration file that names the store
+  --key VKEY          the log's key as you know it, instead of the one that the store names
+  --checkpoint FILE   a checkpoint of this log that you kept: the store must contain what was signed
+  --json              the report as JSON
+
+examples:
+  assent audit
+  DATABASE_URL=postgres://... assent audit --checkpoint kept.txt --key "$VKEY"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { config: { type: "string" }, key: { type: "string" }, checkpoint: { type: "string" }, json: { type: "boolean" } });
+    if (positionals.length > 0) throw usage("assent audit takes no further words");
+    const note = values.checkpoint === undefined ? null : read(values.checkpoint);
+    const report = await withStore(configFrom(process.env, values.config), { readOnly: true }, async (storage) => {
+      await assertCurrent(storage);
+      const vkey = values.key ?? (await storage.meta("log_vkey"));
+      const done = await auditStore(storage, { verify: verifyEd25519, progress: progress(io), ...(vkey === null ? {} : { vkey }) });
+      if (note !== null) {
+        try {
+          if (vkey === null) throw new Error("the store names no key; give it with --key");
+          const kept = openCheckpoint(note, vkey, verifyEd25519);
+          if (kept.size > done.size) done.faults.push(`the kept checkpoint was signed over ${kept.size} entries, and the store holds ${done.size}: entries were lost, or an older copy was put back`);
+          else if (!equalBytes(await createProofReader(storage).rootAt(kept.size), kept.root)) done.faults.push(`the store does not contain what the kept checkpoint was signed over (size ${kept.size}): it is another history`);
+        } catch (error) {
+          done.faults.push(`the kept checkpoint cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+        }
+      }
+      return { ...done, vkey };
+    });
+    if (values.json === true) io.out(JSON.stringify(report));
+    else if (report.faults.length === 0) {
+      io.out(`${report.entries} entries, ${report.actions} actions and ${report.policySets} policy sets hold`);
+      io.out(report.vkey === null ? "the log has no key yet" : `the newest checkpoint is signed by ${report.vkey}`);
+    } else for (const fault of report.faults) io.out(fault);
+    return report.faults.length === 0 ? EXIT.ok : EXIT.unverified;
+  },
+};
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new CommandError(`the checkpoint "${path}" cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

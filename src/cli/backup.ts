@@ -1,0 +1,68 @@
+import { chmodSync, closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
+import { configFrom } from "./serve.ts";
+import { withStore } from "./store.ts";
+
+/** Of the data folder: without them a restored store can neither sign nor take the approvals that were asked for. */
+const KEPT_BESIDE = ["secret", "log-key.pem"];
+
+export const backup: Command = {
+  summary: "copy the embedded store while it is in use",
+  help: `usage: assent backup FOLDER [--config FILE]
+
+Writes assent.db, as of one moment, and the secrets of the data folder into a new folder. The service may be running.
+To restore, stop the service, put the files into the data folder in place of the old ones, and run "assent audit".
+For a store on Postgres use Postgres's own tools (docs/operations.md).
+
+  --config FILE   configuration file that names the store
+
+examples:
+  assent backup /backups/assent-$(date +%F)
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { config: { type: "string" } });
+    const [given, ...more] = positionals;
+    if (given === undefined || more.length > 0) throw usage("assent backup takes one folder");
+    const folder = resolve(given);
+    const config = configFrom(process.env, values.config);
+    const size = await withStore(config, { readOnly: true }, async (storage) => {
+      if (storage.backup === undefined) throw new CommandError(`${storage.name} is backed up with the database's own tools: docs/operations.md shows how`);
+      makeEmpty(folder);
+      // Under its own name only when it is whole.
+      const part = join(folder, "assent.db.part");
+      await storage.backup(part);
+      sync(part);
+      renameSync(part, join(folder, "assent.db"));
+      return (await storage.head()).size;
+    });
+    const beside = KEPT_BESIDE.filter((name) => existsSync(join(config.data, name)));
+    for (const name of beside) {
+      copyFileSync(join(config.data, name), join(folder, name));
+      chmodSync(join(folder, name), 0o600);
+      sync(join(folder, name));
+    }
+    io.out(`wrote ${["assent.db", ...beside].join(", ")} to ${folder}: some ${size} entries`);
+    if (beside.length > 0) io.err("it holds the service's secrets: keep it where only you can read it");
+    return EXIT.ok;
+  },
+};
+
+function makeEmpty(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (readdirSync(folder).length > 0) throw new CommandError(`the folder ${folder} is not empty; name a new one`);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`the folder ${folder} cannot be made: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function sync(path: string): void {
+  const file = openSync(path, "r+");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,110 @@
+import { COPIED_TABLES, type CopiedTable, type Storage, type StorageCopying } from "../contract/storage.ts";
+import { equalBytes, toHex } from "../domain/hash.ts";
+import { verifyEd25519 } from "../kernel/vault.ts";
+import { auditLedger } from "../ledger/audit.ts";
+import { UNFINISHED_COPY } from "../runtime.ts";
+import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
+import { configFrom } from "./serve.ts";
+import { progress, withStore } from "./store.ts";
+
+const PAGE = 500;
+/** Rows of these never change: what the target holds of them is right. */
+const APPEND_ONLY: readonly CopiedTable[] = ["entries", "tiles", "policy_versions", "policy_sets"];
+
+export const copy: Command = {
+  summary: "move a store into another database",
+  help: `usage: assent copy --to URL [--config FILE]
+
+Copies the store that the configuration names into an empty Postgres database (postgres://...), or into a new
+SQLite store (a folder). Every entry is the same, byte for byte, and so every proof and permit stays good. Stop the
+service first. An interrupted copy goes on where it stopped when the same command runs again; until it is finished
+no service starts on it.
+
+  --to URL        where to: postgres://user:password@host:port/database, or a folder
+  --config FILE   configuration file that names the store to copy
+
+examples:
+  assent copy --to postgres://assent:secret@db.example/assent
+  DATABASE_URL=postgres://... assent copy --to ./data
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { to: { type: "string" }, config: { type: "string" } });
+    if (values.to === undefined || positionals.length > 0) throw usage("assent copy needs --to with an address or a folder");
+    const from = configFrom(process.env, values.config);
+    const isUrl = /^postgres(ql)?:\/\//.test(values.to);
+    if (!isUrl && values.to.includes("://")) throw usage("assent copy writes to postgres:// addresses and to folders");
+    // The plugins are named anew: those of the configuration hold the source's storage.
+    const to = configFrom({ ...process.env, DATABASE_URL: isUrl ? values.to : "", ...(isUrl ? {} : { ASSENT_DATA: values.to }) }, values.config);
+    to.plugins = null;
+    if (!isUrl) to.database_url = null;
+    const size = await withStore(from, {}, (source) => withStore(to, {}, (target) => copyStore(source, target, io)));
+    io.out(`copied ${size} entries; the copy holds`);
+    io.out(`start the service on it with ${isUrl ? "DATABASE_URL, ASSENT_SECRET and ASSENT_LOG_KEY (from the data folder: secret, log-key.pem)" : "ASSENT_DATA"}`);
+    return EXIT.ok;
+  },
+};
+
+/** Answers the ledger's size. Rejects with CommandError. */
+export async function copyStore(source: Storage, target: Storage, io: Output): Promise<number> {
+  const [read, write] = [copyingOf(source), copyingOf(target)];
+  const head = await source.head();
+  const state = JSON.stringify({ vkey: await source.meta("log_vkey"), size: head.size, root: toHex(head.root), epoch: head.epoch });
+  const begun = await target.meta(UNFINISHED_COPY);
+  if (begun === null || begun === "") await assertEmpty(target);
+  else if (vkeyOf(begun) !== vkeyOf(state)) throw new CommandError("the target holds an unfinished copy of another log; give an empty database");
+  await target.write((tx) => tx.putMeta(UNFINISHED_COPY, state));
+  const tell = progress(io);
+  for (const table of COPIED_TABLES) {
+    // The source may have been used since the copy began: then rows that can change are written again.
+    const resume = begun === state || APPEND_ONLY.includes(table);
+    await copyTable(table, read, write, resume, tell);
+  }
+  await write.finish(head, await source.checkpoint());
+  await assertSame(source, target, tell);
+  await target.write((tx) => tx.putMeta(UNFINISHED_COPY, ""));
+  return head.size;
+}
+
+async function copyTable(table: CopiedTable, read: StorageCopying, write: StorageCopying, resume: boolean, tell: ReturnType<typeof progress>): Promise<void> {
+  const total = await read.count(table);
+  let last = resume && table !== "meta" ? await write.last(table) : null;
+  let done = last === null ? 0 : Math.min(total, await write.count(table));
+  for (;;) {
+    const rows = await read.read(table, last, PAGE);
+    if (rows.length === 0) break;
+    last = rows.at(-1) ?? null;
+    await write.write(table, table === "meta" ? rows.filter((row) => row["name"] !== UNFINISHED_COPY) : rows);
+    done += rows.length;
+    tell(table, Math.min(done, total), total);
+  }
+}
+
+async function assertEmpty(target: Storage): Promise<void> {
+  const used = (await target.head()).size > 0 || (await target.keys()).length > 0 || (await target.meta("log_vkey")) !== null;
+  if (used) throw new CommandError("the target holds a store already; give an empty database, or a folder without a store");
+}
+
+async function assertSame(source: Storage, target: Storage, tell: ReturnType<typeof progress>): Promise<void> {
+  const [from, to] = [await source.head(), await target.head()];
+  const vkey = await target.meta("log_vkey");
+  const { faults } = await auditLedger(target, {
+    from: 0, verify: verifyEd25519, ...(vkey === null ? {} : { vkey }),
+    progress: (done, total) => tell("entries verified", done, total),
+  });
+  if (from.size !== to.size || !equalBytes(from.root, to.root)) faults.push("the heads differ");
+  for (const table of COPIED_TABLES) {
+    const [there, here] = [await copyingOf(source).count(table), await copyingOf(target).count(table)];
+    // The target has one more meta: the mark of the copy.
+    if (here - (table === "meta" ? 1 : 0) !== there - (table === "meta" && (await source.meta(UNFINISHED_COPY)) !== null ? 1 : 0)) faults.push(`${table}: ${there} rows in the source, ${here} in the copy`);
+  }
+  if (faults.length > 0) throw new CommandError(`the copy does not hold: ${faults.join("; ")}`);
+}
+
+function copyingOf(storage: Storage): StorageCopying {
+  if (storage.copying === undefined) throw new CommandError(`${storage.name} cannot be copied`);
+  return storage.copying;
+}
+
+function vkeyOf(state: string): unknown {
+  return (JSON.parse(state) as { vkey: unknown }).vkey;
+}

@@ -1,0 +1,44 @@
+/** What the commands that work on a store itself share. */
+import type { Config } from "../config.ts";
+import { StorageError, type Storage } from "../contract/storage.ts";
+import { createLogger } from "../log.ts";
+import { PluginLoadError } from "../plugin-loader.ts";
+import { PluginError } from "../registry.ts";
+import { loadStorage } from "../runtime.ts";
+import { CommandError, type Output } from "./command.ts";
+
+/** Opens the store, runs the work, closes it. What an operator can mend is said without a stack. */
+export async function withStore<T>(config: Config, options: { readOnly?: boolean }, work: (storage: Storage) => Promise<T>): Promise<T> {
+  let storage: Storage | null = null;
+  try {
+    storage = await loadStorage(config, createLogger("error"));
+    await storage.open(options);
+    return await work(storage);
+  } catch (error) {
+    if ([StorageError, PluginError, PluginLoadError].some((kind) => error instanceof kind)) throw new CommandError((error as Error).message);
+    throw error;
+  } finally {
+    await storage?.close();
+  }
+}
+
+/** Throws CommandError unless the store has exactly the migrations that this version knows. */
+export async function assertCurrent(storage: Storage): Promise<void> {
+  const { applied, known } = await storage.schema();
+  if (applied < known) throw new CommandError(`the store has schema ${applied}, and this version needs ${known}; run "assent migrate" first`);
+  if (applied > known) throw new CommandError(`the store was migrated by a newer version (schema ${applied}, this one knows ${known}); run that version`);
+}
+
+/** Says how far long work is: on one line of a terminal, in steps of a tenth elsewhere. On standard error. */
+export function progress(io: Output): (part: string, done: number, total: number) => void {
+  let said = "";
+  return (part, done, total) => {
+    const share = total === 0 ? 100 : Math.floor((done / total) * 100);
+    const step = io.fancy ? share : share - (share % 10);
+    const line = `${part}: ${step} % of ${total}`;
+    if (line === said) return;
+    if (io.fancy) process.stderr.write(`\r\u001b[K${line}${share === 100 ? "\n" : ""}`);
+    else io.err(line);
+    said = line;
+  };
+}
