@@ -14,6 +14,9 @@ export interface LoadedPlugin {
 /** All that come with the package. */
 export const BUILT_IN = ["storage-sqlite", "storage-postgres", "policy-files", "actions", "policies", "api-keys", "agents", "analytics", "events", "provenance", "replay", "health", "docs"] as const;
 
+/** In `plugins`, stands for every plugin that is loaded when nothing is named. */
+const ALL = "built-in";
+
 export class PluginLoadError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -26,6 +29,10 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
   const loaded: LoadedPlugin[] = [];
   for (const item of named) {
     const { name, options } = typeof item === "string" ? { name: item, options: {} } : { name: item.name, options: item.options ?? {} };
+    if (name === ALL) {
+      for (const each of allBut(options, config)) loaded.push({ plugin: await importPlugin(each), options: {}, origin: each });
+      continue;
+    }
     loaded.push({ plugin: await importPlugin(name), options, origin: name });
   }
   return loaded;
@@ -35,6 +42,16 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
 export function defaultPlugins(config: Config): string[] {
   const other = config.database_url === null ? "storage-postgres" : "storage-sqlite";
   return BUILT_IN.filter((name) => name !== other);
+}
+
+/** The default ones without those that `except` names: what is new in a later version comes along. */
+function allBut(options: Record<string, unknown>, config: Config): string[] {
+  const { except = [], ...rest } = options;
+  const known = BUILT_IN as readonly string[];
+  if (Object.keys(rest).length > 0 || !Array.isArray(except)) throw new PluginLoadError(`"${ALL}" takes one option: except, a list of built-in plugins`);
+  const wrong = except.find((name) => !known.includes(name as string)) as unknown;
+  if (wrong !== undefined) throw new PluginLoadError(`"${ALL}" cannot leave out ${JSON.stringify(wrong)}: the built-in plugins are ${known.join(", ")}`);
+  return defaultPlugins(config).filter((name) => !except.includes(name));
 }
 
 async function importPlugin(name: string): Promise<Plugin> {

@@ -1,4 +1,6 @@
 import type { Static, TObject } from "@sinclair/typebox";
+/** For options: a plugin's schemas must be of the TypeBox that checks them. */
+export { Type } from "@sinclair/typebox";
 import type { Host } from "./contract/host.ts";
 import type { Notifier } from "./contract/notifier.ts";
 import type { Page } from "./contract/page.ts";

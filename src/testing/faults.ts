@@ -32,12 +32,14 @@ export interface Faults {
   clear(): void;
 }
 
+/** Every read of the contract. */
 export const READER_METHODS: readonly (keyof StorageReader)[] = [
   "head", "checkpoint", "entries", "entryByHash", "entriesOfAction", "leafHashes", "tile", "tileRoots",
   "action", "actions", "overdueActions", "nextExpiry", "approvals", "analytics", "idempotency",
   "keyByHash", "key", "keys", "agent", "agents", "policy", "policyByName", "policies", "policyVersion", "policyVersions", "policySet", "meta",
 ];
 
+/** What a transaction has besides the reads. */
 export const WRITER_METHODS: readonly Exclude<keyof StorageTransaction, keyof StorageReader>[] = [
   "append", "putCheckpoint", "insertAction", "updateAction", "insertApproval", "insertIdempotency",
   "insertKey", "revokeKey", "touchKey", "insertAgent", "updateAgent", "insertPolicy", "updatePolicy", "insertPolicyVersion", "putPolicySet", "putMeta", "foldSums",

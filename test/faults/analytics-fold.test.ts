@@ -25,7 +25,7 @@ async function begin(t: TestContext): Promise<Bench> {
   let listener: (entries: readonly EntryRow[]) => void = () => {};
   const ledger = { subscribe: (given: typeof listener) => ((listener = given), () => (listener = () => {})) };
   // The parts of a host that folding uses; the storage is a real one.
-  const folding = createFolding({ storage, ledger, log: { warn: (message: string) => logged.push(message) } } as unknown as Host);
+  const folding = createFolding({ storage, ledger, duty: () => ({ mine: async () => true, release: async () => {} }), log: { warn: (message: string) => logged.push(message) } } as unknown as Host);
   folding.start();
   return {
     folding, logged, storage,

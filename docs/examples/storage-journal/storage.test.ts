@@ -1,0 +1,29 @@
+/** The suite that every storage passes, run on this one. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { storageSuite } from "assent/testing";
+import { journalStorage } from "./storage.ts";
+
+storageSuite({
+  test: (name, fn) => void test(name, fn),
+  async create() {
+    const folder = mkdtempSync(join(tmpdir(), "storage-journal-"));
+    const path = join(folder, "journal.jsonl");
+    let storage = journalStorage(path);
+    return {
+      storage,
+      // A new object: nothing but the file may carry what was committed.
+      async reopen() {
+        await storage.close();
+        storage = journalStorage(path);
+        return storage;
+      },
+      async destroy() {
+        await storage.close();
+        rmSync(folder, { recursive: true });
+      },
+    };
+  },
+});

@@ -1,0 +1,76 @@
+/** docs/writing-a-storage.md, followed as a new user would: the example outside the package, its suite, and the service on it. */
+import assert from "node:assert/strict";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { ROOT } from "../support/process.ts";
+import { ALLOWED } from "../support/service.ts";
+
+const blocks = [...readFileSync(join(ROOT, "docs/writing-a-storage.md"), "utf8").matchAll(/<!-- storage guide -->\n```sh\n([\s\S]*?)```/g)].map((match) => match[1] as string);
+const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
+
+describe("the guide to a storage of one's own", () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-guide-"));
+  const env = { ...process.env, CLONE: ROOT, ASSENT_PORT: "0", ASSENT_ADMIN_KEY: ADMIN, ASSENT_POLICIES: join(ROOT, "policies") };
+  // Set by the runner that runs this file: its own child would not run tests.
+  delete (env as Record<string, unknown>)["NODE_TEST_CONTEXT"];
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  function serve(): Promise<{ child: ChildProcess; url: string }> {
+    // A group of its own, so that the service is reached behind the shell and npx.
+    const child = spawn("bash", ["-euc", blocks[1] as string], { cwd: folder, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    return new Promise((resolve, reject) => {
+      let said = "";
+      const look = (chunk: Buffer): void => {
+        said += chunk.toString();
+        const url = /listening on (\S+)/.exec(said)?.[1];
+        if (url !== undefined) resolve({ child, url });
+      };
+      child.stdout.on("data", look);
+      child.stderr.on("data", look);
+      void ended.then(() => reject(new Error(said)));
+    });
+  }
+  /** To all of the group, until none of it is left. */
+  async function end({ child }: { child: ChildProcess }, signal: NodeJS.Signals): Promise<void> {
+    const group = -(child.pid as number);
+    process.kill(group, signal);
+    for (;;) {
+      try {
+        process.kill(group, 0);
+      } catch {
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  test("the example passes the suite, outside the package", { timeout: 120_000 }, async () => {
+    assert.equal(blocks.length, 2);
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { dependencies: Record<string, string> };
+    assert.ok(blocks[0]?.includes(`tsx@${dependencies["tsx"]}`), "the guide installs the tsx that the package has");
+    const { code, out } = await new Promise<{ code: number; out: string }>((resolve) => {
+      execFile("bash", ["-euc", blocks[0] as string], { cwd: folder, env, maxBuffer: 64 << 20 }, (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), out: stdout + stderr }));
+    });
+    assert.equal(code, 0, out.slice(-2000));
+    assert.match(out, /^# fail 0$/m);
+    assert.ok(Number(/^# pass (\d+)$/m.exec(out)?.[1]) > 80, out.slice(-300));
+  });
+
+  test("the service runs on it, and is there again after SIGKILL in the middle of a line", { timeout: 60_000 }, async () => {
+    const submit = async (url: string): Promise<{ id: string; status: string }> =>
+      (await (await fetch(`${url}/v1/actions`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" }, body: JSON.stringify(ALLOWED) })).json()) as never;
+    const first = await serve();
+    const { id } = await submit(first.url);
+    await end(first, "SIGKILL");
+    appendFileSync(join(folder, "data", "journal.jsonl"), '[["putMeta","half a li');
+    const second = await serve();
+    const found = await fetch(`${second.url}/v1/actions/${id}`, { headers: { authorization: `Bearer ${ADMIN}` } });
+    assert.equal(((await found.json()) as { id: string }).id, id);
+    assert.equal((await submit(second.url)).status, "allowed");
+    await end(second, "SIGTERM");
+  });
+});
