@@ -94,6 +94,9 @@ describe("every wrong token has its own error and changes nothing", () => {
       await assertUnchanged(id, () => vote(id, service.admin, wrong), 403, "TOKEN_MALFORMED");
     }
     const [payload, mac] = token.slice(5).split(".") as [string, string];
+    for (const odd of [`["${id}","\\ud800",1]`, `["${id}","owner:ada",1e400]`]) {
+      await assertUnchanged(id, () => vote(id, service.admin, `apt1_${Buffer.from(odd).toString("base64url")}.${mac}`), 403, "TOKEN_MALFORMED");
+    }
     const flipped = `apt1_${payload}.${mac.slice(0, -2)}${mac.at(-2) === "A" ? "B" : "A"}${mac.at(-1)}`;
     await assertUnchanged(id, () => vote(id, service.admin, flipped), 403, "TOKEN_INVALID");
     const claims = JSON.parse(Buffer.from(payload, "base64url").toString()) as [string, string, number];
