@@ -168,6 +168,23 @@ describe("quorum", () => {
     assert.equal(done.body.approvals[1].reason, "checked with the customer");
   });
 
+  test("counts one person once, however the owner's name is typed", async () => {
+    const spellings = ["Zoë Ada", "zoe\u0308 ada", "ZOË ADA ", "Zoë\u00a0\u200bAda", "Ｚoë  Ada"];
+    const keys: string[] = [];
+    for (const [i, owner] of spellings.entries()) keys.push((await makeKey({ name: `zoe-${i}`, scopes: ["actions:submit", "actions:read", "approvals:decide"], owner })).key);
+    const [submitter, ...sisters] = keys as [string, ...string[]];
+    const own = await pending(ASKED, submitter);
+    const two = await pending(ASKED_TWO);
+    assert.equal((await vote(two, submitter, await tokenOf(two, submitter))).body.status, "pending_approval");
+    for (const sister of sisters) {
+      await assertUnchanged(own, async () => vote(own, sister, await tokenOf(own, service.admin)), 403, "SELF_APPROVAL");
+      assert.equal(await tokenOf(two, sister), undefined);
+      await assertUnchanged(two, async () => vote(two, sister, await tokenOf(two, service.admin)), 403, "TOKEN_OTHER_APPROVER");
+    }
+    const other = await makeKey({ name: "zoe-other", preset: "approver", owner: "Zoe Ada" });
+    assert.equal((await vote(two, other.key, await tokenOf(two, other.key))).body.status, "approved", "a name without the diaeresis is another name");
+  });
+
   test("one denial ends it", async () => {
     const approver = await makeKey({ name: "approver-4", preset: "approver" });
     const id = await pending(ASKED_TWO);
