@@ -136,6 +136,26 @@ describe("every wrong token has its own error and changes nothing", () => {
     }
   });
 
+  test("a late verdict settles it: a clock that is set back opens nothing again", async () => {
+    const late: Record<string, (id: string, token: string | undefined) => Promise<Answer>> = {
+      approve: (id, token) => vote(id, service.admin, token),
+      deny: (id, token) => vote(id, service.admin, token, false),
+      cancel: (id) => service.call("POST", `/v1/actions/${id}/cancel`, { body: {} }),
+    };
+    for (const [name, send] of Object.entries(late)) {
+      const id = await pending();
+      const token = await tokenOf(id, service.admin);
+      service.clock.now += 9 * 3_600_000;
+      try {
+        assert.equal((await send(id, token)).body.code, "APPROVAL_EXPIRED", name);
+        assert.equal((await service.storage.action(id))?.status, "expired", `${name}: the answer is recorded before it is given`);
+      } finally {
+        service.clock.now = 0;
+      }
+      await assertUnchanged(id, () => vote(id, service.admin, token), 410, "APPROVAL_EXPIRED");
+    }
+  });
+
   test("a token for an action that another approver has decided", async () => {
     const approver = await makeKey({ name: "approver-2", preset: "approver" });
     const id = await pending();
