@@ -7,7 +7,7 @@ import { startAction } from "../../plugins/actions/execute.ts";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential } from "../../src/contract/host.ts";
 import { makeToken } from "../../src/domain/tokens.ts";
-import { ALLOWED, ASKED, startService, type Answer, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, ASKED_TWO, startService, type Answer, type Service } from "../support/service.ts";
 
 let service: Service;
 before(async () => {
@@ -96,6 +96,36 @@ describe("a verdict", () => {
     assert.equal((await post(id, "approval", service.admin, { token: elsewhere, approve: true })).body.code, "TOKEN_INVALID", "a MAC for another purpose");
     const list = await service.call("GET", "/v1/actions?status=pending_approval", { key: service.admin });
     assert.ok(list.body.actions.length > 0 && !JSON.stringify(list.body).includes("apt1_"));
+  });
+
+  test("is one, when approval, denial and withdrawal race", async () => {
+    const [yes, no] = [await makeKey({ preset: "approver" }), await makeKey({ preset: "approver" })];
+    for (let round = 0; round < 6; round++) {
+      const { id } = await submit(ASKED);
+      const [forYes, forNo] = [(await look(id, yes.key)).body.approval_token, (await look(id, no.key)).body.approval_token];
+      const racers = [
+        () => post(id, "approval", yes.key, { token: forYes, approve: true }),
+        () => post(id, "approval", no.key, { token: forNo, approve: false }),
+        () => post(id, "cancel", service.agent, {}),
+      ];
+      const first = racers.splice(round % 3, 1);
+      const answers = await Promise.all([...first, ...racers].map((send) => send()));
+      assert.deepEqual(answers.map(({ status, body }) => (status === 200 ? "done" : (body.code as string))).sort(), ["ACTION_NOT_PENDING", "ACTION_NOT_PENDING", "done"]);
+      const { events } = (await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin })).body;
+      assert.deepEqual(events.map((event: { type: string }) => event.type), ["decision", "approval"]);
+      assert.equal((await look(id)).body.status, answers.find(({ status }) => status === 200)?.body.status);
+    }
+  });
+
+  test("stands when its key is revoked later, and cancelling is the way to withdraw it", async () => {
+    const [leaving, staying] = [await makeKey({ preset: "approver" }), await makeKey({ preset: "approver" })];
+    const vote = async (id: string, key: string) => post(id, "approval", key, { token: (await look(id, key)).body.approval_token, approve: true });
+    const [kept, dropped] = [(await submit(ASKED_TWO)).id as string, (await submit(ASKED_TWO)).id as string];
+    for (const id of [kept, dropped]) assert.equal((await vote(id, leaving.key)).body.status, "pending_approval");
+    assert.equal((await service.call("DELETE", `/v1/api-keys/${leaving.id}`, { key: service.admin })).status, 200);
+    assert.equal((await post(dropped, "cancel", service.admin, {})).body.status, "cancelled");
+    const done = await vote(kept, staying.key);
+    assert.deepEqual([done.body.status, done.body.approvals.map((a: { key_id: string }) => a.key_id)], ["approved", [leaving.id, staying.id]]);
   });
 
   test("to withdraw is also an admin's, and is recorded as that admin's", async () => {
