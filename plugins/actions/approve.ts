@@ -21,8 +21,9 @@ export async function visibleAction(tx: { action(id: string): Promise<ActionRow 
   return row;
 }
 
+/** Throws APPROVAL_EXPIRED for one that ran out, recorded as expired before that is said. */
 export function voteOn(host: Host, credential: Credential, id: string, body: ApprovalBody): Promise<ActionRow> {
-  return host.ledger.submit(async (tx) => {
+  return verdictOn(host, async (tx) => {
     const who = await tx.confirm(credential);
     assertScope(who);
     const row = await visibleAction(tx, id, who);
@@ -35,7 +36,8 @@ export function voteOn(host: Host, credential: Credential, id: string, body: App
     if (votes.some((vote) => vote.principal === who.principal)) {
       throw new Refusal("ALREADY_VOTED", `${who.principal} has decided on this action already; a token is good for one verdict`);
     }
-    assertPending(row, tx.now);
+    if (isOverdue(row, tx.now)) return expire(tx, row);
+    assertPending(row);
 
     const quorum = row.quorum ?? 1;
     const approvals = votes.filter((vote) => vote.approve).length + (body.approve ? 1 : 0);
@@ -81,13 +83,14 @@ export function voteOn(host: Host, credential: Credential, id: string, body: App
 }
 
 export function cancelAction(host: Host, credential: Credential, id: string, reason: string | null): Promise<ActionRow> {
-  return host.ledger.submit(async (tx) => {
+  return verdictOn(host, async (tx) => {
     const who = await tx.confirm(credential);
     const row = await visibleAction(tx, id, who);
     if (relationTo(row, who) === null && !who.holds("admin")) {
       throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
     }
-    assertPending(row, tx.now);
+    if (isOverdue(row, tx.now)) return expire(tx, row);
+    assertPending(row);
     const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
     tx.record(
       { ...entryOf(row, tx.now), verdict: "cancelled", by: actorOf(who.key, who.principal), comment: reason, self_approval: false, approvals, quorum: row.quorum ?? 1, status: "cancelled" },
@@ -102,16 +105,33 @@ export function cancelAction(host: Host, credential: Credential, id: string, rea
 export function expireOverdue(host: Host, limit: number): Promise<number> {
   return host.ledger.submit(async (tx) => {
     const rows = await tx.overdueActions(tx.now, limit);
-    for (const row of rows) {
-      const approvals = (await tx.approvals(row.id)).filter((vote) => vote.approve).length;
-      tx.record(
-        { ...entryOf(row, tx.now), verdict: "expired", by: null, comment: null, self_approval: false, approvals, quorum: row.quorum ?? 1, status: "expired" },
-        row.submitted_by,
-      );
-      await mustMove(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
-    }
+    for (const row of rows) await expire(tx, row);
     return rows.length;
   });
+}
+
+/**
+ * A verdict that comes too late is the first to see the end: the expiry is committed and then said.
+ * A refusal would take its record back, and a clock that is set back could open the action again.
+ */
+async function verdictOn(host: Host, job: (tx: LedgerTransaction) => Promise<ActionRow>): Promise<ActionRow> {
+  const row = await host.ledger.submit(job);
+  if (row.status === "expired") throw expired(row);
+  return row;
+}
+
+function isOverdue(row: ActionRow, now: number): boolean {
+  return row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
+}
+
+async function expire(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
+  const approvals = (await tx.approvals(row.id)).filter((vote) => vote.approve).length;
+  tx.record(
+    { ...entryOf(row, tx.now), verdict: "expired", by: null, comment: null, self_approval: false, approvals, quorum: row.quorum ?? 1, status: "expired" },
+    row.submitted_by,
+  );
+  await mustMove(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
+  return reread(tx, row.id);
 }
 
 function entryOf(row: ActionRow, now: number): Pick<ApprovalEntry, "type" | "v" | "action_id" | "at" | "agent_id" | "commitment"> {
@@ -138,11 +158,12 @@ function assertToken(host: Host, row: ActionRow, who: Credential, token: string)
   }
 }
 
-function assertPending(row: ActionRow, now: number): void {
-  const over = row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
-  if (over || row.status === "expired") {
-    throw new Refusal("APPROVAL_EXPIRED", `the time to decide ended at ${toRfc3339(row.expires_at ?? 0)}; the agent has to submit the action again`);
-  }
+function expired(row: ActionRow): Refusal {
+  return new Refusal("APPROVAL_EXPIRED", `the time to decide ended at ${toRfc3339(row.expires_at ?? 0)}; the agent has to submit the action again`);
+}
+
+function assertPending(row: ActionRow): void {
+  if (row.status === "expired") throw expired(row);
   if (row.status !== "pending_approval") {
     throw new Refusal("ACTION_NOT_PENDING", `the action is ${row.status}; only a pending one can be decided or cancelled`);
   }

@@ -6,6 +6,7 @@ import type { Reply, RequestContext } from "../../src/contract/resource.ts";
 import type { KeyRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import type { KeyEntry } from "../../src/domain/entries.ts";
+import { isOwner } from "../../src/domain/owner.ts";
 import { PRESETS, SCOPES, holds, type Preset, type Scope } from "../../src/domain/scopes.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
@@ -21,7 +22,7 @@ const KeyBody = Type.Object(
     preset: Type.Optional(Type.Union(Object.keys(PRESETS).map((name) => Type.Literal(name as Preset)), { description: "Scopes by purpose; joined with `scopes`." })),
     scopes: Type.Optional(Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope))), { maxItems: SCOPES.length, uniqueItems: true })),
     agent_id: Type.Optional(Type.Union([Label("Agent that the key is bound to: it submits only as that agent and sees only its actions."), Type.Null()])),
-    owner: Type.Optional(Type.Union([Label("Person or team behind the key. Keys of one owner count as one approver, and cannot approve each other's actions."), Type.Null()])),
+    owner: Type.Optional(Type.Union([Label("Person or team behind the key. Keys of one owner count as one approver, and cannot approve each other's actions; capitals and spaces make no other owner."), Type.Null()])),
     expires_at: Type.Optional(Type.Union([Type.String({ format: "date-time" }), Type.Null()])),
   },
   { additionalProperties: false, examples: [{ name: "support-bot", preset: "agent", agent_id: "support-bot" }] },
@@ -94,6 +95,11 @@ async function create(host: Host, { body, headers, credential }: RequestContext)
   const scopes = [...new Set<Scope>([...(wanted.preset === undefined ? [] : PRESETS[wanted.preset]), ...(wanted.scopes ?? [])])];
   if (scopes.length === 0) {
     throw new Refusal("VALIDATION_FAILED", "a key needs a preset or at least one scope", { errors: [{ pointer: "/scopes", detail: `one or more of ${SCOPES.join(", ")}` }] });
+  }
+  if (typeof wanted.owner === "string" && !isOwner(wanted.owner)) {
+    throw new Refusal("VALIDATION_FAILED", `the owner ${JSON.stringify(wanted.owner)} has nothing visible in it or is too long; give the name of a person or team, or leave it out`, {
+      errors: [{ pointer: "/owner", detail: "a visible name" }],
+    });
   }
   const expiresAt = typeof wanted.expires_at === "string" ? parseRfc3339(wanted.expires_at) : null;
   if (expiresAt !== null && expiresAt <= host.clock()) {

@@ -1,4 +1,5 @@
 /** Who may approve what (design, section 2, invariant 3). */
+import { ownerIdentity } from "./owner.ts";
 
 /** The submitting key as it stood when the action was submitted. */
 export interface Submitter {
@@ -22,7 +23,7 @@ export type SelfRelation = "same_key" | "same_agent" | "same_owner";
 export function selfRelation(submitter: Submitter, agentId: string, approver: Approver): SelfRelation | null {
   if (approver.key_id === submitter.key_id) return "same_key";
   if (approver.agent_id !== null && (approver.agent_id === submitter.agent_id || approver.agent_id === agentId)) return "same_agent";
-  if (approver.owner !== null && approver.owner === submitter.owner) return "same_owner";
+  if (approver.owner !== null && submitter.owner !== null && ownerIdentity(approver.owner) === ownerIdentity(submitter.owner)) return "same_owner";
   return null;
 }
 

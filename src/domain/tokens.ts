@@ -67,6 +67,8 @@ function readToken(
     if (!Array.isArray(claims) || claims.length !== 3 || mac.length !== 32) return null;
     const [action_id, approver, expires_at] = claims as unknown[];
     if (typeof action_id !== "string" || typeof approver !== "string" || typeof expires_at !== "number") return null;
+    // Only what `makeToken` could have written: half a surrogate pair or 1e400 has no canonical form to take a MAC of.
+    if (toBase64Url(canonicalBytes([action_id, approver, expires_at])) !== payload) return null;
     return { action_id, approver, expires_at, mac };
   } catch {
     return null;

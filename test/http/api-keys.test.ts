@@ -74,6 +74,13 @@ describe("API keys", () => {
     assert.equal((await service.call("GET", "/v1/actions", { key: strong.key })).status, 200);
   });
 
+  it("have an owner that can be told from others", async () => {
+    for (const owner of ["  ", "\u200b", "\u00ad \u2060", "\ufdfa".repeat(100)]) {
+      const refused = await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "of nobody", preset: "approver", owner } });
+      assert.deepEqual([refused.status, refused.body.code, refused.body.errors?.[0].pointer], [422, "VALIDATION_FAILED", "/owner"], JSON.stringify(owner));
+    }
+  });
+
   it("keep one admin, and say the way out", async () => {
     const keys = (await admin("GET", "/v1/api-keys?limit=1000")).body.api_keys as { id: string; scopes: string[] }[];
     const [only, ...more] = keys.filter(({ scopes }) => scopes.includes("admin"));

@@ -94,6 +94,9 @@ describe("every wrong token has its own error and changes nothing", () => {
       await assertUnchanged(id, () => vote(id, service.admin, wrong), 403, "TOKEN_MALFORMED");
     }
     const [payload, mac] = token.slice(5).split(".") as [string, string];
+    for (const odd of [`["${id}","\\ud800",1]`, `["${id}","owner:ada",1e400]`]) {
+      await assertUnchanged(id, () => vote(id, service.admin, `apt1_${Buffer.from(odd).toString("base64url")}.${mac}`), 403, "TOKEN_MALFORMED");
+    }
     const flipped = `apt1_${payload}.${mac.slice(0, -2)}${mac.at(-2) === "A" ? "B" : "A"}${mac.at(-1)}`;
     await assertUnchanged(id, () => vote(id, service.admin, flipped), 403, "TOKEN_INVALID");
     const claims = JSON.parse(Buffer.from(payload, "base64url").toString()) as [string, string, number];
@@ -133,6 +136,26 @@ describe("every wrong token has its own error and changes nothing", () => {
     }
   });
 
+  test("a late verdict settles it: a clock that is set back opens nothing again", async () => {
+    const late: Record<string, (id: string, token: string | undefined) => Promise<Answer>> = {
+      approve: (id, token) => vote(id, service.admin, token),
+      deny: (id, token) => vote(id, service.admin, token, false),
+      cancel: (id) => service.call("POST", `/v1/actions/${id}/cancel`, { body: {} }),
+    };
+    for (const [name, send] of Object.entries(late)) {
+      const id = await pending();
+      const token = await tokenOf(id, service.admin);
+      service.clock.now += 9 * 3_600_000;
+      try {
+        assert.equal((await send(id, token)).body.code, "APPROVAL_EXPIRED", name);
+        assert.equal((await service.storage.action(id))?.status, "expired", `${name}: the answer is recorded before it is given`);
+      } finally {
+        service.clock.now = 0;
+      }
+      await assertUnchanged(id, () => vote(id, service.admin, token), 410, "APPROVAL_EXPIRED");
+    }
+  });
+
   test("a token for an action that another approver has decided", async () => {
     const approver = await makeKey({ name: "approver-2", preset: "approver" });
     const id = await pending();
@@ -163,6 +186,23 @@ describe("quorum", () => {
     assert.equal(done.body.status, "approved");
     assert.deepEqual(done.body.approvals.map((a: { approver: string }) => a.approver)[0], "owner:grace");
     assert.equal(done.body.approvals[1].reason, "checked with the customer");
+  });
+
+  test("counts one person once, however the owner's name is typed", async () => {
+    const spellings = ["Zoë Ada", "zoe\u0308 ada", "ZOË ADA ", "Zoë\u00a0\u200bAda", "Ｚoë  Ada"];
+    const keys: string[] = [];
+    for (const [i, owner] of spellings.entries()) keys.push((await makeKey({ name: `zoe-${i}`, scopes: ["actions:submit", "actions:read", "approvals:decide"], owner })).key);
+    const [submitter, ...sisters] = keys as [string, ...string[]];
+    const own = await pending(ASKED, submitter);
+    const two = await pending(ASKED_TWO);
+    assert.equal((await vote(two, submitter, await tokenOf(two, submitter))).body.status, "pending_approval");
+    for (const sister of sisters) {
+      await assertUnchanged(own, async () => vote(own, sister, await tokenOf(own, service.admin)), 403, "SELF_APPROVAL");
+      assert.equal(await tokenOf(two, sister), undefined);
+      await assertUnchanged(two, async () => vote(two, sister, await tokenOf(two, service.admin)), 403, "TOKEN_OTHER_APPROVER");
+    }
+    const other = await makeKey({ name: "zoe-other", preset: "approver", owner: "Zoe Ada" });
+    assert.equal((await vote(two, other.key, await tokenOf(two, other.key))).body.status, "approved", "a name without the diaeresis is another name");
   });
 
   test("one denial ends it", async () => {

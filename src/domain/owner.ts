@@ -1,0 +1,30 @@
+/** Who an owner is, however the name was typed. */
+
+/** Longest identity; leaves room for it in an approval token. */
+const MAX_LENGTH = 200;
+
+/**
+ * The same text for every spelling of one owner: case, width, composition, invisible characters and
+ * spaces around and between words do not count. Names are typed by hand, once a key; a person whose
+ * keys read `Ada` and `ada` is still one approver. Letters of other scripts that look alike stay apart.
+ */
+export function ownerIdentity(owner: string): string {
+  return (
+    owner
+      .normalize("NFKC")
+      .replace(/[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}]/gu, "")
+      // Both ways, so that ß and SS, and the two lowercase sigmas, meet.
+      .toUpperCase()
+      .toLowerCase()
+      .replaceAll("ς", "σ")
+      .normalize("NFKC")
+      .replace(/\s+/gu, " ")
+      .trim()
+  );
+}
+
+/** Whether something is left of the name that tells one owner from another. */
+export function isOwner(owner: string): boolean {
+  const identity = ownerIdentity(owner);
+  return identity !== "" && identity.length <= MAX_LENGTH;
+}

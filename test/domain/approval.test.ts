@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { selfRelation } from "../../src/domain/approval.ts";
+import { isOwner, ownerIdentity } from "../../src/domain/owner.ts";
+
+const submitter = { key_id: "k1", agent_id: "bot", owner: "ada" };
+const stranger = { key_id: "k2", agent_id: null, owner: null };
+
+test("who counts as the submitter: its key, its agent's keys, the acting agent's keys, its owner's keys", () => {
+  assert.equal(selfRelation(submitter, "bot", { ...stranger, key_id: "k1" }), "same_key");
+  assert.equal(selfRelation(submitter, "other", { ...stranger, agent_id: "bot" }), "same_agent");
+  assert.equal(selfRelation({ ...submitter, agent_id: null }, "bot", { ...stranger, agent_id: "bot" }), "same_agent");
+  assert.equal(selfRelation(submitter, "bot", { ...stranger, owner: " ADA" }), "same_owner");
+  assert.equal(selfRelation(submitter, "bot", { key_id: "k2", agent_id: "second-bot", owner: "bob" }), null);
+});
+
+test("two keys without an owner and without a binding are nobody's sisters", () => {
+  assert.equal(selfRelation({ key_id: "k1", agent_id: null, owner: null }, "bot", stranger), null);
+});
+
+test("an owner's identity is the same for every spelling, once more for itself, and apart for other names", () => {
+  for (const [one, other] of [["Straße", "STRASSE"], ["ﬁnance", "Finance"], ["ΟΔΥΣΣΕΥΣ", "οδυσσευς"], ["ops team", " Ops\u2003 Team "], ["e\u0301", "É"], ["a\u2060d\u00ada", "ada"]] as const) {
+    assert.equal(ownerIdentity(one), ownerIdentity(other), `${one} and ${other}`);
+    assert.equal(ownerIdentity(ownerIdentity(one)), ownerIdentity(one));
+  }
+  for (const [one, other] of [["ada", "adam"], ["ops team", "opsteam"], ["ada@a.example", "ada@b.example"], ["zoe", "zoë"]] as const) {
+    assert.notEqual(ownerIdentity(one), ownerIdentity(other), `${one} and ${other}`);
+  }
+  assert.deepEqual(["", " ", "\u200b\u00a0", "ada"].map(isOwner), [false, false, false, true]);
+});
