@@ -1,30 +1,15 @@
 /** Several processes on one Postgres: what one does holds for all, from the next request on. */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import type { Duty } from "../../src/contract/host.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { ALLOWED, ASKED, POLICIES, startService, type Answer, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, startService, type Answer, type Service } from "../support/service.ts";
 
 const SECRET = "a secret that all replicas share, 32 or more";
 const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
-
-async function within<T>(ms: number, what: string, work: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`did not come about in ${ms} ms: ${what}`)), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 const post = (service: Service, key: string, headers: Record<string, string> = {}, body: object = ALLOWED): Promise<Answer> => service.call("POST", "/v1/actions", { key, body, headers });
 
@@ -125,73 +110,30 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal((await post(two, agent, { "idempotency-key": "once" }, ASKED)).body.id, pending.id);
     }));
 
-  it("what was acknowledged survives cut connections, a crash of Postgres and of processes", { timeout: 180_000, skip: process.env["DATABASE_URL"] === undefined ? false : "the server is not the test's own to crash" }, async () => {
-    const url = await server.database();
-    const folder = mkdtempSync(join(tmpdir(), "assent-replicas-"));
-    const adminKey = `assent-test-admin-${"0".repeat(32)}`;
-    const env = { DATABASE_URL: url, ASSENT_SECRET: SECRET, ASSENT_LOG_KEY: LOG_KEY, ASSENT_LOG_ORIGIN: "replicas.test/log", ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: adminKey, ASSENT_DATA: folder };
-    const processes: ServiceProcess[] = [];
-    const started = await Promise.allSettled(Array.from({ length: 3 }, () => startProcess(env)));
-    for (const start of started) if (start.status === "fulfilled") processes.push(start.value);
-    const acknowledged = new Map<string, string>();
-    let loading = true;
-    let refused = 0;
-    const clients = Array.from({ length: 6 }, async (_, client) => {
-      for (let n = 0; loading; n++) {
-        const key = `c${client}-${n}`;
-        // The same action at one process after another, until one acknowledges it.
-        for (let at = client; ; at++) {
-          const target = processes[at % processes.length] as ServiceProcess;
-          const answer = await fetch(`${target.url}/v1/actions`, {
-            method: "POST", headers: { authorization: `Bearer ${adminKey}`, "content-type": "application/json", "idempotency-key": key }, body: JSON.stringify(ALLOWED), signal: AbortSignal.timeout(15_000),
-          }).then(async (response) => (response.status === 200 ? ((await response.json()) as { id: string; decision_hash: string }) : null)).catch(() => null);
-          if (answer !== null) {
-            acknowledged.set(key, answer.decision_hash);
-            break;
-          }
-          refused += 1;
-          if (!loading) break;
-          await new Promise((resolve) => setTimeout(resolve, 20));
-        }
+  it("do a shared job one at a time, and take it over when the one is gone", { timeout: 60_000 }, () =>
+    withReplicas(3, async (services, { agent }) => {
+      const [one, two, three] = services.map(({ runtime }) => runtime.host.duty("test")) as [Duty, Duty, Duty];
+      assert.deepEqual([await one.mine(), await two.mine(), await three.mine()], [true, false, false]);
+      assert.deepEqual([await one.mine(), await two.mine()], [true, false]);
+      await one.release();
+      assert.deepEqual([await two.mine(), await three.mine(), await one.mine()], [true, false, false]);
+      // It does not say goodbye: its lease must end by itself.
+      for (const service of services) service.clock.now += 14_000;
+      assert.equal(await three.mine(), false);
+      for (const service of services) service.clock.now += 1_001;
+      assert.equal(await three.mine(), true);
+
+      // The real job: an approval that nobody gives is marked once, whoever does it.
+      const { body } = await post(services[0] as Service, agent, {}, ASKED);
+      const expiry = Date.parse(body.expires_at as string);
+      for (const service of services) service.clock.now = expiry + 60_000;
+      const until = Date.now() + 20_000;
+      let entries: { type: string }[] = [];
+      while (entries.length < 2 && Date.now() < until) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        entries = (await services[1]?.storage.entriesOfAction(body.id as string)) ?? [];
       }
-    });
-    const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-    try {
-      assert.deepEqual(started.flatMap((start) => (start.status === "rejected" ? [String(start.reason)] : [])), [], "all start at once");
-      await pause(500);
-      await server.cutConnections();
-      await pause(700);
-      for (const i of [0, 2]) {
-        const victim = processes[i] as ServiceProcess;
-        victim.child.kill("SIGKILL");
-        await victim.ended;
-        processes[i] = await within(30_000, "a process starts again under load", startProcess(env));
-        await pause(300);
-      }
-      await server.crash();
-      await pause(1500);
-      const before = acknowledged.size;
-      await pause(1500);
-      assert.ok(acknowledged.size > before, "the service goes on after the crash");
-    } finally {
-      loading = false;
-      await within(30_000, "the clients are answered", Promise.all(clients));
-      await within(30_000, "the processes stop", Promise.all(processes.map((process) => stopProcess(process))));
-    }
-    assert.ok(acknowledged.size > 50 && refused > 0, `${acknowledged.size} acknowledged, ${refused} refused`);
-    const store = postgresStorage({ url });
-    await store.open();
-    try {
-      assert.deepEqual((await auditStore(store)).faults, []);
-      const { size } = await store.head();
-      const counts = new Map<string, number>();
-      for (let from = 0; from < size; from += 1000) {
-        for (const row of await store.entries(from, from + 1000)) counts.set(Buffer.from(row.leaf_hash).toString("hex"), (counts.get(Buffer.from(row.leaf_hash).toString("hex")) ?? 0) + 1);
-      }
-      for (const [key, hash] of acknowledged) assert.equal(counts.get(hash), 1, key);
-    } finally {
-      await store.close();
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
+      assert.deepEqual(entries.map(({ type }) => type), ["decision", "approval"]);
+      assert.equal((await services[2]?.storage.action(body.id as string))?.status, "expired");
+    }));
 });

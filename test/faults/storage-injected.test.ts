@@ -73,6 +73,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
 async function everything(storage: Storage): Promise<void> {
   await storage.open();
   await storage.ping();
+  await storage.lease("job", "holder", 0, 1);
   await readAll(storage);
   await storage.write(writeAll);
   await storage.close();

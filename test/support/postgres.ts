@@ -175,7 +175,7 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
   };
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);

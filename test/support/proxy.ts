@@ -1,0 +1,102 @@
+/** A real balancer in front of several processes, where the machine has one. */
+import { spawn } from "node:child_process";
+import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+
+export interface Proxy {
+  url: string;
+  stop(): Promise<void>;
+}
+
+export type ProxyName = "haproxy" | "nginx";
+
+function find(name: string): string | null {
+  for (const folder of [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"]) {
+    try {
+      accessSync(join(folder, name), constants.X_OK);
+      return join(folder, name);
+    } catch {
+      // Not here.
+    }
+  }
+  return null;
+}
+
+/** For `skip` of a test: false, or why it cannot run. */
+export function withoutProxy(name: ProxyName): string | false {
+  return find(name) === null ? `no ${name} on this machine: install it to run this test` : false;
+}
+
+const CONFIGURATIONS: Readonly<Record<ProxyName, (port: number, backends: readonly number[], folder: string) => string>> = {
+  haproxy: (port, backends) => `global
+  maxconn 2000
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 120s
+  timeout server 120s
+frontend front
+  bind 127.0.0.1:${port}
+  default_backend back
+backend back
+  balance roundrobin
+  option httpchk GET /readyz
+  option redispatch
+${backends.map((backend, i) => `  server s${i} 127.0.0.1:${backend} check inter 300ms fall 1 rise 1`).join("\n")}
+`,
+  nginx: (port, backends, folder) => `daemon off;
+pid ${folder}/nginx.pid;
+error_log /dev/null;
+worker_processes 1;
+events { worker_connections 1024; }
+http {
+  access_log off;
+${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((part) => `  ${part}_temp_path ${folder}/${part};`).join("\n")}
+  upstream back { ${backends.map((backend) => `server 127.0.0.1:${backend} max_fails=1 fail_timeout=1s;`).join(" ")} }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://back;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_buffering off;
+      proxy_read_timeout 120s;
+    }
+  }
+}
+`,
+};
+
+export async function startProxy(name: ProxyName, port: number, backends: readonly number[]): Promise<Proxy> {
+  const folder = mkdtempSync(join(tmpdir(), "assent-proxy-"));
+  const file = join(folder, "config");
+  writeFileSync(file, CONFIGURATIONS[name](port, backends, folder));
+  const args = name === "haproxy" ? ["-db", "-f", file] : ["-p", folder, "-c", file];
+  const child = spawn(find(name) as string, args, { stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const stop = async (): Promise<void> => {
+    child.kill("SIGTERM");
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  };
+  for (let tries = 0; !(await listens(port)); tries++) {
+    if (child.exitCode !== null || tries > 200) {
+      await stop();
+      throw new Error(`${name} does not listen:\n${said}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  return { url: `http://127.0.0.1:${port}`, stop };
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => (socket.destroy(), resolve(true)));
+    socket.once("error", () => resolve(false));
+  });
+}
