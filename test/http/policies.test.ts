@@ -96,7 +96,10 @@ describe("a policy over the API", () => {
     });
     const from = (await service.storage.head()).size;
     // Each twice: clients that keep step with every other switch would see one version alone.
-    for (let i = 0; i < 60; i++) await admin("POST", `/v1/policies/${body.policy}/activate`, { body: { version: 1 + (Math.floor(i / 2) % 2) } });
+    for (let i = 0; i < 60; i++) {
+      await admin("POST", `/v1/policies/${body.policy}/activate`, { body: { version: 1 + (Math.floor(i / 2) % 2) } });
+      await new Promise((resolve) => setTimeout(resolve, i % 3));
+    }
     done = true;
     await Promise.all(load);
     assert.deepEqual([...new Set(effects)].sort(), ["1 allow", "2 deny"]);
