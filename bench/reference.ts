@@ -1,11 +1,12 @@
 /**
- * The bare reference: the same HTTP adapter and the same SQLite batches with no logic. A request's
+ * The bare reference: the same HTTP adapter and the same batches (SQLite, or Postgres with `DATABASE_URL`) with no logic. A request's
  * body is read, a fixed row and a fixed entry go into the next batch, and after its commit a fixed
  * answer goes out. No key, no JSON, no policy, no hash, no signature, no log.
  */
 import { randomBytes } from "node:crypto";
 import { setImmediate } from "node:timers";
 import { join } from "node:path";
+import { postgresStorage } from "../plugins/storage-postgres/index.ts";
 import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
 import type { ActionRow, EntryRow } from "../src/contract/storage.ts";
 import { uuidv7 } from "uuidv7";
@@ -13,7 +14,8 @@ import { serve, ServerResponse } from "../src/serve/index.ts";
 import sample from "./sample.json" with { type: "json" };
 
 const [data] = process.argv.slice(2) as [string];
-const storage = sqliteStorage({ path: join(data, "reference.db") });
+const database = process.env["DATABASE_URL"];
+const storage = database === undefined ? sqliteStorage({ path: join(data, "reference.db") }) : postgresStorage({ url: database });
 await storage.open();
 
 const MAX_BATCH = 256;

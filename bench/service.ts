@@ -1,14 +1,15 @@
-/** The whole service on an empty SQLite store, for measuring. Prints one JSON line: `{url, key}`. */
+/** The whole service for measuring, on an empty SQLite store or on `DATABASE_URL`. Prints one JSON line: `{url, key}`. */
 import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 import { onSignals, serve, ServerResponse } from "../src/serve/index.ts";
 
 const [data, policies] = process.argv.slice(2) as [string, string];
-const { config } = loadConfig({ cwd: data, env: { ASSENT_DATA: data, ASSENT_POLICIES: policies, ASSENT_PORT: "0" } });
-let key = "";
+const given = ["DATABASE_URL", "ASSENT_SECRET", "ASSENT_LOG_KEY", "ASSENT_LOG_ORIGIN", "ASSENT_ADMIN_KEY"].map((name) => [name, process.env[name]]);
+const { config } = loadConfig({ cwd: data, env: { ...Object.fromEntries(given), ASSENT_DATA: data, ASSENT_POLICIES: policies, ASSENT_PORT: "0" } });
+let key = process.env["ASSENT_ADMIN_KEY"] ?? "";
 const runtime = await createRuntime(config, {
   log: createLogger("info", () => {}),
   Response: ServerResponse,
-  firstKeys: (keys) => (key = keys.agent ?? ""),
+  firstKeys: (keys) => (key = keys.agent ?? key),
 });
 await runtime.start();
 const { url, stop } = await serve(runtime.fetch, config.server);
