@@ -8,7 +8,7 @@ import { explainFault, siblingsAt, tellingFault } from "../domain/validation.ts"
 import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 
 const MAX_ERRORS = 20;
-/** Times the limit that is read of a body without a length before its connection is given up. */
+/** Times the limit that is read of a body that is too large before its connection is given up: a proxy that is still sending then would tell of a broken connection, not of the 413. */
 const DISCARDED = 4;
 /** How long nothing more of it may come until then. */
 const PATIENCE_MS = 200;
@@ -105,7 +105,11 @@ async function hasBody(request: Request, info: RequestInfo): Promise<boolean> {
 /** Counts while it reads: a length that is missing or lies costs at most `max` bytes. */
 async function readBytes(request: Request, max: number, info: RequestInfo): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
-  if (declared !== null && Number(declared) > max) throw tooLarge(max);
+  if (declared !== null && Number(declared) > max) {
+    if (info.discardBody !== undefined) await info.discardBody(max * DISCARDED, PATIENCE_MS);
+    else if (request.body !== null) await discard((request.body as ReadableStream<Uint8Array>).getReader(), max * DISCARDED);
+    throw tooLarge(max);
+  }
   try {
     if (info.readBody !== undefined) return await info.readBody(max);
     // The quick way is safe when the length is declared: servers cut a body off at its Content-Length.
@@ -117,7 +121,10 @@ async function readBytes(request: Request, max: number, info: RequestInfo): Prom
     return await readStream(request, max);
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    if (error instanceof BodyTooLarge) throw tooLarge(max);
+    if (error instanceof BodyTooLarge) {
+      await info.discardBody?.(max * DISCARDED, PATIENCE_MS);
+      throw tooLarge(max);
+    }
     throw new Refusal("BAD_REQUEST", "the body ended before it was whole; send it again");
   }
 }

@@ -4,6 +4,8 @@ export interface RequestInfo {
   ip?(): string | undefined;
   /** A quicker way to the body than the Request's. Rejects with BodyTooLarge above `max` bytes. */
   readBody?(max: number): Promise<Uint8Array>;
+  /** Reads and throws away what comes of a body that `readBody` gave up or never began, at most `most` bytes, while it keeps coming. */
+  discardBody?(most: number, patienceMs: number): Promise<void>;
 }
 
 /** What a body reader rejects with when the body is larger than allowed. */

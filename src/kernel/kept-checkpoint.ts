@@ -2,6 +2,7 @@
  * The newest signed checkpoint, kept in a file beside the store. A store cannot tell that it was replaced by an
  * older copy of itself; whoever remembers a later checkpoint can.
  */
+import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync } from "node:fs";
 import { mkdir, open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -32,14 +33,16 @@ export function keepCheckpoint(path: string, newest: () => string | null, log: L
     if (note === null || note === written) return;
     try {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      const file = await open(`${path}.new`, "w", 0o600);
+      // Of this process alone: several may keep their checkpoint in one place.
+      const part = `${path}.${randomUUID().slice(0, 8)}.new`;
+      const file = await open(part, "wx", 0o600);
       try {
         await file.writeFile(note);
         await file.sync();
       } finally {
         await file.close();
       }
-      await rename(`${path}.new`, path);
+      await rename(part, path);
       written = note;
     } catch (error) {
       log.warn("the newest checkpoint could not be kept beside the store", { path, error: String(error) });

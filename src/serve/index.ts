@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { FastResponse, serve as listen, type Server, type ServerRequest } from "srvx";
 import type { FetchHandler } from "../http/handler.ts";
 import type { RequestInfo } from "../http/request-info.ts";
-import { readNodeBody } from "./node-body.ts";
+import { discardNodeBody, readNodeBody } from "./node-body.ts";
 
 export interface Listening {
   url: string;
@@ -42,7 +42,7 @@ export async function serve(fetch: FetchHandler, options: { host: string; port: 
 function infoOf(request: ServerRequest): RequestInfo {
   const node = request.runtime?.node;
   if (node === undefined) return { ip: () => request.ip };
-  return { ip: () => request.ip, readBody: (max) => readNodeBody(node.req as IncomingMessage, max) };
+  return { ip: () => request.ip, readBody: (max) => readNodeBody(node.req as IncomingMessage, max), discardBody: (most, patienceMs) => discardNodeBody(node.req as IncomingMessage, most, patienceMs) };
 }
 
 async function bind(server: Server, { host, port }: { host: string; port: number }): Promise<void> {

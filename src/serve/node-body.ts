@@ -31,3 +31,27 @@ export function readNodeBody(request: IncomingMessage, max: number): Promise<Uin
     request.on("close", onClose);
   });
 }
+
+/** Resolves when the body has ended, `most` bytes have gone by, or nothing came for `patienceMs`. Never rejects. */
+export function discardNodeBody(request: IncomingMessage, most: number, patienceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (request.complete || request.destroyed) return resolve();
+    let size = 0;
+    const done = (): void => {
+      clearTimeout(timer);
+      for (const name of ["end", "error", "close"]) request.off(name, done);
+      request.off("data", onData);
+      // Whatever else comes is dropped until the connection ends.
+      request.resume();
+      resolve();
+    };
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length;
+      timer.refresh();
+      if (size > most) done();
+    };
+    const timer = setTimeout(done, patienceMs);
+    for (const name of ["end", "error", "close"]) request.on(name, done);
+    request.on("data", onData);
+  });
+}
