@@ -12,7 +12,7 @@ import { StorageError, type Storage, type StorageTransaction } from "../../src/c
 import { createCopying, prepareCopying } from "../storage-sql/copying.ts";
 import { MIGRATIONS, type Migration } from "../storage-sql/migrations.ts";
 import { createReader, prepareReads } from "../storage-sql/queries.ts";
-import { prepare, type SqlExecutor } from "../storage-sql/statement.ts";
+import { bind, prepare, type SqlExecutor, type SqlRow } from "../storage-sql/statement.ts";
 import { createTransaction, prepareWrites } from "../storage-sql/writes.ts";
 import { connectPostgres, endClient, execute, type Client, type ClientOptions } from "./client.ts";
 import { toStorageError } from "./errors.ts";
@@ -53,7 +53,8 @@ const reads = prepareReads(db);
 const writes = prepareWrites(db);
 const copies = prepareCopying(db);
 const countPing = prepare(db.updateTable("liveness").set({ pings: sql`pings + 1` }).where("id", "=", sql.lit(1)));
-const LOCK_HEAD = "select size from ledger_head where id = 1 for update";
+/** The same row as `reads.head`, locked. */
+const LOCK_HEAD = `${reads.head.sql} for update`;
 
 export function postgresStorage(options: PostgresStorageOptions): Storage {
   const migrations = options.migrations ?? MIGRATIONS;
@@ -140,9 +141,9 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     running = fate;
     try {
       // One round trip for both: they go out together, in this order.
-      await Promise.all([writer.unsafe("begin isolation level read committed read write"), writer.unsafe(LOCK_HEAD)]);
+      const [, locked] = await Promise.all([writer.unsafe("begin isolation level read committed read write"), writer.unsafe(LOCK_HEAD, [], { prepare: true })]);
       if (fate.lost !== null) throw fate.lost;
-      const scope = transactionScope(writer, fate);
+      const scope = transactionScope(writer, fate, locked as unknown as SqlRow[]);
       let result: T;
       try {
         result = await work(scope.executor);
@@ -153,7 +154,8 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       if (failure !== null) throw failure;
       // Told by the commit itself: nobody hears of what was rolled back.
       const { command } = await commitAfter(writer, appended());
-      if (fate.lost !== null) throw fate.lost;
+      // What was only sent has its answers now: they come in order. A failure in it has made the commit a rollback.
+      await scope.sent();
       // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
       return result;
@@ -250,9 +252,12 @@ function isPostgresError(error: unknown): boolean {
 }
 
 /** The executor of one transaction, which is of no use once the work is over or its connection is gone. */
-function transactionScope(writer: Client, fate: Fate): { executor: SqlExecutor; end(): Error | null } {
+function transactionScope(writer: Client, fate: Fate, locked: SqlRow[]): { executor: SqlExecutor; sent(): Promise<void>; end(): Error | null } {
   let failure: Error | null = null;
   let over = false;
+  /** The head as the lock brought it, until something may have moved it. */
+  let head: SqlRow[] | null = locked;
+  const pending: Promise<void>[] = [];
 
   async function attempt<T>(run: () => Promise<T>): Promise<T> {
     if (over) throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
@@ -271,14 +276,34 @@ function transactionScope(writer: Client, fate: Fate): { executor: SqlExecutor; 
 
   return {
     executor: {
-      all: (statement, values) => attempt(async () => (await execute(writer, statement, values)).rows),
-      run: (statement, values) => attempt(async () => (await execute(writer, statement, values)).count),
+      all: (statement, values) => attempt(async () => (statement === reads.head && head !== null ? head : (await execute(writer, statement, values)).rows)),
+      run: (statement, values) =>
+        attempt(async () => {
+          if (statement === writes.moveHead) head = null;
+          return (await execute(writer, statement, values)).count;
+        }),
+      // Postgres takes it in order with what is sent after it; refused, it fails every later statement and the commit.
+      send: (statement, values) =>
+        attempt(async () => {
+          bind(statement, values);
+          pending.push(
+            execute(writer, statement, values).then(
+              () => undefined,
+              (error: unknown) => void (failure ??= toStorageError(error, "write to Postgres")),
+            ),
+          );
+        }),
       // Sent together; Postgres takes them in order and the answers come together too.
       runMany: (statement, rows) => attempt(async () => void (await Promise.all(rows.map((row) => execute(writer, statement, row))))),
       fail(error) {
         failure ??= error;
         throw error;
       },
+    },
+    async sent() {
+      await Promise.all(pending);
+      const lost = failure ?? fate.lost;
+      if (lost !== null) throw lost;
     },
     end() {
       over = true;

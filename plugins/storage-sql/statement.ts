@@ -24,6 +24,11 @@ export interface SqlExecutor {
   /** Resolves to the number of rows changed. */
   run(statement: Statement, values: object): Promise<number>;
   runMany(statement: Statement, rows: readonly object[]): Promise<void>;
+  /**
+   * Like `run` for a row that the caller expects to go in: need not wait for the database's answer. A failure then dooms
+   * the transaction, and the next call or its end tells. A value that cannot be stored rejects at once.
+   */
+  send(statement: Statement, values: object): Promise<void>;
   /** Dooms the transaction because of something that SQL cannot see, and throws it. */
   fail(error: Error): never;
 }

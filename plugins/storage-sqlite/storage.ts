@@ -237,6 +237,7 @@ function transactionScope(connection: Connection): { executor: SqlExecutor; end(
     executor: {
       all: (statement, values) => attempt(() => connection.all(statement, values)),
       run: (statement, values) => attempt(() => connection.run(statement, values)),
+      send: (statement, values) => attempt(() => void connection.run(statement, values)),
       runMany: (statement, rows) => attempt(() => rows.forEach((row) => connection.run(statement, row))),
       fail(error) {
         failure ??= error;

@@ -12,8 +12,9 @@
 import { setImmediate } from "node:timers";
 import { Refusal } from "../contract/errors.ts";
 import type { Job, Logger } from "../contract/host.ts";
-import { StorageError, type EntryRow, type LedgerHead, type Storage } from "../contract/storage.ts";
+import { StorageError, type EntryRow, type LedgerHead, type Storage, type StorageReader } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
+import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
 import { Poisoned, runBatch, type BatchContext, type BatchResult, type Pending } from "./batch.ts";
 
 export interface SequencerOptions {
@@ -29,8 +30,10 @@ export interface SequencerOptions {
   checkpointStored(size: number): void;
   /** Called after the callers were answered, in order of commits. */
   committed(entries: readonly EntryRow[], head: LedgerHead): void;
-  /** True when `head` extends everything this process has signed or seen. */
+  /** True when `head` extends what this process has signed. Reads its way through the tree. */
   extendsHistory(head: LedgerHead): Promise<boolean>;
+  /** The newest head that this process has signed. */
+  signed(): { size: number; root: Uint8Array } | null;
   /** Called when the queue has run dry. */
   idle(): void;
 }
@@ -45,11 +48,16 @@ export interface Sequencer {
   halted(): string | null;
 }
 
+/** Others' entries that are hashed one by one to see that a head goes on from the last known one. */
+const NEAR = 4096;
+
 export function createSequencer(options: SequencerOptions, start: LedgerHead): Sequencer {
   const { storage, log } = options;
   let queue: Pending[] = [];
   let running: Promise<void> | null = null;
   let known: LedgerHead | null = start;
+  /** The last head that was this process's own or was seen to go on from it. */
+  let trusted: LedgerHead = start;
   let closed = false;
   let halted: string | null = null;
 
@@ -89,6 +97,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
         continue;
       }
       known = result.head;
+      trusted = result.head;
       for (const outcome of result.outcomes) {
         if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
         else outcome.pending.resolve(outcome.value);
@@ -116,7 +125,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       const result = await storage.write(async (tx) => {
         const context: BatchContext = { now: options.clock(), policies: options.policies, confirm: options.confirm, agentFacts: options.agentFacts };
         const before = await tx.head();
-        await assertContinuity(before);
+        await assertContinuity(tx, before);
         const done = await runBatch(tx, before, live, context);
         if (checkpoint !== null && done.entries.length > 0) await tx.putCheckpoint(checkpoint.size, checkpoint.note);
         return done;
@@ -142,12 +151,32 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
    * The head under the lock must be the one this process left, or extend it. Anything else means
    * that the store was changed behind the ledger's back: to go on would sign a second history.
    */
-  async function assertContinuity(head: LedgerHead): Promise<void> {
+  async function assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     if (known !== null && head.size === known.size && equalBytes(head.root, known.root)) return;
-    if (!(known !== null && storage.exclusive) && (await options.extendsHistory(head))) return;
+    if (!(known !== null && storage.exclusive) && ((await goesOn(tx, head)) || (await options.extendsHistory(head)))) {
+      trusted = head;
+      return;
+    }
     halted = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
     log.error(halted);
     throw new StorageError("corrupt", halted);
+  }
+
+  /** By one read of what others appended since: the tree of the trusted head with their leaves must be the head's, and pass through what was signed. */
+  async function goesOn(tx: StorageReader, head: LedgerHead): Promise<boolean> {
+    const missing = head.size - trusted.size;
+    if (missing < 0 || missing > NEAR) return false;
+    const signed = options.signed();
+    if (signed !== null && signed.size > head.size) return false;
+    const hashes = missing === 0 ? [] : await tx.leafHashes(trusted.size, head.size);
+    if (hashes.length !== missing) return false;
+    let edge = trusted.edge;
+    // What was signed at the trusted head or before is in it.
+    for (const [i, hash] of hashes.entries()) {
+      edge = appendToEdge(edge, trusted.size + i, hash);
+      if (signed !== null && signed.size === trusted.size + i + 1 && !equalBytes(rootOfEdge(edge), signed.root)) return false;
+    }
+    return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array)) && (head.size === 0 || equalBytes(rootOfEdge(edge), head.root));
   }
 
   return {
