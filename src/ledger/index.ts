@@ -94,6 +94,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       unstoredCheckpoint: () => checkpoints.unstored(),
       checkpointStored: (size) => checkpoints.stored(size),
       extendsHistory: (head) => checkpoints.extendsHistory(head),
+      rootAt: (size) => proofs.rootAt(size),
       signed: () => checkpoints.latest(),
       committed(entries, head) {
         tail.committed(entries);

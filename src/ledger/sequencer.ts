@@ -32,6 +32,8 @@ export interface SequencerOptions {
   committed(entries: readonly EntryRow[], head: LedgerHead): void;
   /** True when `head` extends what this process has signed. Reads its way through the tree. */
   extendsHistory(head: LedgerHead): Promise<boolean>;
+  /** Root of the stored tree when it had this size. */
+  rootAt(size: number): Promise<Uint8Array>;
   /** The newest head that this process has signed. */
   signed(): { size: number; root: Uint8Array } | null;
   /** Called when the queue has run dry. */
@@ -153,7 +155,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
    */
   async function assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     if (known !== null && head.size === known.size && equalBytes(head.root, known.root)) return;
-    if (!(known !== null && storage.exclusive) && ((await goesOn(tx, head)) || (await options.extendsHistory(head)))) {
+    if (!(known !== null && storage.exclusive) && (await goesOn(tx, head))) {
       trusted = head;
       return;
     }
@@ -162,10 +164,11 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     throw new StorageError("corrupt", halted);
   }
 
-  /** By one read of what others appended since: the tree of the trusted head with their leaves must be the head's, and pass through what was signed. */
+  /** True when the head goes on from the trusted one. Mostly by one read of what others appended since: the tree of the trusted head with their leaves must be the head's, and pass through what was signed. */
   async function goesOn(tx: StorageReader, head: LedgerHead): Promise<boolean> {
     const missing = head.size - trusted.size;
-    if (missing < 0 || missing > NEAR) return false;
+    if (missing < 0 || (head.size > 0 && !equalBytes(rootOfEdge(head.edge), head.root))) return false;
+    if (missing > NEAR) return (await options.extendsHistory(head)) && equalBytes(await options.rootAt(trusted.size), trusted.root);
     const signed = options.signed();
     if (signed !== null && signed.size > head.size) return false;
     const hashes = missing === 0 ? [] : await tx.leafHashes(trusted.size, head.size);
@@ -176,7 +179,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       edge = appendToEdge(edge, trusted.size + i, hash);
       if (signed !== null && signed.size === trusted.size + i + 1 && !equalBytes(rootOfEdge(edge), signed.root)) return false;
     }
-    return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array)) && (head.size === 0 || equalBytes(rootOfEdge(edge), head.root));
+    return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
   }
 
   return {

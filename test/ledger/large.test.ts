@@ -1,8 +1,6 @@
 /** A ledger that outgrows one tile of tiles: level-1 tiles, proofs across the border, a restart on top. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync, sign } from "node:crypto";
 import { test } from "node:test";
-import type { EntryBody } from "../../src/domain/entries.ts";
 import { fromHex } from "../../src/domain/hash.ts";
 import { verifyConsistency, verifyInclusion } from "../../src/domain/merkle.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
@@ -11,16 +9,7 @@ import { auditLedger } from "../../src/ledger/audit.ts";
 import { openLedger } from "../../src/ledger/index.ts";
 import { createLogger } from "../../src/log.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-
-const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-const vault = {
-  publicKey: new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12)),
-  mac: () => new Uint8Array(32),
-  sign: (message: Uint8Array) => new Uint8Array(sign(null, message, privateKey)),
-  signAsync: (message: Uint8Array) => Promise.resolve(new Uint8Array(sign(null, message, privateKey))),
-  verify: verifyEd25519,
-};
-const entry = (i: number): EntryBody => ({ type: "agent", v: 1, at: "2026-01-01T00:00:00.000Z", change: "updated", agent: { i }, by: null });
+import { entry, vault } from "../support/ledger.ts";
 
 test("66,100 entries: tiles of tiles, proofs and consistency across their border", { timeout: 120_000 }, async () => {
   const storage = memoryStorage();

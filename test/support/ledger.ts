@@ -1,0 +1,17 @@
+/** A ledger alone, with no keys and no policies beside it. */
+import { generateKeyPairSync, sign } from "node:crypto";
+import type { Vault } from "../../src/contract/host.ts";
+import type { EntryBody } from "../../src/domain/entries.ts";
+import { verifyEd25519 } from "../../src/kernel/vault.ts";
+
+const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+
+export const vault: Vault = {
+  publicKey: new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12)),
+  mac: () => new Uint8Array(32),
+  sign: (message) => new Uint8Array(sign(null, message, privateKey)),
+  signAsync: (message) => Promise.resolve(new Uint8Array(sign(null, message, privateKey))),
+  verify: verifyEd25519,
+};
+
+export const entry = (i: number): EntryBody => ({ type: "agent", v: 1, at: "2026-01-01T00:00:00.000Z", change: "updated", agent: { i }, by: null });
