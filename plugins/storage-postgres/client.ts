@@ -15,6 +15,8 @@ export interface ClientOptions {
   statementTimeoutMs: number;
   lockTimeoutMs: number;
   tls: "disable" | "require" | "verify-full" | "from-url";
+  /** PEM of the authority that signed the server's certificate, where the system does not know it. */
+  ca?: string;
   /** Called when a connection is gone, before anything is sent on another. */
   onclose?(): void;
 }
@@ -35,7 +37,7 @@ export function connectPostgres(options: ClientOptions): Client {
     backoff: (attempts: number) => Math.min(1, 0.05 * 2 ** attempts),
     onnotice: () => {},
     ...(options.onclose === undefined ? {} : { onclose: options.onclose }),
-    ...(options.tls === "from-url" ? {} : { ssl: options.tls === "disable" ? false : options.tls === "require" ? "require" : "verify-full" }),
+    ...(options.tls === "from-url" ? {} : { ssl: options.tls === "disable" ? false : options.tls === "require" ? "require" : options.ca === undefined ? "verify-full" : { ca: options.ca, rejectUnauthorized: true } }),
     connection: {
       application_name: options.name,
       statement_timeout: options.statementTimeoutMs,

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { Type } from "@sinclair/typebox";
 import { definePlugin } from "../../src/plugin.ts";
 import { postgresStorage } from "./storage.ts";
@@ -14,6 +15,7 @@ export default definePlugin({
       lock_timeout_ms: Type.Integer({ default: 10_000, minimum: 100, maximum: 3_600_000, description: "Longest wait for the ledger's lock." }),
       connect_timeout_ms: Type.Integer({ default: 10_000, minimum: 1000, maximum: 600_000, description: "Longest wait for a connection." }),
       tls: Type.Union([Type.Literal("from-url"), Type.Literal("disable"), Type.Literal("require"), Type.Literal("verify-full")], { default: "from-url", description: "`from-url`: as `sslmode` of the address says. `require` encrypts and trusts any certificate; `verify-full` checks it." }),
+      tls_ca_file: Type.Optional(Type.String({ minLength: 1, description: "With `verify-full`: file with the certificate, in PEM, of the authority that signed the server's, where the system does not know it." })),
     },
     { additionalProperties: false },
   ),
@@ -24,7 +26,17 @@ export default definePlugin({
       storage: postgresStorage({
         url, poolSize: options.pool_size, statementTimeoutMs: options.statement_timeout_ms, lockTimeoutMs: options.lock_timeout_ms,
         connectTimeoutMs: options.connect_timeout_ms, tls: options.tls,
+        ...(options.tls_ca_file === undefined ? {} : { ca: authority(options.tls_ca_file, options.tls) }),
       }),
     };
   },
 });
+
+function authority(path: string, tls: string): string {
+  if (tls !== "verify-full") throw new Error(`tls_ca_file is of use with tls: verify-full, not with ${tls}`);
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new Error(`tls_ca_file cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}

