@@ -11,7 +11,8 @@ import { IF_MATCH } from "../../src/toolkit/preconditions.ts";
 import { activatePolicy, createPolicy, deactivatePolicy, deletePolicy, etagOf, importPolicies, updatePolicy } from "./changes.ts";
 import { dryRun } from "./dry-run.ts";
 import { documentOf, findPolicy, findVersion } from "./library.ts";
-import { policiesFromYaml, policyOf, YAML_TYPES } from "./read.ts";
+import { policiesFromYaml } from "../../src/toolkit/candidates.ts";
+import { policyOf, YAML_TYPES } from "./read.ts";
 import * as schema from "./schemas.ts";
 
 /** YAML takes about a second a megabyte to parse, during which nothing is decided. */
