@@ -4,48 +4,21 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply, RequestContext } from "../../src/contract/resource.ts";
 import type { Compiled } from "../../src/domain/policy/compile.ts";
-import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { backtest, type BacktestCounts, type BacktestReport } from "../../src/toolkit/backtest.ts";
+import { backtestJson, SpanFields, spanOf } from "../../src/toolkit/backtest-schemas.ts";
 import { candidatesOf, withCandidates } from "../../src/toolkit/candidates.ts";
 
-const WEEK = 7 * 86_400_000;
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";
 
+/** What a body may hold besides one decision. */
 export const RangeFields = {
-  since: Type.Optional(Type.String({ format: "date-time", description: "A backtest: actions created at or after; a week before `until` when absent." })),
-  until: Type.Optional(Type.String({ format: "date-time", description: "A backtest: actions created before; this moment when absent." })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: "Most decisions of a backtest, newest first; 10,000 when absent." })),
-  before: Type.Optional(Type.Integer({ minimum: 0, description: "`next` of an earlier answer: goes on where it ended." })),
-  examples: Type.Optional(Type.Integer({ minimum: 0, maximum: 20, description: "Examples of each kind of flip; 3 when absent." })),
+  ...SpanFields,
   yaml: Type.Optional(Type.String({ description: "Candidates as YAML, one or more documents." })),
   alone: Type.Optional(Type.Boolean({ description: "Decides with the candidates alone. Otherwise they take the place of the active policies of their names, or join them." })),
 };
 const RangeBody = Type.Object(RangeFields);
 export type RangeBody = Static<typeof RangeBody> & { policy?: Record<string, unknown>; policy_set?: "current" };
-
-const OutcomeOf = Type.Object(
-  { effect: Type.String(), policy: Type.Union([Type.String(), Type.Null()]), rule: Type.Union([Type.String(), Type.Null()]) },
-  { additionalProperties: false },
-);
-const Example = Type.Object(
-  { action_id: Type.String(), hash: Type.String(), at: Type.String({ format: "date-time" }), agent_id: Type.String(), tool: Type.String(), operation: Type.String() },
-  { additionalProperties: false },
-);
-export const BacktestAnswer = Type.Object(
-  {
-    policy_set: Type.Union([Type.String(), Type.Null()], { description: "Digest of the set that the decisions were made with." }),
-    since: Type.String({ format: "date-time" }),
-    until: Type.String({ format: "date-time" }),
-    evaluated: Type.Integer({ description: "Decisions that were made again." }),
-    flipped: Type.Integer({ description: "Those with another effect." }),
-    otherwise: Type.Integer({ description: "Those with the same effect by another rule, or on other terms of approval." }),
-    flips: Type.Array(Type.Object({ from: OutcomeOf, to: OutcomeOf, count: Type.Integer(), examples: Type.Array(Example) }, { additionalProperties: false }), { description: "Kinds of flips, most frequent first." }),
-    unlisted: Type.Integer({ description: "Flips of kinds beyond those listed." }),
-    next: Type.Union([Type.Integer(), Type.Null()], { description: "Where to go on (`before`) when the limit, or the time that one request may take, ended it; null when the range is done." }),
-  },
-  { additionalProperties: false },
-);
 
 export interface BacktestLimits {
   max_seconds: number;
@@ -64,9 +37,7 @@ export function createBacktests(host: Host, limits: BacktestLimits): (context: R
   return async ({ body, credential, headers, signal }) => {
     const asked = body as RangeBody;
     if (asked.policy_set !== undefined && (asked.policy !== undefined || asked.yaml !== undefined)) throw wrong("/policy_set", "send either `policy_set` or a candidate");
-    const until = timeOf(asked.until) ?? host.clock() + 1;
-    const since = timeOf(asked.since) ?? until - WEEK;
-    if (since >= until) throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must lie before until (${toRfc3339(until)})`, { errors: [{ pointer: "/since", detail: "a time before `until`" }] });
+    const span = spanOf(asked, host.clock());
     const compiled = await candidate(asked);
     if (running >= limits.max_running) {
       throw new Refusal("TOO_MANY_BACKTESTS", `${running} backtests run already, as many as this process takes; try again when one has ended`, { headers: { "Retry-After": "5" } });
@@ -74,15 +45,12 @@ export function createBacktests(host: Host, limits: BacktestLimits): (context: R
     running++;
     const run = (progress?: (counts: BacktestCounts) => void): Promise<BacktestReport> =>
       backtest(host.storage, compiled, {
-        visibility: (credential as Credential).visibility, since, until,
-        limit: asked.limit ?? 10_000, budgetMs: limits.max_seconds * 1000, examples: asked.examples ?? 3,
-        signal: AbortSignal.any([signal, host.stopping]),
-        ...(asked.before === undefined ? {} : { before_seq: asked.before }),
+        ...span, visibility: (credential as Credential).visibility, budgetMs: limits.max_seconds * 1000, signal: AbortSignal.any([signal, host.stopping]),
         ...(progress === undefined ? {} : { progress }),
       }).finally(() => {
         running--;
       });
-    const answerOf = (report: BacktestReport): object => ({ policy_set: compiled.digest, since: toRfc3339(since), until: toRfc3339(until), ...report });
+    const answerOf = (report: BacktestReport): object => ({ policy_set: compiled.digest, ...backtestJson(span, report) });
     if (!(headers.get("accept") ?? "").includes(NDJSON)) return { status: 200, json: answerOf(await run()) };
     return { status: 200, headers: { "Content-Type": NDJSON, "Cache-Control": "no-store" }, stream: lines(run, answerOf) };
   };
@@ -116,10 +84,6 @@ function lines(run: (progress: (counts: BacktestCounts) => void) => Promise<Back
       ).catch(() => undefined);
     },
   });
-}
-
-function timeOf(text: string | undefined): number | null {
-  return text === undefined ? null : parseRfc3339(text);
 }
 
 function wrong(pointer: string, detail: string): Refusal {

@@ -15,7 +15,8 @@ import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { candidatesOf, withCandidates } from "../../src/toolkit/candidates.ts";
-import { BacktestAnswer, createBacktests, NDJSON, RangeFields } from "./backtest.ts";
+import { BacktestAnswer } from "../../src/toolkit/backtest-schemas.ts";
+import { createBacktests, NDJSON, RangeFields } from "./backtest.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
 
 const ReplayBody = Type.Object(
