@@ -23,6 +23,10 @@ const Ready = Type.Object(
         active: Type.Integer({ description: "Policies in the active set." }),
         policy_set: Type.Union([Type.String(), Type.Null()]),
         stale_since: Type.Union([Type.String(), Type.Null()], { description: "Since when a source has offered something that could not be taken." }),
+        faults: Type.Array(
+          Type.Object({ file: Type.String(), line: Type.Union([Type.Integer(), Type.Null()]), column: Type.Union([Type.Integer(), Type.Null()]) }, { additionalProperties: false }),
+          { description: "Where it could not be taken, the first ten; what is wrong there is in the service's log." },
+        ),
       },
       { additionalProperties: false },
     ),
@@ -41,7 +45,7 @@ export default definePlugin({
       },
       {
         method: "GET", path: "/readyz", tag: "health", summary: "The service can decide", scope: null, unlimited: true,
-        description: "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops. File names of policy faults are in the service's log, not here.",
+        description: "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops.",
         responses: { 200: { description: "Ready.", schema: Ready }, 503: { description: "Not ready.", schema: Ready } }, errors: [],
         async handle() {
           const storage = await probe(() => host.storage.ping());
@@ -55,6 +59,7 @@ export default definePlugin({
             active: state.count,
             policy_set: state.digest,
             stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
+            faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file, line, column })),
           };
           const ready = storage.ok && migrations.ok && ledger.ok && active && !host.stopping.aborted;
           return { status: ready ? 200 : 503, json: { ready, storage, migrations, ledger, lag, policies } };
