@@ -100,6 +100,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     const { writer } = opened();
     const fate: Fate = { lost: null };
     let appended = false;
+    let own = null as { thrown: unknown } | null;
     running = fate;
     try {
       // One round trip for both: they go out together, in this order.
@@ -116,8 +117,10 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
             return tx.append(...args);
           },
         });
-      } catch (error) {
-        throw scope.end() ?? error;
+      } catch (thrown) {
+        scope.end();
+        own = { thrown };
+        throw thrown;
       }
       const failure = scope.end();
       if (failure !== null) throw failure;
@@ -129,9 +132,9 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       return result;
     } catch (error) {
       if (fate.lost === null) await writer.unsafe("rollback").catch(() => undefined);
-      if (error instanceof StorageError) throw error;
-      if (isPostgresError(error)) throw toStorageError(error, "write to Postgres");
-      throw error;
+      // Whatever it is, and whatever else went wrong: nothing was committed, and the caller knows its own error.
+      if (own !== null) throw own.thrown;
+      throw toStorageError(error, "write to Postgres");
     } finally {
       running = null;
     }
@@ -197,10 +200,6 @@ async function commitAfter(writer: Client, appended: boolean): Promise<{ command
   const sent = appended ? [writer.unsafe(`notify ${CHANNEL}`), writer.unsafe("commit")] : [writer.unsafe("commit")];
   const results = await Promise.all(sent);
   return { command: results.at(-1)?.command ?? "nothing" };
-}
-
-function isPostgresError(error: unknown): boolean {
-  return error instanceof Error && (error.name === "PostgresError" || typeof (error as { code?: unknown }).code === "string");
 }
 
 /** The executor of one transaction, which is of no use once the work is over or its connection is gone. */
