@@ -142,6 +142,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
   async function run<T>(work: (db: SqlExecutor) => Promise<T>, appended: () => boolean = () => false): Promise<T> {
     const writer = writerOf(opened());
     const fate = new Fate(patience);
+    let own = null as { thrown: unknown } | null;
     running = fate;
     try {
       // One round trip for both: they go out together, in this order.
@@ -151,8 +152,10 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       let result: T;
       try {
         result = await work(scope.executor);
-      } catch (error) {
-        throw scope.end() ?? error;
+      } catch (thrown) {
+        scope.end();
+        own = { thrown };
+        throw thrown;
       }
       const failure = scope.end();
       if (failure !== null) throw failure;
@@ -165,9 +168,9 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       return result;
     } catch (error) {
       if (fate.lost === null) await fate.answer(writer.unsafe("rollback")).catch(() => undefined);
-      if (error instanceof StorageError) throw error;
-      if (isPostgresError(error)) throw toStorageError(error, "write to Postgres");
-      throw error;
+      // Whatever it is, and whatever else went wrong: nothing was committed, and the caller knows its own error.
+      if (own !== null) throw own.thrown;
+      throw toStorageError(error, "write to Postgres");
     } finally {
       running = null;
       if (fate.hung) replaceWriter();
@@ -257,8 +260,4 @@ async function commitAfter(writer: Client, appended: boolean): Promise<{ command
   const sent = appended ? [writer.unsafe(`notify ${CHANNEL}`), writer.unsafe("commit")] : [writer.unsafe("commit")];
   const results = await Promise.all(sent);
   return { command: results.at(-1)?.command ?? "nothing" };
-}
-
-function isPostgresError(error: unknown): boolean {
-  return error instanceof Error && (error.name === "PostgresError" || typeof (error as { code?: unknown }).code === "string");
 }

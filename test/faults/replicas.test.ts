@@ -94,6 +94,25 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       await store.close();
     }));
 
+  it("sign checkpoints while all of them write", { timeout: 60_000 }, () =>
+    withReplicas(2, async (services, { admin, agent }) => {
+      let writing = true;
+      const readers = services.map(async (service) => {
+        const statuses = new Set<number>();
+        while (writing) statuses.add((await service.call("GET", "/v1/provenance/checkpoint", { key: admin })).status);
+        return [...statuses];
+      });
+      const writers = services.flatMap((service) =>
+        Array.from({ length: 3 }, async () => {
+          const statuses = new Set<number>();
+          for (let i = 0; i < 30; i++) statuses.add((await post(service, agent)).status);
+          return [...statuses];
+        }),
+      );
+      const written = await Promise.all(writers).finally(() => (writing = false));
+      assert.deepEqual([written, await Promise.all(readers)], [writers.map(() => [200]), readers.map(() => [200])]);
+    }));
+
   it("a wait at one is ended by the verdict at another, and a retry at another finds the action", { timeout: 60_000 }, () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
       const [one, two] = [a as Service, b as Service];
