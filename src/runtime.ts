@@ -98,6 +98,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     clock,
     newId: uuidv7,
     stopping: stopping.signal,
+    answered: registry.answered,
     ...(options.Response === undefined ? {} : { Response: options.Response }),
   });
 
