@@ -44,7 +44,8 @@ function Shell() {
   // Whoever listens instead of looking learns that the page has changed; not at the first one.
   const first = useRef(true);
   useEffect(() => {
-    if (!first.current) main.current?.querySelector("h1")?.focus();
+    // A page that moved the focus itself, as the queue does, keeps it.
+    if (!first.current && (document.activeElement === document.body || document.activeElement?.closest("nav"))) main.current?.querySelector("h1")?.focus();
     first.current = false;
   }, [at.name, at.id]);
 

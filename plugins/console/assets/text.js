@@ -66,3 +66,9 @@ export function when(rfc3339) {
 export function list(text) {
   return text.split(/[\s,]+/).filter((item) => item !== "");
 }
+
+/** A principal as people name it: "ada" for owner:ada, "key 0193…" for a key without an owner. @param {string} principal */
+export function who(principal) {
+  if (principal.startsWith("owner:")) return principal.slice(6);
+  return principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal;
+}

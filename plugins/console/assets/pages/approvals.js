@@ -1,6 +1,7 @@
 /** The queue of what waits for a person. */
 import { call, at } from "/console/api.js";
 import { Copy, Empty, Left, Live, Notice, Page, Problem, Text, html, useEffect, useRef, useState, useNow } from "/console/ui.js";
+import { who } from "/console/text.js";
 import { Request, Risk, What } from "/console/request.js";
 import { Verdict } from "/console/pages/verdict.js";
 import { useQueue } from "/console/pages/queue.js";
@@ -102,7 +103,7 @@ function Item({ item, open, time, selected, onOpen, onSelect, onDecide }) {
     ${!open ? html`<p class="why quiet"><${Text} value=${action.reason} /></p>` : html`
       <${Request} action=${action} />
       <p class="quiet">Your verdict counts for this hash alone; ${action.approvals_needed > 1 ? `${action.approvals_needed} different people must approve` : "one approval is enough"}. One denial ends it.</p>
-      ${action.approvals.length === 0 ? null : html`<ul>${action.approvals.map((vote) => html`<li><${Text} value=${vote.approver} /> ${vote.approve ? "approved" : "denied"}${vote.reason ? html`: <${Text} value=${vote.reason} />` : null}</li>`)}</ul>`}
+      ${action.approvals.length === 0 ? null : html`<ul>${action.approvals.map((vote) => html`<li><${Text} value=${who(vote.approver)} /> ${vote.approve ? "approved" : "denied"}${vote.reason ? html`: <${Text} value=${vote.reason} />` : null}</li>`)}</ul>`}
       ${closed ? null : full && action.approval_token === undefined ? html`<${Notice} kind="busy">This key cannot decide it: it has voted already, or it stands behind the request (same key, agent or owner), or it does not hold <code>approvals:decide</code>.<//>` : html`<div class="row">
         <button type="button" class="primary" onClick=${() => onDecide(true)}>Approve…</button>
         <button type="button" class="danger" onClick=${() => onDecide(false)}>Deny…</button>

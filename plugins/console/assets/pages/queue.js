@@ -1,6 +1,7 @@
 /** What waits, kept up to date by the ledger's events. What was settled while somebody looked stays, and says how. */
 import { call, at, now, url } from "/console/api.js";
 import { follow } from "/console/live.js";
+import { who } from "/console/text.js";
 import { useCallback, useEffect, useRef, useState } from "/console/ui.js";
 
 const MOST = 1000;
@@ -95,8 +96,12 @@ export function outcomeOf(action) {
   const last = action.approvals.at(-1);
   if (action.status === "expired") return { kind: "busy", text: "It expired: nobody decided in time. The agent has to ask again." };
   if (action.status === "cancelled") return { kind: "busy", text: "Whoever asked has withdrawn it." };
-  if (action.status === "denied") return { kind: "bad", text: `${last?.approver ?? "Somebody"} denied it${reasonOf(last)}` };
-  return { kind: "good", text: `${last?.approver ?? "Somebody"} approved it${reasonOf(last)}` };
+  if (action.status === "denied") return { kind: "bad", text: `${nameOf(last)} denied it${reasonOf(last)}` };
+  return { kind: "good", text: `${nameOf(last)} approved it${reasonOf(last)}` };
+}
+
+function nameOf(vote) {
+  return vote === undefined ? "Somebody" : who(vote.approver);
 }
 
 function reasonOf(vote) {
