@@ -2,11 +2,13 @@
 import { render } from "/console/vendor/preact.mjs";
 import { call, key, setKey, whenRefused } from "/console/api.js";
 import { Page, Problem, html, useEffect, useRef, useState } from "/console/ui.js";
+import { Actions } from "/console/pages/actions.js";
 import { Approvals } from "/console/pages/approvals.js";
 
 /** @type {[string, string, unknown][]} name in the address, name in the menu, page */
 const PAGES = [
   ["approvals", "Approvals", Approvals],
+  ["actions", "Actions", Actions],
 ];
 
 /** @returns {{ name: string, id: string | null, query: URLSearchParams }} */
