@@ -18,10 +18,13 @@ const OWN = [
   "ui.js",
   "request.js",
   "verify.js",
+  "forms.js",
   "proof.js",
   "pages/action.js",
   "pages/actions.js",
+  "pages/agents.js",
   "pages/approvals.js",
+  "pages/keys.js",
   "pages/queue.js",
   "pages/verdict.js",
 ];

@@ -51,6 +51,7 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
 /** The page in light, dark and at a phone's width, when pictures are wanted. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (pictures === undefined) return;
+  await page.evaluate(() => scrollTo(0, 0));
   const before = page.viewportSize() ?? { width: 1280, height: 900 };
   for (const scheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme: scheme });

@@ -3,12 +3,16 @@ import { render } from "/console/vendor/preact.mjs";
 import { call, key, setKey, whenRefused } from "/console/api.js";
 import { Page, Problem, html, useEffect, useRef, useState } from "/console/ui.js";
 import { Actions } from "/console/pages/actions.js";
+import { Agents } from "/console/pages/agents.js";
+import { Keys } from "/console/pages/keys.js";
 import { Approvals } from "/console/pages/approvals.js";
 
 /** @type {[string, string, unknown][]} name in the address, name in the menu, page */
 const PAGES = [
   ["approvals", "Approvals", Approvals],
   ["actions", "Actions", Actions],
+  ["agents", "Agents", Agents],
+  ["keys", "API keys", Keys],
 ];
 
 /** @returns {{ name: string, id: string | null, query: URLSearchParams }} */
