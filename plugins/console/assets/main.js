@@ -5,12 +5,14 @@ import { Page, Problem, html, useEffect, useRef, useState } from "/console/ui.js
 import { Actions } from "/console/pages/actions.js";
 import { Agents } from "/console/pages/agents.js";
 import { Keys } from "/console/pages/keys.js";
+import { Policies } from "/console/pages/policies.js";
 import { Approvals } from "/console/pages/approvals.js";
 
 /** @type {[string, string, unknown][]} name in the address, name in the menu, page */
 const PAGES = [
   ["approvals", "Approvals", Approvals],
   ["actions", "Actions", Actions],
+  ["policies", "Policies", Policies],
   ["agents", "Agents", Agents],
   ["keys", "API keys", Keys],
 ];

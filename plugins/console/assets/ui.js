@@ -152,9 +152,9 @@ export function Page({ title, side, children }) {
   return html`<header class="page-head"><h1 tabindex="-1"><${Text} value=${title} /></h1>${side}</header>${children}`;
 }
 
-/** A table that scrolls by itself on a narrow screen. @param {{ label: string, head: string[], children?: unknown }} props */
+/** A table; on a narrow screen its cells stand below each other, named by `data-label` where they do not speak for themselves. @param {{ label: string, head: string[], children?: unknown }} props */
 export function Table({ label, head, children }) {
-  return html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table><thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead><tbody>${children}</tbody></table></div>`;
+  return html`<div class="scroll stack" role="region" aria-label=${label} tabindex="0"><table><thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead><tbody>${children}</tbody></table></div>`;
 }
 
 /** Gives a file to the browser. @param {string} name @param {string} text */

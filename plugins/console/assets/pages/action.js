@@ -69,6 +69,6 @@ function Replay({ id }) {
     <${Problem} error=${state?.error} />
     ${result === undefined ? null : html`
       <${Notice} kind=${result.equal ? "good" : "bad"}>${result.equal ? "The same decision, field by field." : "Another decision came out. The fields that differ are marked."}<//>
-      <${Table} label="Fields" head=${["Field", "Recorded", "Replayed", ""]}>${result.fields.map((field) => html`<tr key=${field.field}><td>${field.field}</td><td><${Text} value=${JSON.stringify(field.recorded)} /></td><td><${Text} value=${JSON.stringify(field.replayed)} /></td><td>${field.equal ? "equal" : html`<${Badge} value="failed" label="differs" />`}</td></tr>`)}<//>
+      <${Table} label="Fields" head=${["Field", "Recorded", "Replayed", ""]}>${result.fields.map((field) => html`<tr key=${field.field}><td>${field.field}</td><td data-label="Recorded"><${Text} value=${JSON.stringify(field.recorded)} /></td><td data-label="Replayed"><${Text} value=${JSON.stringify(field.replayed)} /></td><td>${field.equal ? "equal" : html`<${Badge} value="failed" label="differs" />`}</td></tr>`)}<//>
       ${result.now === undefined ? null : html`<h3>Today</h3><p><${Badge} value=${result.now.decision.effect} /> ${result.now.changed ? html`Otherwise than then: <${Text} value=${result.now.decision.reason} />` : "As then."}</p>`}`}`;
 }

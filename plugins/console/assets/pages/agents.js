@@ -24,8 +24,8 @@ export function Agents() {
       ${rows.map((row) => html`<tr key=${row.id}>
         <td><strong><${Text} value=${row.name} /></strong><br /><code><${Text} value=${row.id} /></code>${row.description ? html`<br /><span class="quiet"><${Text} value=${row.description} /></span>` : null}<br /><a href=${url("#/actions", { agent_id: row.id })} aria-label=${`Actions of ${plain(row.id)}`}>Actions</a></td>
         <td><${Badge} value=${row.status} />${row.suspended_reason ? html`<br /><${Text} value=${row.suspended_reason} />` : null}</td>
-        <td>${row.allowed_tools === null ? html`<span class="quiet">every tool</span>` : row.allowed_tools.length === 0 ? html`<span class="quiet">none</span>` : html`<${Text} value=${row.allowed_tools.join(", ")} />`}</td>
-        <td><${Time} at=${row.updated_at} /></td>
+        <td data-label="Tools">${row.allowed_tools === null ? html`<span class="quiet">every tool</span>` : row.allowed_tools.length === 0 ? html`<span class="quiet">none</span>` : html`<${Text} value=${row.allowed_tools.join(", ")} />`}</td>
+        <td data-label="Changed"><${Time} at=${row.updated_at} /></td>
         <td><div class="row"><button type="button" class="small" aria-label=${`Change ${plain(row.id)}`} onClick=${() => setEditing(row)}>Change…</button>
           <button type="button" class=${`small ${row.status === "active" ? "danger" : ""}`} aria-label=${`${row.status === "active" ? "Suspend" : "Resume"} ${plain(row.id)}`} onClick=${() => setChanging(row)}>${row.status === "active" ? "Suspend…" : "Resume…"}</button></div></td>
       </tr>`)}

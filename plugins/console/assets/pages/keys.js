@@ -49,11 +49,11 @@ export function Keys() {
     ${rows.length === 0 ? null : html`<${Table} label="API keys" head=${["Name", "May", "Agent", "Owner", "Last used", "Ends", ""]}>
       ${rows.map((row) => html`<tr key=${row.id}>
         <td><strong><${Text} value=${row.name} /></strong>${isOwn(row) ? html` <span class="quiet">(yours)</span>` : null}<br /><code class="quiet">${row.prefix}…</code></td>
-        <td>${row.scopes.join(", ")}</td>
-        <td>${row.agent_id === null ? html`<span class="quiet">any</span>` : html`<${Text} value=${row.agent_id} />`}</td>
-        <td>${row.owner === null ? html`<span class="quiet">nobody</span>` : html`<${Text} value=${row.owner} />`}</td>
-        <td>${row.last_used_at === null ? html`<span class="quiet">never</span>` : html`<${Time} at=${row.last_used_at} />`}</td>
-        <td>${row.revoked_at !== null ? html`<${Badge} value="revoked" /> <${Time} at=${row.revoked_at} />` : row.expires_at === null ? html`<span class="quiet">never</span>` : html`<${Time} at=${row.expires_at} />`}</td>
+        <td data-label="May">${row.scopes.join(", ")}</td>
+        <td data-label="Agent">${row.agent_id === null ? html`<span class="quiet">any</span>` : html`<${Text} value=${row.agent_id} />`}</td>
+        <td data-label="Owner">${row.owner === null ? html`<span class="quiet">nobody</span>` : html`<${Text} value=${row.owner} />`}</td>
+        <td data-label="Last used">${row.last_used_at === null ? html`<span class="quiet">never</span>` : html`<${Time} at=${row.last_used_at} />`}</td>
+        <td data-label="Ends">${row.revoked_at !== null ? html`<${Badge} value="revoked" /> <${Time} at=${row.revoked_at} />` : row.expires_at === null ? html`<span class="quiet">never</span>` : html`<${Time} at=${row.expires_at} />`}</td>
         <td>${status === "live" ? html`<button type="button" class="danger small" aria-label=${`Revoke ${plain(row.name)}`} onClick=${() => setEnding(row)}>Revoke…</button>` : null}</td>
       </tr>`)}
     <//>`}
@@ -127,7 +127,7 @@ function Revoke({ row, onClose, onDone }) {
   };
   return html`<${Dialog} title="Revoke this key?" onClose=${onClose}>
     <p><strong><${Text} value=${row.name} /></strong> <code>${row.prefix}…</code>${row.owner === null ? null : html` of <${Text} value=${row.owner} />`}${row.last_used_at === null ? ", never used" : html`, last used <${Time} at=${row.last_used_at} />`}</p>
-    <p>From the next request on, whoever has it can no longer${row.agent_id === null ? null : html`, as <strong><${Text} value=${row.agent_id} /></strong>,`}:</p>
+    <p>From the next request on, whoever has it can no longer do this${row.agent_id === null ? null : html` as <strong><${Text} value=${row.agent_id} /></strong>`}:</p>
     <ul>${row.scopes.map((scope) => html`<li>${SCOPES[scope] ?? scope}</li>`)}</ul>
     <p>Its open event streams end. This cannot be undone; a new key can be made.</p>
     ${isOwn(row) ? html`<${Notice} kind="bad">This is the key that you are signed in with: you will be signed out.<//>` : null}
