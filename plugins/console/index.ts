@@ -19,11 +19,13 @@ const OWN = [
   "request.js",
   "verify.js",
   "forms.js",
+  "chart.js",
   "proof.js",
   "yaml.js",
   "pages/action.js",
   "pages/actions.js",
   "pages/agents.js",
+  "pages/analytics.js",
   "pages/approvals.js",
   "pages/keys.js",
   "pages/policies.js",
@@ -38,6 +40,8 @@ const VENDOR: Readonly<Record<string, () => string>> = {
   "preact.mjs": () => require.resolve("preact"),
   "hooks.mjs": () => require.resolve("preact/hooks"),
   "htm.mjs": () => new URL("htm.module.js", `file://${require.resolve("htm")}`).pathname,
+  "uplot.mjs": () => beside("uPlot.esm.js"),
+  "uplot.css": () => beside("uPlot.min.css"),
 };
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -82,6 +86,11 @@ export default definePlugin({
 
 function own(name: string): string {
   return new URL(`./assets/${name}`, import.meta.url).pathname;
+}
+
+/** uPlot exports no more than its CommonJS build to `require`. */
+function beside(name: string): string {
+  return new URL(name, `file://${require.resolve("uplot")}`).pathname;
 }
 
 function forBrowsers(module: string): string {

@@ -6,6 +6,7 @@ import { Actions } from "/console/pages/actions.js";
 import { Agents } from "/console/pages/agents.js";
 import { Keys } from "/console/pages/keys.js";
 import { Policies } from "/console/pages/policies.js";
+import { Analytics } from "/console/pages/analytics.js";
 import { Approvals } from "/console/pages/approvals.js";
 
 /** @type {[string, string, unknown][]} name in the address, name in the menu, page */
@@ -15,6 +16,7 @@ const PAGES = [
   ["policies", "Policies", Policies],
   ["agents", "Agents", Agents],
   ["keys", "API keys", Keys],
+  ["analytics", "Analytics", Analytics],
 ];
 
 /** @returns {{ name: string, id: string | null, query: URLSearchParams }} */

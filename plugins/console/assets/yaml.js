@@ -5,7 +5,7 @@ const PLAIN = /^[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*$/;
 const RESERVED = /^(?:true|false|yes|no|on|off|null|y|n|nan|inf)$/i;
 
 /** Members as people write them; the service keeps them by the alphabet. What is not named here comes behind. */
-const ORDER = ["policy", "name", "description", "mode", "priority", "applies_to", "tool", "operation", "agent", "agents", "tools", "when", "effect", "risk", "reason", "approval", "default", "defaults", "rules"];
+const ORDER = ["policy", "name", "description", "mode", "applies_to", "tool", "operation", "agent", "when", "effect", "risk", "reason", "approval", "rules"];
 
 /** @param {string} name */
 function rank(name) {
