@@ -162,3 +162,30 @@ export async function verifyProof(text, leaf, vkey) {
   if (!equal(root, checkpoint.root)) throw new Error("the path does not lead from this entry to the checkpoint's root");
   return { index: proof.index, checkpoint };
 }
+
+/**
+ * RFC 9162 section 2.1.4.2: whether the log of `second` entries begins with the one of `first`.
+ * @param {{ first: number, second: number, firstRoot: Uint8Array, secondRoot: Uint8Array, path: Uint8Array[] }} claim
+ */
+export async function verifyConsistency({ first, second, firstRoot, secondRoot, path }) {
+  if (!Number.isSafeInteger(first) || !Number.isSafeInteger(second) || first <= 0 || first > second) return false;
+  if ([firstRoot, secondRoot, ...path].some((hash) => hash.length !== 32)) return false;
+  if (first === second) return path.length === 0 && equal(firstRoot, secondRoot);
+  let [f, s] = [first - 1, second - 1];
+  while (f % 2 === 1) [f, s] = [Math.floor(f / 2), Math.floor(s / 2)];
+  // A power of two is a perfect subtree itself: its root starts the way and is not in the proof.
+  const [start, ...steps] = f === 0 ? [firstRoot, ...path] : path;
+  if (start === undefined) return false;
+  let [fr, sr] = [start, start];
+  for (const hash of steps) {
+    if (s === 0) return false;
+    if (f % 2 === 1 || f === s) {
+      [fr, sr] = [await hashNode(hash, fr), await hashNode(hash, sr)];
+      while (f % 2 === 0 && f !== 0) [f, s] = [f / 2, Math.floor(s / 2)];
+    } else {
+      sr = await hashNode(sr, hash);
+    }
+    [f, s] = [Math.floor(f / 2), Math.floor(s / 2)];
+  }
+  return s === 0 && equal(fr, firstRoot) && equal(sr, secondRoot);
+}
