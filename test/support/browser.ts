@@ -1,7 +1,7 @@
 /** A real browser, where the machine has one. */
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -37,7 +37,8 @@ export interface Watched {
   strayed: string[];
 }
 
-export async function open(browser: Browser, url: string, options: Parameters<Browser["newPage"]>[0] = {}): Promise<Watched> {
+/** @param browser or a context of one, for tabs that share what a browser keeps */
+export async function open(browser: Pick<Browser, "newPage"> | Pick<BrowserContext, "newPage">, url: string, options: Parameters<Browser["newPage"]>[0] = {}): Promise<Watched> {
   const page = await browser.newPage(options);
   const watched: Watched = { page, complaints: [], strayed: [] };
   const { origin } = new URL(url);

@@ -1,0 +1,168 @@
+/** What every page is built of. Everything from the API passes `Text` or `Data`: as text, with what hides in it shown. */
+import { Fragment, createRef, h } from "/console/vendor/preact.mjs";
+import { useCallback, useEffect, useRef, useState } from "/console/vendor/hooks.mjs";
+import htm from "/console/vendor/htm.mjs";
+import { ApiError, now } from "/console/api.js";
+import { duration, plain, reveal, when } from "/console/text.js";
+
+export const html = htm.bind(h);
+export { Fragment, createRef, useCallback, useEffect, useRef, useState };
+
+/** @param {{ value: unknown, lines?: boolean }} props */
+export function Text({ value, lines = false }) {
+  const parts = reveal(String(value), { lines });
+  return html`<bdi>${parts.map((part) => (part.mark === null ? part.text : html`<span class="hidden-character" title=${part.mark}>${part.text}</span>`))}</bdi>`;
+}
+
+/** A value as JSON, whole: nothing is cut off or folded away. @param {{ value: unknown, label: string }} props */
+export function Data({ value, label }) {
+  return html`<pre class="data" tabindex="0" role="region" aria-label=${label}><${Text} value=${JSON.stringify(value, null, 2)} lines /></pre>`;
+}
+
+/** @param {{ at: string | null | undefined }} props */
+export function Time({ at }) {
+  return at === null || at === undefined ? html`<span class="quiet">–</span>` : html`<time datetime=${at} title=${at}>${when(at)}</time>`;
+}
+
+/** @param {{ value: string }} props */
+export function Hash({ value }) {
+  return html`<code class="hash">${value}</code>`;
+}
+
+const KIND = {
+  allowed: "good", approved: "good", succeeded: "good", active: "good", live: "good", allow: "good", executing: "busy", pending_approval: "busy", require_approval: "busy",
+  denied: "bad", failed: "bad", deny: "bad", suspended: "bad", revoked: "bad", expired: "quiet", cancelled: "quiet", inactive: "quiet",
+  low: "good", medium: "busy", high: "bad", critical: "bad",
+};
+const WORDS = { pending_approval: "pending approval", require_approval: "asks a person" };
+
+/** @param {{ value: string, label?: string }} props */
+export function Badge({ value, label }) {
+  return html`<span class="badge ${KIND[value] ?? ""}"><${Text} value=${label ?? WORDS[value] ?? value} /></span>`;
+}
+
+/** Facts in pairs. @param {{ rows: [string, unknown][] }} props */
+export function Facts({ rows }) {
+  return html`<dl class="facts">${rows.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${typeof value === "string" || typeof value === "number" ? html`<${Text} value=${value} />` : value}</dd></div>`)}</dl>`;
+}
+
+/** @param {{ error: unknown, again?: () => void }} props */
+export function Problem({ error, again }) {
+  if (error === null || error === undefined) return null;
+  const problem = error instanceof ApiError ? error : null;
+  return html`<div class="notice bad" role="alert">
+    <p>${problem?.title ? html`<strong><${Text} value=${problem.title} />. </strong>` : null}<${Text} value=${error instanceof Error ? error.message : "an unknown fault"} /></p>
+    ${problem !== null && problem.errors.length > 0 ? html`<ul>${problem.errors.map((item) => html`<li><code><${Text} value=${placeOf(item)} /></code> <${Text} value=${item.detail} /></li>`)}</ul>` : null}
+    ${again === undefined ? null : html`<button type="button" onClick=${again}>Try again</button>`}
+  </div>`;
+}
+
+/** @param {{ pointer?: string, parameter?: string, line?: number, column?: number }} error */
+export function placeOf(error) {
+  if (error.line !== undefined) return `line ${error.line}${error.column === undefined ? "" : `, column ${error.column}`}`;
+  return error.pointer ?? error.parameter ?? "";
+}
+
+/** @param {{ kind?: string, children?: unknown }} props */
+export function Notice({ kind = "", children }) {
+  return html`<div class="notice ${kind}" role="status">${children}</div>`;
+}
+
+/** @param {{ text: string }} props */
+export function Empty({ text }) {
+  return html`<p class="empty">${text}</p>`;
+}
+
+/** Says what a stream of events does. @param {{ state: string, why: string }} props */
+export function Live({ state, why }) {
+  const words = { live: "live", waiting: "reconnecting", refused: "not live", starting: "connecting" };
+  return html`<span class="live ${state}" role="status"><span aria-hidden="true">●</span> ${words[state]}${why === "" ? null : html`: <${Text} value=${why} />`}</span>`;
+}
+
+/**
+ * Loads when the page opens and when `deps` change. What came late, for a page that was left, is dropped.
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T>} load
+ * @param {unknown[]} deps
+ * @returns {{ data: T | null, error: unknown, loading: boolean, reload: () => void, set: (change: (data: T | null) => T | null) => void }}
+ */
+export function useLoad(load, deps) {
+  const [state, setState] = useState({ data: null, error: null, loading: true });
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const over = new AbortController();
+    setState((old) => ({ ...old, loading: true }));
+    load(over.signal).then(
+      (data) => over.signal.aborted || setState({ data, error: null, loading: false }),
+      (error) => over.signal.aborted || setState((old) => ({ ...old, error, loading: false })),
+    );
+    return () => over.abort();
+  }, [...deps, round]);
+  return { ...state, reload: useCallback(() => setRound((n) => n + 1), []), set: useCallback((change) => setState((old) => ({ ...old, data: change(old.data) })), []) };
+}
+
+/** The service's clock, ticking. @param {number} [every] ms */
+export function useNow(every = 1000) {
+  const [time, setTime] = useState(now());
+  useEffect(() => {
+    const timer = setInterval(() => setTime(now()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return time;
+}
+
+/** @param {{ at: string | null, time: number }} props */
+export function Left({ at, time }) {
+  if (at === null) return null;
+  const ms = Date.parse(at) - time;
+  return html`<span class=${`left ${ms < 60_000 ? "soon" : ""}`}>${ms <= 0 ? "time is up" : html`${duration(ms)} left`}</span>`;
+}
+
+/** A modal dialog of the browser's own: it keeps the focus and closes on Escape. @param {{ title: string, onClose: () => void, children?: unknown }} props */
+export function Dialog({ title, onClose, children }) {
+  const ref = useRef(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    ref.current.showModal();
+    return () => before?.focus?.();
+  }, []);
+  return html`<dialog ref=${ref} aria-labelledby="dialog-title" onClose=${onClose}><h2 id="dialog-title">${title}</h2>${children}</dialog>`;
+}
+
+/** @param {{ value: string, label?: string }} props */
+export function Copy({ value, label = "Copy" }) {
+  const [said, setSaid] = useState("");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(value);
+      setSaid("Copied");
+    } catch {
+      // Browsers give the clipboard to pages of https and localhost alone.
+      setSaid("Select it and copy by hand: the browser does not let this page write to the clipboard");
+    }
+  };
+  return html`<button type="button" class="small" onClick=${copy}>${label}</button><span class="quiet" role="status">${said === "" ? null : ` ${said}`}</span>`;
+}
+
+/** @param {{ title: string, side?: unknown, children?: unknown }} props */
+export function Page({ title, side, children }) {
+  useEffect(() => {
+    document.title = `${plain(title)} · Assent`;
+  }, [title]);
+  return html`<header class="page-head"><h1 tabindex="-1"><${Text} value=${title} /></h1>${side}</header>${children}`;
+}
+
+/** A table; on a narrow screen its cells stand below each other, named by `data-label` where they do not speak for themselves. @param {{ label: string, head: string[], children?: unknown }} props */
+export function Table({ label, head, children }) {
+  return html`<div class="scroll stack" role="region" aria-label=${label} tabindex="0"><table><thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead><tbody>${children}</tbody></table></div>`;
+}
+
+/** Gives a file to the browser. @param {string} name @param {string} text */
+export function download(name, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

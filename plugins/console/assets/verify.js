@@ -1,0 +1,191 @@
+/**
+ * What the browser checks by itself, instead of believing the service: that a request has its hash,
+ * and that an entry stands in the ledger under a signed checkpoint. RFC 8785, RFC 6962, C2SP
+ * signed-note, tlog-checkpoint and tlog-proof; SHA-256 and Ed25519 are the browser's own (WebCrypto).
+ */
+
+const encoder = new TextEncoder();
+
+/** Browsers give WebCrypto to pages of https and localhost alone. */
+export const canVerify = globalThis.crypto?.subtle !== undefined;
+
+/** @param {Uint8Array} bytes */
+export async function sha256(bytes) {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", /** @type {BufferSource} */ (bytes)));
+}
+
+/** @param {Uint8Array} bytes */
+export function toHex(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** @param {string} text lowercase hex */
+export function fromHex(text) {
+  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) throw new Error(`"${text.slice(0, 80)}" is not lowercase hex`);
+  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+}
+
+/** Standard, padded and canonical, as the specifications demand. @param {string} text */
+export function fromBase64(text) {
+  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) throw new Error(`"${text.slice(0, 80)}" is not padded base64`);
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  if (btoa(String.fromCharCode(...bytes)) !== text) throw new Error(`"${text.slice(0, 80)}" is not canonical base64`);
+  return bytes;
+}
+
+/** Canonical JSON (RFC 8785) of what `JSON.parse` gave. @param {unknown} value @returns {string} */
+export function canonicalText(value) {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${canonicalText(value[name])}`).join(",")}}`;
+}
+
+/** The `request_hash` of an action as it is shown here. @param {Record<string, unknown>} action */
+export async function requestHash({ agent_id, tool, operation, params, context }) {
+  return toHex(await sha256(encoder.encode(canonicalText({ agent_id, context, operation, params, tool }))));
+}
+
+/** @param {...Uint8Array} parts */
+function concat(...parts) {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** @param {Uint8Array} a @param {Uint8Array} b */
+function equal(a, b) {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
+
+/** RFC 6962 section 2.1. @param {Uint8Array} entry */
+export function hashLeaf(entry) {
+  return sha256(concat(Uint8Array.of(0), entry));
+}
+
+/** @param {Uint8Array} left @param {Uint8Array} right */
+function hashNode(left, right) {
+  return sha256(concat(Uint8Array.of(1), left, right));
+}
+
+/**
+ * The root that a leaf and its path lead to (RFC 9162 section 2.1.3.2); null when the path does not fit.
+ * @param {number} index @param {number} size @param {Uint8Array} leaf @param {Uint8Array[]} path
+ */
+export async function rootFromInclusion(index, size, leaf, path) {
+  if (!Number.isSafeInteger(size) || !Number.isSafeInteger(index) || index < 0 || index >= size || leaf.length !== 32) return null;
+  let [f, s, root] = [index, size - 1, leaf];
+  for (const sibling of path) {
+    if (s === 0 || sibling.length !== 32) return null;
+    if (f % 2 === 1 || f === s) {
+      root = await hashNode(sibling, root);
+      while (f % 2 === 0 && f !== 0) [f, s] = [f / 2, Math.floor(s / 2)];
+    } else {
+      root = await hashNode(root, sibling);
+    }
+    [f, s] = [Math.floor(f / 2), Math.floor(s / 2)];
+  }
+  return s === 0 ? root : null;
+}
+
+/** A verifier key, `<name>+<hex key id>+<base64>`. @param {string} text */
+export async function parseVkey(text) {
+  const [name = "", hex = "", ...rest] = text.trim().split("+");
+  const bad = (why) => new Error(`"${text.slice(0, 200)}" is not a verifier key: ${why}`);
+  if (name === "" || /\s/.test(name) || !/^[0-9a-f]{8}$/.test(hex)) throw bad("expected <name>+<8 hex digits>+<base64>");
+  const key = fromBase64(rest.join("+"));
+  if (key.length !== 33 || key[0] !== 1) throw bad("its key is not Ed25519");
+  const id = (await sha256(concat(encoder.encode(`${name}\n`), key))).slice(0, 4);
+  if (toHex(id) !== hex) throw bad("its id does not belong to its name and key");
+  return { name, id, publicKey: key.slice(1) };
+}
+
+/**
+ * The checkpoint in a note that the pinned key signed. Other signatures are passed over; a bad one by the pinned key rejects the note.
+ * @param {string} note @param {string} vkey
+ */
+export async function openCheckpoint(note, vkey) {
+  const key = await parseVkey(vkey);
+  const split = note.lastIndexOf("\n\n");
+  // eslint-disable-next-line no-control-regex -- a note has no control characters but line feeds
+  if (split < 0 || !note.endsWith("\n") || /[\x00-\x09\x0b-\x1f]|\p{Cs}/u.test(note)) throw new Error("the checkpoint has no signatures behind a blank line, or has control characters");
+  const text = note.slice(0, split + 1);
+  const lines = note.slice(split + 2, -1).split("\n");
+  if (lines.length > 100) throw new Error("the checkpoint has more than 100 signatures");
+  let verified = false;
+  for (const line of lines) {
+    const found = /^\u2014 (\S+) (\S+)$/.exec(line);
+    if (found === null) throw new Error("a line behind the checkpoint's last blank line is not a signature");
+    const bytes = fromBase64(/** @type {string} */ (found[2]));
+    if (bytes.length < 5) throw new Error(`the signature of ${found[1]} is too short`);
+    if (found[1] !== key.name || !equal(bytes.slice(0, 4), key.id)) continue;
+    const publicKey = await crypto.subtle.importKey("raw", key.publicKey, { name: "Ed25519" }, false, ["verify"]);
+    if (bytes.length !== 68 || !(await crypto.subtle.verify({ name: "Ed25519" }, publicKey, bytes.slice(4), encoder.encode(text)))) throw new Error(`the signature of ${key.name} does not fit the checkpoint`);
+    verified = true;
+  }
+  if (!verified) throw new Error(`the checkpoint is not signed by the pinned key of ${key.name}`);
+  const [origin = "", decimal = "", root = "", ...rest] = text.split("\n");
+  if (rest.at(-1) !== "" || rest.slice(0, -1).includes("") || !/^(?:0|[1-9]\d{0,15})$/.test(decimal) || !Number.isSafeInteger(Number(decimal))) throw new Error("the checkpoint cannot be read: expected origin, size and root, a line each");
+  if (origin !== key.name) throw new Error(`the checkpoint is of the log "${origin}", the key is of "${key.name}"`);
+  const bytes = fromBase64(root);
+  if (bytes.length !== 32) throw new Error("the checkpoint's root is not 32 bytes");
+  return { origin, size: Number(decimal), root: bytes };
+}
+
+/** C2SP tlog-proof. @param {string} text */
+export function parseProof(text) {
+  const split = text.indexOf("\n\n");
+  const lines = text.slice(0, Math.max(split, 0)).split("\n");
+  if (split < 0 || lines.shift() !== "c2sp.org/tlog-proof@v1") throw new Error('this is not a proof: it does not start with "c2sp.org/tlog-proof@v1", or has no blank line before its checkpoint');
+  const extra = lines[0]?.startsWith("extra ") ? fromBase64(/** @type {string} */ (lines.shift()).slice(6)) : null;
+  const index = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? "")?.[1];
+  if (index === undefined || !Number.isSafeInteger(Number(index))) throw new Error('the proof has no line "index <number>"');
+  const path = lines.map(fromBase64);
+  if (path.length > 63 || path.some((hash) => hash.length !== 32)) throw new Error("the proof's path is not of up to 63 hashes of 32 bytes");
+  return { index: Number(index), path, extra, checkpoint: text.slice(split + 2) };
+}
+
+/**
+ * Throws an Error that says what does not fit.
+ * @param {string} text the .tlog-proof file
+ * @param {Uint8Array} leaf hash of the entry
+ * @param {string} vkey the pinned key
+ */
+export async function verifyProof(text, leaf, vkey) {
+  const proof = parseProof(text);
+  const checkpoint = await openCheckpoint(proof.checkpoint, vkey);
+  const root = await rootFromInclusion(proof.index, checkpoint.size, leaf, proof.path);
+  if (root === null) throw new Error(`the path does not fit index ${proof.index} of a log of size ${checkpoint.size}`);
+  if (!equal(root, checkpoint.root)) throw new Error("the path does not lead from this entry to the checkpoint's root");
+  return { index: proof.index, checkpoint };
+}
+
+/**
+ * RFC 9162 section 2.1.4.2: whether the log of `second` entries begins with the one of `first`.
+ * @param {{ first: number, second: number, firstRoot: Uint8Array, secondRoot: Uint8Array, path: Uint8Array[] }} claim
+ */
+export async function verifyConsistency({ first, second, firstRoot, secondRoot, path }) {
+  if (!Number.isSafeInteger(first) || !Number.isSafeInteger(second) || first <= 0 || first > second) return false;
+  if ([firstRoot, secondRoot, ...path].some((hash) => hash.length !== 32)) return false;
+  if (first === second) return path.length === 0 && equal(firstRoot, secondRoot);
+  let [f, s] = [first - 1, second - 1];
+  while (f % 2 === 1) [f, s] = [Math.floor(f / 2), Math.floor(s / 2)];
+  // A power of two is a perfect subtree itself: its root starts the way and is not in the proof.
+  const [start, ...steps] = f === 0 ? [firstRoot, ...path] : path;
+  if (start === undefined) return false;
+  let [fr, sr] = [start, start];
+  for (const hash of steps) {
+    if (s === 0) return false;
+    if (f % 2 === 1 || f === s) {
+      [fr, sr] = [await hashNode(hash, fr), await hashNode(hash, sr)];
+      while (f % 2 === 0 && f !== 0) [f, s] = [f / 2, Math.floor(s / 2)];
+    } else {
+      sr = await hashNode(sr, hash);
+    }
+    [f, s] = [Math.floor(f / 2), Math.floor(s / 2)];
+  }
+  return s === 0 && equal(fr, firstRoot) && equal(sr, secondRoot);
+}

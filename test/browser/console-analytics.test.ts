@@ -1,0 +1,61 @@
+/** Sums and lines in the console. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { withoutBrowser } from "../support/browser.ts";
+import { picture, startConsole, type Console } from "../support/console.ts";
+import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
+
+describe("analytics in a browser", { skip: withoutBrowser }, () => {
+  let console_: Console;
+  before(async () => {
+    console_ = await startConsole();
+    const hour = 3_600_000;
+    // Five days of work, the clock moved back and then forth again.
+    for (let h = 120; h >= 0; h -= 5) {
+      console_.service.clock.now = -h * hour;
+      for (let i = 0; i < 1 + (h % 4); i++) await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: `bot-${h % 3}` } });
+      if (h % 2 === 0) await console_.service.call("POST", "/v1/actions", { body: DENIED });
+    }
+    const approver = await console_.key("ada", { preset: "approver", owner: "Ada" });
+    const { body } = await console_.service.call("POST", "/v1/actions", { body: ASKED });
+    console_.service.clock.now = 90_000;
+    const { body: seen } = await console_.service.call("GET", `/v1/actions/${body.id}`, { key: approver });
+    await console_.service.call("POST", `/v1/actions/${body.id}/approval`, { key: approver, body: { token: seen.approval_token, approve: true } });
+    console_.service.clock.now = 0;
+  });
+  after(() => console_.close());
+
+  it("shows the API's sums, as lines, bars and figures", { timeout: 60_000 }, async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/analytics");
+    await page.locator(".chart canvas").waitFor();
+    const { body } = await console_.service.call("GET", `/v1/analytics?since=${new Date(Date.now() - 7 * 86_400_000).toISOString()}`, { key: console_.service.admin });
+    const figure = async (name: string) => page.locator(".figure", { hasText: name }).locator("strong").textContent();
+    assert.equal(await figure("Actions"), String(body.total));
+    assert.equal(await figure("denied"), String(body.by_decision.deny));
+    assert.match((await figure("middle")) ?? "", /^1 min 3\d s$/);
+    assert.deepEqual(await page.getByRole("list", { name: "By tool" }).getByRole("listitem").allTextContents().then((rows) => rows.map((row) => row.replaceAll(/\s/g, ""))), body.by_tool.map((row: any) => `${row.tool}${row.count}`));
+    const widths = await page.getByRole("list", { name: "By tool" }).locator(".bar > span").evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().width));
+    assert.ok((widths[0] as number) > (widths[1] as number), "the longer bar is the greater number");
+    const painted = await page.locator(".chart canvas").evaluate((canvas) => {
+      const { width, height } = canvas as HTMLCanvasElement;
+      return (canvas as HTMLCanvasElement).getContext("2d")?.getImageData(0, 0, width, height).data.some((byte) => byte !== 0);
+    });
+    assert.equal(painted, true);
+    await picture(page, "analytics");
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
+  it("takes another range and interval, with the figures in a table", { timeout: 60_000 }, async () => {
+    const { page } = await console_.visit(console_.service.admin, "#/analytics");
+    await page.getByLabel("Range").selectOption("24 hours");
+    await page.getByLabel("By", { exact: true }).selectOption("hour");
+    await page.getByRole("heading", { name: "Decisions by hour" }).waitFor();
+    await page.getByText("The figures", { exact: true }).click();
+    const rows = page.getByRole("region", { name: "Decisions over time" }).locator("tbody tr");
+    await rows.first().waitFor();
+    const count = await rows.count();
+    assert.ok(count === 24 || count === 25, `${count} hours`);
+    await page.getByLabel("By", { exact: true }).selectOption("day");
+    await page.getByRole("heading", { name: "Decisions by day" }).waitFor();
+  });
+});

@@ -1,0 +1,111 @@
+/** Keys and agents in the console. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, describe, it } from "node:test";
+import { SCOPES } from "../../src/domain/scopes.ts";
+import { withoutBrowser } from "../support/browser.ts";
+import { picture, startConsole, type Console } from "../support/console.ts";
+import { ALLOWED } from "../support/service.ts";
+
+describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
+  let console_: Console;
+  before(async () => {
+    console_ = await startConsole();
+  });
+  after(() => console_.close());
+
+  it("offers every scope that there is, and no other", () => {
+    const source = readFileSync(new URL("../../plugins/console/assets/pages/keys.js", import.meta.url), "utf8");
+    const table = /export const SCOPES = \{([\s\S]*?)\n\};/.exec(source)?.[1] ?? "";
+    assert.deepEqual([...table.matchAll(/^ {2}"?([a-z_:]+)"?: "/gm)].map(([, scope]) => scope), [...SCOPES]);
+  });
+
+  it("makes a key, shows its value once, and revokes it after saying what stops", { timeout: 60_000 }, async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/keys");
+    await page.getByText("(yours)").waitFor();
+    await page.getByRole("button", { name: "New key…" }).click();
+    await page.getByLabel("Name").fill("helpdesk");
+    await page.getByLabel("For", { exact: true }).selectOption("agent");
+    await page.getByLabel("Agent", { exact: true }).fill("support-bot");
+    await picture(page, "key-new");
+    await page.getByRole("button", { name: "Make the key" }).click();
+    const value = (await page.locator(".made .hash").textContent()) ?? "";
+    assert.equal((await console_.service.call("POST", "/v1/actions", { key: value, body: ALLOWED })).status, 200);
+    await page.getByText("helpdesk", { exact: true }).first().waitFor();
+    await picture(page, "keys");
+    await page.getByRole("button", { name: "I have it" }).click();
+    assert.ok(!(await page.content()).includes(value), "the value is gone from the page");
+    await page.getByRole("button", { name: "Revoke helpdesk" }).click();
+    const dialog = page.getByRole("dialog");
+    const said = (await dialog.textContent()) ?? "";
+    for (const part of ["helpdesk", "support-bot", "submit actions", "start what was allowed"]) assert.ok(said.includes(part), part);
+    await picture(page, "key-revoke");
+    await dialog.getByRole("button", { name: "Revoke" }).click();
+    await page.getByText("“helpdesk” is revoked.").waitFor();
+    assert.equal((await console_.service.call("POST", "/v1/actions", { key: value, body: ALLOWED })).status, 401);
+    await page.getByLabel("Show").selectOption("ended");
+    await page.getByText("helpdesk", { exact: true }).first().waitFor();
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
+  it("makes a key of chosen scopes, and says what is wrong with a name", { timeout: 60_000 }, async () => {
+    const { page } = await console_.visit(console_.service.admin, "#/keys");
+    await page.getByRole("button", { name: "New key…" }).click();
+    await page.getByLabel("Name").fill("admin");
+    await page.getByLabel("For", { exact: true }).selectOption("");
+    await page.getByRole("checkbox", { name: /analytics:read/ }).check();
+    await page.getByRole("button", { name: "Make the key" }).click();
+    await page.getByRole("dialog").getByRole("alert").waitFor();
+    await page.getByLabel("Name").fill("figures");
+    await page.getByRole("button", { name: "Make the key" }).click();
+    const value = (await page.locator(".made .hash").textContent()) ?? "";
+    assert.deepEqual([(await console_.service.call("GET", "/v1/analytics", { key: value })).status, (await console_.service.call("GET", "/v1/policies", { key: value })).status], [200, 403]);
+  });
+
+  it("says so where the key may not", { timeout: 60_000 }, async () => {
+    const key = await console_.key("only approves", { preset: "approver" });
+    const { page } = await console_.visit(key, "#/keys");
+    assert.match((await page.getByRole("alert").textContent()) ?? "", /keys:manage/);
+  });
+
+  it("registers, changes, suspends and resumes an agent", { timeout: 60_000 }, async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/agents");
+    await page.getByText("No agent is registered.").waitFor();
+    await page.getByRole("button", { name: "Register an agent…" }).click();
+    await page.getByLabel("Id").fill("support-bot");
+    await page.getByLabel("Only these tools").check();
+    await page.getByLabel("Tools", { exact: true }).fill("crm.*");
+    await page.getByRole("button", { name: "Register", exact: true }).click();
+    await page.getByText("“support-bot” is registered.").waitFor();
+    const submitted = async () => (await console_.service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code as string;
+    assert.equal(await submitted(), "TOOL_NOT_ALLOWED");
+    await page.getByRole("button", { name: "Change support-bot" }).click();
+    await page.getByLabel("Tools", { exact: true }).fill("crm.* stripe");
+    await page.getByLabel("Description").fill("Answers tickets.");
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await page.getByText("“support-bot” is changed.").waitFor();
+    assert.equal(await submitted(), "POLICY_RULE");
+    await page.getByRole("button", { name: "Suspend support-bot" }).click();
+    await page.getByLabel("Reason").fill("asks for too much");
+    await page.getByRole("button", { name: "Suspend", exact: true }).click();
+    await page.getByText("asks for too much").waitFor();
+    assert.equal(await submitted(), "AGENT_SUSPENDED");
+    await picture(page, "agents");
+    await page.getByRole("button", { name: "Resume support-bot" }).click();
+    await page.getByRole("button", { name: "Resume", exact: true }).click();
+    await page.getByText("“support-bot” may submit again.").waitFor();
+    assert.equal(await submitted(), "POLICY_RULE");
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
+  it("does not overwrite a change that another made", { timeout: 60_000 }, async () => {
+    await console_.service.call("POST", "/v1/agents", { key: console_.service.admin, body: { id: "shared" } });
+    const { page } = await console_.visit(console_.service.admin, "#/agents");
+    await page.getByRole("button", { name: "Change shared" }).click();
+    await console_.service.call("PATCH", "/v1/agents/shared", { key: console_.service.admin, body: { description: "by another" } });
+    await page.getByLabel("Description").fill("by me");
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await page.getByRole("dialog").getByRole("alert").waitFor();
+    assert.equal((await console_.service.call("GET", "/v1/agents/shared", { key: console_.service.admin })).body.description, "by another");
+  });
+});

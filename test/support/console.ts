@@ -1,0 +1,64 @@
+/** The console as people use it: a served runtime, signed-in pages, pictures. */
+import { mkdirSync } from "node:fs";
+import type { Browser, Page } from "playwright-core";
+import { serve, type Listening } from "../../src/serve/index.ts";
+import { launch, open, type Watched } from "./browser.ts";
+import { startService, type Service, type ServiceOptions } from "./service.ts";
+
+/** `SCREENSHOTS=folder` keeps pictures for people. */
+const pictures = process.env["SCREENSHOTS"];
+if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
+
+export interface Console {
+  service: Service;
+  server: Listening;
+  browser: Browser;
+  /** A key with these scopes; gives its value. */
+  key(name: string, more: object): Promise<string>;
+  /** A page of its own, signed in. `hash` such as "#/approvals". */
+  visit(key: string, hash: string, options?: Parameters<Browser["newPage"]>[0]): Promise<Watched>;
+  close(): Promise<void>;
+}
+
+export async function startConsole(options: ServiceOptions = {}): Promise<Console> {
+  const service = await startService(options);
+  const server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+  const browser = await launch();
+  return {
+    service,
+    server,
+    browser,
+    async key(name, more) {
+      const { status, body } = await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name, ...more } });
+      if (status !== 201) throw new Error(`no key "${name}": ${JSON.stringify(body)}`);
+      return body.key as string;
+    },
+    async visit(key, hash, page = {}) {
+      const watched = await open(browser, `${server.url}/${hash}`, { viewport: { width: 1280, height: 900 }, ...page });
+      await watched.page.getByLabel("API key").fill(key);
+      await watched.page.getByRole("button", { name: "Sign in" }).click();
+      await watched.page.getByRole("navigation").waitFor();
+      return watched;
+    },
+    async close() {
+      await browser.close();
+      await server.stop(1000);
+      await service.close();
+    },
+  };
+}
+
+/** The page in light, dark and at a phone's width, when pictures are wanted. */
+export async function picture(page: Page, name: string): Promise<void> {
+  if (pictures === undefined) return;
+  await page.evaluate(() => scrollTo(0, 0));
+  const before = page.viewportSize() ?? { width: 1280, height: 900 };
+  for (const scheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.screenshot({ path: `${pictures}/console-${name}-${scheme}.png` });
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.screenshot({ path: `${pictures}/console-${name}-phone.png` });
+  await page.setViewportSize(before);
+}
