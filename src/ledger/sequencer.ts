@@ -14,6 +14,7 @@ import { Refusal } from "../contract/errors.ts";
 import type { Job, Logger } from "../contract/host.ts";
 import { StorageError, type EntryRow, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
+import { rootOfEdge } from "../domain/merkle.ts";
 import { Poisoned, runBatch, type BatchContext, type BatchResult, type Pending } from "./batch.ts";
 
 export interface SequencerOptions {
@@ -139,12 +140,15 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   }
 
   /**
-   * The head under the lock must be the one this process left, or extend it. Anything else means
-   * that the store was changed behind the ledger's back: to go on would sign a second history.
+   * The head under the lock must be the one this process left, or extend it, and its right edge
+   * must be that of its tree. Anything else means that the store was changed behind the ledger's
+   * back: to go on would sign a second history, or decide by policies that no entry activated.
    */
   async function assertContinuity(head: LedgerHead): Promise<void> {
-    if (known !== null && head.size === known.size && equalBytes(head.root, known.root)) return;
-    if (!(known !== null && storage.exclusive) && (await options.extendsHistory(head))) return;
+    if (equalBytes(rootOfEdge(head.edge), head.root)) {
+      if (known !== null && sameHead(head, known)) return;
+      if (!(known !== null && storage.exclusive) && (await options.extendsHistory(head))) return;
+    }
     halted = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
     log.error(halted);
     throw new StorageError("corrupt", halted);
@@ -165,6 +169,10 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       while (running !== null) await running;
     },
   };
+}
+
+function sameHead(a: LedgerHead, b: LedgerHead): boolean {
+  return a.size === b.size && equalBytes(a.root, b.root) && a.policy_set === b.policy_set && a.epoch === b.epoch;
 }
 
 function nextTurn(): Promise<void> {
