@@ -71,16 +71,16 @@ function gauges(host: Host, register: Registry): void {
   };
   gauge("assent_ledger_size", "Entries in the ledger.", async (it) => it.set((await host.ledger.head()).size));
   gauge("assent_ledger_lag_entries", "Committed entries that this process's event streams have not been given yet.", async (it) => it.set(await host.ledger.lag()));
-  gauge("assent_policies_active", "Policies in the active set.", (it) => it.set(host.policies.state().count));
-  gauge("assent_policy_set_info", "The active set, by its digest.", (it) => it.set({ policy_set: host.policies.state().digest ?? "none" }, 1), ["policy_set"]);
-  gauge("assent_policy_source_stale", "1 while a policy source offers something that could not be taken.", (it) => it.set(host.policies.state().stale_since === null ? 0 : 1));
-  gauge("assent_policy_source_stale_since_seconds", "Since when, as a Unix time; absent while none does.", (it) => {
-    const since = host.policies.state().stale_since;
+  gauge("assent_policies_active", "Policies in the active set.", async (it) => it.set((await host.policies.state()).count));
+  gauge("assent_policy_set_info", "The active set, by its digest.", async (it) => it.set({ policy_set: (await host.policies.state()).digest ?? "none" }, 1), ["policy_set"]);
+  gauge("assent_policy_source_stale", "1 while a policy source offers something that could not be taken.", async (it) => it.set((await host.policies.state()).stale_since === null ? 0 : 1));
+  gauge("assent_policy_source_stale_since_seconds", "Since when, as a Unix time; absent while none does.", async (it) => {
+    const since = (await host.policies.state()).stale_since;
     if (since === null) it.remove();
     else it.set(since / 1000);
   });
-  gauge("assent_policy_source_fault", "1 for each place where it could not be taken.", (it) => {
-    for (const { file, line, column } of host.policies.state().faults.slice(0, 20)) it.set({ file, line: line ?? "", column: column ?? "" }, 1);
+  gauge("assent_policy_source_fault", "1 for each place where it could not be taken.", async (it) => {
+    for (const { file, line, column } of (await host.policies.state()).faults.slice(0, 20)) it.set({ file, line: line ?? "", column: column ?? "" }, 1);
   }, ["file", "line", "column"]);
   gauge("assent_process_resident_memory_bytes", "Memory that the process holds.", (it) => it.set(process.memoryUsage().rss));
   gauge("assent_process_start_time_seconds", "When the process started, as a Unix time.", (it) => it.set(Math.round(Date.now() / 1000 - process.uptime())));

@@ -89,11 +89,13 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
       options.ledger().submit((tx) => activateBundle(tx, options.newId, sourceName, bundle, by)),
     plan: planSetOrRefuse,
     commit: commitSet,
-    state(): PolicyState {
+    async state(): Promise<PolicyState> {
+      // Not `active`: that is the set of the last batch, which may be behind, or was rolled back.
+      const { digest, compiled: set } = await this.current();
       const faults = [...trouble.values()];
       return {
-        digest: active.digest,
-        count: active.compiled.document.policies.length,
+        digest,
+        count: set.document.policies.length,
         faults: faults.flatMap((t) => t.faults),
         stale_since: faults.length === 0 ? null : Math.min(...faults.map((t) => t.since)),
       };

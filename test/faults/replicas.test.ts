@@ -68,6 +68,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
 
         const policy = { policy: "switched", rules: [{ name: "r", tool: "switch", effect: i % 2 === 0 ? "allow" : "deny" }] };
         await one.call(i === 0 ? "POST" : "PUT", `/v1/policies${i === 0 ? "" : "/switched"}?activate=true`, { key: admin, body: policy });
+        assert.equal((await two.call("GET", "/readyz", { key: null })).body.policies.policy_set, (await one.storage.head()).policy_set);
         assert.equal((await post(two, agent, {}, { ...ALLOWED, tool: "switch" })).body.decision, policy.rules[0]?.effect);
       }
     }));
