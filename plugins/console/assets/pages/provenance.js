@@ -86,7 +86,7 @@ function Pin({ keys, vkey, onPinned }) {
         <details><summary>The key that the service itself names</summary><p>Pinning it proves only that the log stays the same from now on.</p>${served.map((value) => html`<p><${Hash} value=${value} /></p><p class="row"><${Copy} value=${value} /></p>`)}</details>`
       : html`<p>Pinned in this browser: <${Hash} value=${vkey} /></p>
         ${served.includes(vkey) ? null : html`<${Notice} kind="bad">The service names another key: <${Hash} value=${served.join(", ")} />. Ask whoever runs it before you believe either.<//>`}
-        <button type="button" onClick=${() => set(null)}>Forget it…</button>`}
+        <button type="button" onClick=${() => set(null)}>Forget it</button>`}
     <${Problem} error=${error} /></section>`;
 }
 
