@@ -27,11 +27,14 @@ const OWN = [
   "pages/agents.js",
   "pages/analytics.js",
   "pages/approvals.js",
+  "pages/events.js",
   "pages/keys.js",
   "pages/policies.js",
   "pages/policy-editor.js",
   "pages/policy.js",
+  "pages/provenance.js",
   "pages/queue.js",
+  "pages/system.js",
   "pages/verdict.js",
 ];
 

@@ -32,7 +32,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
     const figure = async (name: string) => page.locator(".figure", { hasText: name }).locator("strong").textContent();
     assert.equal(await figure("Actions"), String(body.total));
     assert.equal(await figure("denied"), String(body.by_decision.deny));
-    assert.match((await figure("middle")) ?? "", /^1 min 3\d s$/);
+    assert.match((await figure("Median wait")) ?? "", /^1 min 3\d s$/);
     assert.deepEqual(await page.getByRole("list", { name: "By tool" }).getByRole("listitem").allTextContents().then((rows) => rows.map((row) => row.replaceAll(/\s/g, ""))), body.by_tool.map((row: any) => `${row.tool}${row.count}`));
     const widths = await page.getByRole("list", { name: "By tool" }).locator(".bar > span").evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().width));
     assert.ok((widths[0] as number) > (widths[1] as number), "the longer bar is the greater number");

@@ -11,6 +11,7 @@ if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
 
 export interface Console {
   service: Service;
+  /** A test that takes it away puts another in its place. */
   server: Listening;
   browser: Browser;
   /** A key with these scopes; gives its value. */
@@ -22,11 +23,11 @@ export interface Console {
 
 export async function startConsole(options: ServiceOptions = {}): Promise<Console> {
   const service = await startService(options);
-  const server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+  const listening = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
   const browser = await launch();
-  return {
+  const made: Console = {
     service,
-    server,
+    server: listening,
     browser,
     async key(name, more) {
       const { status, body } = await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name, ...more } });
@@ -34,7 +35,7 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
       return body.key as string;
     },
     async visit(key, hash, page = {}) {
-      const watched = await open(browser, `${server.url}/${hash}`, { viewport: { width: 1280, height: 900 }, ...page });
+      const watched = await open(browser, `${made.server.url}/${hash}`, { viewport: { width: 1280, height: 900 }, ...page });
       await watched.page.getByLabel("API key").fill(key);
       await watched.page.getByRole("button", { name: "Sign in" }).click();
       await watched.page.getByRole("navigation").waitFor();
@@ -42,10 +43,11 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
     },
     async close() {
       await browser.close();
-      await server.stop(1000);
+      await made.server.stop(1000);
       await service.close();
     },
   };
+  return made;
 }
 
 /** The page in light, dark and at a phone's width, when pictures are wanted. */

@@ -1,13 +1,16 @@
 /** The shell: sign in, the menu, and the page that the address names (`#/actions/<id>?status=…`). */
-import { render } from "/console/vendor/preact.mjs";
 import { call, key, setKey, whenRefused } from "/console/api.js";
-import { Page, Problem, html, useEffect, useRef, useState } from "/console/ui.js";
 import { Actions } from "/console/pages/actions.js";
 import { Agents } from "/console/pages/agents.js";
-import { Keys } from "/console/pages/keys.js";
-import { Policies } from "/console/pages/policies.js";
 import { Analytics } from "/console/pages/analytics.js";
 import { Approvals } from "/console/pages/approvals.js";
+import { Events } from "/console/pages/events.js";
+import { Keys } from "/console/pages/keys.js";
+import { Policies } from "/console/pages/policies.js";
+import { Provenance } from "/console/pages/provenance.js";
+import { System } from "/console/pages/system.js";
+import { Page, Problem, html, useEffect, useRef, useState } from "/console/ui.js";
+import { render } from "/console/vendor/preact.mjs";
 
 /** @type {[string, string, unknown][]} name in the address, name in the menu, page */
 const PAGES = [
@@ -17,6 +20,9 @@ const PAGES = [
   ["agents", "Agents", Agents],
   ["keys", "API keys", Keys],
   ["analytics", "Analytics", Analytics],
+  ["provenance", "Provenance", Provenance],
+  ["events", "Events", Events],
+  ["system", "System", System],
 ];
 
 /** @returns {{ name: string, id: string | null, query: URLSearchParams }} */

@@ -33,8 +33,8 @@ export function Analytics() {
       <div class="figures">
         <${Figure} name="Actions" value=${data.total.toLocaleString()} />
         ${LINES.map((line) => html`<${Figure} name=${line.name} value=${data.by_decision[line.key].toLocaleString()} />`)}
-        <${Figure} name="Waiting for a person, middle (p50)" value=${data.approvals.p50_ms === null ? "–" : duration(data.approvals.p50_ms)} />
-        <${Figure} name="Waiting for a person, longest but 5 % (p95)" value=${data.approvals.p95_ms === null ? "–" : duration(data.approvals.p95_ms)} />
+        <${Figure} name="Median wait (p50)" value=${data.approvals.p50_ms === null ? "–" : duration(data.approvals.p50_ms)} />
+        <${Figure} name="95 % waited less (p95)" value=${data.approvals.p95_ms === null ? "–" : duration(data.approvals.p95_ms)} />
         <${Figure} name="Decided by people" value=${data.approvals.decided.toLocaleString()} />
       </div>
       <section class="card" aria-labelledby="series"><h2 id="series">Decisions by ${data.interval}</h2>

@@ -1,7 +1,7 @@
 /** The queue of what waits for a person. */
 import { call, at } from "/console/api.js";
 import { Copy, Empty, Left, Live, Notice, Page, Problem, Text, html, useEffect, useRef, useState, useNow } from "/console/ui.js";
-import { who } from "/console/text.js";
+import { plain, who } from "/console/text.js";
 import { Request, Risk, What } from "/console/request.js";
 import { Verdict } from "/console/pages/verdict.js";
 import { useQueue } from "/console/pages/queue.js";
@@ -87,9 +87,9 @@ function Item({ item, open, time, selected, onOpen, onSelect, onDecide }) {
   const { action, outcome, full, error } = item;
   const late = Date.parse(action.expires_at) <= time;
   const closed = outcome !== null || late;
-  return html`<article class=${`card approval ${closed ? "closed" : ""} ${open ? "open" : ""}`} aria-label=${`${action.tool} ${action.operation}`}>
+  return html`<article class=${`card approval ${closed ? "closed" : ""} ${open ? "open" : ""}`} aria-label=${plain(`${action.tool} ${action.operation}`)}>
     <div class="summary">
-      <input type="checkbox" aria-label=${`Select ${action.tool} ${action.operation} by ${action.agent_id}`} checked=${selected && !closed} disabled=${closed} onChange=${onSelect} />
+      <input type="checkbox" aria-label=${plain(`Select ${action.tool} ${action.operation} by ${action.agent_id}`)} checked=${selected && !closed} disabled=${closed} onChange=${onSelect} />
       <button type="button" class="plain" data-id=${action.id} aria-expanded=${open} onClick=${onOpen}><${What} action=${action} /></button>
       <span class="row">
         <${Risk} risk=${action.risk_level} />

@@ -1,0 +1,48 @@
+/** Whether the service can decide, and what it is made of. */
+import { call, now } from "/console/api.js";
+import { duration } from "/console/text.js";
+import { Badge, Facts, Hash, Notice, Page, Problem, Table, Text, Time, html, useEffect, useLoad, useState } from "/console/ui.js";
+
+const EVERY = 5000;
+
+export function System() {
+  const [state, setState] = useState(/** @type {any} */ ({ ready: null, error: null, at: null }));
+  const { data: version } = useLoad((signal) => call("/openapi.json", { signal }).then((document) => document.info.version), []);
+  useEffect(() => {
+    const over = new AbortController();
+    const look = async () => {
+      try {
+        // 503 is an answer here: it says what is missing.
+        const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal: over.signal });
+        setState({ ready: await response.json(), error: null, at: new Date(now()).toISOString() });
+      } catch {
+        if (!over.signal.aborted) setState((old) => ({ ...old, error: new Error("the service does not answer; what stands below is from before") }));
+      }
+    };
+    void look();
+    const timer = setInterval(() => void look(), EVERY);
+    return () => {
+      clearInterval(timer);
+      over.abort();
+    };
+  }, []);
+  const { ready, error, at } = state;
+  const checks = Object.entries(ready ?? {}).filter(([, check]) => typeof check === "object" && check !== null && "ok" in check);
+  const policies = ready?.policies;
+  return html`<${Page} title="System" side=${html`<span class="quiet">looked at every ${EVERY / 1000} s</span>`}>
+    <${Problem} error=${error} />
+    ${ready === null ? null : html`
+      <${Notice} kind=${ready.ready ? "good" : "bad"}><strong>${ready.ready ? "Ready: actions are decided." : "Not ready: actions may not be decided."}</strong><//>
+      ${policies?.stale_since ? html`<${Notice} kind="busy">A policy source has offered something that could not be taken since <${Time} at=${policies.stale_since} /> (${duration(now() - Date.parse(policies.stale_since))} ago). The last good set is in force; the faults are in the service's log.<//>` : null}
+      <${Table} label="Checks" head=${["Part", "State", "What it says", "Figures"]}>
+        ${checks.map(([name, check]) => html`<tr key=${name}><td><strong>${name}</strong></td><td><${Badge} value=${check.ok ? "active" : "failed"} label=${check.ok ? "ok" : "failed"} /></td><td><${Text} value=${check.detail} /></td><td>${figures(check)}</td></tr>`)}
+      <//>`}
+    <section class="card"><h2>Versions</h2><${Facts} rows=${[["Assent", version ?? "…"], ["Policy set in force", policies?.policy_set ? html`<${Hash} value=${policies.policy_set} />` : "none"], ["Looked at", html`<${Time} at=${at} />`]]} />
+      <p><a href="/docs">API</a> · <a href="/redoc">Reference</a> · <a href="/openapi.json">openapi.json</a></p></section>
+  <//>`;
+}
+
+/** Numbers beside a check, whatever the service adds: "applied 4, known 4". @param {Record<string, unknown>} check */
+function figures(check) {
+  return Object.entries(check).flatMap(([name, value]) => (typeof value === "number" ? [`${name} ${value}`] : [])).join(", ");
+}

@@ -1,0 +1,127 @@
+/** Every page of the console for everybody: axe-core finds nothing serious in light, dark and at a phone's width; nothing hostile comes alive anywhere. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, it } from "node:test";
+import type { Page } from "playwright-core";
+import { withoutBrowser } from "../support/browser.ts";
+import { startConsole, type Console } from "../support/console.ts";
+import { ASKED, DENIED, quiet } from "../support/service.ts";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const HOSTILE = "<img src=x onerror=pwned=1>\u202e<script>pwned=1</script>\u200b";
+const MARKS = /[\u202a-\u202e\u2066-\u2069\u200b]/;
+
+interface Finding { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }
+
+async function seriousFindings(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const violations = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Finding[] }> } };
+    return (await axe.run()).violations;
+  });
+  return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n")}`);
+}
+
+describe("every page of the console", { skip: withoutBrowser }, () => {
+  let console_: Console;
+  let asked: string;
+  let hash: string;
+  before(async () => {
+    console_ = await startConsole({
+      change(config) {
+        config.require_registered_agents = false;
+      },
+    });
+    const call = async (path: string, body: object) => {
+      const answer = await console_.service.call("POST", path, { key: console_.service.admin, body });
+      assert.ok(answer.status < 300, `${path}: ${JSON.stringify(answer.body)}`);
+      return answer.body;
+    };
+    await call("/v1/policies?activate=true", { policy: "hostile", description: HOSTILE, rules: [{ name: HOSTILE, tool: `*onerror*`, effect: "require_approval", risk: "critical", reason: HOSTILE }] });
+    await call("/v1/agents", { id: HOSTILE, name: HOSTILE, description: HOSTILE, allowed_tools: ["*", HOSTILE] });
+    await call("/v1/api-keys", { name: HOSTILE, preset: "approver", owner: HOSTILE.slice(0, 90) });
+    const agent = (await call("/v1/api-keys", { name: "hostile agent", preset: "agent" })).key as string;
+    const { body } = await console_.service.call("POST", "/v1/actions", { key: agent, body: { agent_id: HOSTILE, tool: HOSTILE, operation: HOSTILE, params: { [HOSTILE]: [HOSTILE] }, context: { [HOSTILE]: HOSTILE } } });
+    asked = body.id;
+    hash = body.decision_hash;
+    for (const more of [ASKED, DENIED]) await console_.service.call("POST", "/v1/actions", { key: agent, body: more });
+    await quiet(console_.service);
+  });
+  after(() => console_.close());
+
+  const pages = (): [string, string][] => [
+    ["#/approvals", "critical risk"],
+    [`#/approvals/${asked}`, "computed in this browser"],
+    ["#/actions", "delete_customer"],
+    [`#/actions/${asked}`, "Decision as recorded"],
+    ["#/policies", "payments"],
+    ["#/policies/hostile", "Digest"],
+    ["#/policies/new", "Check and dry-run"],
+    ["#/agents", "Suspend…"],
+    ["#/keys", "(yours)"],
+    ["#/analytics", "By rule"],
+    ["#/provenance", "no key is pinned"],
+    [`#/provenance/${hash}`, "Entry"],
+    ["#/events?after=-1", "policies decide"],
+    ["#/system", "Ready"],
+  ];
+
+  it("has no serious finding of axe-core, in light, dark and narrow", { timeout: 180_000 }, async () => {
+    const { page } = await console_.visit(console_.service.admin, "", { bypassCSP: true });
+    const findings: Record<string, string[]> = {};
+    for (const look of ["light", "dark", "narrow"]) {
+      await page.emulateMedia({ colorScheme: look === "dark" ? "dark" : "light" });
+      await page.setViewportSize(look === "narrow" ? { width: 390, height: 844 } : { width: 1280, height: 900 });
+      for (const [address, text] of pages()) {
+        await page.evaluate((to) => (location.hash = to), address);
+        await page.getByText(text).first().waitFor({ state: "attached" });
+        const found = await seriousFindings(page);
+        if (found.length > 0) findings[`${look} ${address}`] = found;
+      }
+    }
+    assert.deepEqual(findings, {});
+  });
+
+  it("has dialogs without a serious finding, too", { timeout: 60_000 }, async () => {
+    const approver = await console_.key("ada", { preset: "approver", owner: "Ada" });
+    const one = await console_.visit(approver, `#/approvals/${asked}`, { bypassCSP: true });
+    await one.page.getByRole("button", { name: "Approve…" }).click();
+    await one.page.getByRole("dialog").waitFor();
+    assert.deepEqual(await seriousFindings(one.page), []);
+    const two = await console_.visit(console_.service.admin, "#/keys", { bypassCSP: true });
+    await two.page.getByRole("button", { name: "New key…" }).click();
+    await two.page.getByLabel("For", { exact: true }).selectOption("");
+    assert.deepEqual(await seriousFindings(two.page), []);
+  });
+
+  it("renders what is hostile inert, and fits a phone", { timeout: 120_000 }, async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "", { viewport: { width: 360, height: 740 } });
+    for (const [address, text] of pages()) {
+      await page.evaluate((to) => (location.hash = to), address);
+      await page.getByText(text).first().waitFor({ state: "attached" });
+      const state = await page.evaluate(() => ({
+        pwned: Reflect.get(globalThis, "pwned") as unknown,
+        images: document.images.length,
+        scripts: document.scripts.length,
+        text: [document.body.innerText, ...[...document.querySelectorAll("[aria-label], [title]")].map((node) => `${node.getAttribute("aria-label")} ${node.getAttribute("title")}`), document.title].join("\n"),
+        wide: document.documentElement.scrollWidth,
+      }));
+      assert.deepEqual([state.pwned, state.images, state.scripts], [undefined, 0, 1], address);
+      assert.doesNotMatch(state.text, MARKS, address);
+      assert.ok(state.wide <= 360, `${address} is ${state.wide} wide`);
+    }
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
+  it("says on every page what the key lacks, and breaks nowhere", { timeout: 120_000 }, async () => {
+    const key = await console_.key("nothing but metrics", { scopes: ["metrics:read"] });
+    const { page, complaints } = await console_.visit(key, "");
+    for (const [address] of pages().filter(([address]) => !/new|system|events/.test(address))) {
+      await page.evaluate((to) => (location.hash = to), address);
+      await page.getByRole("alert").filter({ hasText: /scope|hold/ }).first().waitFor();
+    }
+    // The browser itself writes refused requests to its console; nothing else may be there.
+    assert.deepEqual(complaints.filter((line) => !/403/.test(line)), []);
+  });
+});

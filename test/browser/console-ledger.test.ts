@@ -1,0 +1,140 @@
+/** The ledger in the console: verified with a pinned key, followed as it grows; and the system's state. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { serve } from "../../src/serve/index.ts";
+import { withoutBrowser } from "../support/browser.ts";
+import { picture, startConsole, type Console } from "../support/console.ts";
+import { ALLOWED, ASKED, DENIED, quiet } from "../support/service.ts";
+import { signerOf } from "../support/signer.ts";
+
+describe("the ledger in a browser", { skip: withoutBrowser }, () => {
+  let console_: Console;
+  let hash: string;
+  let vkey: string;
+  before(async () => {
+    console_ = await startConsole();
+    for (const body of [ALLOWED, DENIED, ASKED]) hash = (await console_.service.call("POST", "/v1/actions", { body })).body.decision_hash;
+    vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0].vkey;
+    await quiet(console_.service);
+  });
+  after(() => console_.close());
+
+  it("verifies the checkpoint with the pinned key, and next time that the log goes on from it", { timeout: 60_000 }, async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/provenance");
+    await page.getByText("no key is pinned in this browser").waitFor();
+    await page.getByLabel("Verifier key").fill("nonsense");
+    await page.getByRole("button", { name: "Pin this key" }).click();
+    await page.getByText(/is not a verifier key/).waitFor();
+    await page.getByLabel("Verifier key").fill(vkey);
+    await page.getByRole("button", { name: "Pin this key" }).click();
+    await page.getByText("for the first time").waitFor();
+    await console_.service.call("POST", "/v1/actions", { body: ALLOWED });
+    await quiet(console_.service);
+    await page.getByRole("button", { name: "Look again" }).click();
+    await page.getByText(/it goes on from the \d+ entries that this browser has seen/).waitFor();
+    await picture(page, "provenance");
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
+  it("raises an alarm when the log is another than the one that was seen", { timeout: 60_000 }, async () => {
+    const { page } = await console_.visit(console_.service.admin, "#/system");
+    const { body } = await console_.service.call("GET", "/v1/provenance/checkpoint", { key: console_.service.admin });
+    const size = Number((body as string).split("\n")[1]);
+    await page.evaluate(([key, n]) => {
+      localStorage.setItem("assent.pinned", key as string);
+      localStorage.setItem("assent.checkpoint", JSON.stringify({ vkey: key, size: (n as number) - 1, root: "ab".repeat(32) }));
+    }, [vkey, size] as const);
+    await page.getByRole("link", { name: "Provenance" }).click();
+    await page.getByText("its past was changed").waitFor();
+    await page.evaluate((key) => localStorage.setItem("assent.checkpoint", JSON.stringify({ vkey: key, size: 10_000, root: "ab".repeat(32) })), vkey);
+    await page.getByRole("button", { name: "Look again" }).click();
+    await page.getByText("The log has shrunk").waitFor();
+    const impostor = signerOf(vkey.split("+")[0] as string);
+    await page.evaluate((key) => localStorage.setItem("assent.pinned", key), impostor.vkey);
+    await page.reload();
+    await page.getByText("Not signed by the pinned key").waitFor();
+    await page.getByText("The service names another key").waitFor();
+  });
+
+  it("verifies a proof from the service and from a file, and not one of another entry", { timeout: 60_000 }, async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/provenance`);
+    await page.evaluate((key) => localStorage.setItem("assent.pinned", key), vkey);
+    await page.reload();
+    await page.getByLabel("Leaf hash").fill(hash);
+    await page.getByRole("button", { name: "Verify in this browser" }).click();
+    await page.getByText("Verified in this browser.", { exact: true }).waitFor();
+    const file = (await console_.service.call("GET", `/v1/provenance/${hash}/proof.tlog-proof`, { key: console_.service.admin })).body as string;
+    const give = (text: string) => page.getByLabel(/Proof file/).setInputFiles({ name: "decision.tlog-proof", mimeType: "text/plain", buffer: Buffer.from(text) });
+    await page.getByLabel("Leaf hash").fill("ab".repeat(32));
+    await give(file);
+    await page.getByRole("button", { name: "Verify in this browser" }).click();
+    await page.getByText("does not lead from this entry").waitFor();
+    await page.getByLabel("Leaf hash").fill(hash);
+    await page.getByRole("button", { name: "Verify in this browser" }).click();
+    await page.getByText("Verified in this browser.", { exact: true }).waitFor();
+    await give(file.replace(/\n(\d+)\n/, (_, n: string) => `\n${Number(n) + 1}\n`));
+    await page.getByRole("button", { name: "Verify in this browser" }).click();
+    await page.getByText(/does not fit the checkpoint/).waitFor();
+    await page.getByLabel("Leaf hash").fill("abc");
+    await page.getByRole("button", { name: "Verify in this browser" }).click();
+    await page.getByText("a leaf hash has 64 hex digits").waitFor();
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
+  it("verifies an action's decision where it is shown, and saves its proof", { timeout: 60_000 }, async () => {
+    const { page } = await console_.visit(console_.service.admin, `#/provenance/${hash}`);
+    await page.evaluate((key) => localStorage.setItem("assent.pinned", key), vkey);
+    await page.reload();
+    await page.getByRole("button", { name: "Verify in this browser" }).click();
+    await page.getByText("Verified in this browser.", { exact: true }).waitFor();
+    await picture(page, "entry");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save the proof" }).click()]);
+    assert.equal(download.suggestedFilename(), `${hash.slice(0, 16)}.tlog-proof`);
+    assert.match(await download.createReadStream().then(async (stream) => (await stream.toArray()).join("")), /^c2sp\.org\/tlog-proof@v1\n/);
+  });
+
+  it("follows events by filter, and misses none while the service is away", { timeout: 90_000 }, async () => {
+    const { page } = await console_.visit(console_.service.admin, "#/events?type=decision&agent_id=tail-bot");
+    await page.getByText("Waiting for events.").waitFor();
+    const submit = (operation: string, agent_id = "tail-bot") => console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id, operation } });
+    await submit("before");
+    await submit("unseen", "other-bot");
+    await page.getByText("stripe before").waitFor();
+    const { port } = new URL(console_.server.url);
+    await console_.server.stop(100);
+    await page.getByText(/reconnecting/).waitFor();
+    await submit("meanwhile one");
+    await submit("meanwhile two");
+    console_.server = await serve((request, info) => console_.service.runtime.fetch(request, info), { host: "127.0.0.1", port: Number(port) });
+    await page.getByText("stripe meanwhile two").waitFor();
+    await page.locator(".live.live").waitFor();
+    await submit("after");
+    await page.getByText("stripe after").waitFor();
+    const seen = (await page.locator(".events li").allTextContents()).map((text) => /stripe (.*) by/.exec(text)?.[1]);
+    assert.deepEqual(seen, ["after", "meanwhile two", "meanwhile one", "before"]);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await submit("paused");
+    await page.getByRole("button", { name: "Go on (1 new)" }).click();
+    await page.getByText("stripe paused").waitFor();
+    await picture(page, "events");
+  });
+
+  it("reads from the beginning when asked", { timeout: 60_000 }, async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/events");
+    await page.getByLabel("From").selectOption("-1");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await page.getByRole("link", { name: "#0", exact: true }).waitFor();
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
+  it("says whether the service can decide, and what it is made of", { timeout: 60_000 }, async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/system");
+    await page.getByText("Ready: actions are decided.").waitFor();
+    const { body } = await console_.service.call("GET", "/readyz", { key: null });
+    await page.getByText(body.policies.policy_set).waitFor();
+    for (const name of ["storage", "ledger", "policies"]) await page.getByRole("cell", { name, exact: true }).waitFor();
+    await page.getByText("0.1.0").waitFor();
+    await picture(page, "system");
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+});
