@@ -66,20 +66,27 @@ rules:
     const { page } = await console_.visit(ada, "#/approvals");
     await page.locator(`[data-id="${ids[1]}"]`).waitFor();
     await page.keyboard.press("j");
-    await page.waitForFunction((id) => document.activeElement?.getAttribute("data-id") === id, ids[0]);
+    // Keys go to whatever has the focus: on a busy machine it moves a moment after the key.
+    const focused = (id: string | undefined) => page.waitForFunction((wanted) => document.activeElement?.getAttribute("data-id") === wanted, id);
+    await focused(ids[0]);
     await page.keyboard.press("j");
+    await focused(ids[1]);
     await page.keyboard.press("d");
     await page.getByLabel("Reason").fill("ajkd are letters here");
     await page.keyboard.press("Tab");
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await card(page, ids[1] as string).getByText("You denied it.").waitFor();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await focused(ids[1]);
     await page.keyboard.press("k");
+    await focused(ids[0]);
     await page.keyboard.press("a");
     await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     assert.equal((await read(ids[0] as string))["status"], "pending_approval", "Escape decides nothing");
+    await focused(ids[0]);
     await page.keyboard.press("a");
     await page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
     await card(page, ids[0] as string).getByText("You approved it.").waitFor();
