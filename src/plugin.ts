@@ -20,8 +20,19 @@ export interface Contributions {
   policySources?: PolicySource[];
   notifiers?: Notifier[];
   pages?: Page[];
+  /** Told of every request once its response is made. Must be quick; what it throws is logged and harms nobody. */
+  answered?(request: AnsweredRequest): void;
   start?(): Promise<void>;
   stop?(): Promise<void>;
+}
+
+export interface AnsweredRequest {
+  method: string;
+  /** The route's path with its parameters' names, e.g. `/v1/actions/:id`; null where none matched. */
+  route: string | null;
+  status: number;
+  /** Until the response was made; a stream goes on behind it. */
+  ms: number;
 }
 
 export interface Plugin<Options extends TObject = TObject> {

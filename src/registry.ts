@@ -8,7 +8,7 @@ import type { PolicySource } from "./contract/policy-source.ts";
 import type { Route } from "./contract/resource.ts";
 import type { Storage } from "./contract/storage.ts";
 import type { LoadedPlugin } from "./plugin-loader.ts";
-import type { Contributions } from "./plugin.ts";
+import type { AnsweredRequest, Contributions } from "./plugin.ts";
 import { explainFault, siblingsAt } from "./domain/validation.ts";
 
 /** Says which plugin and, for options, which key. */
@@ -28,6 +28,7 @@ export interface Registry {
   readonly pages: readonly Page[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
+  answered(request: AnsweredRequest): void;
   /** In order. When one fails, those started are stopped in reverse and its error is passed on. */
   start(): Promise<void>;
   /** In reverse; idempotent. One that throws does not keep the others from stopping. */
@@ -55,7 +56,7 @@ export async function collect(plugins: readonly LoadedPlugin[], host: Host): Pro
   const pages = unique(parts, (b) => b.pages, (page) => page.path, (page) => `the page ${page.path}`);
   const policySources = unique(parts, (b) => b.policySources, (source) => source.name, (source) => `the policy source "${source.name}"`);
   const notifiers = unique(parts, (b) => b.notifiers, (notifier) => notifier.name, (notifier) => `the notifier "${notifier.name}"`);
-  return Object.freeze({ storage, routes, pages, policySources, notifiers, ...lifecycle(parts, host) });
+  return Object.freeze({ storage, routes, pages, policySources, notifiers, answered: observers(parts, host), ...lifecycle(parts, host) });
 }
 
 function checkOptions(name: string, schema: TObject, given: unknown): unknown {
@@ -95,6 +96,19 @@ function unique<T extends object>(
     }
   }
   return Object.freeze(items);
+}
+
+function observers(parts: readonly { name: string; brought: Contributions }[], host: Host): Registry["answered"] {
+  const listening = parts.filter(({ brought }) => brought.answered !== undefined);
+  return (request) => {
+    for (const { name, brought } of listening) {
+      try {
+        brought.answered?.(request);
+      } catch (error) {
+        host.log.error("a plugin threw when it was told of a request", { plugin: name, error: String(error) });
+      }
+    }
+  };
 }
 
 function lifecycle(parts: readonly { name: string; brought: Contributions }[], host: Host): Pick<Registry, "start" | "stop"> {

@@ -21,6 +21,9 @@ import { createDuty } from "./kernel/duty.ts";
 import { loadPlugins, type LoadedPlugin } from "./plugin-loader.ts";
 import { collect } from "./registry.ts";
 
+/** Milliseconds. */
+const TAKE_AGAIN = 5000;
+
 /** Meta of a store that `assent copy` has begun to fill and not finished. */
 export const UNFINISHED_COPY = "unfinished_copy";
 
@@ -95,6 +98,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     clock,
     newId: uuidv7,
     stopping: stopping.signal,
+    answered: registry.answered,
     ...(options.Response === undefined ? {} : { Response: options.Response }),
   });
 
@@ -106,7 +110,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       parts = await openParts(config, registry.storage, log, clock, options);
       const first = await bootstrapKeys(parts.storage, parts.ledger, parts.keys, config.admin_key, uuidv7, clock);
       if (first.admin !== null) options.firstKeys?.(first);
-      await loadPolicies(parts.policies, registry.policySources);
+      unwatch = await loadPolicies(parts.policies, registry.policySources, log);
       await registry.start();
     } catch (error) {
       await stop();
@@ -114,11 +118,13 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     }
   }
 
+  let unwatch = async (): Promise<void> => {};
   let stopped: Promise<void> | null = null;
   function stop(): Promise<void> {
     stopped ??= (async () => {
       state = "stopped";
       beginStop();
+      await unwatch();
       await registry.stop();
       await parts?.ledger.close();
       await parts?.keyUse.stop();
@@ -230,7 +236,35 @@ async function pinSecret(storage: Storage, vault: OpenVault, log: Logger, accept
   log.warn("the token secret is another one than before: approval tokens that were given out are of no use any more");
 }
 
-async function loadPolicies(policies: PolicyService, sources: readonly PolicySource[]): Promise<void> {
-  for (const source of sources) await policies.sync(source);
+/** Takes what the sources have, and whatever they have later. Answers how to stop. */
+async function loadPolicies(policies: PolicyService, sources: readonly PolicySource[], log: Logger): Promise<() => Promise<void>> {
+  const stops: (() => Promise<void>)[] = [];
+  const retries = new Set<ReturnType<typeof setTimeout>>();
+  let running: Promise<void> = Promise.resolve();
+  let over = false;
+  for (const source of sources) {
+    await policies.sync(source);
+    const take = (): void => {
+      if (over) return;
+      running = policies.sync(source).catch((error: unknown) => {
+        // Not its content's fault: the store was not there, for instance. The same content must not be lost over it.
+        log.error("a policy source could not be taken; trying again", { source: source.name, error: String(error) });
+        const retry = setTimeout(() => {
+          retries.delete(retry);
+          take();
+        }, TAKE_AGAIN);
+        retry.unref?.();
+        retries.add(retry);
+      });
+    };
+    const stop = source.watch?.(take);
+    if (stop !== undefined) stops.push(stop);
+  }
   await policies.current();
+  return async () => {
+    over = true;
+    for (const retry of retries) clearTimeout(retry);
+    for (const stop of stops) await stop();
+    await running;
+  };
 }

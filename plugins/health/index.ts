@@ -1,6 +1,6 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
 import { Type } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
+import type { Host, PolicyState } from "../../src/contract/host.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
@@ -23,6 +23,10 @@ const Ready = Type.Object(
         active: Type.Integer({ description: "Policies in the active set." }),
         policy_set: Type.Union([Type.String(), Type.Null()]),
         stale_since: Type.Union([Type.String(), Type.Null()], { description: "Since when a source has offered something that could not be taken." }),
+        faults: Type.Array(
+          Type.Object({ file: Type.String(), line: Type.Union([Type.Integer(), Type.Null()]), column: Type.Union([Type.Integer(), Type.Null()]) }, { additionalProperties: false }),
+          { description: "Where it could not be taken, the first ten; what is wrong there is in the service's log." },
+        ),
       },
       { additionalProperties: false },
     ),
@@ -41,20 +45,21 @@ export default definePlugin({
       },
       {
         method: "GET", path: "/readyz", tag: "health", summary: "The service can decide", scope: null, unlimited: true,
-        description: "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops. File names of policy faults are in the service's log, not here.",
+        description: "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops.",
         responses: { 200: { description: "Ready.", schema: Ready }, 503: { description: "Not ready.", schema: Ready } }, errors: [],
         async handle() {
           const storage = await probe(() => host.storage.ping());
           const ledger = await probe(async () => void (await host.ledger.checkpoint()));
           const { migrations, lag } = await progressOf(host);
-          const state = host.policies.state();
+          const { state, trouble } = await policyState(() => host.policies.state());
           const active = state.count > 0;
           const policies = {
             ok: active,
-            detail: !active ? "no policy is active: every action is denied" : state.stale_since === null ? "active" : `the last good set is served; ${state.faults.length} faults in what came after`,
+            detail: trouble !== null ? trouble : !active ? "no policy is active: every action is denied" : state.stale_since === null ? "active" : `the last good set is served; ${state.faults.length} faults in what came after`,
             active: state.count,
             policy_set: state.digest,
             stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
+            faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file, line, column })),
           };
           const ready = storage.ok && migrations.ok && ledger.ok && active && !host.stopping.aborted;
           return { status: ready ? 200 : 503, json: { ready, storage, migrations, ledger, lag, policies } };
@@ -80,6 +85,14 @@ async function progressOf(host: Host): Promise<Progress> {
     const detail = error instanceof StorageError ? error.kind : "failed";
     return { migrations: { ok: false, detail, applied: 0, known: 0 }, lag: { ok: false, detail, entries: 0 } };
   }
+}
+
+async function policyState(read: () => Promise<PolicyState>): Promise<{ state: PolicyState; trouble: string | null }> {
+  let state: PolicyState = { digest: null, count: 0, faults: [], stale_since: null };
+  const { ok, detail } = await probe(async () => {
+    state = await read();
+  });
+  return { state, trouble: ok ? null : detail };
 }
 
 /** The kind of a fault is said to anybody; its words may name paths and hosts. */

@@ -6,7 +6,7 @@ import { confirmed } from "../../src/toolkit/authority.ts";
 import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/toolkit/idempotency.ts";
 import { assertMatch } from "../../src/toolkit/preconditions.ts";
 import { assertOurs, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
-import type { ReadPolicy } from "./read.ts";
+import type { ReadPolicy } from "../../src/toolkit/candidates.ts";
 
 /** Changes with the newest version and with the active one. */
 export function etagOf(row: PolicyRow): string {

@@ -1,12 +1,10 @@
-import { Refusal } from "../../src/contract/errors.ts";
 import type { Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { compilePolicySet, buildPolicySet, PolicyCompileError, type Compiled } from "../../src/domain/policy/compile.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
 import type { Decision, Facts } from "../../src/domain/policy/types.ts";
 import { parseRfc3339 } from "../../src/domain/time.ts";
-import { fromJson, policiesFromYaml, type ReadPolicy } from "./read.ts";
+import { candidatesOf, withCandidates } from "../../src/toolkit/candidates.ts";
 import type { DryRunBody } from "./schemas.ts";
 
 /** Sample actions under the active set and under the set with the candidates. Nothing is recorded. */
@@ -23,25 +21,6 @@ export async function dryRun(host: Host, body: DryRunBody): Promise<Reply> {
     return { current: before, candidate: after, changed: outcomeOf(before) !== outcomeOf(after) };
   });
   return { status: 200, json: { policy_set: candidate.digest, results } };
-}
-
-function candidatesOf({ policy, yaml }: DryRunBody): ReadPolicy[] {
-  if ((policy === undefined) === (yaml === undefined)) {
-    throw new Refusal("VALIDATION_FAILED", "send the candidate either as `policy` or as `yaml`", { errors: [{ pointer: "", detail: "exactly one of `policy` and `yaml`" }] });
-  }
-  return yaml === undefined ? [fromJson(policy, "/policy")] : policiesFromYaml(yaml);
-}
-
-function withCandidates(active: Compiled, candidates: readonly ReadPolicy[], alone: boolean): Compiled {
-  const stored = new Map(active.document.policies.map((member) => [member.policy, member]));
-  const members = candidates.map(({ document }) => ({ policy: document.policy, version: (stored.get(document.policy)?.version ?? 0) + 1, definition: document }));
-  const names = new Set(members.map(({ policy }) => policy));
-  try {
-    return compilePolicySet(buildPolicySet([...(alone ? [] : active.document.policies.filter(({ policy }) => !names.has(policy))), ...members]));
-  } catch (error) {
-    if (error instanceof PolicyCompileError) throw new Refusal("POLICY_INVALID", error.message);
-    throw error;
-  }
 }
 
 function outcomeOf({ effect, approval }: Decision): string {

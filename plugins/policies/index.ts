@@ -11,7 +11,9 @@ import { IF_MATCH } from "../../src/toolkit/preconditions.ts";
 import { activatePolicy, createPolicy, deactivatePolicy, deletePolicy, etagOf, importPolicies, updatePolicy } from "./changes.ts";
 import { dryRun } from "./dry-run.ts";
 import { documentOf, findPolicy, findVersion } from "./library.ts";
-import { policiesFromYaml, policyOf, YAML_TYPES } from "./read.ts";
+import { policiesFromYaml } from "../../src/toolkit/candidates.ts";
+import { policyOf, YAML_TYPES } from "./read.ts";
+import { Shadow, shadow, ShadowQuery } from "./shadow.ts";
 import * as schema from "./schemas.ts";
 
 /** YAML takes about a second a megabyte to parse, during which nothing is decided. */
@@ -134,6 +136,11 @@ function routes(host: Host): Route[] {
       method: "POST", path: "/v1/policies/:id/deactivate", tag: TAG, summary: "Take a policy out of the active set", scope: "policies:activate", params: id, headers: IF_MATCH,
       responses: { 200: one }, errors: [...changed, "POLICY_INVALID"],
       handle: async ({ params, headers, credential }) => answer(await deactivatePolicy(host, params["id"] as string, headers, credential), 200),
+    },
+    {
+      method: "GET", path: "/v1/policies/:id/shadow", tag: TAG, summary: "What a policy in shadow mode would have changed", scope: "policies:read", params: id, query: ShadowQuery,
+      description: "Of the decisions of a range that the policy had a say in while it was in shadow mode: those that would have come out otherwise had it been enforced, grouped, with examples that the key may see.",
+      responses: { 200: { description: "What would have flipped.", schema: Shadow } }, errors: ["POLICY_NOT_FOUND", "INVALID_RANGE"], handle: (context) => shadow(host, context),
     },
     {
       method: "GET", path: "/v1/policies/:id/versions", tag: TAG, summary: "List a policy's versions, newest first", scope: "policies:read", params: id, query: schema.PageQuery,

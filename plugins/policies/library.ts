@@ -3,7 +3,7 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, LedgerTransaction } from "../../src/contract/host.ts";
 import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/contract/storage.ts";
 import type { PolicyDocument } from "../../src/domain/policy/types.ts";
-import type { ReadPolicy } from "./read.ts";
+import type { ReadPolicy } from "../../src/toolkit/candidates.ts";
 
 type Reader = Pick<StorageReader, "policy" | "policyByName" | "policyVersion">;
 

@@ -1,34 +1,67 @@
-/** Policies from a folder, taken as a whole or not at all. */
+/** Policies from a folder, taken as a whole or not at all, and again whenever it changes. */
 import { Type } from "@sinclair/typebox";
 import { PolicySourceError, type PolicyBundle } from "../../src/contract/policy-source.ts";
-import { checkPolicyFolder } from "../../src/kernel/policy-folder.ts";
+import { checkPolicyFolder, type CheckedFolder } from "../../src/kernel/policy-folder.ts";
 import { definePlugin } from "../../src/plugin.ts";
+import { signatureOf, watchFolder } from "./watch.ts";
 
 const Options = Type.Object(
   {
     path: Type.Optional(Type.String({ description: "Folder; `policies` of the configuration when absent." })),
     recursive: Type.Boolean({ default: false, description: "Takes the folders inside it too." }),
+    watch: Type.Boolean({ default: true, description: "Takes what changes while the service runs." }),
+    poll_seconds: Type.Number({ default: 2, minimum: 0.1, maximum: 3600, description: "How often the folder is looked at, besides the file system's own events." }),
   },
   { additionalProperties: false },
 );
+
+/** How often a folder is read again that changed while it was read. */
+const READS = 10;
+const BETWEEN_READS = 100;
 
 export default definePlugin({
   name: "policy-files",
   options: Options,
   setup(host, options) {
     const path = options.path ?? host.config.policies;
+    const { recursive } = options;
+
+    /** Signature of what was read last. */
+    let loaded: string | null = null;
+
+    /** As it stood at one moment, as far as the file system can tell. */
+    async function read(): Promise<CheckedFolder> {
+      for (let reads = 1; ; reads++) {
+        const before = await signatureOf(path, recursive);
+        const folder = await checkPolicyFolder(path, { recursive });
+        if (reads === READS || (await signatureOf(path, recursive)) === before) {
+          loaded = before;
+          return folder;
+        }
+        await new Promise((resolve) => setTimeout(resolve, BETWEEN_READS));
+      }
+    }
+
     return {
       policySources: [
         {
           name: "policy-files",
           async load(): Promise<PolicyBundle> {
-            const folder = await checkPolicyFolder(path, { recursive: options.recursive });
-            if (folder.faults.length > 0) throw new PolicySourceError(`${folder.faults.length} faults in ${path}`, folder.faults);
+            const folder = await read();
+            if (folder.faults.length > 0) throw new PolicySourceError(`${folder.faults.length} ${folder.faults.length === 1 ? "fault" : "faults"} in ${path}`, folder.faults, { kind: "folder", path });
             return {
               policies: folder.documents.map(({ document, file }) => ({ document, origin: file })),
               source: { kind: "folder", path },
             };
           },
+          ...(options.watch
+            ? {
+                watch(changed) {
+                  const watching = watchFolder(path, { recursive, pollMs: options.poll_seconds * 1000, log: host.log, loaded: () => loaded }, changed);
+                  return () => watching.stop();
+                },
+              }
+            : {}),
         },
       ],
     };

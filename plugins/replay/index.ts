@@ -7,14 +7,16 @@ import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { sealEntry, type DecisionEntry } from "../../src/domain/entries.ts";
 import { fromHex, toHex } from "../../src/domain/hash.ts";
-import { buildPolicySet, compilePolicySet, PolicyCompileError, type Compiled } from "../../src/domain/policy/compile.ts";
+import type { Compiled } from "../../src/domain/policy/compile.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
-import { validatePolicyDocument } from "../../src/domain/policy/parse.ts";
-import type { Decision, PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { Decision } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
+import { candidatesOf, withCandidates } from "../../src/toolkit/candidates.ts";
+import { BacktestAnswer } from "../../src/toolkit/backtest-schemas.ts";
+import { createBacktests, NDJSON, RangeFields } from "./backtest.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
 
 const ReplayBody = Type.Object(
@@ -23,8 +25,9 @@ const ReplayBody = Type.Object(
     action_id: Type.Optional(Type.String({ format: "uuid" })),
     policy: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "A candidate policy: takes the place of the one of its name in the active set, or joins it." })),
     policy_set: Type.Optional(Type.Literal("current", { description: "Decides with the active set instead." })),
+    ...RangeFields,
   },
-  { additionalProperties: false, examples: [{ action_id: "019346a0-0000-7000-8000-000000000000" }] },
+  { additionalProperties: false, examples: [{ action_id: "019346a0-0000-7000-8000-000000000000" }, { policy_set: "current", since: "2026-01-01T00:00:00Z", limit: 1000 }] },
 );
 type ReplayBody = Static<typeof ReplayBody>;
 
@@ -49,18 +52,43 @@ const Answer = Type.Object(
 
 const ERRORS: ErrorCode[] = ["MISSING_CREDENTIAL", "INVALID_CREDENTIAL", "INSUFFICIENT_SCOPE", "ENTRY_NOT_FOUND", "ACTION_NOT_FOUND", "NOT_REPLAYABLE", "POLICY_INVALID", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"];
 
+const Options = Type.Object(
+  {
+    max_seconds: Type.Integer({ default: 60, minimum: 1, maximum: 3600, description: "Longest backtest of one request; its answer says where to go on." }),
+    max_running: Type.Integer({ default: 2, minimum: 1, maximum: 100, description: "Backtests at a time in this process." }),
+  },
+  { additionalProperties: false },
+);
+
+/** What makes a request a backtest. */
+const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone"] as const;
+
 export default definePlugin({
   name: "replay",
-  setup: (host) => ({
-    routes: [
-      {
-        method: "POST", path: "/v1/replay", tag: "replay", summary: "Evaluate a recorded decision again", scope: "replay:run", body: ReplayBody,
-        description: "With the recorded policy set, facts and clock: everything must come out the same. With `policy` or `policy_set: current` also what it would be now.",
-        responses: { 200: { description: "The comparison.", schema: Answer } }, errors: ERRORS,
-        handle: (context) => replay(host, context),
-      },
-    ],
-  }),
+  options: Options,
+  setup(host, options) {
+    const backtests = createBacktests(host, options);
+    return {
+      routes: [
+        {
+          method: "POST", path: "/v1/replay", tag: "replay", summary: "Evaluate recorded decisions again", scope: "replay:run", body: ReplayBody, bodyLimit: 1 << 20,
+          description:
+            "With `hash` or `action_id`, one decision with the recorded policy set, facts and clock: everything must come out the same; with `policy` or `policy_set: current` also what it would be now. " +
+            "With a range instead (`since`, `until`, `limit`), a backtest: every decision of the range with its own facts and clock under the candidate (`policy`, `yaml` or `policy_set: current`), and which flip. " +
+            "With `Accept: application/x-ndjson` a backtest tells its progress as lines before its result.",
+          responses: { 200: { description: "The comparison, or what flips.", schema: Type.Union([Answer, BacktestAnswer]), also: [NDJSON] } },
+          errors: [...ERRORS, "INVALID_RANGE", "TOO_MANY_BACKTESTS"],
+          async handle(context) {
+            const asked = context.body as ReplayBody;
+            const single = asked.hash !== undefined || asked.action_id !== undefined;
+            const ranged = RANGE.filter((name) => asked[name] !== undefined);
+            if (single && ranged.length > 0) throw invalid(`/${ranged[0]}`, "send either one decision (`hash` or `action_id`) or a range (`since`, `until`, `limit`)");
+            return ranged.length > 0 ? backtests(context) : replay(host, context);
+          },
+        },
+      ],
+    };
+  },
 });
 
 async function replay(host: Host, { body, credential }: RequestContext): Promise<Reply> {
@@ -139,21 +167,8 @@ async function visible(host: Host, credential: Credential, id: string): Promise<
 async function candidate(host: Host, asked: ReplayBody): Promise<{ digest: string | null; compiled: Compiled } | null> {
   if (asked.policy_set !== undefined) return host.policies.current();
   if (asked.policy === undefined) return null;
-  const faults = validatePolicyDocument(asked.policy);
-  if (faults.length > 0) {
-    throw new Refusal("POLICY_INVALID", `the policy does not compile: ${faults[0]?.detail ?? ""}`, { errors: faults.map(({ pointer, detail }) => ({ pointer: `/policy${pointer}`, detail })) });
-  }
-  const document = asked.policy as unknown as PolicyDocument;
-  const { compiled } = await host.policies.current();
-  const replaced = compiled.document.policies.find(({ policy }) => policy === document.policy);
-  const others = compiled.document.policies.filter(({ policy }) => policy !== document.policy);
-  try {
-    const made = compilePolicySet(buildPolicySet([...others, { policy: document.policy, version: (replaced?.version ?? 0) + 1, definition: document }]));
-    return { digest: made.digest, compiled: made };
-  } catch (error) {
-    if (error instanceof PolicyCompileError) throw new Refusal("POLICY_INVALID", error.message);
-    throw error;
-  }
+  const made = withCandidates((await host.policies.current()).compiled, candidatesOf({ policy: asked.policy }), false);
+  return { digest: made.digest, compiled: made };
 }
 
 function field(name: string, recorded: unknown, replayed: unknown): FieldComparison {

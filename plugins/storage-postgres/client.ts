@@ -2,6 +2,7 @@
 import postgres from "postgres";
 import { StorageError } from "../../src/contract/storage.ts";
 import { bind, type SqlRow, type Statement } from "../storage-sql/statement.ts";
+import { losesConnection } from "./errors.ts";
 
 export type Client = postgres.Sql<Record<string, never>>;
 
@@ -20,6 +21,9 @@ export interface ClientOptions {
   /** Called when a connection is gone, before anything is sent on another. */
   onclose?(): void;
 }
+
+/** Milliseconds; many turns of the event loop, and nothing beside what a lost connection costs. */
+const UNTIL_ITS_END = 25;
 
 function integer(text: string): number {
   const value = Number(text);
@@ -52,6 +56,31 @@ export function connectPostgres(options: ClientOptions): Client {
       bytea: { to: 17, from: [17], serialize: (bytes: Uint8Array) => `\\x${Buffer.from(bytes).toString("hex")}`, parse: (text: string) => new Uint8Array(Buffer.from(text.slice(2), "hex")) },
     },
   }) as unknown as Client;
+}
+
+/**
+ * postgres.js forgets, without an answer, a query that it is given between a socket's error and its end, which follows
+ * within a turn or two of the event loop: until then nobody may go on from the error.
+ */
+export async function afterItsEnd(error: unknown): Promise<never> {
+  if (losesConnection(error)) await new Promise<void>((resolve) => setTimeout(resolve, UNTIL_ITS_END));
+  throw error;
+}
+
+/** The answer, or StorageError after `ms`, so that nothing waits for ever whatever becomes of the query. */
+export async function answered<T>(query: PromiseLike<T>, ms: number): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new StorageError("unavailable", `Postgres gave no answer in ${ms} ms`)), ms);
+    timer.unref?.();
+  });
+  try {
+    return await Promise.race([query, late]);
+  } catch (error) {
+    return await afterItsEnd(error);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Waits for what runs, for two seconds at most: after a crash of the server postgres.js may wait for an answer that never comes. */

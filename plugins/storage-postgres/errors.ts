@@ -10,6 +10,12 @@ const KINDS: Readonly<Record<string, StorageErrorKind>> = {
   XX002: "corrupt",
 };
 
+/** The connection is gone, or about to: SQLSTATE classes 08 and 57P, and the network's own codes. What ran on it is rolled back. */
+export function losesConnection(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === "string" && (/^(08|57P)/.test(code) || !/^[0-9A-Z]{5}$/.test(code));
+}
+
 /** `doing` completes "cannot …". A StorageError is passed on as it is. The address, which may hold a password, is never in it. */
 export function toStorageError(error: unknown, doing: string): StorageError {
   if (error instanceof StorageError) return error;

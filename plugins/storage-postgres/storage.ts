@@ -12,12 +12,13 @@ import { StorageError, type Storage, type StorageTransaction } from "../../src/c
 import { createCopying, prepareCopying } from "../storage-sql/copying.ts";
 import { MIGRATIONS, type Migration } from "../storage-sql/migrations.ts";
 import { createReader, prepareReads } from "../storage-sql/queries.ts";
-import { bind, prepare, type SqlExecutor, type SqlRow } from "../storage-sql/statement.ts";
+import { prepare, type SqlExecutor, type SqlRow } from "../storage-sql/statement.ts";
 import { createTransaction, prepareWrites } from "../storage-sql/writes.ts";
-import { connectPostgres, endClient, execute, type Client, type ClientOptions } from "./client.ts";
+import { answered, connectPostgres, endClient, execute, type Client, type ClientOptions } from "./client.ts";
 import { toStorageError } from "./errors.ts";
 import { db } from "./kit.ts";
 import { migrate, storedVersion } from "./migrate.ts";
+import { Fate, transactionScope } from "./transaction.ts";
 
 export interface PostgresStorageOptions {
   /** `postgres://user:password@host:port/database`. */
@@ -44,11 +45,6 @@ interface OpenStore {
   writer: Client | null;
 }
 
-/** What the running transaction must know of its connection. */
-interface Fate {
-  lost: StorageError | null;
-}
-
 export const CHANNEL = "assent_ledger";
 
 const reads = prepareReads(db);
@@ -62,6 +58,8 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
   const migrations = options.migrations ?? MIGRATIONS;
   let store: OpenStore | null = null;
   let running: Fate | null = null;
+  /** Longer than Postgres itself takes to give up. */
+  const patience = (options.statementTimeoutMs ?? 30_000) + (options.lockTimeoutMs ?? 10_000) + 5_000;
   /** The last of what must run one after another: opening, writes, closing. */
   let queue: Promise<unknown> = Promise.resolve();
   let pinging: Promise<void> | null = null;
@@ -89,10 +87,13 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     });
   }
 
-  async function open(): Promise<OpenStore> {
-    const writer = client("assent writer", 1, () => {
-      if (running !== null) running.lost ??= new StorageError("unavailable", "the connection to Postgres was lost inside a transaction");
+  const connectWriter = (): Client =>
+    client("assent writer", 1, () => {
+      running?.lose(new StorageError("unavailable", "the connection to Postgres was lost inside a transaction"));
     });
+
+  async function open(): Promise<OpenStore> {
+    const writer = connectWriter();
     const reader = client("assent reader", options.poolSize ?? 8);
     try {
       await migrate(writer, migrations);
@@ -140,51 +141,62 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
 
   async function run<T>(work: (db: SqlExecutor) => Promise<T>, appended: () => boolean = () => false): Promise<T> {
     const writer = writerOf(opened());
-    const fate: Fate = { lost: null };
+    const fate = new Fate(patience);
+    let own = null as { thrown: unknown } | null;
     running = fate;
     try {
       // One round trip for both: they go out together, in this order.
-      const [, locked] = await Promise.all([writer.unsafe("begin isolation level read committed read write"), writer.unsafe(LOCK_HEAD, [], { prepare: true })]);
+      const [, locked] = await fate.answer(Promise.all([writer.unsafe("begin isolation level read committed read write"), writer.unsafe(LOCK_HEAD, [], { prepare: true })]));
       if (fate.lost !== null) throw fate.lost;
-      const scope = transactionScope(writer, fate, locked as unknown as SqlRow[]);
+      const scope = transactionScope(writer, fate, locked as unknown as SqlRow[], { head: reads.head, moveHead: writes.moveHead });
       let result: T;
       try {
         result = await work(scope.executor);
-      } catch (error) {
-        throw scope.end() ?? error;
+      } catch (thrown) {
+        scope.end();
+        own = { thrown };
+        throw thrown;
       }
       const failure = scope.end();
       if (failure !== null) throw failure;
       // Told by the commit itself: nobody hears of what was rolled back.
-      const { command } = await commitAfter(writer, appended());
+      const { command } = await fate.answer(commitAfter(writer, appended()));
       // What was only sent has its answers now: they come in order. A failure in it has made the commit a rollback.
       await scope.sent();
       // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
       return result;
     } catch (error) {
-      if (fate.lost === null) await writer.unsafe("rollback").catch(() => undefined);
-      if (error instanceof StorageError) throw error;
-      if (isPostgresError(error)) throw toStorageError(error, "write to Postgres");
-      throw error;
+      if (fate.lost === null) await fate.answer(writer.unsafe("rollback")).catch(() => undefined);
+      // Whatever it is, and whatever else went wrong: nothing was committed, and the caller knows its own error.
+      if (own !== null) throw own.thrown;
+      throw toStorageError(error, "write to Postgres");
     } finally {
       running = null;
+      if (fate.hung) replaceWriter();
     }
+  }
+
+  /** The next transaction must not begin inside the one that gave no answer. */
+  function replaceWriter(): void {
+    if (store === null || store.writer === null) return;
+    void endClient(store.writer);
+    store.writer = connectWriter();
   }
 
   const reader = createReader(reads, {
     async all(statement, values) {
       try {
-        return (await execute(opened().reader, statement, values)).rows;
+        return (await answered(execute(opened().reader, statement, values), patience)).rows;
       } catch (error) {
         throw toStorageError(error, "read from Postgres");
       }
     },
     async snapshot(work) {
       try {
-        return (await opened().reader.begin("isolation level repeatable read read only", (tx) =>
+        return (await answered(opened().reader.begin("isolation level repeatable read read only", (tx) =>
           work({ all: async (statement, values) => (await execute(tx as unknown as Client, statement, values)).rows }),
-        )) as never;
+        ), patience)) as never;
       } catch (error) {
         throw toStorageError(error, "read from Postgres");
       }
@@ -209,7 +221,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     lease: (name, holder, now, until) =>
       enqueue(async () => {
         try {
-          return (await execute(writerOf(opened()), writes.lease, { name, holder, now, until })).count === 1;
+          return (await answered(execute(writerOf(opened()), writes.lease, { name, holder, now, until }), patience)).count === 1;
         } catch (error) {
           throw toStorageError(error, "write to Postgres");
         }
@@ -225,7 +237,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     ping() {
       pinging ??= enqueue(async () => {
         try {
-          await execute(writerOf(opened()), countPing, {});
+          await answered(execute(writerOf(opened()), countPing, {}), patience);
         } catch (error) {
           throw toStorageError(error, "write to Postgres");
         }
@@ -248,69 +260,4 @@ async function commitAfter(writer: Client, appended: boolean): Promise<{ command
   const sent = appended ? [writer.unsafe(`notify ${CHANNEL}`), writer.unsafe("commit")] : [writer.unsafe("commit")];
   const results = await Promise.all(sent);
   return { command: results.at(-1)?.command ?? "nothing" };
-}
-
-function isPostgresError(error: unknown): boolean {
-  return error instanceof Error && (error.name === "PostgresError" || typeof (error as { code?: unknown }).code === "string");
-}
-
-/** The executor of one transaction, which is of no use once the work is over or its connection is gone. */
-function transactionScope(writer: Client, fate: Fate, locked: SqlRow[]): { executor: SqlExecutor; sent(): Promise<void>; end(): Error | null } {
-  let failure: Error | null = null;
-  let over = false;
-  /** The head as the lock brought it, until something may have moved it. */
-  let head: SqlRow[] | null = locked;
-  const pending: Promise<void>[] = [];
-
-  async function attempt<T>(run: () => Promise<T>): Promise<T> {
-    if (over) throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
-    failure ??= fate.lost;
-    // After a failed statement Postgres refuses every other.
-    if (failure !== null) throw failure;
-    try {
-      const result = await run();
-      if (fate.lost !== null) throw fate.lost;
-      return result;
-    } catch (error) {
-      failure ??= toStorageError(error, "write to Postgres");
-      throw failure;
-    }
-  }
-
-  return {
-    executor: {
-      all: (statement, values) => attempt(async () => (statement === reads.head && head !== null ? head : (await execute(writer, statement, values)).rows)),
-      run: (statement, values) =>
-        attempt(async () => {
-          if (statement === writes.moveHead) head = null;
-          return (await execute(writer, statement, values)).count;
-        }),
-      // Postgres takes it in order with what is sent after it; refused, it fails every later statement and the commit.
-      send: (statement, values) =>
-        attempt(async () => {
-          bind(statement, values);
-          pending.push(
-            execute(writer, statement, values).then(
-              () => undefined,
-              (error: unknown) => void (failure ??= toStorageError(error, "write to Postgres")),
-            ),
-          );
-        }),
-      // Sent together; Postgres takes them in order and the answers come together too.
-      runMany: (statement, rows) => attempt(async () => void (await Promise.all(rows.map((row) => execute(writer, statement, row))))),
-      fail(error) {
-        failure ??= error;
-        throw error;
-      },
-    },
-    async sent() {
-      await Promise.all(pending);
-      const lost = failure ?? fate.lost;
-      if (lost !== null) throw lost;
-    },
-    end() {
-      over = true;
-      return failure ?? fate.lost;
-    },
-  };
 }

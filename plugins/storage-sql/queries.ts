@@ -4,6 +4,8 @@ import {
   StorageError,
   type ActionFilter,
   type ActionRow,
+  type DecisionFilter,
+  type DecisionInput,
   type AgentFilter,
   type AgentRow,
   type ApprovalRow,
@@ -47,6 +49,10 @@ export function prepareReads(db: Kysely<Tables>) {
     ),
     action: prepare(actions.where("id", "=", param("id"))),
     actions: actionLists(db),
+    decisionSpan: prepare(
+      db.selectFrom("actions").select([(eb) => eb.fn.min("decision_seq").as("first"), (eb) => eb.fn.max("decision_seq").as("last")]).where("created_at", ">=", param("since")).where("created_at", "<", param("until")),
+    ),
+    decisions: { all: decisionLists(db, "all"), agent_id: decisionLists(db, "agent_id"), key_id: decisionLists(db, "key_id") },
     overdueActions: prepare(
       actions.where(pending).where("expires_at", "<=", param("now")).orderBy("expires_at").orderBy("decision_seq").limit(param<number>("limit")),
     ),
@@ -109,6 +115,23 @@ function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
   };
 }
 
+/** By sequence, the entry beside the action: `+ 0` keeps the time's index out of it. */
+function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id"): Statement {
+  const rows = db
+    .selectFrom("actions")
+    .innerJoin("entries", "entries.seq", "actions.decision_seq")
+    .select(["actions.decision_seq as seq", "actions.id as action_id", "actions.created_at as created_at", "actions.request as request", "entries.bytes as bytes"])
+    .where("actions.decision_seq", ">=", param("from_seq"))
+    .where("actions.decision_seq", "<", param("before_seq"))
+    .where(sql<boolean>`actions.created_at + 0 >= ${param("since")}`)
+    .where(sql<boolean>`actions.created_at + 0 < ${param("until")}`)
+    .orderBy("actions.decision_seq", "desc")
+    .limit(param<number>("limit"));
+  if (visible === "agent_id") return prepare(rows.where(sql<boolean>`actions.agent_id || '' = ${param("visible_agent")}`));
+  if (visible === "key_id") return prepare(rows.where(sql<boolean>`actions.submitted_by || '' = ${param("visible_key")}`));
+  return prepare(rows);
+}
+
 function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
   const known = new Map<string, Statement>();
   return ({ suspended, before_seq }) => {
@@ -161,6 +184,16 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
         visible_key: "key_id" in visibility ? visibility.key_id : null,
       };
       return many<ActionRow>(reads.actions(filter), values);
+    },
+    async decisionSpan(since, until) {
+      const row = await one<{ first: number | null; last: number | null }>(reads.decisionSpan, { since, until });
+      return row === null || row.first === null || row.last === null ? null : { first: row.first, last: row.last };
+    },
+    decisions(filter: DecisionFilter) {
+      const { visibility } = filter;
+      if ("agent_id" in visibility) return many<DecisionInput>(reads.decisions.agent_id, { ...filter, visible_agent: visibility.agent_id });
+      if ("key_id" in visibility) return many<DecisionInput>(reads.decisions.key_id, { ...filter, visible_key: visibility.key_id });
+      return many<DecisionInput>(reads.decisions.all, filter);
     },
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
     nextExpiry: async () => (await one<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,

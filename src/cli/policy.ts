@@ -1,11 +1,13 @@
 import { checkPolicyFolder, loadPolicyFolder } from "../kernel/policy-folder.ts";
 import { formatFault } from "../kernel/policies.ts";
+import { BACKTEST_HELP, policyBacktest } from "./policy-backtest.ts";
 import { EXIT, colour, parse, usage, type Command, type Output } from "./command.ts";
 
 export const policy: Command = {
   summary: "check and test policies without a service",
   help: `usage: assent policy check [FOLDER] [--recursive] [--json]
        assent policy test [FOLDER] [--recursive] [--json]
+       assent policy backtest [FOLDER] [--against URL|store] [--since TIME] ...
 
 FOLDER is ./policies when absent. check reads every policy and test file and prints each fault as
 file:line:column. test also runs the *_test.yaml files. Both exit 1 when anything is wrong.
@@ -13,10 +15,13 @@ file:line:column. test also runs the *_test.yaml files. Both exit 1 when anythin
 examples:
   assent policy check
   assent policy test deploy/policies --recursive
-`,
+  assent policy backtest --against store --since 30d
+
+${BACKTEST_HELP}`,
   async run(args, io) {
     const [verb, ...rest] = args;
-    if (verb !== "check" && verb !== "test") throw usage(`assent policy takes check or test${verb === undefined ? "" : `, not "${verb}"`}`);
+    if (verb === "backtest") return policyBacktest(rest, io);
+    if (verb !== "check" && verb !== "test") throw usage(`assent policy takes check, test or backtest${verb === undefined ? "" : `, not "${verb}"`}`);
     const { values, positionals } = parse(rest, { recursive: { type: "boolean" }, json: { type: "boolean" } });
     if (positionals.length > 1) throw usage(`assent policy ${verb} takes one folder`);
     const folder = positionals[0] ?? process.env["ASSENT_POLICIES"] ?? "./policies";

@@ -25,6 +25,7 @@ export const ERRORS = {
   INVALID_CURSOR: [422, "The cursor is not one of ours"],
   RATE_LIMITED: [429, "Too many requests"],
   TOO_MANY_STREAMS: [429, "Too many open event streams"],
+  TOO_MANY_BACKTESTS: [429, "Too many backtests at once"],
 
   // actions and approvals
   ACTION_NOT_FOUND: [404, "No such action"],

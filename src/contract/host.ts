@@ -130,7 +130,8 @@ export interface Policies {
   plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet;
   /** Stores a planned set, records it and makes it active with the batch. Nothing happens when it is the active one. */
   commit(tx: LedgerTransaction, planned: PlannedSet, source: Record<string, string>, by: Credential | null): Promise<void>;
-  state(): PolicyState;
+  /** Of the committed head, whichever process moved it. */
+  state(): Promise<PolicyState>;
 }
 
 export interface PolicyEdit {

@@ -23,10 +23,13 @@ export interface PolicyFault {
 
 export class PolicySourceError extends Error {
   readonly faults: PolicyFault[];
-  constructor(message: string, faults: PolicyFault[]) {
+  /** What was looked at, as in `PolicyBundle`: it goes into the ledger with the refusal. */
+  readonly source: Record<string, string>;
+  constructor(message: string, faults: PolicyFault[], source: Record<string, string> = {}) {
     super(message);
     this.name = "PolicySourceError";
     this.faults = faults;
+    this.source = source;
   }
 }
 
@@ -34,6 +37,6 @@ export interface PolicySource {
   readonly name: string;
   /** Reads everything now. Rejects with `PolicySourceError` when anything in it is not good; the last good set then stays. */
   load(): Promise<PolicyBundle>;
-  /** Calls `changed` when a new `load` may give something else. Returns how to stop. */
+  /** Calls `changed` when a new `load` may give something else; also when it was called late or for nothing. Returns how to stop. */
   watch?(changed: () => void): () => Promise<void>;
 }

@@ -239,6 +239,31 @@ export interface ActionFilter {
   limit: number;
 }
 
+/** Decisions of a stretch of the ledger. */
+export interface DecisionFilter {
+  visibility: Visibility;
+  /** Inclusive. */
+  from_seq: number;
+  /** Exclusive: the cursor. */
+  before_seq: number;
+  /** Of the action's creation; inclusive. */
+  since: number;
+  /** Exclusive. */
+  until: number;
+  limit: number;
+}
+
+/** What a decision was made from, and the entry that records it. */
+export interface DecisionInput {
+  seq: number;
+  action_id: string;
+  created_at: number;
+  /** Canonical JSON, as in the action's row. */
+  request: string;
+  /** The decision's entry. */
+  bytes: Uint8Array;
+}
+
 /** What to count. Actions are counted by the time they were created. */
 export interface AnalyticsQuery {
   visibility: Visibility;
@@ -285,6 +310,10 @@ export interface StorageReader {
   action(id: string): Promise<ActionRow | null>;
   /** Newest first (descending `decision_seq`). */
   actions(filter: ActionFilter): Promise<ActionRow[]>;
+  /** Sequences of the first and the last decision of actions that were created in the span; null when there is none. */
+  decisionSpan(since: number, until: number): Promise<{ first: number; last: number } | null>;
+  /** Newest first (descending `seq`). */
+  decisions(filter: DecisionFilter): Promise<DecisionInput[]>;
   /** Pending actions with `expires_at <= now`, oldest expiry first. */
   overdueActions(now: number, limit: number): Promise<ActionRow[]>;
   /** The smallest `expires_at` of a pending action. */

@@ -81,6 +81,7 @@ export interface PolicySetEntry {
   policy_count: number;
   /** Null above 200 policies: the digest covers them, and an entry has a limit. */
   policies: { policy: string; version: number }[] | null;
+  /** Where it came from. With `refused` and `fault`: something was offered and not taken, and the set is the one before. */
   source: Record<string, string>;
   by: Actor | null;
 }

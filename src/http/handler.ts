@@ -1,5 +1,6 @@
 /** The fetch handler: match, authenticate, validate, handle, answer. It knows no resource and no database. */
 import type { Config } from "../config.ts";
+import type { AnsweredRequest } from "../plugin.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Logger } from "../contract/host.ts";
 import type { Page } from "../contract/page.ts";
@@ -23,6 +24,7 @@ export interface FetchOptions {
   log: Logger;
   clock(): number;
   newId(): string;
+  answered?(request: AnsweredRequest): void;
   stopping: AbortSignal;
   /** The response class of the server at hand, where a faster one than the global exists. */
   Response?: typeof Response;
@@ -184,8 +186,11 @@ export function createFetch(options: FetchOptions): FetchHandler {
       const reply: Reply = { status, headers: { "Content-Type": "application/problem+json", ...headers } };
       response = respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
     }
+    const status = call.status || response.status;
+    const ms = clock() - started;
+    options.answered?.({ method: request.method, route: call.route, status, ms });
     if (config.log.level === "info" || config.log.level === "debug") {
-      log.info("request", { method: request.method, route: call.route, status: call.status || response.status, ms: clock() - started, request_id: call.id, key_id: call.keyId });
+      log.info("request", { method: request.method, route: call.route, status, ms, request_id: call.id, key_id: call.keyId });
     }
     return response;
   };

@@ -9,7 +9,7 @@ import type { Ledger, Logger } from "../contract/host.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { compilePolicySet, emptyPolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
-import { activateBundle, commitSet, planSetOrRefuse } from "./policy-set.ts";
+import { activateBundle, commitSet, planSetOrRefuse, recordRefusal } from "./policy-set.ts";
 
 /** Compiled sets kept besides the active one: replay of old decisions uses them. */
 const KEPT_SETS = 16;
@@ -35,6 +35,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
   const empty: ActivePolicies = { digest: null, compiled: emptyPolicySet() };
   const trouble = new Map<string, { since: number; faults: PolicyFault[] }>();
   let active: ActivePolicies = empty;
+  let syncing: Promise<unknown> = Promise.resolve();
 
   async function find(reader: StorageReader, digest: string | null): Promise<ActivePolicies | null> {
     if (digest === null) return empty;
@@ -60,7 +61,27 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     return found;
   }
 
-  return {
+  async function sync(source: PolicySource): Promise<void> {
+    try {
+      const bundle = await source.load();
+      const digest = await service.activate(source.name, bundle, null);
+      await service.current();
+      trouble.delete(source.name);
+      options.log.info("policies are active", { source: source.name, policies: bundle.policies.length, policy_set: digest });
+    } catch (error) {
+      const faults = faultsOf(source.name, error);
+      if (faults === null) throw error;
+      const before = trouble.get(source.name);
+      trouble.set(source.name, { since: before?.since ?? options.clock(), faults });
+      options.log.error(`policies were not taken: ${(error as Error).message}; the last good set stays`, { source: source.name, faults: faults.map(formatFault) });
+      // Once for each fault, however often the source is looked at.
+      if (JSON.stringify(before?.faults) === JSON.stringify(faults)) return;
+      const from = error instanceof PolicySourceError ? error.source : {};
+      await options.ledger().submit(async (tx) => recordRefusal(tx, { ...from, source: source.name }, faults.map(formatFault)));
+    }
+  }
+
+  const service: PolicyService = {
     within,
     current: async () => within(options.storage, (await options.head()).policy_set),
     byDigest: (digest) => find(options.storage, digest),
@@ -68,33 +89,25 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
       options.ledger().submit((tx) => activateBundle(tx, options.newId, sourceName, bundle, by)),
     plan: planSetOrRefuse,
     commit: commitSet,
-    state(): PolicyState {
+    async state(): Promise<PolicyState> {
+      // Not `active`: that is the set of the last batch, which may be behind, or was rolled back.
+      const { digest, compiled: set } = await this.current();
       const faults = [...trouble.values()];
       return {
-        digest: active.digest,
-        count: active.compiled.document.policies.length,
+        digest,
+        count: set.document.policies.length,
         faults: faults.flatMap((t) => t.faults),
         stale_since: faults.length === 0 ? null : Math.min(...faults.map((t) => t.since)),
       };
     },
-    async sync(source) {
-      try {
-        const bundle = await source.load();
-        const digest = await this.activate(source.name, bundle, null);
-        await this.current();
-        trouble.delete(source.name);
-        options.log.info("policies are active", { source: source.name, policies: bundle.policies.length, policy_set: digest });
-      } catch (error) {
-        const faults = faultsOf(source.name, error);
-        if (faults === null) throw error;
-        trouble.set(source.name, { since: trouble.get(source.name)?.since ?? options.clock(), faults });
-        options.log.error(`policies were not taken: ${(error as Error).message}; the last good set stays`, {
-          source: source.name,
-          faults: faults.map(formatFault),
-        });
-      }
+    sync(source) {
+      // One after another: two loads of one source must not overtake each other.
+      const next = syncing.then(() => sync(source));
+      syncing = next.catch(() => undefined);
+      return next;
     },
   };
+  return service;
 }
 
 /** What is wrong with what a source offered; null when the error is of another kind. */

@@ -9,6 +9,7 @@ import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { buildPolicySet, compilePolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
 import type { PolicyDocument } from "../domain/policy/types.ts";
+import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 
 const LISTED_POLICIES = 200;
@@ -47,6 +48,17 @@ export async function commitSet(tx: LedgerTransaction, planned: PlannedSet, sour
     source, by: by === null ? null : actorOf(by.key, by.principal),
   });
   await tx.activatePolicySet(digest);
+}
+
+const MOST_FAULT = 1000;
+
+/** That a source offered something that was not taken, and why: the set stays as it is. */
+export function recordRefusal(tx: LedgerTransaction, source: Record<string, string>, faults: readonly string[]): void {
+  const { digest, compiled } = tx.activePolicies;
+  tx.record({
+    type: "policy_set", v: 1, at: toRfc3339(tx.now), previous: digest, policy_set: digest, policy_count: compiled.document.policies.length, policies: null,
+    source: { ...source, refused: String(faults.length), fault: clipText(faults[0] ?? "", MOST_FAULT) }, by: null,
+  });
 }
 
 /** A source's whole offer in one transaction: new versions where a definition changed, the set, its entry, the head's digest. Answers the digest. */

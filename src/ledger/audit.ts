@@ -1,6 +1,6 @@
 /**
  * Checks a stored ledger against itself: entries against leaf hashes, hashes against tiles, tiles
- * against the head, the head against the newest signed checkpoint. Reads in pages; says what is
+ * against the head, the head against the newest signed checkpoint, its policy set against the entries. Reads in pages; says what is
  * wrong instead of throwing, so that one run names every fault it finds (at most `MAX_FAULTS`).
  */
 import type { Vault } from "../contract/host.ts";
@@ -51,12 +51,14 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
 async function checkEntries(
   reader: StorageReader,
   from: number,
-  { size, root: expected }: LedgerHead,
+  { size, root: expected, policy_set: active }: LedgerHead,
   { onEntry, progress }: Pick<AuditOptions, "onEntry" | "progress">,
   fault: (message: string) => void,
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
+  // Undefined while no entry has told: one that names the set it activates, or the set it was decided by.
+  let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
     const rows = await reader.entries(next, Math.min(size, next + PAGE));
     if (rows.length === 0) {
@@ -68,7 +70,8 @@ async function checkEntries(
         fault(`entry ${next} is missing`);
         return next - from;
       }
-      checkEntry(row, fault);
+      const body = checkEntry(row, fault);
+      if (row.type === "policy_set" || row.type === "decision") set = body?.["policy_set"];
       if (from === 0) edge = appendToEdge(edge, row.seq, row.leaf_hash);
       onEntry?.(row);
       next++;
@@ -79,21 +82,27 @@ async function checkEntries(
     const root = size === 0 ? EMPTY_ROOT : rootOfEdge(edge);
     if (!equalBytes(root, expected)) fault(`the entries' root ${toHex(root)} is not the head's`);
   }
+  if (set !== undefined && set !== active) {
+    fault(`the head's policy set ${active ?? "(none)"} is not the one that the entries activated, ${typeof set === "string" ? set : "(none)"}`);
+  }
   return next - from;
 }
 
-function checkEntry(row: EntryRow, fault: (message: string) => void): void {
+/** What the entry says; null when that cannot be relied on. */
+function checkEntry(row: EntryRow, fault: (message: string) => void): Record<string, unknown> | null {
   if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash)) {
     fault(`entry ${row.seq} was altered: its bytes do not hash to its leaf hash ${toHex(row.leaf_hash)}`);
-    return;
+    return null;
   }
   try {
     const body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(row.bytes)) as Record<string, unknown>;
     if (body["seq"] !== row.seq) fault(`entry ${row.seq} says that it stands at ${String(body["seq"])}`);
     if (body["type"] !== row.type) fault(`entry ${row.seq} is stored as ${row.type} and says ${String(body["type"])}`);
     if ((body["action_id"] ?? null) !== row.action_id) fault(`entry ${row.seq} is stored under another action than it names`);
+    return body;
   } catch {
     fault(`entry ${row.seq} is not JSON`);
+    return null;
   }
 }
 

@@ -68,6 +68,8 @@ const READS = [
   "tileRoots",
   "action",
   "actions",
+  "decisionSpan",
+  "decisions",
   "overdueActions",
   "nextExpiry",
   "approvals",

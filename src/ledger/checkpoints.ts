@@ -9,8 +9,8 @@ export interface Checkpoints {
   latest(): SignedCheckpoint | null;
   /** Signs a head that this process committed itself on top of the last signed one. */
   signNext(head: LedgerHead): SignedCheckpoint;
-  /** Signs any committed head, after a look at the tree. Rejects with StorageError("corrupt") when it is another history. */
-  sign(head: LedgerHead): Promise<SignedCheckpoint>;
+  /** Signs the committed head that `read` gives, after a look at the tree. Rejects with StorageError("corrupt") when it is another history. */
+  sign(read: () => Promise<LedgerHead>): Promise<SignedCheckpoint>;
   extendsHistory(head: LedgerHead): Promise<boolean>;
   unstored(): { size: number; note: string } | null;
   stored(size: number): void;
@@ -35,22 +35,30 @@ export function createCheckpoints(
     return latest;
   }
 
-  async function extendsHistory(head: LedgerHead): Promise<boolean> {
-    if (latest === null || latest.size === 0) return true;
-    if (head.size < latest.size) return false;
-    if (head.size === latest.size) return equalBytes(head.root, latest.root);
-    return equalBytes(await proofs.rootAt(latest.size), latest.root);
+  /** Takes the signature as a value: while the tree is read, another may be signed. */
+  async function holds(head: LedgerHead, signed: SignedCheckpoint | null): Promise<boolean> {
+    if (signed === null || signed.size === 0) return true;
+    if (head.size < signed.size) return false;
+    if (head.size === signed.size) return equalBytes(head.root, signed.root);
+    return equalBytes(await proofs.rootAt(signed.size), signed.root);
   }
 
   return {
     latest: () => latest,
     signNext,
-    extendsHistory,
-    async sign(head) {
-      if (!(await extendsHistory(head))) {
-        throw new StorageError("corrupt", `the head (size ${head.size}) does not extend the signed checkpoint (size ${latest?.size ?? 0}); it is not signed`);
+    extendsHistory: (head) => holds(head, latest),
+    async sign(read) {
+      for (;;) {
+        // First of all: only a head that is read after it must hold it.
+        const before = latest;
+        const head = await read();
+        if (!(await holds(head, before))) {
+          throw new StorageError("corrupt", `the head (size ${head.size}) does not extend the signed checkpoint (size ${before?.size ?? 0}); it is not signed`);
+        }
+        if (latest === before) return signNext(head);
+        // Signed meanwhile, on top of `before` too. One that is behind the head was not compared with it yet.
+        if (latest !== null && latest.size > head.size) return latest;
       }
-      return latest !== null && latest.size > head.size ? latest : signNext(head);
     },
     unstored: () => (latest !== null && latest.size > storedSize ? { size: latest.size, note: latest.note } : null),
     stored(size) {

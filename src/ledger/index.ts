@@ -140,7 +140,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   async function checkpoint(): Promise<SignedCheckpoint> {
     const halted = sequencer.halted();
     if (halted !== null) throw new StorageError("corrupt", halted);
-    return checkpoints.sign(await head());
+    return checkpoints.sign(head);
   }
 
   return {

@@ -150,14 +150,17 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   }
 
   /**
-   * The head under the lock must be the one this process left, or extend it. Anything else means
-   * that the store was changed behind the ledger's back: to go on would sign a second history.
+   * The head under the lock must be the one this process left, or extend it, and its right edge
+   * must be that of its tree. Anything else means that the store was changed behind the ledger's
+   * back: to go on would sign a second history, or decide by policies that no entry activated.
    */
   async function assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
-    if (known !== null && head.size === known.size && equalBytes(head.root, known.root)) return;
-    if (!(known !== null && storage.exclusive) && (await goesOn(tx, head))) {
-      trusted = head;
-      return;
+    if (head.size === 0 || equalBytes(rootOfEdge(head.edge), head.root)) {
+      if (known !== null && sameHead(head, known)) return;
+      if (!(known !== null && storage.exclusive) && (await goesOn(tx, head))) {
+        trusted = head;
+        return;
+      }
     }
     halted = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
     log.error(halted);
@@ -167,7 +170,8 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   /** True when the head goes on from the trusted one. Mostly by one read of what others appended since: the tree of the trusted head with their leaves must be the head's, and pass through what was signed. */
   async function goesOn(tx: StorageReader, head: LedgerHead): Promise<boolean> {
     const missing = head.size - trusted.size;
-    if (missing < 0 || (head.size > 0 && !equalBytes(rootOfEdge(head.edge), head.root))) return false;
+    // Policies, keys and agents change with an entry: a head of the same size is the same head.
+    if (missing < 0 || (missing === 0 && !sameHead(head, trusted))) return false;
     if (missing > NEAR) return (await options.extendsHistory(head)) && equalBytes(await options.rootAt(trusted.size), trusted.root);
     const signed = options.signed();
     if (signed !== null && signed.size > head.size) return false;
@@ -197,6 +201,10 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       while (running !== null) await running;
     },
   };
+}
+
+function sameHead(a: LedgerHead, b: LedgerHead): boolean {
+  return a.size === b.size && equalBytes(a.root, b.root) && a.policy_set === b.policy_set && a.epoch === b.epoch;
 }
 
 function nextTurn(): Promise<void> {

@@ -35,7 +35,7 @@ export interface Faults {
 /** Every read of the contract. */
 export const READER_METHODS: readonly (keyof StorageReader)[] = [
   "head", "checkpoint", "entries", "entryByHash", "entriesOfAction", "leafHashes", "tile", "tileRoots",
-  "action", "actions", "overdueActions", "nextExpiry", "approvals", "analytics", "idempotency",
+  "action", "actions", "decisionSpan", "decisions", "overdueActions", "nextExpiry", "approvals", "analytics", "idempotency",
   "keyByHash", "key", "keys", "agent", "agents", "policy", "policyByName", "policies", "policyVersion", "policyVersions", "policySet", "meta",
 ];
 

@@ -11,6 +11,7 @@ import {
   type AgentRow,
   type AnalyticsQuery,
   type ApprovalRow,
+  type DecisionFilter,
   type EntryRow,
   type IdempotencyRow,
   type KeyRow,
@@ -183,6 +184,14 @@ function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (...args
     action: (id: string) => t.actions.get(id),
     actions: (filter: ActionFilter) =>
       all(t.actions, (row) => matches(row, filter), (a, b) => b.decision_seq - a.decision_seq).slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit),
+    decisionSpan(since: number, until: number) {
+      const found = all(t.actions, (row) => row.created_at >= since && row.created_at < until, (a, b) => a.decision_seq - b.decision_seq);
+      return found.length === 0 ? null : { first: found[0]?.decision_seq, last: found.at(-1)?.decision_seq };
+    },
+    decisions: ({ from_seq, before_seq, limit, visibility, since, until }: DecisionFilter) =>
+      all(t.actions, (row) => matches(row, { visibility, since, until, before_seq, limit }) && row.decision_seq >= from_seq && row.decision_seq < size(), (a, b) => b.decision_seq - a.decision_seq)
+        .slice(0, limit)
+        .map(({ decision_seq: seq, id: action_id, created_at, request }) => ({ seq, action_id, created_at, request, bytes: t.entries.get(keyOf(seq))?.bytes })),
     overdueActions: (now: number, limit: number) => pending().filter((row) => (row.expires_at ?? 0) <= now).slice(0, limit),
     nextExpiry: () => pending()[0]?.expires_at,
     analytics: (query: AnalyticsQuery) => countActions([...t.actions.values()], query),

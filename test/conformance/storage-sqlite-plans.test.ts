@@ -25,7 +25,7 @@ function planOf(statement: Statement): string[] {
   return db.prepare(`explain query plan ${statement.sql}`).all().map((row) => String((row as { detail: unknown }).detail));
 }
 
-const { actions, agents, sums, ...reads } = prepareReads(writer);
+const { actions, agents, sums, decisions, ...reads } = prepareReads(writer);
 const { updateAction, updateAgent, updatePolicy, insertAgent: _g, insertEntry: _e, insertTile: _t, insertAction: _a, insertApproval: _p, insertIdempotency: _i, insertKey: _k, insertPolicy: _y, insertPolicyVersion: _v, putPolicySet: _s, putMeta: _m, ...updates } = prepareWrites(writer);
 
 describe("query plans", () => {
@@ -45,6 +45,10 @@ describe("query plans", () => {
     assert.deepEqual(planOf(guarded), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
     assert.match(planOf(updatePolicy({ updated_at: 1 })).join(), /^SEARCH policies USING INDEX/);
     assert.match(planOf(updateAgent({ updated_at: 1 })).join(), /^SEARCH agents USING INDEX/);
+  });
+
+  it("decisions are read by sequence, whoever looks", () => {
+    for (const kind of ["all", "agent_id", "key_id"] as const) assert.deepEqual(planOf(decisions[kind]), ["SEARCH actions USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)", "SEARCH entries USING INTEGER PRIMARY KEY (rowid=?)"]);
   });
 
   it("counting reads sums by their key, edges by time, and what is not folded by sequence", () => {

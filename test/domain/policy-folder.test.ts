@@ -84,7 +84,7 @@ test("a file that cannot be read is a fault", { skip: process.getuid?.() === 0 ?
 
 async function source(path: string, options: { path?: string; recursive: boolean } = { recursive: false }): Promise<PolicySource> {
   const host = { config: defaultConfig({ data: "/nowhere", policies: path }) } as unknown as Host;
-  const { policySources } = await policyFiles.setup(host, options);
+  const { policySources } = await policyFiles.setup(host, { watch: false, poll_seconds: 2, ...options });
   return policySources?.[0] as PolicySource;
 }
 

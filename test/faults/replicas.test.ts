@@ -68,6 +68,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
 
         const policy = { policy: "switched", rules: [{ name: "r", tool: "switch", effect: i % 2 === 0 ? "allow" : "deny" }] };
         await one.call(i === 0 ? "POST" : "PUT", `/v1/policies${i === 0 ? "" : "/switched"}?activate=true`, { key: admin, body: policy });
+        assert.equal((await two.call("GET", "/readyz", { key: null })).body.policies.policy_set, (await one.storage.head()).policy_set);
         assert.equal((await post(two, agent, {}, { ...ALLOWED, tool: "switch" })).body.decision, policy.rules[0]?.effect);
       }
     }));
@@ -92,6 +93,25 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       await store.open();
       assert.deepEqual((await auditStore(store, (services[0] as Service).runtime.host.ledger.vkey)).faults, []);
       await store.close();
+    }));
+
+  it("sign checkpoints while all of them write", { timeout: 60_000 }, () =>
+    withReplicas(2, async (services, { admin, agent }) => {
+      let writing = true;
+      const readers = services.map(async (service) => {
+        const statuses = new Set<number>();
+        while (writing) statuses.add((await service.call("GET", "/v1/provenance/checkpoint", { key: admin })).status);
+        return [...statuses];
+      });
+      const writers = services.flatMap((service) =>
+        Array.from({ length: 3 }, async () => {
+          const statuses = new Set<number>();
+          for (let i = 0; i < 30; i++) statuses.add((await post(service, agent)).status);
+          return [...statuses];
+        }),
+      );
+      const written = await Promise.all(writers).finally(() => (writing = false));
+      assert.deepEqual([written, await Promise.all(readers)], [writers.map(() => [200]), readers.map(() => [200])]);
     }));
 
   it("a wait at one is ended by the verdict at another, and a retry at another finds the action", { timeout: 60_000 }, () =>

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Storage } from "../../src/contract/storage.ts";
+import type { LedgerHead, Storage } from "../../src/contract/storage.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { withFaults, type FaultMode, type Faults } from "../../src/testing/faults.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
@@ -202,5 +202,28 @@ test("a head that was changed behind the ledger's back halts it", async () => {
     assert.equal((await service.call("GET", "/readyz", { key: null })).status, 503);
   } finally {
     await service.close();
+  }
+});
+
+describe("a head that was changed behind the ledger's back, at the same size, halts it", () => {
+  const changes: [string, (head: LedgerHead) => Partial<LedgerHead>][] = [
+    ["its right edge", ({ edge }) => ({ edge: edge.map((_, i) => new Uint8Array(32).fill(i)) })],
+    ["its policy set", () => ({ policy_set: null })],
+    ["its epoch", ({ epoch }) => ({ epoch: epoch + 1 })],
+  ];
+  for (const [what, change] of changes) {
+    test(what, async () => {
+      const service = await startService({ broken: true, storage: () => memoryStorage() });
+      try {
+        await submit(service, "a");
+        const head = await service.storage.head();
+        await service.storage.write((tx) => tx.append([], [], { ...head, ...change(head) }));
+        assert.equal((await submit(service, "b")).status, 503);
+        assert.equal((await service.storage.head()).size, head.size);
+        assert.ok(service.logged.some((line) => line.includes("does not continue what this process committed")));
+      } finally {
+        await service.close();
+      }
+    });
   }
 });

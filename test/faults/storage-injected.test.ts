@@ -30,6 +30,8 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.tileRoots(0, 0, 1);
   await reader.action("a");
   await reader.actions({ visibility: { all: true }, limit: 1 });
+  await reader.decisionSpan(0, 1);
+  await reader.decisions({ visibility: { all: true }, from_seq: 0, before_seq: 1, since: 0, until: 1, limit: 1 });
   await reader.overdueActions(0, 1);
   await reader.nextExpiry();
   await reader.approvals("a");

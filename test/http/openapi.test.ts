@@ -8,13 +8,16 @@ import { ALLOWED, ASKED, startService, type Service } from "../support/service.t
 let service: Service;
 let document: Document;
 let judge: Judge;
+/** Two keys with a scope each: what one of them may do, the other may not. */
 let narrow: string;
+let otherwise: string;
 before(async () => {
   // Wrong keys are sent by the dozen here.
   service = await startService({ change: (config) => (config.rate_limits.bad_keys_per_minute = 0) });
   document = (await service.call("GET", "/openapi.json", { key: null })).body;
   judge = judgeOf(document);
   narrow = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "narrow", scopes: ["metrics:read"] } })).body.key as string;
+  otherwise = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "otherwise", scopes: ["replay:run"] } })).body.key as string;
 });
 after(() => service.close());
 
@@ -112,6 +115,7 @@ describe("every operation", () => {
     await send("GET", "/tile/{level}/{tile}", { at: { level: "0", tile: "000.p/2" } });
     await send("GET", "/tile/entries/{tile}", { at: { tile: "000.p/2" } });
     await send("POST", "/v1/replay", { body: { action_id: allowed.id, policy_set: "current" } });
+    await send("POST", "/v1/replay", { body: { policy_set: "current", limit: 100 } });
 
     const key = (await send("POST", "/v1/api-keys", { body: { name: "walked", preset: "agent" }, headers: { "idempotency-key": "k" } })).body;
     await send("POST", "/v1/api-keys", { body: { name: "walked", preset: "agent" }, headers: { "idempotency-key": "k" } });
@@ -134,6 +138,8 @@ describe("every operation", () => {
     await send("POST", "/v1/policies/{id}/activate", { at: policy, body: { version: 1 } });
     await send("GET", "/v1/policies/{id}/versions", { at: policy });
     await send("GET", "/v1/policies/{id}/diff", { at: policy });
+    await send("GET", "/v1/policies/{id}/shadow", { at: policy });
+    await send("GET", "/metrics", {});
     await send("POST", "/v1/policies/{id}/deactivate", { at: policy });
     await send("DELETE", "/v1/policies/{id}", { at: policy });
     await send("POST", "/v1/policies/import-yaml", { body: { yaml: JSON.stringify({ ...definition, policy: "imported" }) } });
@@ -157,7 +163,7 @@ describe("every operation", () => {
       if (spec.security === undefined) {
         await expect("MISSING_CREDENTIAL", { key: null });
         await expect("INVALID_CREDENTIAL", { key: "nobody" });
-        await expect("INSUFFICIENT_SCOPE", { key: narrow });
+        await expect("INSUFFICIENT_SCOPE", { key: path === "/metrics" ? otherwise : narrow });
       }
       if (spec.requestBody === undefined) {
         if (method !== "GET") await expect("BAD_REQUEST", { raw: "{}" });

@@ -24,12 +24,13 @@ describe("a bad folder", () => {
       const good = (await service.runtime.host.ledger.head()).policy_set;
       folder.write("b.yaml", "policy: b\nrules:\n  - name: r\n    efect: deny\n");
       await service.restart();
+      // Before any request: whoever waits for it to be ready sends none until then.
+      const ready = await service.call("GET", "/readyz", { key: null });
+      assert.deepEqual([ready.status, ready.body.policies.ok, ready.body.policies.policy_set], [200, true, good]);
+      assert.ok(ready.body.policies.stale_since !== null);
       const answer = await service.call("POST", "/v1/actions", { body: ALLOWED });
       assert.deepEqual([answer.body.status, answer.body.policy_hash], ["allowed", good]);
       assert.ok(service.logged.some((line) => line.includes("policies were not taken") && line.includes("b.yaml:4:5")), "the log names file, line and column");
-      const ready = await service.call("GET", "/readyz", { key: null });
-      assert.deepEqual([ready.status, ready.body.policies.ok], [200, true]);
-      assert.ok(ready.body.policies.stale_since !== null);
       folder.write("b.yaml", allow("b"));
       await service.restart();
       assert.equal((await service.call("GET", "/readyz", { key: null })).body.policies.stale_since, null);
@@ -49,6 +50,22 @@ describe("a bad folder", () => {
       assert.equal((await service.call("GET", "/readyz", { key: null })).status, 503);
       const replayed = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: answer.body.id } });
       assert.equal(replayed.body.equal, true);
+    } finally {
+      await service.close();
+      folder.remove();
+    }
+  });
+
+  test("on the first start is mended through the API, and the service is ready at once", async () => {
+    const folder = folderOf({ "a.yaml": "policy: [" });
+    const service = await startService({ policies: folder.path });
+    try {
+      const body = { policy: "b", rules: [{ name: "r", effect: "allow" }] };
+      const made = await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body });
+      assert.equal(made.status, 201, JSON.stringify(made.body));
+      const ready = await service.call("GET", "/readyz", { key: null });
+      assert.deepEqual([ready.status, ready.body.policies.active], [200, 1]);
+      assert.equal(ready.body.policies.policy_set, (await service.storage.head()).policy_set);
     } finally {
       await service.close();
       folder.remove();

@@ -174,6 +174,8 @@ describe("a tampered store refuses to start", () => {
     ["the last entry removed", ["delete from entries where seq = (select max(seq) from entries)"], /is missing/],
     ["a tile", ["update tiles set hashes = zeroblob(8192)"], /tile 0\/0/],
     ["the head's root", ["update ledger_head set root = zeroblob(32)"], /root/],
+    ["the head's policy set", ["insert into policy_sets select 'another', created_at, document from policy_sets limit 1", "update ledger_head set policy_set = 'another'"], /policy set another is not the one/],
+    ["the head's policy set, to none", ["update ledger_head set policy_set = null"], /policy set \(none\) is not the one/],
     ["a ledger cut back together with its head", ["delete from entries where seq >= 200", "update ledger_head set size = 200"], /behind the newest signed checkpoint|right edge/],
     ["the checkpoint", ["update checkpoint set note = replace(note, char(10) || '3', char(10) || '2')"], /checkpoint/],
   ];

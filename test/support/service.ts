@@ -10,6 +10,7 @@ import consolePlugin from "../../plugins/console/index.ts";
 import docs from "../../plugins/docs/index.ts";
 import events from "../../plugins/events/index.ts";
 import health from "../../plugins/health/index.ts";
+import metrics from "../../plugins/metrics/index.ts";
 import policies from "../../plugins/policies/index.ts";
 import policyFiles from "../../plugins/policy-files/index.ts";
 import provenance from "../../plugins/provenance/index.ts";
@@ -71,7 +72,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   async function start(): Promise<Runtime> {
     const store = definePlugin({ name: "storage-under-test", setup: () => ({ storage }) });
-    const plain = [store, policyFiles, actions, policies, apiKeys, agents, analytics, events, provenance, replay, health, docs, consolePlugin] as Plugin[];
+    const plain = [store, policyFiles, actions, policies, apiKeys, agents, analytics, events, provenance, replay, health, metrics, docs, consolePlugin] as Plugin[];
     const runtime = await createRuntime(config, {
       plugins: [...plain.map((plugin) => ({ plugin, options: options.pluginOptions?.[plugin.name] ?? {}, origin: plugin.name })), ...(options.plugins ?? [])],
       log: createLogger("info", (lines) => logged.push(...lines.trimEnd().split("\n"))),

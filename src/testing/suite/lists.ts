@@ -1,7 +1,7 @@
 /** What lists of actions promise: every filter, alone and with the others, inside what the caller may see. */
 import assert from "node:assert/strict";
-import type { ActionFilter, ActionRow, Visibility } from "../../contract/storage.ts";
-import { actionRow, T0, type Case } from "./rows.ts";
+import type { ActionFilter, ActionRow, DecisionFilter, Visibility } from "../../contract/storage.ts";
+import { actionRow, appendSome, T0, type Case } from "./rows.ts";
 
 /** 48 actions in which every pair of members varies independently; two share each creation time. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
@@ -40,7 +40,32 @@ function expected(filter: ActionFilter): ActionRow[] {
     .slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit);
 }
 
+function decisionCases(test: Case): void {
+  test("decisions come with their entries, newest first, of a stretch, a span and what the caller may see", async ({ storage }) => {
+    assert.equal(await storage.decisionSpan(0, Number.MAX_SAFE_INTEGER), null);
+    await storage.write(async (tx) => {
+      await appendSome(tx, 12);
+      // The clock went back once; entries 3 and 7 are of no decision.
+      for (const n of [0, 1, 2, 4, 5, 6, 8, 9, 10, 11]) await tx.insertAction(actionRow(n, { created_at: T0 + (n === 5 ? 1 : n) * 10, agent_id: `agent-${n % 2}`, submitted_by: `key-${n % 3}` }));
+    });
+    const all = { visibility: { all: true } as Visibility, from_seq: 0, before_seq: 12, since: T0, until: T0 + 1000, limit: 100 };
+    const seqs = async (filter: Partial<DecisionFilter>): Promise<number[]> => (await storage.decisions({ ...all, ...filter })).map(({ seq }) => seq);
+    assert.deepEqual(await seqs({}), [11, 10, 9, 8, 6, 5, 4, 2, 1, 0]);
+    assert.deepEqual(await seqs({ before_seq: 9, limit: 3 }), [8, 6, 5]);
+    assert.deepEqual(await seqs({ from_seq: 4, before_seq: 9 }), [8, 6, 5, 4]);
+    assert.deepEqual(await seqs({ since: T0 + 20, until: T0 + 60 }), [4, 2], "by the time of creation, the end exclusive");
+    assert.deepEqual(await seqs({ visibility: { agent_id: "agent-1" } }), [11, 9, 5, 1]);
+    assert.deepEqual(await seqs({ visibility: { key_id: "key-0" } }), [9, 6, 0]);
+    assert.deepEqual(await storage.decisionSpan(T0 + 10, T0 + 20), { first: 1, last: 5 });
+    assert.deepEqual(await storage.decisionSpan(T0 + 110, T0 + 111), { first: 11, last: 11 });
+    assert.equal(await storage.decisionSpan(T0 + 111, T0 + 1000), null);
+    const [one] = await storage.decisions({ ...all, before_seq: 5, limit: 1 });
+    assert.deepEqual(one, { seq: 4, action_id: "action-4", created_at: T0 + 40, request: actionRow(4).request, bytes: (await storage.entries(4, 5))[0]?.bytes });
+  });
+}
+
 export function listCases(test: Case): void {
+  decisionCases(test);
   const filled = (name: string, check: (list: (filter: ActionFilter) => Promise<ActionRow[]>) => Promise<void>): void =>
     test(name, async ({ storage }) => {
       await storage.write(async (tx) => {

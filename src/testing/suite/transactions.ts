@@ -88,6 +88,18 @@ export function transactionCases(test: Case): void {
     assert.equal(await storage.meta("a"), null);
   });
 
+  test("a throw after a refused value, or with a code of its own, is passed on unchanged too", async ({ storage }) => {
+    const error = Object.assign(new TypeError("no"), { code: "ERR_OF_THE_CALLER" });
+    for (const value of ["fine", "\ud800"]) {
+      await assert.rejects(storage.write(async (tx) => {
+        await tx.putMeta("a", "b");
+        await tx.putMeta("c", value).catch(() => undefined);
+        throw error;
+      }), (thrown) => thrown === error);
+      assert.equal(await storage.meta("a"), null);
+    }
+  });
+
   test("a throw undoes updates as well as inserts", async ({ storage }) => {
     await storage.write(writeEverything);
     const before = await everything(storage);

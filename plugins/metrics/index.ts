@@ -1,0 +1,87 @@
+/** What the service does and how it is, for Prometheus (text format 0.0.4). */
+import { Type } from "@sinclair/typebox";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { Host } from "../../src/contract/host.ts";
+import type { EntryRow } from "../../src/contract/storage.ts";
+import { definePlugin } from "../../src/plugin.ts";
+
+/**
+ * In an entry's canonical JSON, where members are sorted and a quote inside a text is escaped: the first of each is the
+ * decision's own. To parse every entry would cost each decision some percent of its time.
+ */
+const OUTCOME = /"decision":\{"approval":.*?"effect":"([a-z_]+)".*?"reason_code":"([A-Z_]+)"/;
+const decoder = new TextDecoder();
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export default definePlugin({
+  name: "metrics",
+  setup(host) {
+    const register = new Registry();
+    const requests = new Histogram({ name: "assent_http_request_duration_seconds", help: "Time until a response was made. Waits that clients asked for are part of it.", labelNames: ["method", "route", "status"], buckets: SECONDS, registers: [register] });
+    const entries = new Counter({ name: "assent_ledger_entries_seen_total", help: "Entries of the shared ledger that this process has seen since it started, whoever wrote them: the same from every process, so not to be summed.", labelNames: ["type"], registers: [register] });
+    const decisions = new Counter({ name: "assent_decisions_seen_total", help: "Decisions among them.", labelNames: ["effect", "reason_code"], registers: [register] });
+    gauges(host, register);
+    let unsubscribe: (() => void) | null = null;
+
+    function see(rows: readonly EntryRow[]): void {
+      for (const row of rows) {
+        entries.inc({ type: row.type });
+        if (row.type !== "decision") continue;
+        const [, effect, reason_code] = OUTCOME.exec(decoder.decode(row.bytes)) ?? [];
+        if (effect !== undefined && reason_code !== undefined) decisions.inc({ effect, reason_code });
+      }
+    }
+
+    return {
+      // The route and not the path: what a client makes up must not become a label.
+      answered: ({ method, route, status, ms }) => requests.observe({ method: route === null ? "other" : method, route: route ?? "none", status }, ms / 1000),
+      routes: [
+        {
+          method: "GET", path: "/metrics", tag: "health", summary: "Metrics for Prometheus", scope: "metrics:read", unlimited: true,
+          responses: { 200: { description: "Metrics.", contentType: "text/plain", schema: Type.String() } }, errors: [],
+          handle: async () => ({ status: 200, headers: { "Content-Type": register.contentType }, text: await register.metrics() }),
+        },
+      ],
+      async start() {
+        unsubscribe = host.ledger.subscribe(see);
+      },
+      async stop() {
+        unsubscribe?.();
+        unsubscribe = null;
+      },
+    };
+  },
+});
+
+/** Read when they are asked for. A store that is not there leaves the last value out instead of repeating it. */
+function gauges(host: Host, register: Registry): void {
+  const gauge = (name: string, help: string, read: (gauge: Gauge) => Promise<void> | void, labelNames: string[] = []): void => {
+    new Gauge({
+      name, help, labelNames, registers: [register],
+      async collect() {
+        this.reset();
+        try {
+          await read(this);
+        } catch {
+          this.remove();
+        }
+      },
+    });
+  };
+  gauge("assent_ledger_size", "Entries in the ledger.", async (it) => it.set((await host.ledger.head()).size));
+  gauge("assent_ledger_lag_entries", "Committed entries that this process's event streams have not been given yet.", async (it) => it.set(await host.ledger.lag()));
+  gauge("assent_policies_active", "Policies in the active set.", async (it) => it.set((await host.policies.state()).count));
+  gauge("assent_policy_set_info", "The active set, by its digest.", async (it) => it.set({ policy_set: (await host.policies.state()).digest ?? "none" }, 1), ["policy_set"]);
+  gauge("assent_policy_source_stale", "1 while a policy source offers something that could not be taken.", async (it) => it.set((await host.policies.state()).stale_since === null ? 0 : 1));
+  gauge("assent_policy_source_stale_since_seconds", "Since when, as a Unix time; absent while none does.", async (it) => {
+    const since = (await host.policies.state()).stale_since;
+    if (since === null) it.remove();
+    else it.set(since / 1000);
+  });
+  gauge("assent_policy_source_fault", "1 for each place where it could not be taken.", async (it) => {
+    for (const { file, line, column } of (await host.policies.state()).faults.slice(0, 20)) it.set({ file, line: line ?? "", column: column ?? "" }, 1);
+  }, ["file", "line", "column"]);
+  gauge("assent_process_resident_memory_bytes", "Memory that the process holds.", (it) => it.set(process.memoryUsage().rss));
+  gauge("assent_process_start_time_seconds", "When the process started, as a Unix time.", (it) => it.set(Math.round(Date.now() / 1000 - process.uptime())));
+}

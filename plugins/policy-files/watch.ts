@@ -1,0 +1,91 @@
+/**
+ * Says when a folder of policies may have changed. Events come first where the system has them, and a look every few
+ * seconds besides: network mounts tell nothing, and a symbolic link that is swapped tells of itself in many ways.
+ */
+import { readdir, realpath, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { watch as watchPath } from "chokidar";
+import type { Logger } from "../../src/contract/host.ts";
+
+/** After an event, until it is quiet: editors and git write files one by one. Milliseconds. */
+const SETTLE = 150;
+
+export interface Watching {
+  stop(): Promise<void>;
+}
+
+/**
+ * What the folder holds, as names, sizes, times and inodes behind every link. Two that are equal mean the same content
+ * for all that the file system tells. Never rejects: a folder that is gone has a signature too.
+ */
+export async function signatureOf(path: string, recursive: boolean): Promise<string> {
+  try {
+    const lines = [await realpath(path)];
+    const visit = async (folder: string): Promise<void> => {
+      const names = (await readdir(folder)).filter((name) => !name.startsWith(".")).sort();
+      for (const name of names) {
+        const file = join(folder, name);
+        const found = await stat(file, { bigint: true }).catch(() => null);
+        if (found?.isDirectory() === true) {
+          if (recursive) await visit(file);
+        } else if (/\.ya?ml$/.test(name)) {
+          lines.push(`${file} ${found === null ? "gone" : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")}`);
+        }
+      }
+    };
+    await visit(path);
+    return lines.join("\n");
+  } catch (error) {
+    return `unreadable: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
+  }
+}
+
+/** Calls `changed` once for each state of the folder that is not the one last loaded, when it has been still for a moment. */
+export function watchFolder(path: string, options: { recursive: boolean; pollMs: number; log: Logger; loaded(): string | null }, changed: () => void): Watching {
+  let told: string | null = null;
+  let stopped = false;
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let looking: Promise<void> | null = null;
+
+  const events = watchPath(path, { ignoreInitial: true, depth: options.recursive ? undefined : 0, ignorePermissionErrors: true, ignored: (name) => /(^|[/\\])\.(?!\.data)[^/\\]+$/.test(name) && name !== path } as Parameters<typeof watchPath>[1]);
+  events.on("all", () => look(SETTLE));
+  events.on("error", (error) => options.log.debug("a policy folder cannot be watched by events; it is looked at instead", { path, error: String(error) }));
+
+  function look(afterMs: number): void {
+    if (stopped) return;
+    if (timer !== null) clearTimeout(timer);
+    timer = setTimeout(() => {
+      timer = null;
+      looking = compare().finally(() => {
+        looking = null;
+        if (timer === null) look(options.pollMs);
+      });
+    }, afterMs);
+    timer.unref?.();
+  }
+
+  async function compare(): Promise<void> {
+    let seen = await signatureOf(path, options.recursive);
+    while (seen !== options.loaded() && seen !== told && !stopped) {
+      await new Promise((resolve) => setTimeout(resolve, SETTLE));
+      const again = await signatureOf(path, options.recursive);
+      if (again === seen) {
+        told = seen;
+        changed();
+        return;
+      }
+      seen = again;
+    }
+  }
+
+  // What changes between the load at start and the first look must not be missed.
+  look(0);
+  return {
+    async stop() {
+      stopped = true;
+      if (timer !== null) clearTimeout(timer);
+      await events.close();
+      await looking;
+    },
+  };
+}

@@ -1,0 +1,163 @@
+import { readFileSync } from "node:fs";
+import { createClient } from "../client/index.ts";
+import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
+import { parseRfc3339, toRfc3339 } from "../domain/time.ts";
+import { formatFault } from "../kernel/policies.ts";
+import { checkPolicyFolder } from "../kernel/policy-folder.ts";
+import { backtest, type BacktestReport, type Outcome } from "../toolkit/backtest.ts";
+import { CommandError, EXIT, parse, safe, usage, type Output } from "./command.ts";
+import { reaching } from "./remote.ts";
+import { configFrom } from "./serve.ts";
+import { assertCurrent, progress, withStore } from "./store.ts";
+
+const DAY = 86_400_000;
+
+export const BACKTEST_HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]
+                              [--examples N] [--format text|json|markdown] [--fail-on-flips] [--recursive] [--config FILE]
+
+Makes past decisions again with the policies of FOLDER (./policies) alone, each with its own recorded request, facts and
+clock, and tells which would flip: grouped by rule, with examples.
+
+  --against URL     a running service, asked with ASSENT_API_KEY (scope replay:run); ASSENT_URL when absent
+  --against store   the store that the configuration names, read beside a running service or without one
+  --since TIME      RFC 3339, or an age such as 24h or 30d (7d)
+  --until TIME      the same (now)
+  --limit N         most decisions, newest first (10000)
+  --examples N      of each kind of flip (3)
+  --format FORMAT   text, json, or markdown for a pull request
+  --fail-on-flips   exits with 1 when anything flips
+
+examples:
+  assent policy backtest --against store --since 30d
+  assent policy backtest policies --against https://assent.example --format markdown > flips.md
+`;
+
+type Result = BacktestReport & { since: string; until: string };
+
+export async function policyBacktest(args: string[], io: Output): Promise<number> {
+  const { values, positionals } = parse(args, {
+    against: { type: "string" }, since: { type: "string" }, until: { type: "string" }, limit: { type: "string" }, examples: { type: "string" },
+    format: { type: "string" }, "fail-on-flips": { type: "boolean" }, recursive: { type: "boolean" }, config: { type: "string" },
+  });
+  if (positionals.length > 1) throw usage("assent policy backtest takes one folder");
+  const format = values.format ?? "text";
+  if (!["text", "json", "markdown"].includes(format)) throw usage(`--format takes text, json or markdown, not "${format}"`);
+  const until = timeOf("--until", values.until) ?? Date.now() + 1;
+  const since = timeOf("--since", values.since) ?? until - 7 * DAY;
+  if (since >= until) throw usage("--since must lie before --until");
+  const limit = numberOf("--limit", values.limit, 10_000, 100_000_000);
+  const examples = numberOf("--examples", values.examples, 3, 20);
+
+  const path = positionals[0] ?? process.env["ASSENT_POLICIES"] ?? "./policies";
+  const folder = await checkPolicyFolder(path, { recursive: values.recursive === true });
+  if (folder.faults.length > 0) {
+    for (const fault of folder.faults) io.err(formatFault(fault));
+    throw new CommandError(`the policies of ${path} are not good; nothing was evaluated`);
+  }
+  const asked = { since, until, limit, examples };
+  const against = values.against ?? process.env["ASSENT_URL"] ?? "http://127.0.0.1:8000";
+  const result = against === "store" ? await inStore(folder.documents.map(({ document }) => document), asked, values.config, io) : await overHttp(against, folder.documents.map(({ file }) => file), path, asked, io);
+  io.out(format === "json" ? JSON.stringify(result) : format === "markdown" ? markdown(result) : text(result));
+  return values["fail-on-flips"] === true && result.flipped > 0 ? EXIT.failure : EXIT.ok;
+}
+
+interface Asked {
+  since: number;
+  until: number;
+  limit: number;
+  examples: number;
+}
+
+async function inStore(documents: Parameters<typeof buildPolicySet>[0][number]["definition"][], asked: Asked, file: string | undefined, io: Output): Promise<Result> {
+  return withStore(configFrom(process.env, file), { readOnly: true }, async (storage) => {
+    await assertCurrent(storage);
+    let compiled;
+    try {
+      compiled = compilePolicySet(buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))));
+    } catch (error) {
+      throw error instanceof PolicyCompileError ? new CommandError(error.message) : error;
+    }
+    const tell = progress(io);
+    const report = await backtest(storage, compiled, { ...asked, visibility: { all: true }, budgetMs: Infinity, progress: ({ evaluated }) => tell("decisions", evaluated, asked.limit) });
+    return { since: toRfc3339(asked.since), until: toRfc3339(asked.until), ...report };
+  });
+}
+
+/** In as many requests as the service's limits ask for. */
+async function overHttp(url: string, files: string[], folder: string, { since, until, limit, examples }: Asked, io: Output): Promise<Result> {
+  const apiKey = process.env["ASSENT_API_KEY"];
+  if (!apiKey) throw usage("set ASSENT_API_KEY to a key with the scope replay:run");
+  const yaml = [...new Set(files)].map((name) => readFileSync(`${folder}/${name}`, "utf8")).join("\n---\n");
+  const client = createClient({ url, apiKey });
+  const tell = progress(io);
+  const span = { since: toRfc3339(since), until: toRfc3339(until) };
+  const total: Result = { ...span, evaluated: 0, flipped: 0, otherwise: 0, flips: [], unlisted: 0, next: null };
+  let before: number | null = null;
+  do {
+    const part: Result = await reaching(() => client.call<Result>("POST", "/v1/replay", { ...span, yaml, alone: true, examples, limit: Math.min(1_000_000, limit - total.evaluated), ...(before === null ? {} : { before }) }));
+    add(total, part, examples);
+    before = part.next;
+    tell("decisions", total.evaluated, limit);
+  } while (before !== null && total.evaluated < limit);
+  return { ...total, next: before };
+}
+
+function add(total: Result, part: Result, examples: number): void {
+  for (const name of ["evaluated", "flipped", "otherwise", "unlisted"] as const) total[name] += part[name];
+  for (const flip of part.flips) {
+    const known = total.flips.find(({ from, to }) => JSON.stringify([from, to]) === JSON.stringify([flip.from, flip.to]));
+    if (known === undefined) total.flips.push(flip);
+    else {
+      known.count += flip.count;
+      known.examples.push(...flip.examples.slice(0, examples - known.examples.length));
+    }
+  }
+  total.flips.sort((a, b) => b.count - a.count);
+}
+
+function words({ effect, policy, rule }: Outcome): string {
+  return `${effect}${policy === null ? " (no rule)" : ` (${safe(policy)}: ${safe(rule ?? "-")})`}`;
+}
+
+function text({ evaluated, flipped, otherwise, flips, unlisted, next, since, until }: Result): string {
+  const lines = flips.map(({ from, to, count, examples }) =>
+    [`${String(count).padStart(7)}  ${words(from)} -> ${words(to)}`, ...examples.map(({ action_id, tool, operation, agent_id }) => `         e.g. ${action_id}  ${safe(agent_id)}: ${safe(tool)} ${safe(operation)}`)].join("\n"),
+  );
+  return [
+    `${evaluated} decisions from ${since} to ${until}: ${flipped} would flip, ${otherwise} would come out the same by another rule or on other terms`,
+    ...lines,
+    ...(unlisted > 0 ? [`${String(unlisted).padStart(7)}  more, of other kinds`] : []),
+    ...(next === null ? [] : ["the limit ended it: older decisions of the range were not looked at"]),
+  ].join("\n");
+}
+
+/** For a pull request: nothing of an action's own text may become markup. */
+function markdown({ evaluated, flipped, otherwise, flips, unlisted, next, since, until }: Result): string {
+  const cell = (value: string): string => `\`${safe(value).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
+  const outcome = ({ effect, policy, rule }: Outcome): string => `**${effect}** ${policy === null ? "no rule" : `${cell(policy)} ${cell(rule ?? "-")}`}`;
+  return [
+    `### ${flipped === 0 ? "No past decision would flip" : `${flipped} of ${evaluated} past decisions would flip`}`,
+    "",
+    `${evaluated} decisions from ${since} to ${until}; ${otherwise} more would come out the same by another rule or on other terms.`,
+    ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),
+    ...flips.map(({ from, to, count, examples }) => `| ${count} | ${outcome(from)} | ${outcome(to)} | ${examples.map(({ action_id, tool, operation, agent_id }) => `${cell(action_id)} ${cell(agent_id)}: ${cell(`${tool} ${operation}`)}`).join("<br>")} |`),
+    ...(unlisted > 0 ? ["", `${unlisted} more flips of other kinds.`] : []),
+    ...(next === null ? [] : ["", "The limit ended it: older decisions of the range were not looked at."]),
+  ].join("\n");
+}
+
+function timeOf(flag: string, given: string | undefined): number | null {
+  if (given === undefined) return null;
+  const [, amount, unit] = /^(\d+)([hd])$/.exec(given) ?? [];
+  if (amount !== undefined) return Date.now() - Number(amount) * (unit === "h" ? 3_600_000 : DAY);
+  const at = parseRfc3339(given);
+  if (at === null) throw usage(`${flag} takes a time such as 2026-01-01T00:00:00Z, or an age such as 24h or 30d, not "${given}"`);
+  return at;
+}
+
+function numberOf(flag: string, given: string | undefined, otherwise: number, most: number): number {
+  if (given === undefined) return otherwise;
+  const value = Number(given);
+  if (!Number.isSafeInteger(value) || value < 1 || value > most) throw usage(`${flag} takes a number from 1 to ${most}, not "${given}"`);
+  return value;
+}

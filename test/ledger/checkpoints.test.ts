@@ -1,0 +1,118 @@
+/** Signing while others commit and sign: nothing that is in order is refused, and no second history is signed. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { StorageError, type LedgerHead, type Storage } from "../../src/contract/storage.ts";
+import type { EntryBody } from "../../src/domain/entries.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
+import { createCheckpoints } from "../../src/ledger/checkpoints.ts";
+import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
+import { createProofReader } from "../../src/ledger/reader.ts";
+import { createLogger } from "../../src/log.ts";
+import { memoryStorage } from "../../src/testing/memory-storage.ts";
+import { ed25519, signerOf } from "../support/signer.ts";
+
+const ORIGIN = "signing.example/log";
+const { publicKey, sign } = signerOf(ORIGIN);
+const vault = { publicKey, sign, signAsync: async (message: Uint8Array) => sign(message), mac: () => new Uint8Array(32), verify: ed25519 };
+
+/** Holds up the answer of one call: it was made, and is delivered when the test says so. */
+interface Gate {
+  reached: Promise<void>;
+  open(): void;
+}
+
+/** One process of several on a store, whose next answer of a method can be held up. */
+function replicaOf(storage: Storage): { storage: Storage; holdNext(method: "head" | "leafHashes"): Gate } {
+  const held = new Map<string, { reached(): void; opened: Promise<void> }>();
+  const gated = <Args extends unknown[], T>(name: string, method: (...args: Args) => Promise<T>) => async (...args: Args): Promise<T> => {
+    const hold = held.get(name);
+    held.delete(name);
+    const answer = await method(...args);
+    hold?.reached();
+    await hold?.opened;
+    return answer;
+  };
+  return {
+    storage: { ...storage, exclusive: false, head: gated("head", storage.head), write: (work) => storage.write((tx) => work({ ...tx, leafHashes: gated("leafHashes", tx.leafHashes) })) },
+    holdNext(method) {
+      let open = (): void => {};
+      const opened = new Promise<void>((resolve) => (open = resolve));
+      const reached = new Promise<void>((resolve) => held.set(method, { reached: resolve, opened }));
+      return { reached, open };
+    },
+  };
+}
+
+function open(storage: Storage): Promise<OpenLedger> {
+  return openLedger({
+    storage, vault, log: createLogger("silent"), clock: Date.now, origin: ORIGIN, maxBatch: 256, verifyAtStart: 1_000, keptCheckpoint: null, acceptRollback: false,
+    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet() }),
+    confirm: (_tx, credential) => Promise.resolve(credential),
+    agentFacts: () => Promise.resolve({}),
+  });
+}
+
+async function opened(): Promise<Storage> {
+  const storage = memoryStorage();
+  await storage.open();
+  return storage;
+}
+
+const entry = (name: string): EntryBody => ({ type: "agent", v: 1, at: "2026-01-01T00:00:00.000Z", change: "updated", agent: { name }, by: null });
+const add = (ledger: OpenLedger, name: string): Promise<number> => ledger.submit(async (tx) => tx.record(entry(name)).seq);
+
+test("a head that was read before an own commit was signed is not taken for another history", async () => {
+  const replica = replicaOf(await opened());
+  const ledger = await open(replica.storage);
+  await add(ledger, "a");
+  const gate = replica.holdNext("head");
+  const checkpoint = ledger.checkpoint();
+  await gate.reached;
+  await add(ledger, "b");
+  gate.open();
+  assert.equal((await checkpoint).size, 2);
+  await ledger.close();
+});
+
+test("a head that is signed while the writer looks at the tree does not halt it", async () => {
+  const storage = await opened();
+  const replica = replicaOf(storage);
+  const [one, two] = [await open({ ...storage, exclusive: false }), await open(replica.storage)];
+  await add(two, "a");
+  // Another process moves the head: the writer must look whether it extends what it signed.
+  await add(one, "b");
+  const gate = replica.holdNext("leafHashes");
+  const late = add(two, "c");
+  await gate.reached;
+  assert.equal((await two.checkpoint()).size, 2);
+  gate.open();
+  assert.equal(await late, 2);
+  assert.equal(two.halted(), null);
+  await one.close();
+  await two.close();
+});
+
+test("of two histories that both extend the last signature only one is signed", async () => {
+  const heads: LedgerHead[] = [];
+  let storage: Storage | null = null;
+  for (const names of [["a"], ["a", "b"], ["a", "other", "c"]]) {
+    storage = await opened();
+    const ledger = await open(storage);
+    for (const name of names) await add(ledger, name);
+    heads.push(await storage.head());
+    await ledger.close();
+  }
+  const [first, second, other] = heads as [LedgerHead, LedgerHead, LedgerHead];
+  const checkpoints = createCheckpoints(ORIGIN, vault, createProofReader(storage as Storage), null);
+  await checkpoints.sign(() => Promise.resolve(first));
+  let answer = (_head: LedgerHead): void => {};
+  const slow = checkpoints.sign(() => new Promise((resolve) => (answer = resolve)));
+  checkpoints.signNext(second);
+  const refused = assert.rejects(slow, (error) => error instanceof StorageError && error.kind === "corrupt");
+  answer(other);
+  await turn();
+  answer(other);
+  await refused;
+  assert.equal(checkpoints.latest()?.size, 2);
+});
