@@ -14,10 +14,12 @@ export function Chart({ label, times, lines }) {
   const place = useRef(null);
   useEffect(() => {
     let plot = null;
+    // Held here: when the page is left, the reference is empty before the observer is told.
+    const node = place.current;
     const draw = () => {
       plot?.destroy();
       // A canvas knows no custom properties, and light-dark() is resolved on a used colour alone.
-      const probe = place.current.appendChild(document.createElement("i"));
+      const probe = node.appendChild(document.createElement("i"));
       const color = (name) => {
         probe.style.color = `var(--${name})`;
         return getComputedStyle(probe).color;
@@ -25,7 +27,7 @@ export function Chart({ label, times, lines }) {
       const [text, grid] = [color("quiet"), color("line")];
       const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
       const options = {
-        width: place.current.clientWidth,
+        width: node.clientWidth,
         height: 280,
         cursor: { drag: { x: false, y: false } },
         scales: { y: { range: (_, __, max) => [0, Math.max(4, Math.ceil(max * 1.05))] } },
@@ -33,11 +35,11 @@ export function Chart({ label, times, lines }) {
         series: [{}, ...lines.map((line) => ({ label: line.name, stroke: color(line.color), width: 2, dash: line.dash, points: { show: times.length < 60, size: 6 } }))],
       };
       probe.remove();
-      plot = new uPlot(options, [times, ...lines.map((line) => line.values)], place.current);
+      plot = new uPlot(options, [times, ...lines.map((line) => line.values)], node);
     };
     draw();
-    const resized = new ResizeObserver(() => plot?.setSize({ width: place.current.clientWidth, height: 280 }));
-    resized.observe(place.current);
+    const resized = new ResizeObserver(() => node.isConnected && plot?.setSize({ width: node.clientWidth, height: 280 }));
+    resized.observe(node);
     DARK.addEventListener("change", draw);
     return () => {
       resized.disconnect();
