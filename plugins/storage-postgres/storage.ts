@@ -87,10 +87,15 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     });
   }
 
-  const connectWriter = (): Client =>
-    client("assent writer", 1, () => {
-      running?.lose(new StorageError("unavailable", "the connection to Postgres was lost inside a transaction"));
+  function connectWriter(): Client {
+    const made: Client = client("assent writer", 1, () => {
+      // One that was given up may close late: that is not the end of its successor.
+      if (running === null || store?.writer !== made) return;
+      running.closed = true;
+      running.lose(new StorageError("unavailable", "the connection to Postgres was lost inside a transaction"));
     });
+    return made;
+  }
 
   async function open(): Promise<OpenStore> {
     const writer = connectWriter();
@@ -173,7 +178,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
       throw toStorageError(error, "write to Postgres");
     } finally {
       running = null;
-      if (fate.hung) replaceWriter();
+      if (fate.lost !== null && !fate.closed) replaceWriter();
     }
   }
 

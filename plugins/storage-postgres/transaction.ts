@@ -8,8 +8,8 @@ import { losesConnection, toStorageError } from "./errors.ts";
 export class Fate {
   /** Why it is gone, once it is. */
   lost: StorageError | null = null;
-  /** It gave no answer, and may be there still with the transaction open. */
-  hung = false;
+  /** It has ended, and the transaction with it. Lost and not closed, it may be there still, with the transaction open. */
+  closed = false;
   private readonly patience: number;
   private readonly gone: Promise<never>;
   private tell: (error: StorageError) => void = () => {};
@@ -29,10 +29,7 @@ export class Fate {
 
   /** The query's answer; rejects at once when the connection is lost meanwhile, whatever postgres.js does with the query. */
   async answer<T>(query: PromiseLike<T>): Promise<T> {
-    const timer = setTimeout(() => {
-      this.hung = true;
-      this.lose(new StorageError("unavailable", `Postgres gave no answer in ${this.patience} ms`));
-    }, this.patience);
+    const timer = setTimeout(() => this.lose(new StorageError("unavailable", `Postgres gave no answer in ${this.patience} ms`)), this.patience);
     try {
       return await Promise.race([query, this.gone]);
     } catch (error) {
