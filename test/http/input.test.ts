@@ -120,7 +120,7 @@ describe("credentials", () => {
 
 describe("addresses", () => {
   test("unknown paths, wrong methods, HEAD and OPTIONS", async () => {
-    for (const path of ["/", "/v1", "/v1/action", "/v1/actions/", "//v1/actions", "/V1/actions", "/v1/actions/x/y/z", "/%2e%2e/etc/passwd"]) {
+    for (const path of ["/v1", "/v1/action", "/v1/actions/", "//v1/actions", "/V1/actions", "/v1/actions/x/y/z", "/%2e%2e/etc/passwd"]) {
       assert.equal((await service.call("GET", path)).body.code, "NOT_FOUND", path);
     }
     const wrong = await service.call("DELETE", "/v1/actions");
