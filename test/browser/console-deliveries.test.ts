@@ -30,6 +30,8 @@ describe("deliveries in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("State").selectOption("dead");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.waitForURL(/state=dead/);
+    await page.getByRole("cell", { name: "delivered" }).first().waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Try again" }).waitFor();
     assert.equal(await page.getByRole("row").count(), 2);
     await page.getByRole("button", { name: "Try again" }).click();
     await page.goto(`${console_.server.url}/#/deliveries?action_id=${id}`);
