@@ -22,7 +22,8 @@ export interface Coverage {
 
 /** @param results of all tests of these policies; a test that looked at some of them counts for those */
 export function policyCoverage(policies: readonly PolicyDocument[], results: readonly TestResult[]): Coverage {
-  const byPolicy = new Map(policies.map(({ policy, rules }) => [policy, new Map(rules.map(({ name }): [string, RuleCoverage] => [name, { policy, rule: name, reached: 0, failed: 0 }]))]));
+  const counts = ({ policy, rules }: PolicyDocument) => new Map(rules.map(({ name }): [string, RuleCoverage] => [name, { policy, rule: name, reached: 0, failed: 0 }]));
+  const byPolicy = new Map(policies.map((document) => [document.policy, counts(document)]));
   for (const { policy, rule, reason_code } of results.flatMap(({ findings }) => findings)) {
     const counted = byPolicy.get(policy.name)?.get(rule.name);
     if (counted === undefined) continue;
