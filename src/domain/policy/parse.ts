@@ -6,7 +6,7 @@ import { parseDuration } from "../time.ts";
 import { explainFault, siblingsAt } from "../validation.ts";
 import { compileCondition } from "./condition.ts";
 import { PolicySchema, PolicyTestSchema } from "./schema.ts";
-import type { PolicyDocument } from "./types.ts";
+import type { PolicyDocument, RuleDocument } from "./types.ts";
 import { readYaml, type Place, type YamlValue } from "./yaml.ts";
 
 /** `line` and `column` are 1-based; null where the fault has no place. */
@@ -55,7 +55,12 @@ export function parsePolicyTests(text: string, file: string): { tests: PolicyTes
 /** What is wrong with a policy that came as JSON; empty when nothing is. */
 export function validatePolicyDocument(value: unknown): ValueFault[] {
   const faults = schemaFaults(policyCheck, PolicySchema, value);
-  return faults.length > 0 ? faults : meaningFaults(value as PolicyDocument);
+  if (faults.length >= MAX_FAULTS) return faults;
+  // Rules whose form is right are looked at even when others' is not: all faults come at once.
+  const { rules } = (value ?? {}) as { rules?: unknown };
+  if (!Array.isArray(rules) || faults.some(({ pointer }) => pointer === "/rules")) return faults;
+  const misshapen = new Set(faults.map(({ pointer }) => /^\/rules\/(\d+)/.exec(pointer)?.[1]));
+  return [...faults, ...meaningFaults(rules as RuleDocument[], misshapen)];
 }
 
 function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): ValueFault[] {
@@ -70,10 +75,11 @@ function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown
 }
 
 /** What a schema cannot say. */
-function meaningFaults(policy: PolicyDocument): ValueFault[] {
+function meaningFaults(rules: readonly RuleDocument[], except: ReadonlySet<string | undefined>): ValueFault[] {
   const faults: ValueFault[] = [];
   const names = new Set<string>();
-  for (const [i, rule] of policy.rules.entries()) {
+  for (const [i, rule] of rules.entries()) {
+    if (except.has(String(i))) continue;
     const at = `/rules/${i}`;
     if (names.has(rule.name)) faults.push({ pointer: `${at}/name`, detail: `the rule "${rule.name}" stands twice in this policy; give each rule a name of its own` });
     names.add(rule.name);
