@@ -3,9 +3,10 @@ import { suggest } from "../../domain/suggest.ts";
 import { usage, type Command, type Verb } from "../command.ts";
 import { backtest } from "./backtest.ts";
 import { check } from "./check.ts";
+import { fmt } from "./fmt.ts";
 import { test } from "./test.ts";
 
-const VERBS: Readonly<Record<string, Verb>> = { check, test, backtest };
+const VERBS: Readonly<Record<string, Verb>> = { check, test, fmt, backtest };
 
 export const policy: Command = {
   summary: "check, test and compare policies without a service",
