@@ -40,7 +40,8 @@ export async function run(args: string[], io: Output): Promise<number> {
       return name === undefined ? EXIT.usage : EXIT.ok;
     }
     const command = await find(name);
-    if (rest.includes("--help") || rest.includes("-h")) {
+    const end = rest.indexOf("--");
+    if ((end < 0 ? rest : rest.slice(0, end)).some((arg) => arg === "--help" || arg === "-h")) {
       io.out(helpOf(command, rest));
       return EXIT.ok;
     }
