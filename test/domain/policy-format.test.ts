@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { formatYaml } from "../../src/domain/policy/format.ts";
 import { readYaml } from "../../src/domain/policy/yaml.ts";
+import { chance } from "../support/chance.ts";
 import { ROOT } from "../support/process.ts";
 
 function formatted(source: string): string {
@@ -109,9 +110,7 @@ h: a plain text
   });
 
   it("means the same, loses no comment and comes to rest, whatever the file looks like", () => {
-    let seed = 42;
-    const random = (n: number): number => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % n;
-    const pick = <T>(from: readonly T[]): T => from[random(from.length)] as T;
+    const { random, pick } = chance(42);
     const scalars = ["1", "a b", '"q # no"', "'s'", "~", "true", "1.50", "\"x\\ty\"", "a: b".replace(": ", ":"), "#x".replace("#", "n#"), "[p,  q]", "{r: 1,s: [ ]}", "-1"];
     const comment = (indent: string): string => (random(3) === 0 ? `${pick(["", `${" ".repeat(random(6))}`, indent])}# c${random(1000)}\n` : "") + (random(5) === 0 ? "\n" : "");
     const value = (indent: string, depth: number): string => {

@@ -4,10 +4,11 @@ import { usage, type Command, type Verb } from "../command.ts";
 import { backtest } from "./backtest.ts";
 import { check } from "./check.ts";
 import { diff } from "./diff.ts";
+import { explain } from "./explain.ts";
 import { fmt } from "./fmt.ts";
 import { test } from "./test.ts";
 
-const VERBS: Readonly<Record<string, Verb>> = { check, test, fmt, diff, backtest };
+const VERBS: Readonly<Record<string, Verb>> = { check, test, fmt, diff, explain, backtest };
 
 export const policy: Command = {
   summary: "check, test and compare policies without a service",

@@ -5,7 +5,7 @@ import { ValueErrorType } from "@sinclair/typebox/errors";
 import { parseDuration } from "../time.ts";
 import { explainFault, siblingsAt } from "../validation.ts";
 import { compileCondition } from "./condition.ts";
-import { PolicySchema, PolicyTestSchema } from "./schema.ts";
+import { PolicySchema, PolicyTestSchema, SampleActionSchema } from "./schema.ts";
 import type { PolicyDocument, RuleDocument } from "./types.ts";
 import { readYaml, type Place, type YamlValue } from "./yaml.ts";
 
@@ -18,6 +18,7 @@ export interface TextFault {
 }
 
 export type PolicyTest = Static<typeof PolicyTestSchema>;
+export type SampleAction = Static<typeof SampleActionSchema>;
 
 /** A fault inside a value: RFC 6901 pointer and words. */
 export interface ValueFault {
@@ -37,6 +38,7 @@ export const MAX_FILE = 4 * 1024 * 1024;
 
 const policyCheck = TypeCompiler.Compile(PolicySchema);
 const testCheck = TypeCompiler.Compile(PolicyTestSchema);
+const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
 /** All policies of a file, or all its faults. `places[i]` is where the name of `documents[i]` stands. */
 export function parsePolicies(text: string, file: string): { documents: PolicyDocument[]; places: Place[]; faults: TextFault[] } {
@@ -50,6 +52,13 @@ export function parsePolicyTests(text: string, file: string): { tests: PolicyTes
   const { values, faults } = read(text, file, (value) => schemaFaults(testCheck, PolicyTestSchema, value));
   const tests = values.map(({ value }) => value as unknown as PolicyTest);
   return { tests, places: tests.map(({ cases }, i) => cases.map((_, j) => (values[i] as YamlValue).place(`/cases/${j}`))), faults };
+}
+
+/** One action, in JSON or YAML; null when there are faults. */
+export function parseSampleAction(text: string, file: string): { action: SampleAction | null; faults: TextFault[] } {
+  const { values, faults } = read(text, file, (value) => schemaFaults(actionCheck, SampleActionSchema, value));
+  if (faults.length === 0 && values.length !== 1) faults.push({ file, line: 1, column: 1, message: `one action is expected, and ${values.length} are here` });
+  return { action: faults.length === 0 ? (values[0]?.value as unknown as SampleAction) : null, faults };
 }
 
 /** What is wrong with a policy that came as JSON; empty when nothing is. */
