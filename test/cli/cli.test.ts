@@ -57,7 +57,7 @@ describe("help and usage", () => {
       [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"], /--wait takes seconds/],
       [["keys", "make"], /create, list or revoke, not "make"/],
       [["verify", "x"], /--key is needed/],
-      [["policy", "lint"], /policy takes check, test.*, not "lint"/],
+      [["policy", "lint"], /policy takes init, check, .* or backtest, not "lint"/],
       [["policy", "backtest", "--since", "yesterday"], /--since takes a time such as/],
       [["policy", "backtest", "--format", "html"], /text, json or markdown, not "html"/],
       [["actions"], /set ASSENT_API_KEY/],

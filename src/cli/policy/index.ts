@@ -6,9 +6,10 @@ import { check } from "./check.ts";
 import { diff } from "./diff.ts";
 import { explain } from "./explain.ts";
 import { fmt } from "./fmt.ts";
+import { init } from "./init.ts";
 import { test } from "./test.ts";
 
-const VERBS: Readonly<Record<string, Verb>> = { check, test, fmt, diff, explain, backtest };
+const VERBS: Readonly<Record<string, Verb>> = { init, check, test, fmt, diff, explain, backtest };
 
 export const policy: Command = {
   summary: "check, test and compare policies without a service",
@@ -20,6 +21,7 @@ ${Object.entries(VERBS).map(([name, { summary }]) => `  ${name.padEnd(10)}${summ
 exits: 0 done, 1 something is wrong with the policies, 2 wrong usage or unreadable input
 
 examples:
+  assent policy init
   assent policy check
   assent policy test --min-coverage 100
   assent policy backtest --against store --since 30d`,
