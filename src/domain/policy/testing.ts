@@ -16,7 +16,8 @@ export interface TestResult {
   findings: readonly Finding[];
 }
 
-const TESTER = { key_id: "test", name: "policy test", agent_id: null, owner: null };
+/** Who submits where a test names nobody. */
+export const TESTER = { key_id: "test", name: "policy test", agent_id: null, owner: null };
 
 export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyTest): TestResult[] {
   const unknown = (test.policies ?? []).filter((name) => !policies.some((policy) => policy.policy === name));
