@@ -66,6 +66,12 @@ describe("the packs", () => {
     }
   });
 
+  test("ask the channels that the page lists", () => {
+    const asked = new Set(documents().flatMap(({ rules }) => rules.flatMap(({ approval }) => approval?.notify ?? [])));
+    const [, listed] = /^The numbers[^]*?The channels are\n([^;]*);/m.exec(page) ?? [];
+    assert.deepEqual([...(listed ?? "").matchAll(/`([a-z]+)`/g)].map(([, name]) => name), [...asked].sort());
+  });
+
   test("speak of tools of their own, and of no tool they do not name", () => {
     const tools = documents().map(({ policy, applies_to }) => ({ policy, globs: applies_to?.tools ?? ["*"] }));
     for (const { policy, globs } of tools) {
@@ -128,10 +134,11 @@ describe("the packs", () => {
       const compiled = compile(pack(name));
       const evasions = EVASIONS[name] ?? [];
       assert.ok(evasions.length >= 10, `${name} has ${evasions.length} evasions`);
-      const wrong = evasions.flatMap(([effect, tool, operation, params]) => {
+      const wrong = evasions.flatMap(([outcome, tool, operation, params]) => {
         const action = { agent_id: "a", tool, operation, params };
-        const { effect: seen, rule, reason_code } = ask(compiled, action);
-        return seen === effect && reason_code === "POLICY_RULE" ? [] : [`${shown(action)}: ${effect}, but ${rule} says ${seen} (${reason_code})`];
+        const { effect, approval, rule, reason_code } = ask(compiled, action);
+        const seen = outcome === "two" && (approval?.quorum ?? 1) > 1 ? "two" : effect;
+        return seen === outcome && reason_code === "POLICY_RULE" ? [] : [`${shown(action)}: ${outcome}, but ${rule} says ${effect} (${reason_code})`];
       });
       assert.deepEqual(wrong, []);
     });

@@ -1,10 +1,9 @@
-import type { Effect } from "../../../src/domain/policy/types.ts";
-import type { Evasion } from "./index.ts";
+import type { Evasion, Outcome } from "./index.ts";
 
-const ingress = (effect: Effect, params: Record<string, unknown>): Evasion => [effect, "aws", "ec2.authorize_security_group_ingress", { group: "sg-1",
+const ingress = (outcome: Outcome, params: Record<string, unknown>): Evasion => [outcome, "aws", "ec2.authorize_security_group_ingress", { group: "sg-1",
   port: 22, cidr: "192.0.2.0/24", ...params }];
-const rights = (effect: Effect, statement: Record<string, unknown>, more: Record<string, unknown> = {}): Evasion =>
-  [effect, "aws",
+const rights = (outcome: Outcome, statement: Record<string, unknown>, more: Record<string, unknown> = {}): Evasion =>
+  [outcome, "aws",
   "iam.put_role_policy", { role: "reports", policy_document: { Statement: [{ Effect: "Allow", Action: ["s3:GetObject"],
   Resource: ["arn:aws:s3:::reports/a.csv"], ...statement }] }, ...more }];
 
@@ -30,7 +29,7 @@ export const cloud: readonly Evasion[] = [
     null].map((resource) => rights("deny", { Resource: [resource] })),
   ...[{ Action: "*" }, { Action: undefined }, { Action: {} }, { Resource: "*" }, { Resource: undefined }, { NotAction: ["x"] }, { notaction: ["x"] },
     { NotResource: ["x"] }, { Principal: "*" }, { action: ["*"] }].map((statement) => rights("deny", statement)),
-  ...["{\"Statement\":[]}", [], null, { Statement: { Action: "*" } }, { statement: [] }, {}, { Statement: ["x"] }].map((document) => rights("deny",
+  ...["{\"Statement\":[]}", [], null, { Statement: { Action: "*" } }, { statement: [] }, {}, { Statement: ["x"] }, { Statement: "x" }, { Statement: [], Extra: 1 }, { Version: "2012-10-17" }].map((document) => rights("deny",
     {}, { policy_document: document })),
   ...["{}", { Statement: { Action: "*" } }].map((document) => rights("deny", {}, { policy_document: document,
     policy_arn: "arn:aws:iam::1:policy/x" })),

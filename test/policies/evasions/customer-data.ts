@@ -1,9 +1,8 @@
-import type { Effect } from "../../../src/domain/policy/types.ts";
-import type { Evasion } from "./index.ts";
+import type { Evasion, Outcome } from "./index.ts";
 
-const found = (effect: Effect, params: Record<string, unknown>, operation = "search_customers"): Evasion => [effect, "crm", operation,
+const found = (outcome: Outcome, params: Record<string, unknown>, operation = "search_customers"): Evasion => [outcome, "crm", operation,
   { query: "lovelace", limit: 10, ...params }];
-const crm = (effect: Effect, operation: string, params: Record<string, unknown> = {}): Evasion => [effect, "crm", operation, { id: 7, ...params }];
+const crm = (outcome: Outcome, operation: string, params: Record<string, unknown> = {}): Evasion => [outcome, "crm", operation, { id: 7, ...params }];
 
 export const customerData: readonly Evasion[] = [
   // Everybody, for want of a limit or of a name.
@@ -22,7 +21,7 @@ export const customerData: readonly Evasion[] = [
   ...["get_customers_all", "get_all_customers", "batch_get_customers", "import_customers", "bulk_close_tickets", "upload_contacts",
     "mass_message"].map((operation) => crm("deny", operation)),
   // Fields that are not for agents.
-  ...[["name", "SSN"], ["*"], "*", "name,Card_Number", [["ssn"]], [{ field: "iban" }], { ssn: true }, true, null, ["custom_health_notes"], ["name",
+  ...[["name", "SSN"], ["*"], "*", "name,Card_Number", "name, passport_number", [["ssn"]], [{ field: "iban" }], { ssn: true }, true, null, ["custom_health_notes"], ["name",
     "tax_id"]].map((fields) => crm("deny", "get_customer", { fields })),
   crm("deny", "get_customer", { expand: ["passport"] }),
   crm("deny", "get_customer", { include: "password_hash" }),

@@ -1,7 +1,6 @@
-import type { Effect } from "../../../src/domain/policy/types.ts";
-import type { Evasion } from "./index.ts";
+import type { Evasion, Outcome } from "./index.ts";
 
-const sql = (effect: Effect, text: unknown, more: Record<string, unknown> = {}): Evasion => [effect, "postgres", "query", { sql: text, ...more }];
+const sql = (outcome: Outcome, text: unknown, more: Record<string, unknown> = {}): Evasion => [outcome, "postgres", "query", { sql: text, ...more }];
 
 export const databases: readonly Evasion[] = [
   // Reads that do more than read.
@@ -35,14 +34,14 @@ export const databases: readonly Evasion[] = [
     "with x as (delete from t returning id) select id from x limit 5",
     "merge into t using s on true when matched then delete"].map((text) => sql("deny", text)),
   // Rights, files, other servers, code.
-  ...["grant all on t to public", "create user x", "alter role x superuser", "set role postgres", "set session authorization x",
+  ...["grant all on t to public", "create user x", "create view v security definer as select 1", "alter role x superuser", "set role postgres", "set session authorization x",
     "SET search_path = x", "select set_config('a', 'b', true) limit 1", "copy t to '/tmp/x'", "copy t from program 'x'",
     "select id from t into outfile '/tmp/x'", "select load_file('/etc/x') limit 1", "load data infile 'x' into table t",
     "select pg_ls_dir('/') limit 1", "select lo_export(1, 'x') limit 1", "select dblink('x', 'y') limit 1", "exec xp_cmdshell 'x'",
     "attach database 'x' as y", "create extension x", "create function f() returns int as 'x' language c", "do $$ begin end $$", "do 'begin end'",
     "prepare x as select 1", "execute x", "call f()", "pragma writable_schema = 1"].map((text) => sql("deny", text)),
   // Secrets, plain and in codes.
-  ...["select Password from users limit 1", "select api_key from t limit 1", "select a from pg_catalog.pg_shadow limit 1",
+  ...["select Password from users limit 1", "select api_key from t limit 1", "select refresh_token from t limit 1", "select a from pg_catalog.pg_shadow limit 1",
     "select user from mysql.user limit 1", "select card_number from t limit 1"].map((text) => sql("deny", text)),
   ...["select U&\"\\0070assword\" from users limit 1", "select u&'x' limit 1", "select E'\\x41' limit 1", "select chr(65) limit 1",
     "select CHAR (65) limit 1", "select 0x41 limit 1", "select \u0440assword from users limit 1",

@@ -1,7 +1,6 @@
-import type { Effect } from "../../../src/domain/policy/types.ts";
-import type { Evasion } from "./index.ts";
+import type { Evasion, Outcome } from "./index.ts";
 
-const mail = (effect: Effect, params: Record<string, unknown>, operation = "send"): Evasion => [effect, "email", operation,
+const mail = (outcome: Outcome, params: Record<string, unknown>, operation = "send"): Evasion => [outcome, "email", operation,
   { to: ["grace@example.com"], subject: "Hello", body: "...", ...params }];
 
 export const email: readonly Evasion[] = [

@@ -1,9 +1,8 @@
-import type { Effect } from "../../../src/domain/policy/types.ts";
-import type { Evasion } from "./index.ts";
+import type { Evasion, Outcome } from "./index.ts";
 
-const push = (effect: Effect, params: Record<string, unknown>, operation = "push_files"): Evasion => [effect, "github", operation, { repo: "web",
+const push = (outcome: Outcome, params: Record<string, unknown>, operation = "push_files"): Evasion => [outcome, "github", operation, { repo: "web",
   branch: "agent/fix-42", files: ["src/a.ts"], message: "Fix", ...params }];
-const comment = (effect: Effect, body: unknown, more: Record<string, unknown> = {}): Evasion => [effect, "github", "create_comment", { repo: "web",
+const comment = (outcome: Outcome, body: unknown, more: Record<string, unknown> = {}): Evasion => [outcome, "github", "create_comment", { repo: "web",
   number: 7, body, ...more }];
 
 export const gitHosting: readonly Evasion[] = [
@@ -31,13 +30,14 @@ export const gitHosting: readonly Evasion[] = [
     "docs/CodeOwners", "Jenkinsfile", "Dockerfile", "api/Makefile", "package.json", "web/package-lock.json", "setup.py", "build.rs", "a\u200b.ts",
     "\u0430.ts"].map((file) => push("require_approval", { files: ["src/a.ts", file] })),
   ...[[], [null], [{ path: ".github/x" }], ["src/a.ts", ["x"]], "src/a.ts", { a: 1 }, null].map((files) => push("require_approval", { files })),
-  push("require_approval", { path: ".github/workflows/x.yml" }),
+  push("two", { path: ".github/workflows/x.yml" }),
+  push("two", { files: undefined, path: "ci/Jenkinsfile" }, "update_file"),
   push("require_approval", { files: undefined, path: "" }),
   push("deny", { content: "AKIAIOSFODNN7EXAMPLE" }),
   // Review, protection, deleting, and the same under other names.
   ...["approve_pull_request", "approve_merge_request", "dismiss_review", "update_branch_protection", "delete_ruleset", "update_repo_settings",
     "change_visibility", "transfer_repo", "archive_repo", "update_default_branch", "update_required_checks", "delete_branch", "delete_repo",
-    "remove_repo", "reset_branch", "rewrite_history", "create_deploy_key", "set_secret", "update_actions_variable", "create_runner", "list_webhooks",
+    "remove_repo", "reset_branch", "rewrite_history", "create_deploy_key", "set_secret", "update_actions_variable", "create_runner", "list_webhooks", "get_actions_variable", "list_runners",
     "get_and_merge"].map((operation): Evasion => ["deny", "github", operation, { repo: "web", number: 7 }]),
   ...["APPROVE", "approve", "REQUEST_CHANGES", "", null, ["APPROVE"]].map((event): Evasion => ["deny", "github", "submit_review", { number: 7,
     event }]),

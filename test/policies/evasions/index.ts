@@ -8,7 +8,9 @@ import { gitHosting } from "./git-hosting.ts";
 import { payments } from "./payments.ts";
 import { shell } from "./shell.ts";
 
-export type Evasion = [effect: Effect, tool: string, operation: string, params?: Record<string, unknown>];
+/** `two` asks for two approvers or more; `require_approval` for any number. */
+export type Outcome = Effect | "two";
+export type Evasion = [outcome: Outcome, tool: string, operation: string, params?: Record<string, unknown>];
 
 /** By the name of the pack. */
 export const EVASIONS: Readonly<Record<string, readonly Evasion[]>> = {

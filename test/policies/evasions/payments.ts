@@ -1,7 +1,6 @@
-import type { Effect } from "../../../src/domain/policy/types.ts";
-import type { Evasion } from "./index.ts";
+import type { Evasion, Outcome } from "./index.ts";
 
-const refund = (effect: Effect, params: Record<string, unknown>, operation = "refund"): Evasion => [effect, "stripe", operation, { amount: 5,
+const refund = (outcome: Outcome, params: Record<string, unknown>, operation = "refund"): Evasion => [outcome, "stripe", operation, { amount: 5,
   currency: "USD", charge: "ch_1", ...params }];
 
 export const payments: readonly Evasion[] = [
