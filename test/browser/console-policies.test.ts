@@ -37,7 +37,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("link", { name: "payments" }).click();
     await page.getByText("read-only here").waitFor();
     assert.match((await page.getByRole("region", { name: "Version 1 as YAML" }).textContent()) ?? "", /^policy: payments\n/);
-    assert.deepEqual(await page.getByRole("main").getByRole("button").allTextContents(), ["Show"]);
+    assert.deepEqual(await page.getByRole("main").getByRole("button").allTextContents(), ["Show", "Run the backtest"]);
     await picture(page, "policy-of-files");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
@@ -74,7 +74,8 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Edit…" }).click();
     const editor = page.getByLabel("Policy, as YAML");
     await editor.fill((await editor.inputValue()).replace("effect: allow", "effect: require_approval"));
-    await page.getByRole("button", { name: "Save and activate" }).click();
+    await page.getByRole("button", { name: "Save and activate…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Activate" }).click();
     await page.getByText('the effect of the rule "edits" is require_approval; it was allow').waitFor();
     assert.equal(await decided(), "require_approval");
     await picture(page, "policy");
