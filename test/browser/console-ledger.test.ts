@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { serve } from "../../src/serve/index.ts";
 import { withoutBrowser } from "../support/browser.ts";
-import { picture, startConsole, type Console } from "../support/console.ts";
+import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED, ASKED, DENIED, quiet } from "../support/service.ts";
 import { signerOf } from "../support/signer.ts";
 
@@ -32,7 +32,6 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await quiet(console_.service);
     await page.getByRole("button", { name: "Look again" }).click();
     await page.getByText(/it goes on from the \d+ entries that this browser has seen/).waitFor();
-    await picture(page, "provenance");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
@@ -87,7 +86,6 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.reload();
     await page.getByRole("button", { name: "Verify in this browser" }).click();
     await page.getByText("Verified in this browser.", { exact: true }).waitFor();
-    await picture(page, "entry");
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save the proof" }).click()]);
     assert.equal(download.suggestedFilename(), `${hash.slice(0, 16)}.tlog-proof`);
     assert.match(await download.createReadStream().then(async (stream) => (await stream.toArray()).join("")), /^c2sp\.org\/tlog-proof@v1\n/);
@@ -116,7 +114,6 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await submit("paused");
     await page.getByRole("button", { name: "Go on (1 new)" }).click();
     await page.getByText("stripe paused").waitFor();
-    await picture(page, "events");
   });
 
   it("reads from the beginning when asked", { timeout: 60_000 }, async () => {
@@ -134,7 +131,6 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(body.policies.policy_set).waitFor();
     for (const name of ["storage", "ledger", "policies"]) await page.getByRole("cell", { name, exact: true }).waitFor();
     await page.getByText("0.1.0").waitFor();
-    await picture(page, "system");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 });

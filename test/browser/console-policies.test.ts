@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { parseAllDocuments } from "yaml";
 import { withoutBrowser } from "../support/browser.ts";
-import { picture, startConsole, type Console } from "../support/console.ts";
+import { startConsole, type Console } from "../support/console.ts";
 import { DENIED, POLICIES } from "../support/service.ts";
 
 const yamlOf = (await import(new URL("../../plugins/console/assets/yaml.js", import.meta.url).href) as { yamlOf(value: unknown): string }).yamlOf;
@@ -33,12 +33,10 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
   it("shows a policy of files, read-only", { timeout: 60_000 }, async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies");
     await page.getByRole("link", { name: "payments" }).waitFor();
-    await picture(page, "policies");
     await page.getByRole("link", { name: "payments" }).click();
     await page.getByText("read-only here").waitFor();
     assert.match((await page.getByRole("region", { name: "Version 1 as YAML" }).textContent()) ?? "", /^policy: payments\n/);
     assert.deepEqual(await page.getByRole("main").getByRole("button").allTextContents(), ["Show", "Run the backtest"]);
-    await picture(page, "policy-of-files");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
@@ -50,14 +48,12 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Check and dry-run" }).click();
     await page.getByText(/^Line 5, column \d+$/).waitFor();
     assert.deepEqual(await page.locator(".editor .marked").allTextContents(), ["5\n"]);
-    await picture(page, "policy-errors");
     await page.getByText(/^Line 5/).click();
     const caret = await editor.evaluate((area) => (area as HTMLTextAreaElement).selectionStart);
     assert.equal((await editor.inputValue()).slice(0, caret).split("\n").length, 5);
     await editor.fill("policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    effect: allow\n");
     await page.getByRole("button", { name: "Check and dry-run" }).click();
     await page.getByText("1 of 2 actions would be decided otherwise").waitFor();
-    await picture(page, "policy-dry-run");
     assert.equal(await decided(), "deny", "a dry run changes nothing");
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByRole("heading", { name: "wiki", level: 1 }).waitFor();
@@ -78,7 +74,6 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("dialog").getByRole("button", { name: "Activate" }).click();
     await page.getByText('the effect of the rule "edits" is require_approval; it was allow').waitFor();
     assert.equal(await decided(), "require_approval");
-    await picture(page, "policy");
     await page.getByRole("button", { name: "Activate version 1" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Activate" }).click();
     await page.getByText("Version 1 is active.").waitFor();
