@@ -107,7 +107,7 @@ function useScan({ fetchPart, compare, onRefused = () => false, of }) {
 
 /** @param {{ name: string, scan: any }} props */
 function Range({ name, scan }) {
-  return html`<div class="field"><label for=${`${name}-range`}>Decisions of the last</label><select id=${`${name}-range`} value=${scan.range} disabled=${scan.busy} onChange=${(event) => scan.setRange(event.target.value)}>${Object.keys(RANGES).map((range) => html`<option value=${range}>${range}</option>`)}</select></div>`;
+  return html`<div class="field"><label for=${`${name}-range`}>Range</label><select id=${`${name}-range`} value=${scan.range} disabled=${scan.busy} onChange=${(event) => scan.setRange(event.target.value)}>${Object.keys(RANGES).map((range) => html`<option value=${range}>last ${range}</option>`)}</select></div>`;
 }
 
 /** @param {{ name: string, counts: { evaluated: number, flipped: number } | null }} props */
