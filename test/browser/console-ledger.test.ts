@@ -1,5 +1,8 @@
 /** The ledger in the console: verified with a pinned key, followed as it grows; and the system's state. */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { serve } from "../../src/serve/index.ts";
 import { withoutBrowser } from "../support/browser.ts";
@@ -131,6 +134,27 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(body.policies.policy_set).waitFor();
     for (const name of ["storage", "ledger", "policies"]) await page.getByRole("cell", { name, exact: true }).waitFor();
     await page.getByText("0.1.0").waitFor();
+    await page.getByText("4 from policy-files").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
+  });
+});
+
+describe("the system page", { skip: withoutBrowser }, () => {
+  it("says where a policy source has a fault, and that the last good set decides", { timeout: 60_000 }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), "assent-console-"));
+    writeFileSync(join(folder, "good.yaml"), "policy: good\nrules:\n  - { name: all, effect: allow }\n");
+    const console_ = await startConsole({ policies: folder });
+    try {
+      const { page } = await console_.visit(console_.service.admin, "#/system");
+      await page.getByText("1 from policy-files").waitFor();
+      writeFileSync(join(folder, "good.yaml"), "policy: good\nrules:\n  - name: all\n    effect: alow\n");
+      const notice = page.getByRole("status").filter({ hasText: "The last good set is in force" });
+      await notice.waitFor();
+      assert.match((await notice.getByRole("listitem").textContent()) ?? "", /^.*good\.yaml, line 4$/);
+      await page.getByText("Ready: actions are decided.").waitFor();
+    } finally {
+      await console_.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 });

@@ -95,4 +95,31 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(/changed meanwhile/).waitFor();
     assert.equal((await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description, "by another");
   });
+
+  it("keeps a draft while one looks elsewhere, for the version that it was made from, and not for the next who signs in", { timeout: 60_000 }, async () => {
+    const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
+    await page.getByRole("button", { name: "Edit…" }).click();
+    const editor = page.getByLabel("Policy, as YAML");
+    const mine = `${(await editor.inputValue()).replace("by another", "kept")}`;
+    await editor.fill(mine);
+    await page.getByRole("link", { name: "Actions", exact: true }).click();
+    await page.getByRole("heading", { name: "Actions", level: 1 }).waitFor();
+    const before = (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body;
+    await console_.service.call("PUT", "/v1/policies/wiki", { key: console_.service.admin, body: { ...before.definition, description: "meanwhile" } });
+    await page.goBack();
+    await page.getByRole("button", { name: "Edit…" }).click();
+    await page.getByText("Your draft from before").waitFor();
+    assert.equal(await editor.inputValue(), mine);
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByText(/changed meanwhile/).waitFor();
+    assert.equal((await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description, "meanwhile");
+    await page.getByRole("button", { name: "Start over" }).click();
+    assert.match(await editor.inputValue(), /description: meanwhile/);
+    await editor.fill(mine);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("API key").fill(console_.service.admin);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: "Edit…" }).click();
+    assert.match(await editor.inputValue(), /description: meanwhile/);
+  });
 });
