@@ -6,9 +6,11 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
+import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
-import { POLICIES, quiet } from "../support/service.ts";
+import { testNotifier } from "../support/notifier.ts";
+import { ASKED, POLICIES, quiet } from "../support/service.ts";
 import { aWeek, type Week } from "../support/week.ts";
 
 const pictures = process.env["SCREENSHOTS"];
@@ -37,6 +39,7 @@ rules:
 
 interface Shown {
   name: string;
+  /** Behind the origin. */
   hash: string;
   /** Of what a page can do besides: one picture is enough. */
   light?: true;
@@ -48,9 +51,20 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
   let console_: Console;
   let week: Week;
   let vkey: string;
+  let link: string;
   before(async () => {
-    console_ = await startConsole({ policies: POLICIES });
+    const mail = testNotifier("mail");
+    const people = [{ owner: "Ada", to: "ada@example.com" }, { owner: "Grace", to: "grace@example.com" }];
+    console_ = await startConsole({
+      policies: POLICIES,
+      plugins: [mail.plugin],
+      change: (config) => (config.channels = { finance: { notifier: "mail", people }, support: { notifier: "mail", people }, ops: { notifier: "mail", people, places: [{ to: "on-call@example.com" }] } }),
+    });
     week = await aWeek(console_);
+    const { link: address } = (await mail.next((one) => one.kind === "approval_requested" && one.action.id === week.waiting && one.to === "ada@example.com")) as ApprovalMessage;
+    link = new URL(address).hash;
+    mail.plans.push(() => Promise.reject(new NotifierError("550 no such mailbox", { permanent: true })));
+    await console_.service.call("POST", "/v1/actions", { body: ASKED });
     await quiet(console_.service);
     vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0].vkey;
   });
@@ -59,7 +73,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
   const text = (wanted: string | RegExp) => (page: Page) => page.getByText(wanted).first().waitFor();
   const pages = (): Shown[] => [
     { name: "approvals", hash: "#/approvals", until: (page) => page.getByRole("checkbox", { name: /^Select/ }).nth(4).waitFor() },
-    { name: "approval", hash: `#/approvals/${week.waiting}`, until: text("computed in this browser") },
+    { name: "approval", light: true, hash: `#/approvals/${week.waiting}`, until: text("computed in this browser") },
     { name: "verdict", light: true, hash: `#/approvals/${week.waiting}`, until: async (page) => {
       await page.getByRole("button", { name: "Approve…" }).click();
       await page.getByLabel("Reason").fill("Fronts checked against the order: it is our mistake.");
@@ -77,7 +91,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
       await page.locator("#shadow ~ .flips").waitFor();
       await page.locator("#shadow").scrollIntoViewIfNeeded();
     } },
-    { name: "policy-editor", hash: "#/policies/new", until: async (page) => {
+    { name: "policy-editor", light: true, hash: "#/policies/new", until: async (page) => {
       await page.getByLabel("Policy, as YAML").fill(DRAFT);
       await page.getByRole("button", { name: "Check and dry-run" }).click();
       await page.getByText(/^Line \d+/).waitFor();
@@ -92,10 +106,12 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
     } },
     { name: "analytics", hash: "#/analytics", until: (page) => page.locator(".chart canvas").waitFor() },
     { name: "provenance", hash: "#/provenance", until: text(/for the first time|goes on from/) },
-    { name: "entry", hash: `#/provenance/${week.hash}`, until: async (page) => {
+    { name: "entry", light: true, hash: `#/provenance/${week.hash}`, until: async (page) => {
       await page.getByRole("button", { name: "Verify in this browser" }).click();
       await page.getByText("Verified in this browser.", { exact: true }).waitFor();
     } },
+    { name: "deliveries", hash: "#/deliveries", until: text("550 no such mailbox") },
+    { name: "approve", hash: `approve${link}`, until: text("computed in this browser") },
     { name: "events", hash: "#/events?after=-1&type=approval,execution", until: (page) => page.locator(`.events a[href="#/actions/${week.waiting}"]`).waitFor() },
     { name: "system", hash: "#/system", until: text("Ready: actions are decided.") },
   ];

@@ -4,6 +4,7 @@ import { Actions } from "/console/pages/actions.js";
 import { Agents } from "/console/pages/agents.js";
 import { Analytics } from "/console/pages/analytics.js";
 import { Approvals } from "/console/pages/approvals.js";
+import { Deliveries } from "/console/pages/deliveries.js";
 import { Events } from "/console/pages/events.js";
 import { Keys } from "/console/pages/keys.js";
 import { Policies } from "/console/pages/policies.js";
@@ -23,6 +24,7 @@ const PAGES = [
   ["analytics", "Analytics", Analytics],
   ["provenance", "Provenance", Provenance],
   ["events", "Events", Events],
+  ["deliveries", "Deliveries", Deliveries],
   ["system", "System", System],
 ];
 
