@@ -29,11 +29,13 @@ describe("deliveries in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("State").selectOption("dead");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.waitForURL(/state=dead/);
+    await page.getByRole("cell", { name: "delivered" }).first().waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Try again" }).waitFor();
     assert.equal(await page.getByRole("row").count(), 2);
     await page.getByRole("button", { name: "Try again" }).click();
     await page.goto(`${console_.server.url}/#/deliveries?action_id=${id}`);
     await page.getByRole("cell", { name: "scheduled" }).first().waitFor();
-    await page.getByRole("cell", { name: "dead" }).waitFor({ state: "detached" });
+    await page.getByRole("row", { name: "Anna" }).filter({ hasText: "request" }).getByRole("cell", { name: "2", exact: true }).waitFor();
     const rows = (await console_.service.call("GET", `/v1/deliveries?action_id=${id}`, { key: console_.service.admin })).body.deliveries as { kind: string; state: string; attempts: number }[];
     assert.deepEqual(rows.filter(({ kind }) => kind === "approval_requested").map(({ state, attempts }) => [state, attempts]).sort(), [["delivered", 1], ["delivered", 2]]);
     assert.deepEqual([complaints, strayed], [[], []]);

@@ -88,6 +88,7 @@ test("all faults come at once, in order, through all documents", () => {
   assert.deepEqual(faults("policy: A\nmode: on\nrules:\n  - name: r\n    effect: allow\n    when: params.x ==\n---\npolicy: b\nrules:\n  - name: s\n    efect: deny\n"), [
     "1:9 policy: does not have the expected form: Name: lowercase letters, digits, dots, dashes and underscores, at most 64.",
     '2:7 mode: expected "enforce" or "shadow"',
+    '6:20 rules.0.when: the condition cannot be read at "=="',
     "10:5 rules.0.effect: this member is required",
     '11:5 rules.0.efect: "efect" is not known here; did you mean "effect"?',
   ]);

@@ -8,7 +8,7 @@ export const MAX_NESTING = 2;
 export const MAX_COMPREHENSIONS = 8;
 
 export const VARIABLES = ["agent", "tool", "operation", "params", "context", "principal", "now"] as const;
-const TYPE_NAMES = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "google"];
+export const TYPE_NAMES = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "google"];
 const MACROS: Readonly<Record<string, string>> = {
   has: "has(params.amount)",
   exists: "params.items.exists(item, item.price > 100)",

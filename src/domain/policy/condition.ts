@@ -93,11 +93,11 @@ function evaluate(run: (bindings: Record<string, CelInput>) => unknown, shape: S
     // `||` and `&&` absorb errors: a result that came about beside a refusal is none.
     if (meter.tripped) return tooMuch();
     if (typeof result === "boolean") return { value: result };
-    if (isCelError(result)) return { error: "CONDITION_ERROR", message: explain(result.message, shape.names) };
+    if (isCelError(result)) return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
     return { error: "CONDITION_ERROR", message: "it gives something else than true or false" };
   } catch (error) {
     if (meter.tripped || error instanceof RangeError) return tooMuch();
-    return { error: "CONDITION_ERROR", message: explain("", shape.names) };
+    return { error: "CONDITION_ERROR", message: explainError("", shape.names) };
   }
 }
 
@@ -106,7 +106,7 @@ function tooMuch(): ConditionResult {
 }
 
 /** An error of the evaluator without any value of the request: reasons are kept for ever, arguments can be erased. */
-function explain(message: string, names: ReadonlySet<string>): string {
+export function explainError(message: string, names: ReadonlySet<string>): string {
   const [, field] = /^field not found: (.*)$/s.exec(message) ?? [];
   if (field !== undefined) return names.has(field) ? `there is no field "${field}"; test for it with has()` : "there is no field of the name that is looked up";
   const [, operator, types] = /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];

@@ -13,13 +13,13 @@ const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approva
 const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
 const MAX_REASON = 500;
 
-/** What one policy says. */
-interface Finding {
-  policy: CompiledPolicy;
-  rule: CompiledRule;
-  effect: Effect;
-  reason: string;
-  reason_code: ReasonCode;
+/** What one policy says: its first rule that matches, or whose condition fails (`reason_code` tells which). */
+export interface Finding {
+  readonly policy: CompiledPolicy;
+  readonly rule: CompiledRule;
+  readonly effect: Effect;
+  readonly reason: string;
+  readonly reason_code: ReasonCode;
 }
 
 /** @param now milliseconds since the epoch */
@@ -28,23 +28,34 @@ export function decide(compiled: Compiled, request: ActionRequest, facts: Facts,
   if (barred !== null) return denial(barred.code, barred.reason, []);
   if (compiled.policies.length === 0) return denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []);
 
-  const activation = new Activation(request, facts, now);
   const findings: Finding[] = [];
   const shadow: ShadowOutcome[] = [];
-  for (const policy of policiesForTool(compiled, request.tool)) {
-    if (!policyApplies(policy, request.tool, request.agent_id)) continue;
-    const finding = consult(policy, request, activation);
-    if (finding === null) continue;
-    if (policy.shadow) {
-      shadow.push({ policy: policy.name, policy_version: policy.version, rule: finding.rule.name, effect: finding.effect, reason_code: finding.reason_code });
-    } else {
-      findings.push(finding);
-    }
+  for (const finding of consultAll(compiled, request, facts, now)) {
+    const { policy, rule, effect, reason_code } = finding;
+    if (policy.shadow) shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
+    else findings.push(finding);
   }
   if (findings.length === 0) {
     return denial("NO_MATCHING_RULE", `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`, shadow);
   }
   return strictest(findings, shadow);
+}
+
+/**
+ * What each policy says, in order of name, those in shadow mode included; a policy that abstains is not
+ * in the list. What is known of the agent (suspended, not registered) is not asked here.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function consultAll(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Finding[] {
+  const activation = new Activation(request, facts, now);
+  const findings: Finding[] = [];
+  for (const policy of policiesForTool(compiled, request.tool)) {
+    if (!policyApplies(policy, request.tool, request.agent_id)) continue;
+    const finding = consult(policy, request, activation);
+    if (finding !== null) findings.push(finding);
+  }
+  return findings;
 }
 
 function agentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {

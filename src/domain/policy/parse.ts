@@ -5,8 +5,8 @@ import { ValueErrorType } from "@sinclair/typebox/errors";
 import { parseDuration } from "../time.ts";
 import { explainFault, siblingsAt } from "../validation.ts";
 import { compileCondition } from "./condition.ts";
-import { PolicySchema, PolicyTestSchema } from "./schema.ts";
-import type { PolicyDocument } from "./types.ts";
+import { PolicySchema, PolicyTestSchema, SampleActionSchema } from "./schema.ts";
+import type { PolicyDocument, RuleDocument } from "./types.ts";
 import { readYaml, type Place, type YamlValue } from "./yaml.ts";
 
 /** `line` and `column` are 1-based; null where the fault has no place. */
@@ -18,6 +18,7 @@ export interface TextFault {
 }
 
 export type PolicyTest = Static<typeof PolicyTestSchema>;
+export type SampleAction = Static<typeof SampleActionSchema>;
 
 /** A fault inside a value: RFC 6901 pointer and words. */
 export interface ValueFault {
@@ -37,6 +38,7 @@ export const MAX_FILE = 4 * 1024 * 1024;
 
 const policyCheck = TypeCompiler.Compile(PolicySchema);
 const testCheck = TypeCompiler.Compile(PolicyTestSchema);
+const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
 /** All policies of a file, or all its faults. `places[i]` is where the name of `documents[i]` stands. */
 export function parsePolicies(text: string, file: string): { documents: PolicyDocument[]; places: Place[]; faults: TextFault[] } {
@@ -52,10 +54,22 @@ export function parsePolicyTests(text: string, file: string): { tests: PolicyTes
   return { tests, places: tests.map(({ cases }, i) => cases.map((_, j) => (values[i] as YamlValue).place(`/cases/${j}`))), faults };
 }
 
+/** One action, in JSON or YAML; null when there are faults. */
+export function parseSampleAction(text: string, file: string): { action: SampleAction | null; faults: TextFault[] } {
+  const { values, faults } = read(text, file, (value) => schemaFaults(actionCheck, SampleActionSchema, value));
+  if (faults.length === 0 && values.length !== 1) faults.push({ file, line: 1, column: 1, message: `one action is expected, and ${values.length} are here` });
+  return { action: faults.length === 0 ? (values[0]?.value as unknown as SampleAction) : null, faults };
+}
+
 /** What is wrong with a policy that came as JSON; empty when nothing is. */
 export function validatePolicyDocument(value: unknown): ValueFault[] {
   const faults = schemaFaults(policyCheck, PolicySchema, value);
-  return faults.length > 0 ? faults : meaningFaults(value as PolicyDocument);
+  if (faults.length >= MAX_FAULTS) return faults;
+  // Rules whose form is right are looked at even when others' is not: all faults come at once.
+  const { rules } = (value ?? {}) as { rules?: unknown };
+  if (!Array.isArray(rules) || faults.some(({ pointer }) => pointer === "/rules")) return faults;
+  const misshapen = new Set(faults.map(({ pointer }) => /^\/rules\/(\d+)/.exec(pointer)?.[1]));
+  return [...faults, ...meaningFaults(rules as RuleDocument[], misshapen)];
 }
 
 function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): ValueFault[] {
@@ -70,10 +84,11 @@ function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown
 }
 
 /** What a schema cannot say. */
-function meaningFaults(policy: PolicyDocument): ValueFault[] {
+function meaningFaults(rules: readonly RuleDocument[], except: ReadonlySet<string | undefined>): ValueFault[] {
   const faults: ValueFault[] = [];
   const names = new Set<string>();
-  for (const [i, rule] of policy.rules.entries()) {
+  for (const [i, rule] of rules.entries()) {
+    if (except.has(String(i))) continue;
     const at = `/rules/${i}`;
     if (names.has(rule.name)) faults.push({ pointer: `${at}/name`, detail: `the rule "${rule.name}" stands twice in this policy; give each rule a name of its own` });
     names.add(rule.name);

@@ -51,16 +51,26 @@ export const PolicySchema = Type.Object(
   { additionalProperties: false, $id: "assent-policy", description: "A policy of Assent." },
 );
 
-const Action = Type.Object(
+const ACTION = {
+  agent_id: Type.String({ minLength: 1, maxLength: 256 }),
+  tool: Type.String({ minLength: 1, maxLength: 256 }),
+  operation: Type.String({ minLength: 1, maxLength: 256 }),
+  params: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  context: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+};
+const Action = Type.Object(ACTION, { additionalProperties: false });
+const Principal = Type.Object(
   {
-    agent_id: Type.String({ minLength: 1, maxLength: 256 }),
-    tool: Type.String({ minLength: 1, maxLength: 256 }),
-    operation: Type.String({ minLength: 1, maxLength: 256 }),
-    params: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    context: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    key_id: Type.Optional(Type.String()),
+    name: Type.Optional(Type.String()),
+    agent_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    owner: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, description: "The key that submits the action; what is absent is null, and key_id is test." },
 );
+
+/** An action in a file of its own, and who submits it. */
+export const SampleActionSchema = Type.Object({ ...ACTION, principal: Type.Optional(Principal) }, { additionalProperties: false, $id: "assent-sample-action", description: "An action to explain." });
 
 export const PolicyTestSchema = Type.Object(
   {
@@ -72,17 +82,7 @@ export const PolicyTestSchema = Type.Object(
           name: Type.String({ minLength: 1, maxLength: 200 }),
           now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
           action: Action,
-          principal: Type.Optional(
-            Type.Object(
-              {
-                key_id: Type.Optional(Type.String()),
-                name: Type.Optional(Type.String()),
-                agent_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-                owner: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-              },
-              { additionalProperties: false, description: "The key that submits the action; what is absent is null, and key_id is test." },
-            ),
-          ),
+          principal: Type.Optional(Principal),
           expect: Type.Object(
             {
               effect: Effect,

@@ -1,11 +1,12 @@
 /** What was sent to people and programs, what waits, and what was given up. */
 import { at, call, url } from "/console/api.js";
+import { values } from "/console/forms.js";
 import { Badge, Empty, Page, Problem, Table, Text, Time, html, useEffect, useState } from "/console/ui.js";
 
 const STATES = ["waiting", "scheduled", "delivered", "dead", "obsolete"];
 const WORDS = {
-  approval_requested: "asked to approve", approval_escalated: "asked, because others did not decide", approval_reminder: "reminded",
-  approval_closed: "told how it ended", event: "sent an entry of the ledger",
+  approval_requested: "request", approval_escalated: "request, because others did not decide", approval_reminder: "reminder",
+  approval_closed: "how it ended", event: "entry of the ledger",
 };
 const KIND = { waiting: "require_approval", scheduled: "inactive", delivered: "active", dead: "failed", obsolete: "expired" };
 const PAGE = 50;
@@ -57,7 +58,7 @@ function List({ state, action }) {
   };
   const apply = (event) => {
     event.preventDefault();
-    location.hash = url("#/deliveries", Object.fromEntries(/** @type {Iterable<[string, string]>} */ (new FormData(event.currentTarget))));
+    location.hash = url("#/deliveries", values(event.currentTarget));
   };
   return html`<${Page} title="Deliveries" side=${html`<span class="quiet">looked at every ${EVERY / 1000} s</span>`}>
     <form class="filters" onSubmit=${apply}>

@@ -1,0 +1,75 @@
+import type { Effect } from "../../../src/domain/policy/types.ts";
+import type { Evasion } from "./index.ts";
+
+const ingress = (effect: Effect, params: Record<string, unknown>): Evasion => [effect, "aws", "ec2.authorize_security_group_ingress", { group: "sg-1",
+  port: 22, cidr: "192.0.2.0/24", ...params }];
+const rights = (effect: Effect, statement: Record<string, unknown>, more: Record<string, unknown> = {}): Evasion =>
+  [effect, "aws",
+  "iam.put_role_policy", { role: "reports", policy_document: { Statement: [{ Effect: "Allow", Action: ["s3:GetObject"],
+  Resource: ["arn:aws:s3:::reports/a.csv"], ...statement }] }, ...more }];
+
+export const cloud: readonly Evasion[] = [
+  // The world, in its spellings.
+  ...["0.0.0.0/0", "0/0", "0.0.0.0/00", "0.0.0.0/1", "128.0.0.0/1", "0x0/0", "1.2.3.4/0", "64.0.0.0/2", "192.0.0.0/9", "192.0.0.0/15", "::/0",
+    "0::/0", "::ffff:0:0/96", "2000::/3", "*", "any", "Internet", "0.0.0.0", "0.0.0.0/0 ", "", "10.0.0.0/7", "10.0.0.0/8\n", ["0.0.0.0/0"],
+    { ip: "0.0.0.0/0" }, null, 0].map((cidr) => ingress("deny", { cidr })),
+  ingress("deny", { cidr: undefined }),
+  ingress("deny", { ip_permissions: [{ ip_ranges: [{ cidr: "0.0.0.0/0" }] }] }),
+  ingress("deny", { source: "0.0.0.0/0" }),
+  ingress("deny", { cidr_ipv6: "::/0" }),
+  ["deny", "aws", "s3.put_bucket_acl", { acl: "Public-Read-Write" }],
+  ["deny", "aws", "rds.modify_db_instance", { publicly_accessible: true }],
+  ["deny", "aws", "rds.modify_db_instance", { PubliclyAccessible: "yes" }],
+  ["deny", "gcp", "storage.add_iam_policy_binding", { role: "roles/storage.objectViewer", member: "allUsers" }],
+  ["deny", "aws", "ec2.modify_snapshot_attribute", { group: "all" }],
+  ["require_approval", "aws", "ec2.modify_snapshot_attribute", { account: "123456789012" }],
+  // Rights that are wide, or said so that nobody sees it.
+  ...["*", "s3:*", "s3:Get*", "S3:*", "?*", "s3:GetObjec?", "iam:PassRole", "IAM:CreateUser", "sts:AssumeRole", "kms:Decrypt",
+    "secretsmanager:GetSecretValue", 7].map((action) => rights("deny", { Action: [action] })),
+  ...["*", "**", "?", "arn:aws:s3:::*", "arn:aws:*:::x", "arn:*:s3:::x", "arn:aws:s3:::?*", "arn:aws:dynamodb:*:*:table/x",
+    null].map((resource) => rights("deny", { Resource: [resource] })),
+  ...[{ Action: "*" }, { Action: undefined }, { Action: {} }, { Resource: "*" }, { Resource: undefined }, { NotAction: ["x"] }, { notaction: ["x"] },
+    { NotResource: ["x"] }, { Principal: "*" }, { action: ["*"] }].map((statement) => rights("deny", statement)),
+  ...["{\"Statement\":[]}", [], null, { Statement: { Action: "*" } }, { statement: [] }, {}, { Statement: ["x"] }].map((document) => rights("deny",
+    {}, { policy_document: document })),
+  ...["{}", { Statement: { Action: "*" } }].map((document) => rights("deny", {}, { policy_document: document,
+    policy_arn: "arn:aws:iam::1:policy/x" })),
+  ...[{ policy: "{}" }, { inline_policy: {} }, { assume_role_policy_document: "{}" }, { statements: [] },
+    { bindings: [] }].map((more) => rights("deny", {}, more)),
+  ["deny", "aws", "iam.create_role", { assume_role_policy_document: "{}" }],
+  ["deny", "aws", "iam.create_role", { policy_document: "{}" }],
+  ...["arn:aws:iam::aws:policy/AdministratorAccess", "arn:aws:iam::aws:policy/PowerUserAccess", "arn:aws:iam::aws:policy/AmazonS3FullAccess",
+    "arn:aws:iam::aws:policy/IAMReadOnlyAccess"].map((policy_arn): Evasion => ["deny", "aws", "iam.attach_user_policy", { policy_arn }]),
+  ...["roles/owner", "roles/Editor", "roles/iam.serviceAccountUser", "roles/resourcemanager.projectIamAdmin"].map((role): Evasion => ["deny", "gcp",
+    "add_iam_policy_binding", { role, member: "user:ada@example.com" }]),
+  ["deny", "azure", "create_role_assignment", { role: "Contributor" }],
+  ["deny", "kubernetes", "create_cluster_role_binding", { role: "cluster-admin", member: "x" }],
+  ["deny", "kubernetes", "create_role_binding", { group: "system:masters" }],
+  ["require_approval", "aws", "iam.add_user_to_group", { group: "readers", user: "x" }],
+  // Secrets, data, commands, and what watches.
+  ...["ssm.get_parameter", "iam.create_access_key", "ec2.create_key_pair", "ec2.describe_user_data", "kms.decrypt", "get_kubeconfig", "list_Secrets",
+    "iam.create_login_profile", "kubernetes.get_configmap", "ecr.get_authorization_token"].map((operation): Evasion => ["deny", "aws", operation]),
+  ["deny", "aws", "describe_x", { with_decryption: true }],
+  ...["s3.get_object", "dynamodb.batch_get_item", "lambda.get_function", "rds.export_snapshot",
+    "s3.download_file"].map((operation): Evasion => ["require_approval", "aws", operation]),
+  ...["ssm.send_command", "ssm.start_session", "ecs.execute_command", "lambda.invoke_function", "kubernetes.exec", "run_command",
+    "port_forward"].map((operation): Evasion => ["deny", "aws", operation]),
+  ...["cloudtrail.update_trail", "guardduty.update_detector", "logs.put_retention_policy", "cloudwatch.disable_alarm_actions",
+    "config.stop_configuration_recorder", "iam.deactivate_mfa_device", "organizations.update_organization",
+    "rds.disable_deletion_protection"].map((operation): Evasion => ["deny", "aws", operation]),
+  ...["ec2.terminate_instances", "s3.delete_bucket", "s3.empty_bucket", "ec2.release_address", "kubernetes.drain_node", "s3.put_bucket_lifecycle",
+    "kms.schedule_key_deletion", "rds.DeleteDBInstance", "get_or_delete_x"].map((operation): Evasion => ["deny", "aws", operation]),
+  ["deny", "aws", "rds.modify_db_instance", { skip_final_snapshot: "true" }],
+  // Amounts.
+  ...[21, -1, "2", 2.5, null, [1]].map((count): Evasion => ["deny", "aws", "ec2.run_instances", { count }]),
+  ["deny", "aws", "ec2.run_instances", { count: 1, max_count: 500 }],
+  ...["p4d.24xlarge", "u-6tb1.metal", "m7i.48xlarge", "g5.xlarge", "Standard_A100"].map((instance_type): Evasion => ["deny", "aws",
+    "ec2.run_instances", { instance_type }]),
+  // The sandbox is a tool, not a word.
+  ["require_approval", "aws", "stop_instance", { id: "i-1", sandbox: true }],
+  ["require_approval", "aws.sandboxes", "stop_instance", { id: "i-1" }],
+  ["require_approval", "aws.sandbox", "stop_instance", { id: ["i-1", "i-2"] }],
+  ["require_approval", "aws.sandbox", "stop_instance", { id: "i-1", profile: "prod" }],
+  ["deny", "aws.sandbox", "stop_instance", { id: "i-1", force: true }],
+  ["deny", "aws.sandbox", "delete_instance", { id: "i-1" }],
+];
