@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { NotifierError } from "../../src/contract/notifier.ts";
 import { withoutBrowser } from "../support/browser.ts";
-import { picture, startConsole, type Console } from "../support/console.ts";
+import { startConsole, type Console } from "../support/console.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { ASKED } from "../support/service.ts";
 
@@ -26,7 +26,6 @@ describe("deliveries in a browser", { skip: withoutBrowser }, () => {
     const id = (await console_.service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
     await page.getByText("no such <b>mailbox</b>").waitFor();
     await page.getByRole("cell", { name: "delivered" }).first().waitFor();
-    await picture(page, "deliveries");
     await page.getByLabel("State").selectOption("dead");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.waitForURL(/state=dead/);

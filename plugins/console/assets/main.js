@@ -8,6 +8,7 @@ import { Deliveries } from "/console/pages/deliveries.js";
 import { Events } from "/console/pages/events.js";
 import { Keys } from "/console/pages/keys.js";
 import { Policies } from "/console/pages/policies.js";
+import { forgetDrafts } from "/console/pages/policy-editor.js";
 import { Provenance } from "/console/pages/provenance.js";
 import { System } from "/console/pages/system.js";
 import { Page, Problem, html, useEffect, useRef, useState } from "/console/ui.js";
@@ -71,6 +72,7 @@ function Shell() {
   const Current = PAGES.find(([name]) => name === at.name)?.[2];
   const out = () => {
     setKey(null);
+    forgetDrafts();
     setWhy("");
     setSignedIn(false);
   };
