@@ -53,3 +53,4 @@ export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contr
 export { Refusal } from "./contract/errors.ts";
 export type { Reply, RequestContext, Route } from "./contract/resource.ts";
 export type { DecisionEntry, EntryBody } from "./domain/entries.ts";
+export { parsePolicies, type TextFault } from "./domain/policy/parse.ts";

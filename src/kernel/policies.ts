@@ -3,12 +3,13 @@
  * are immutable and kept for ever, so that any decision can be made again.
  */
 import type { ActivePolicies, Policies, PolicyState } from "../contract/host.ts";
-import { PolicySourceError, type PolicyFault, type PolicySource } from "../contract/policy-source.ts";
+import { PolicySourceError, type PolicyBundle, type PolicyFault, type PolicySource } from "../contract/policy-source.ts";
 import { StorageError, type LedgerHead, type StorageReader } from "../contract/storage.ts";
 import type { Ledger, Logger } from "../contract/host.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { compilePolicySet, emptyPolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
+import { checkBundle } from "./policy-bundle.ts";
 import { activateBundle, commitSet, planSetOrRefuse, recordRefusal } from "./policy-set.ts";
 
 /** Compiled sets kept besides the active one: replay of old decisions uses them. */
@@ -63,7 +64,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
 
   async function sync(source: PolicySource): Promise<void> {
     try {
-      const bundle = await source.load();
+      const bundle = await load(source);
       const digest = await service.activate(source.name, bundle, null);
       await service.current();
       trouble.delete(source.name);
@@ -85,8 +86,10 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     within,
     current: async () => within(options.storage, (await options.head()).policy_set),
     byDigest: (digest) => find(options.storage, digest),
-    activate: (sourceName, bundle, by) =>
-      options.ledger().submit((tx) => activateBundle(tx, options.newId, sourceName, bundle, by)),
+    activate: async (sourceName, bundle, by) => {
+      checkBundle(sourceName, bundle);
+      return options.ledger().submit((tx) => activateBundle(tx, options.newId, sourceName, bundle, by));
+    },
     plan: planSetOrRefuse,
     commit: commitSet,
     async state(): Promise<PolicyState> {
@@ -110,9 +113,18 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
   return service;
 }
 
+async function load(source: PolicySource): Promise<PolicyBundle> {
+  try {
+    return await source.load();
+  } catch (error) {
+    if (error instanceof PolicySourceError || error instanceof StorageError) throw error;
+    throw new Error(`the policy source "${source.name}" failed to load: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
 /** What is wrong with what a source offered; null when the error is of another kind. */
 function faultsOf(source: string, error: unknown): PolicyFault[] | null {
-  if (error instanceof PolicySourceError) return error.faults;
+  if (error instanceof PolicySourceError) return error.faults.length > 0 ? error.faults : [{ file: source, line: null, column: null, message: error.message }];
   if (!(error instanceof PolicyCompileError)) return null;
   return error.faults.map(({ policy, rule, message }) => ({ file: source, line: null, column: null, message: `policy "${policy}"${rule === null ? "" : `, rule "${rule}"`} ${message}` }));
 }

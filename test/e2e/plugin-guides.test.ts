@@ -10,7 +10,7 @@ import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
 
 const page = readFileSync(join(ROOT, "docs/writing-a-plugin.md"), "utf8");
 const blocks = new Map([...page.matchAll(/<!-- plugin guide: (.+) -->\n```sh\n([\s\S]*?)```/g)].map((match) => [match[1] as string, match[2] as string]));
-const EXAMPLES = ["notify-ntfy", "resource-denials"];
+const EXAMPLES = ["notify-ntfy", "resource-denials", "policy-url"];
 
 function block(name: string): string {
   const found = blocks.get(name);
@@ -115,6 +115,19 @@ for (const runtime of ["node", "deno", "bun"] as const) {
         assert.deepEqual(refused, ["MISSING_CREDENTIAL", "INSUFFICIENT_SCOPE", "VALIDATION_FAILED", "VALIDATION_FAILED", "METHOD_NOT_ALLOWED"]);
         const openapi = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, object> };
         assert.deepEqual(Object.keys(openapi.paths["/v1/denials"] ?? {}), ["get"]);
+      });
+    });
+
+    it("a policy source", async () => {
+      await walked(runtime, "policies prepare", async (walk) => {
+        walk.env["POLICY_PORT"] = "0";
+        const server = await walk.stay("policies server", /serving central.yaml on (\S+)/);
+        walk.env["POLICY_URL"] = server.match[1] as string;
+        const service = await walk.serve();
+        assert.equal(await walk.run("policies try"), "allowed\ndenied\n");
+        await server.until(/^304 /m);
+        assert.match(await walk.run("policies break"), /"active_version":2/);
+        assert.match(service.output(), /:1:\d+: .*required/);
       });
     });
   });
