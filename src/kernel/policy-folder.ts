@@ -81,7 +81,11 @@ function noFolder(path: string, message: string): PolicyFolder {
 
 /** Loads, and runs the tests beside the policies; a test that fails is a fault. */
 export async function checkPolicyFolder(path: string, options: { recursive?: boolean } = {}): Promise<CheckedFolder> {
-  const folder = await loadPolicyFolder(path, options);
+  return testPolicyFolder(await loadPolicyFolder(path, options));
+}
+
+/** Runs the tests beside policies that are loaded already. */
+export function testPolicyFolder(folder: PolicyFolder): CheckedFolder {
   const results: CheckedFolder["results"] = [];
   if (folder.faults.length > 0) return { ...folder, results };
   const policies = folder.documents.map(({ document }) => document);
