@@ -79,20 +79,21 @@ function noFolder(path: string, message: string): PolicyFolder {
   return { documents: [], tests: [], faults: [{ file: path, line: null, column: null, message }] };
 }
 
-/** Loads, and runs the tests beside the policies; a test that fails is a fault. */
-export async function checkPolicyFolder(path: string, options: { recursive?: boolean } = {}): Promise<CheckedFolder> {
+/** Loads, and runs the tests beside the policies; a test that fails is a fault. @param options.progress is told after each file of tests */
+export async function checkPolicyFolder(path: string, options: { recursive?: boolean; progress?(done: number, files: number): void } = {}): Promise<CheckedFolder> {
   const folder = await loadPolicyFolder(path, options);
   const results: CheckedFolder["results"] = [];
   if (folder.faults.length > 0) return { ...folder, results };
   const policies = folder.documents.map(({ document }) => document);
   const faults: TextFault[] = [];
-  for (const { test, file, places } of folder.tests) {
+  for (const [done, { test, file, places }] of folder.tests.entries()) {
     for (const [i, result] of runPolicyTest(policies, test).entries()) {
       results.push({ file, result });
       if (result.failure === null) continue;
       const { line = null, column = null } = places[i] ?? {};
       faults.push({ file, line, column, message: `the test "${result.name}" fails: ${result.failure}` });
     }
+    options.progress?.(done + 1, folder.tests.length);
   }
   return { ...folder, faults, results };
 }
