@@ -14,6 +14,32 @@ const Rate = Type.Object(
   { additionalProperties: false },
 );
 
+const To = Type.String({ minLength: 1, maxLength: 500, description: "What the notifier needs to reach them: an address, a channel, a destination's name." });
+const NotifierName = Type.Optional(Type.String({ minLength: 1, description: "Notifier plugin, such as notify-email; the channel's when absent." }));
+
+const Channel = Type.Object(
+  {
+    notifier: NotifierName,
+    people: Type.Optional(
+      Type.Array(
+        Type.Object(
+          { owner: Type.String({ minLength: 1, maxLength: 200, description: "Who decides with the link that is sent; the same name as the `owner` of their API keys." }), to: To, notifier: NotifierName },
+          { additionalProperties: false },
+        ),
+        { maxItems: 100, description: "Each gets a link of their own." },
+      ),
+    ),
+    places: Type.Optional(
+      Type.Array(Type.Object({ to: To, notifier: NotifierName }, { additionalProperties: false }), { maxItems: 100, description: "Seen by several people: told, with a link that needs a key." }),
+    ),
+    remind_before: Type.Optional(Type.String({ description: "Reminds those who have not decided, so long before the approval expires." })),
+    escalate: Type.Optional(
+      Type.Object({ to: Type.String({ description: "Channel." }), after: Type.String({ description: "How long after the request." }) }, { additionalProperties: false, description: "Asks another channel too when nobody has decided." }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
 /** `assent.yaml`. Every key is optional; the defaults serve one machine from the working folder. */
 export const ConfigSchema = Type.Object(
   {
@@ -55,6 +81,14 @@ export const ConfigSchema = Type.Object(
         allow_self_approval: Type.Boolean({ default: false, description: "Lets the submitter approve its own action, for working alone. Each such approval is recorded as a self-approval." }),
       },
       { default: {}, additionalProperties: false, description: "Approvals." },
+    ),
+    channels: Type.Record(Type.String(), Channel, { default: {}, description: "Who is told when a policy's `approval.notify` names the channel." }),
+    deliveries: Type.Object(
+      {
+        timeout_seconds: Type.Integer({ default: 30, minimum: 1, maximum: 600, description: "Longest attempt of a notifier." }),
+        keep_days: Type.Integer({ default: 30, minimum: 4, maximum: 3650, description: "How long deliveries that are over are listed." }),
+      },
+      { default: {}, additionalProperties: false, description: "Messages to people and to other programs." },
     ),
     permits: Type.Object(
       {

@@ -12,7 +12,7 @@ export interface LoadedPlugin {
 }
 
 /** All that come with the package. */
-export const BUILT_IN = ["storage-sqlite", "storage-postgres", "policy-files", "actions", "policies", "api-keys", "agents", "analytics", "events", "provenance", "replay", "health", "metrics", "docs", "console"] as const;
+export const BUILT_IN = ["storage-sqlite", "storage-postgres", "policy-files", "actions", "policies", "api-keys", "agents", "analytics", "events", "provenance", "replay", "health", "metrics", "deliveries", "docs", "console"] as const;
 
 /** In `plugins`, stands for every plugin that is loaded when nothing is named. */
 const ALL = "built-in";
@@ -30,7 +30,8 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
   for (const item of named) {
     const { name, options } = typeof item === "string" ? { name: item, options: {} } : { name: item.name, options: item.options ?? {} };
     if (name === ALL) {
-      for (const each of allBut(options, config)) loaded.push({ plugin: await importPlugin(each), options: {}, origin: each });
+      const own = named.map((other) => (typeof other === "string" ? other : other.name));
+      for (const each of allBut(options, config)) if (!own.includes(each)) loaded.push({ plugin: await importPlugin(each), options: {}, origin: each });
       continue;
     }
     loaded.push({ plugin: await importPlugin(name), options, origin: name });
@@ -44,7 +45,7 @@ export function defaultPlugins(config: Config): string[] {
   return BUILT_IN.filter((name) => name !== other);
 }
 
-/** The default ones without those that `except` names: what is new in a later version comes along. */
+/** The default ones without those that `except` names: what is new in a later version comes along. One that stands in the list itself, with options, is not loaded twice. */
 function allBut(options: Record<string, unknown>, config: Config): string[] {
   const { except = [], ...rest } = options;
   const known = BUILT_IN as readonly string[];

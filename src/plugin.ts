@@ -47,4 +47,8 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
   return plugin;
 }
 
-export type { Host } from "./contract/host.ts";
+export type { Host, Logger } from "./contract/host.ts";
+export { NotifierError, type Delivered, type Feed, type Message, type Notifier } from "./contract/notifier.ts";
+export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";
+export { Refusal } from "./contract/errors.ts";
+export type { Reply, RequestContext, Route } from "./contract/resource.ts";

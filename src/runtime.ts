@@ -10,6 +10,10 @@ import { formatVkey } from "./domain/checkpoint.ts";
 import { toHex } from "./domain/hash.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
 import { createAgents, type AgentService } from "./kernel/agents.ts";
+import { createChannels, readChannels, type Channel } from "./kernel/channels.ts";
+import { createCourier, type Courier } from "./kernel/courier.ts";
+import { createMessages } from "./kernel/message.ts";
+import { createOutbox, type Outbox } from "./kernel/outbox.ts";
 import { addAdminKey, bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
 import { createKeyUse, type KeyUse } from "./kernel/key-use.ts";
 import { createKeys, type KeyService } from "./kernel/keys.ts";
@@ -85,10 +89,14 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     get keys() { return after("keys"); },
     get agents() { return after("agents"); },
     get vault() { return after("vault"); },
+    channels: createChannels(() => channels),
     duty: (name) => createDuty(after("storage"), name, instance, clock),
   };
+  let channels: ReadonlyMap<string, Channel> = new Map();
   const registry = await collect(options.plugins ?? (await loadPlugins(config)), host);
   routes = registry.routes;
+  channels = readChannels(config.channels, registry.notifiers);
+  const outbox = createOutbox({ channels, notifiers: registry.notifiers, allowSelfApproval: config.approvals.allow_self_approval, newId: uuidv7 });
   const fetch = createFetch({
     routes: registry.routes,
     pages: registry.pages,
@@ -107,17 +115,35 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     state = "started";
     if (registry.storage === null) return;
     try {
-      parts = await openParts(config, registry.storage, log, clock, options);
+      parts = await openParts(config, registry.storage, outbox, log, clock, options);
       const first = await bootstrapKeys(parts.storage, parts.ledger, parts.keys, config.admin_key, uuidv7, clock);
       if (first.admin !== null) options.firstKeys?.(first);
       unwatch = await loadPolicies(parts.policies, registry.policySources, log);
       await registry.start();
+      if (outbox.write !== null) courier = startCourier(parts);
     } catch (error) {
       await stop();
       throw error;
     }
   }
 
+  function startCourier({ storage, ledger, vault }: Parts): Courier {
+    if (channels.size > 0 && config.server.public_url === null) log.warn("people are sent links, and ASSENT_PUBLIC_URL does not say where they reach this service");
+    const publicUrl = (): string => (config.server.public_url ?? `http://${config.server.host}:${config.server.port}`).replace(/\/+$/, "");
+    const made = createCourier({
+      storage, ledger, log, clock,
+      notifiers: registry.notifiers,
+      duty: host.duty("deliveries"),
+      messages: createMessages({ storage, clock, publicUrl, mac: (message) => vault.mac("approval-link", message) }),
+      timeoutMs: config.deliveries.timeout_seconds * 1000,
+      keepMs: config.deliveries.keep_days * 86_400_000,
+      random: Math.random,
+    });
+    made.start();
+    return made;
+  }
+
+  let courier: Courier | null = null;
   let unwatch = async (): Promise<void> => {};
   let stopped: Promise<void> | null = null;
   function stop(): Promise<void> {
@@ -125,6 +151,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       state = "stopped";
       beginStop();
       await unwatch();
+      await courier?.stop();
       await registry.stop();
       await parts?.ledger.close();
       await parts?.keyUse.stop();
@@ -168,7 +195,7 @@ interface Parts {
   vault: OpenVault;
 }
 
-async function openParts(config: Config, storage: Storage, log: Logger, clock: () => number, options: RuntimeOptions): Promise<Parts> {
+async function openParts(config: Config, storage: Storage, outbox: Outbox, log: Logger, clock: () => number, options: RuntimeOptions): Promise<Parts> {
   await storage.open();
   if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "") throw new StorageError("unavailable", "this store is an unfinished copy of another one; run the same `assent copy` again to finish it");
   const vault = openVault(config, log);
@@ -193,6 +220,7 @@ async function openParts(config: Config, storage: Storage, log: Logger, clock: (
     verifyAtStart: config.ledger.verify_at_start,
     keptCheckpoint: config.ledger.checkpoint_file ?? join(config.data, "checkpoint"),
     acceptRollback: options.acceptRollback === true,
+    outbox: outbox.write,
     policies: (tx, digest) => policies.within(tx, digest),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),

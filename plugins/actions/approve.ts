@@ -1,16 +1,16 @@
 /** Verdicts on pending actions: votes, cancellation and expiry. Each is one compare-and-set beside its entry. */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
+import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
-import { RELATION_WORDS } from "../../src/domain/approval.ts";
-import type { ApprovalEntry } from "../../src/domain/entries.ts";
+import { RELATION_WORDS, type SelfRelation } from "../../src/domain/approval.ts";
+import type { Actor, ApprovalEntry, DecisionEntry } from "../../src/domain/entries.ts";
 import { permitTimes } from "../../src/domain/permit.ts";
 import { commit } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { checkToken } from "../../src/domain/tokens.ts";
+import { checkToken, readToken, type TokenVerdict } from "../../src/domain/tokens.ts";
 import { maySee } from "../../src/domain/visibility.ts";
-import { approvalMac, relationTo, tokenClaims } from "./record.ts";
+import { approvalMac, linkMac, relationOfOwner, relationTo, tokenClaims } from "./record.ts";
 import type { ApprovalBody } from "./schemas.ts";
 
 export async function visibleAction(tx: { action(id: string): Promise<ActionRow | null> }, id: string, credential: Credential): Promise<ActionRow> {
@@ -21,20 +21,25 @@ export async function visibleAction(tx: { action(id: string): Promise<ActionRow 
   return row;
 }
 
+/** Who votes: by a key, or by a link that was sent to one person. */
+interface Voter {
+  actor: Actor;
+  self: SelfRelation | null;
+}
+
+/** `key_id` of votes that were given by a link. Ids of keys are UUIDs. */
+export const LINK = "link";
+
 /** Throws APPROVAL_EXPIRED for one that ran out, recorded as expired before that is said. */
-export function voteOn(host: Host, credential: Credential, id: string, body: ApprovalBody): Promise<ActionRow> {
+export function voteOn(host: Host, credential: Credential | null, id: string, body: ApprovalBody): Promise<ActionRow> {
   return verdictOn(host, async (tx) => {
-    const who = await tx.confirm(credential);
-    assertScope(who);
-    const row = await visibleAction(tx, id, who);
-    const self = relationTo(row, who);
-    if (self !== null && !host.config.approvals.allow_self_approval) {
-      throw new Refusal("SELF_APPROVAL", `${RELATION_WORDS[self]}; somebody else must decide`);
-    }
-    assertToken(host, row, who, body.token);
+    const who = credential === null ? null : await tx.confirm(credential);
+    if (who !== null) assertScope(who);
+    const row = await (who === null ? linkedAction(tx, id) : visibleAction(tx, id, who));
+    const { self, actor } = who === null ? await voterByLink(host, tx, row, body.token) : voterByKey(host, row, who, body.token);
     const votes = await tx.approvals(id);
-    if (votes.some((vote) => vote.principal === who.principal)) {
-      throw new Refusal("ALREADY_VOTED", `${who.principal} has decided on this action already; a token is good for one verdict`);
+    if (votes.some((vote) => vote.principal === actor.principal)) {
+      throw new Refusal("ALREADY_VOTED", `${actor.principal} has decided on this action already; a token is good for one verdict`);
     }
     if (isOverdue(row, tx.now)) return expire(tx, row);
     assertPending(row);
@@ -46,7 +51,7 @@ export function voteOn(host: Host, credential: Credential, id: string, body: App
       {
         ...entryOf(row, tx.now),
         verdict: body.approve ? "approve" : "deny",
-        by: actorOf(who.key, who.principal),
+        by: actor,
         comment: body.reason ?? null,
         self_approval: self !== null,
         approvals,
@@ -57,8 +62,8 @@ export function voteOn(host: Host, credential: Credential, id: string, body: App
     );
     const fresh = await tx.insertApproval({
       action_id: id,
-      principal: who.principal,
-      key_id: who.key.id,
+      principal: actor.principal,
+      key_id: actor.key_id,
       approve: body.approve,
       reason: body.reason ?? null,
       self_approval: self !== null,
@@ -76,6 +81,7 @@ export function voteOn(host: Host, credential: Credential, id: string, body: App
         ...(permit === null ? {} : { permit_issued_at: permit.issued_at, permit_expires_at: permit.expires_at }),
       },
     );
+    if (status === "denied") await tx.releaseLimitUses(id);
     // Checked above under the same lock; if the statements still say no, nothing of this job may stand.
     if (!fresh || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
     return reread(tx, id);
@@ -143,14 +149,66 @@ function assertScope(who: Credential): void {
   if (!who.holds("approvals:decide")) throw new Refusal("INSUFFICIENT_SCOPE", `the key "${who.key.name}" lacks the scope approvals:decide`);
 }
 
-function assertToken(host: Host, row: ActionRow, who: Credential, token: string): void {
-  switch (checkToken(token, tokenClaims(row, who.principal), approvalMac(host))) {
+function voterByKey(host: Host, row: ActionRow, who: Credential, token: string): Voter {
+  const self = relationTo(row, who);
+  assertNotSelf(host, self);
+  refuseToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
+  return { actor: actorOf(who.key, who.principal), self };
+}
+
+/** A link is good for whom it was sent to, for as long as the configuration names them in a channel of the decision. */
+async function voterByLink(host: Host, tx: Pick<StorageReader, "entries">, row: ActionRow, token: string): Promise<Voter> {
+  const principal = readToken("link", token)?.approver ?? "";
+  refuseToken(checkToken("link", token, tokenClaims(row, principal), linkMac(host)));
+  const owner = principal.slice("owner:".length);
+  if (!host.channels.holds(await channelsOf(tx, row), owner)) {
+    throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, who is in no channel of this decision any more; decide with a key, or ask the operator`);
+  }
+  const self = relationOfOwner(row, owner);
+  assertNotSelf(host, self);
+  return { actor: { key_id: LINK, principal, agent_id: null, owner }, self };
+}
+
+/** What a link may look at: its own action, and whether it can still decide. */
+export async function lookByLink(host: Host, token: string): Promise<{ row: ActionRow; approver: string; refusal: Refusal | null }> {
+  const claims = readToken("link", token);
+  if (claims === null) refuseToken("malformed");
+  const row = await linkedAction(host.storage, claims?.action_id ?? "");
+  try {
+    const { actor } = await voterByLink(host, host.storage, row, token);
+    return { row, approver: actor.principal, refusal: null };
+  } catch (error) {
+    // Who holds a true token was sent it, and may know what became of the action.
+    if (!(error instanceof Refusal) || error.code !== "SELF_APPROVAL") throw error;
+    return { row, approver: claims?.approver ?? "", refusal: error };
+  }
+}
+
+async function linkedAction(tx: Pick<StorageReader, "action">, id: string): Promise<ActionRow> {
+  const row = await tx.action(id);
+  if (row === null) throw new Refusal("ACTION_NOT_FOUND", `there is no action ${id}`);
+  return row;
+}
+
+/** Channels that the policy named, from the entry of the decision. */
+async function channelsOf(tx: Pick<StorageReader, "entries">, row: ActionRow): Promise<readonly string[]> {
+  const [entry] = await tx.entries(row.decision_seq, row.decision_seq + 1);
+  if (entry === undefined) return [];
+  return (JSON.parse(new TextDecoder().decode(entry.bytes)) as DecisionEntry).decision.approval?.notify ?? [];
+}
+
+function assertNotSelf(host: Host, self: SelfRelation | null): void {
+  if (self !== null && !host.config.approvals.allow_self_approval) throw new Refusal("SELF_APPROVAL", `${RELATION_WORDS[self]}; somebody else must decide`);
+}
+
+function refuseToken(verdict: TokenVerdict): void {
+  switch (verdict) {
     case "ok":
       return;
     case "malformed":
-      throw new Refusal("TOKEN_MALFORMED", "this is not an approval token; take `approval_token` from GET /v1/actions/{id} with your own key");
+      throw new Refusal("TOKEN_MALFORMED", "this is not an approval token; take `approval_token` from GET /v1/actions/{id} with your own key, or open the link as it was sent");
     case "altered":
-      throw new Refusal("TOKEN_INVALID", "the token does not fit this action and approver; take it anew from GET /v1/actions/{id}");
+      throw new Refusal("TOKEN_INVALID", "the token does not fit this action and approver; take it anew from GET /v1/actions/{id}, or open the link as it was sent");
     case "other_action":
       throw new Refusal("TOKEN_OTHER_ACTION", "the token was made for another action; take the one that this action shows");
     case "other_approver":
@@ -171,6 +229,8 @@ function assertPending(row: ActionRow): void {
 
 async function mustMove(tx: LedgerTransaction, id: string, guard: Parameters<LedgerTransaction["updateAction"]>[1], status: "expired" | "cancelled"): Promise<void> {
   const moved = await tx.updateAction(id, guard, { status, updated_at: tx.now });
+  // What does not happen does not count.
+  await tx.releaseLimitUses(id);
   if (!moved) throw new Error(`${id} did not move to ${status} although the ledger's lock was held`);
 }
 

@@ -13,6 +13,8 @@ import { definePlugin } from "../../src/plugin.ts";
 import { cancelAction, visibleAction, voteOn } from "./approve.ts";
 import { reportResult, startAction } from "./execute.ts";
 import { createExpiry, type Expiry } from "./expiry.ts";
+import { readUses } from "./limits.ts";
+import { isLinkToken, linkAnswer, linkRoute } from "./links.ts";
 import { readRecord } from "./record.ts";
 import * as schema from "./schemas.ts";
 import { assertBinding, factsOf, requestOf, submitAction } from "./submit.ts";
@@ -108,7 +110,9 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
     const request = requestOf(body as schema.ActionBody);
     assertBinding(who, request.agent_id);
     const { digest, compiled } = await host.policies.current();
-    const decision = decide(compiled, request, factsOf(who, await host.agents.facts(request.agent_id)), host.clock());
+    const now = host.clock();
+    const { facts } = await readUses(host.storage, compiled, request, factsOf(who, await host.agents.facts(request.agent_id)), now);
+    const decision = decide(compiled, request, facts, now);
     const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = decision;
     return {
       status: 200,
@@ -136,6 +140,13 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
     };
   }
 
+  async function vote({ credential, params, body }: RequestContext): Promise<Reply> {
+    const { token } = body as schema.ApprovalBody;
+    if (credential === null && !isLinkToken(token)) throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`; only the token of a link that was sent to you is good without one", { headers: { "WWW-Authenticate": "Bearer" } });
+    const row = await voteOn(host, credential, params["id"] as string, body as schema.ApprovalBody);
+    return credential === null ? { status: 200, json: await linkAnswer(host, token) } : answer(row, credential);
+  }
+
   const change = (work: (context: RequestContext, id: string) => Promise<ActionRow>) => async (context: RequestContext) =>
     answer(await work(context, context.params["id"] as string), context.credential as Credential);
 
@@ -156,10 +167,12 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
       responses: { 200: record }, errors: [...AUTH, "ACTION_NOT_FOUND", "VALIDATION_FAILED", ...FAULTS], handle: get,
     },
     {
-      method: "POST", path: "/v1/actions/:id/approval", tag: TAG, summary: "Approve or deny", scope: "approvals:decide", params: schema.IdParams, body: schema.ApprovalBody,
-      responses: { 200: record }, errors: [...AUTH, "ACTION_NOT_FOUND", ...TOKEN, ...BODY, ...FAULTS],
-      handle: change(({ credential, body }, id) => voteOn(host, credential as Credential, id, body as schema.ApprovalBody)),
+      method: "POST", path: "/v1/actions/:id/approval", tag: TAG, summary: "Approve or deny", scope: "approvals:decide", keyOptional: true, params: schema.IdParams, body: schema.ApprovalBody,
+      description: "With a key, and the `approval_token` that the action shows to it. Or without a key, with the link token that was sent to one person.",
+      responses: { 200: { ...record, schema: Type.Union([schema.ActionRecord, schema.LinkAnswer]) } }, errors: [...AUTH, "ACTION_NOT_FOUND", ...TOKEN, ...BODY, ...FAULTS],
+      handle: vote,
     },
+    linkRoute(host),
     {
       method: "POST", path: "/v1/actions/:id/cancel", tag: TAG, summary: "Withdraw a pending action", scope: ["actions:submit", "actions:execute"], params: schema.IdParams, body: schema.CancelBody, bodyOptional: true,
       responses: { 200: record }, errors: [...AUTH, "NOT_THE_SUBMITTER", "ACTION_NOT_FOUND", "ACTION_NOT_PENDING", "APPROVAL_EXPIRED", ...BODY, ...FAULTS],

@@ -16,6 +16,10 @@ export function approvalMac(host: Host): (message: Uint8Array) => Uint8Array {
   return (message) => host.vault.mac("approval", message);
 }
 
+export function linkMac(host: Host): (message: Uint8Array) => Uint8Array {
+  return (message) => host.vault.mac("approval-link", message);
+}
+
 /** Null before the action was allowed. */
 export function permitClaims(host: Host, row: ActionRow): PermitClaims | null {
   if (row.permit_issued_at === null || row.permit_expires_at === null) return null;
@@ -40,13 +44,18 @@ export function relationTo(row: ActionRow, credential: Credential) {
   );
 }
 
+/** The same for somebody who has no key at hand. */
+export function relationOfOwner(row: ActionRow, owner: string) {
+  return selfRelation({ key_id: row.submitted_by, agent_id: row.submitted_agent, owner: row.submitted_owner }, row.agent_id, { key_id: "", agent_id: null, owner });
+}
+
 /** The token only where this credential may use it now; `approvals` are the votes so far. */
 function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], credential: Credential): string | null {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
   if (!credential.holds("approvals:decide")) return null;
   if (relationTo(row, credential) !== null && !host.config.approvals.allow_self_approval) return null;
   if (votes.some((vote) => vote.principal === credential.principal)) return null;
-  return makeToken(tokenClaims(row, credential.principal), approvalMac(host));
+  return makeToken("approval", tokenClaims(row, credential.principal), approvalMac(host));
 }
 
 function permitFor(host: Host, row: ActionRow, credential: Credential): Promise<string> | null {
@@ -88,14 +97,7 @@ async function toRecord(
     decision_hash: row.decision_hash,
     provenance_id: row.decision_hash,
     submitted_by: row.submitted_by,
-    approvals: votes.map((vote) => ({
-      approver: vote.principal,
-      key_id: vote.key_id,
-      approve: vote.approve,
-      reason: vote.reason,
-      self_approval: vote.self_approval,
-      created_at: toRfc3339(vote.created_at),
-    })),
+    approvals: votesOf(votes),
     approvals_needed: row.quorum,
     permit: await permit,
     permit_expires_at: time(row.permit_expires_at),
@@ -107,6 +109,17 @@ async function toRecord(
   const token = options.token ? tokenFor(host, row, votes, credential) : null;
   if (token !== null) record.approval_token = token;
   return record;
+}
+
+export function votesOf(votes: readonly ApprovalRow[]): ActionRecord["approvals"] {
+  return votes.map((vote) => ({
+    approver: vote.principal,
+    key_id: vote.key_id,
+    approve: vote.approve,
+    reason: vote.reason,
+    self_approval: vote.self_approval,
+    created_at: toRfc3339(vote.created_at),
+  }));
 }
 
 /** Reads the votes where there can be any. */

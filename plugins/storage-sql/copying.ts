@@ -24,6 +24,8 @@ const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
   actions: { key: ["decision_seq"], columns: schema.ACTION_COLUMNS, changes: true },
   approvals: { key: ["action_id", "principal"], columns: schema.APPROVAL_COLUMNS, changes: true },
   idempotency: { key: ["key_id", "route", "idempotency_key"], columns: schema.IDEMPOTENCY_COLUMNS, changes: true },
+  deliveries: { key: ["position"], columns: schema.DELIVERY_COLUMNS, changes: true },
+  limit_uses: { key: ["policy", "limit_name", "subject", "at", "action_id"], columns: schema.LIMIT_USE_COLUMNS, changes: true },
   meta: { key: ["name"], columns: ["name", "value"], changes: true },
 };
 

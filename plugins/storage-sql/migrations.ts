@@ -36,7 +36,39 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 2, name: "agents, last use of keys, deleted policies", statements: agents },
   { version: 3, name: "sums for analytics", statements: sums },
   { version: 4, name: "leases", statements: leases },
+  { version: 5, name: "deliveries, uses of limits", statements: deliveries },
 ];
+
+function deliveries(kit: SqlKit): string[] {
+  const { integer, text } = kit;
+  const make = (name: string, nullable: readonly string[], columns: Record<string, RawBuilder<unknown>>): CreateTableBuilder<string, string> => {
+    let builder: CreateTableBuilder<string, string> = kit.db.schema.createTable(name);
+    for (const [column, type] of Object.entries(columns)) builder = builder.addColumn(column, type as RawBuilder<never>, (c) => (nullable.includes(column) ? c : c.notNull()));
+    return builder;
+  };
+  const table = make("deliveries", ["action_id", "person", "channel", "last_error", "reference", "delivered_at"], {
+    position: integer, id: text, destination: text, notifier: text, recipient: text, kind: text, seq: integer, action_id: text, person: text, channel: text,
+    state: text, attempts: integer, next_at: integer, give_up_at: integer, last_error: text, reference: text, delivered_at: integer, created_at: integer, updated_at: integer,
+  });
+  const uses = make("limit_uses", [], { policy: text, limit_name: text, subject: text, at: integer, action_id: text, amount: integer, until: integer });
+  const index = (name: string, on: string, columns: string[], where?: string): string => {
+    const made = kit.db.schema.createIndex(name).on(on).columns(columns);
+    return (where === undefined ? made : made.where(sql.raw<boolean>(where))).compile().sql;
+  };
+  return [
+    kit.finish(table.addPrimaryKeyConstraint("deliveries_key", ["position"]).addUniqueConstraint("deliveries_id", ["id"])).compile().sql,
+    // What is over costs the courier's looks nothing.
+    index("deliveries_waiting", "deliveries", ["destination", "position"], "state = 'waiting'"),
+    index("deliveries_scheduled", "deliveries", ["next_at"], "state = 'scheduled'"),
+    index("deliveries_by_action", "deliveries", ["action_id", "position"], "action_id is not null"),
+    index("deliveries_dead", "deliveries", ["position"], "state = 'dead'"),
+    index("deliveries_by_destination", "deliveries", ["destination", "position"]),
+    index("deliveries_over", "deliveries", ["updated_at"], "state in ('delivered', 'dead', 'obsolete')"),
+    kit.finish(uses.addPrimaryKeyConstraint("limit_uses_key", ["policy", "limit_name", "subject", "at", "action_id"]), true).compile().sql,
+    index("limit_uses_by_action", "limit_uses", ["action_id"]),
+    index("limit_uses_over", "limit_uses", ["until"]),
+  ];
+}
 
 function leases(kit: SqlKit): string[] {
   const { integer, text } = kit;

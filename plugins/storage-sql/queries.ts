@@ -20,6 +20,7 @@ import {
   type TileRow,
 } from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
+import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareSums, readCounts } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
@@ -58,6 +59,7 @@ export function prepareReads(db: Kysely<Tables>) {
     ),
     nextExpiry: prepare(db.selectFrom("actions").select((eb) => eb.fn.min("expires_at").as("at")).where(pending).where("expires_at", "is not", null)),
     sums: prepareSums(db),
+    ...prepareDeliveryReads(db),
     approvals: prepare(db.selectFrom("approvals").select(schema.APPROVAL_COLUMNS).where("action_id", "=", param("action_id")).orderBy("seq")),
     idempotency: prepare(
       db
@@ -211,6 +213,7 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     policyVersion: (policy_id, version) => one<PolicyVersionRow>(reads.policyVersion, { policy_id, version }),
     policyVersions: (policy_id) => many<PolicyVersionRow>(reads.policyVersions, { policy_id }),
     policySet: (digest) => one<PolicySetRow>(reads.policySet, { digest }),
+    ...readDeliveries(reads, db),
     meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
   };
 }

@@ -5,9 +5,11 @@ import type {
   ActionRow,
   AgentRow,
   ApprovalRow,
+  DeliveryRow,
   EntryRow,
   IdempotencyRow,
   KeyRow,
+  LimitUseRow,
   PolicyRow,
   PolicySetRow,
   PolicyVersionRow,
@@ -38,6 +40,8 @@ export interface Tables {
   /** One row, id 1: the sums hold every action up to this decision_seq. */
   sums_state: { id: number; folded: number };
   meta: { name: string; value: string };
+  deliveries: DeliveryRow;
+  limit_uses: LimitUseRow;
   leases: { name: string; holder: string; until: number };
   /** One row, id 1, that `ping` writes. */
   liveness: { id: number; pings: number };
@@ -92,3 +96,8 @@ export const POLICY_VERSION_COLUMNS = columnsOf<PolicyVersionRow>({
   policy_id: true, version: true, definition: true, digest: true, created_by: true, created_at: true,
 });
 export const POLICY_SET_COLUMNS = columnsOf<PolicySetRow>({ digest: true, document: true, created_at: true });
+export const DELIVERY_COLUMNS = columnsOf<DeliveryRow>({
+  position: true, id: true, destination: true, notifier: true, recipient: true, kind: true, seq: true, action_id: true, person: true, channel: true, state: true,
+  attempts: true, next_at: true, give_up_at: true, last_error: true, reference: true, delivered_at: true, created_at: true, updated_at: true,
+});
+export const LIMIT_USE_COLUMNS = columnsOf<LimitUseRow>({ policy: true, limit_name: true, subject: true, action_id: true, at: true, amount: true, until: true });

@@ -1,6 +1,7 @@
 /** The writes of the contract as SQL, for any executor that runs them inside one transaction. */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type ActionChange, type ActionGuard, type AgentChange, type LedgerHead, type StorageTransaction } from "../../src/contract/storage.ts";
+import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
 import { foldSums, moveStatus } from "./sums.ts";
@@ -47,6 +48,7 @@ export function prepareWrites(db: Kysely<Tables>) {
     putPolicySet: prepare(
       db.insertInto("policy_sets").values(params<never>(schema.POLICY_SET_COLUMNS)).onConflict((conflict) => conflict.column("digest").doNothing()),
     ),
+    ...prepareDeliveryWrites(db),
     putMeta: prepare(
       db
         .insertInto("meta")
@@ -178,6 +180,7 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
     async putPolicySet(row) {
       await db.send(writes.putPolicySet, row);
     },
+    ...writeDeliveries(writes, db),
     foldSums: (max) => foldSums(reads.sums, db, max),
     async putMeta(name, value) {
       await db.run(writes.putMeta, { name, value });

@@ -57,6 +57,8 @@ export const ERRORS = {
   POLICY_INVALID: [422, "The policy does not compile"],
   AGENT_NOT_FOUND: [404, "No such agent"],
   AGENT_ID_TAKEN: [409, "An agent of this id is registered"],
+  DELIVERY_NOT_FOUND: [404, "No such delivery"],
+  DELIVERY_NOT_DEAD: [409, "The delivery was not given up"],
   ENTRY_NOT_FOUND: [404, "No ledger entry has this hash"],
   TILE_NOT_FOUND: [404, "The log has no such tile"],
   INVALID_RANGE: [422, "The range does not lie in the ledger"],

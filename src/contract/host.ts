@@ -177,6 +177,12 @@ export interface Agents {
   facts(agentId: string): Promise<AgentFacts>;
 }
 
+/** The channels of policies, as the configuration maps them to people. */
+export interface Channels {
+  /** Whether one of these channels, or one that they escalate to, tells this person. */
+  holds(named: readonly string[], owner: string): boolean;
+}
+
 /** Signing and secrets that plugins may use but never see. */
 export interface Vault {
   /** HMAC-SHA256 under a key derived from the service's secret for `purpose`. */
@@ -213,6 +219,7 @@ export interface Host {
   readonly agents: Agents;
   /** After start. */
   readonly vault: Vault;
+  readonly channels: Channels;
   /** Where several processes share the store, the one that does this job. After start. */
   duty(name: string): Duty;
 }

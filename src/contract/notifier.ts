@@ -1,4 +1,114 @@
-/** Placeholder of the closed set: the outbox that calls notifiers comes with its own issue. */
+/**
+ * What tells people. The core keeps an outbox, written in the transaction of the decision, and calls a notifier for
+ * each message until it resolves: at least once, in order for each destination. A notifier that throws, hangs or is
+ * slow delays its own destination and nothing else.
+ */
+import type { JsonObject } from "../domain/json.ts";
+import type { ActionStatus } from "../domain/actions.ts";
+import type { DeliveryKind } from "./storage.ts";
+
+/** The action that a message is about, as it stands when the message is sent. Times are RFC 3339. */
+export interface MessageAction {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params: JsonObject;
+  context: JsonObject;
+  status: ActionStatus;
+  /** Why a person is asked. */
+  reason: string;
+  risk_level: string | null;
+  policy: string | null;
+  rule: string | null;
+  /** Principal that submitted it. */
+  submitted_by: string;
+  request_hash: string;
+  /** How many people must approve. */
+  quorum: number;
+  votes: readonly { approver: string; approve: boolean; reason: string | null; at: string }[];
+  created_at: string;
+  expires_at: string | null;
+}
+
+interface MessageBase {
+  /** The same for every attempt: receivers recognise what they have. */
+  id: string;
+  /** From 1. */
+  attempt: number;
+  kind: DeliveryKind;
+  /** Whom or what to tell, as `assent.yaml` or the feed names it. */
+  to: string;
+  /** When it was put into the outbox. RFC 3339. */
+  at: string;
+}
+
+/** Somebody is asked to decide; because another channel has not; or once more. */
+export interface ApprovalMessage extends MessageBase {
+  kind: "approval_requested" | "approval_escalated" | "approval_reminder";
+  channel: string;
+  /** Owner that the link is made for; null for a place that several people see, where the link names nobody. */
+  person: string | null;
+  /** Opens the approval page. The token stands in its fragment. It is a secret of `person`. */
+  link: string;
+  action: MessageAction;
+  /** What the request to this destination answered, for reminders. */
+  reference: string | null;
+}
+
+/** What was asked is over: `action.status` says how (`approved`, `denied`, `expired` or `cancelled`). */
+export interface ClosedMessage extends MessageBase {
+  kind: "approval_closed";
+  channel: string;
+  person: string | null;
+  action: MessageAction;
+  /** What the request to this destination answered: to change that message in place. */
+  reference: string | null;
+}
+
+/** An entry of the ledger, for feeds. It holds no token and no parameters, as the ledger does. */
+export interface EventMessage extends MessageBase {
+  kind: "event";
+  event: { seq: number; hash: string; type: string; entry: JsonObject };
+}
+
+export type Message = ApprovalMessage | ClosedMessage | EventMessage;
+
+export interface Delivered {
+  /** At most 500 characters, to find the message again. */
+  reference?: string;
+}
+
+/** Entries of the ledger that a destination wants, without a policy naming it. */
+export interface Feed {
+  /** `to` of its messages. */
+  to: string;
+  /** Entry types; all when absent. */
+  types?: readonly string[];
+  /** Globs over the agent of an entry; entries about no agent pass. All when absent. */
+  agents?: readonly string[];
+}
+
 export interface Notifier {
+  /** What channels call it. */
   readonly name: string;
+  readonly feeds?: readonly Feed[];
+  /** Says what is wrong with a `to` of the configuration; null when nothing is. Asked once, at start. */
+  check?(to: string): string | null;
+  /** One attempt. Rejects when it was not delivered; `signal` aborts when the time is over or the service stops. */
+  deliver(message: Message, signal: AbortSignal): Promise<Delivered | void>;
+}
+
+/** Thrown by `deliver` to say more than that it failed. */
+export class NotifierError extends Error {
+  /** No later attempt can do better. */
+  readonly permanent: boolean;
+  /** Not sooner than in so many milliseconds. */
+  readonly retryAfterMs: number | null;
+  constructor(message: string, options: { permanent?: boolean; retryAfterMs?: number | null; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.name = "NotifierError";
+    this.permanent = options.permanent ?? false;
+    this.retryAfterMs = options.retryAfterMs ?? null;
+  }
 }

@@ -16,7 +16,7 @@ export interface RequestContext {
   /** The parsed and validated JSON body, or the text for a non-JSON body type; undefined where the route takes none. */
   readonly body: unknown;
   readonly contentType: string | null;
-  /** Null only where the route's `scope` is null. */
+  /** Null only where the route's `scope` is null, or its `keyOptional` and no key was sent. */
   readonly credential: Credential | null;
   readonly headers: Headers;
   /** Aborts when the client went away or the service stops. Made when it is read, which is not free: read it only to wait. */
@@ -51,6 +51,8 @@ export interface Route {
   tag: string;
   /** Scope the credential must hold (one of them, when a list); null when no credential is needed. */
   scope: Scope | readonly Scope[] | null;
+  /** A request without a key is taken too, with a null credential: the handler says what else it needs. */
+  keyOptional?: boolean;
   params?: TObject;
   query?: TObject;
   /** Request headers that the handler reads, for the documentation: the handler checks them. */

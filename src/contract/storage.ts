@@ -264,6 +264,75 @@ export interface DecisionInput {
   bytes: Uint8Array;
 }
 
+/** What a delivery tells: somebody is asked, asked because others did not decide, asked again, told that it is over; or an entry of the ledger for a feed. */
+export type DeliveryKind = "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "event";
+
+/**
+ * `scheduled`: not before `next_at`, and nothing waits for it. `waiting`: in the destination's line. `delivered`.
+ * `dead`: given up, may be retried. `obsolete`: there is nothing to say any more.
+ */
+export type DeliveryState = "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
+
+/** One message to one destination. It holds no token: links are made when it is sent. */
+export interface DeliveryRow {
+  /** Order of all deliveries, given by the store: larger than every one that is there. */
+  position: number;
+  /** Unique; the same for every attempt. */
+  id: string;
+  /** Deliveries of one destination are made one after another. */
+  destination: string;
+  /** Name of the notifier, and whom or what it is to tell. */
+  notifier: string;
+  recipient: string;
+  kind: DeliveryKind;
+  /** The ledger entry that caused it. */
+  seq: number;
+  action_id: string | null;
+  /** Owner that a link token is made for; null where it goes to no one person. */
+  person: string | null;
+  /** Channel of a policy; null for feeds. */
+  channel: string | null;
+  state: DeliveryState;
+  attempts: number;
+  /** No attempt before. */
+  next_at: number;
+  /** Given up after. */
+  give_up_at: number;
+  last_error: string | null;
+  /** What the notifier answered, to find its message again. */
+  reference: string | null;
+  delivered_at: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export type DeliveryChange = Partial<Pick<DeliveryRow, "attempts" | "next_at" | "give_up_at" | "last_error" | "reference" | "delivered_at">> & { state: DeliveryState; updated_at: number };
+
+export interface DeliveryFilter {
+  state?: DeliveryState;
+  destination?: string;
+  action_id?: string;
+  /** Only smaller positions: the cursor. */
+  before_position?: number;
+  offset?: number;
+  limit: number;
+}
+
+/** One action that counted against a policy's limit. Unique by limit, subject and action. */
+export interface LimitUseRow {
+  policy: string;
+  /** Name of the limit inside the policy. */
+  limit_name: string;
+  /** What it is counted for. */
+  subject: string;
+  action_id: string;
+  at: number;
+  /** Millionths; not negative. */
+  amount: number;
+  /** When it cannot count any more. */
+  until: number;
+}
+
 /** What to count. Actions are counted by the time they were created. */
 export interface AnalyticsQuery {
   visibility: Visibility;
@@ -340,6 +409,19 @@ export interface StorageReader {
   policyVersions(policyId: string): Promise<PolicyVersionRow[]>;
   policySet(digest: string): Promise<PolicySetRow | null>;
 
+  delivery(id: string): Promise<DeliveryRow | null>;
+  /** Newest first (descending `position`). */
+  deliveries(filter: DeliveryFilter): Promise<DeliveryRow[]>;
+  /** Ascending. */
+  deliveriesOfAction(actionId: string): Promise<DeliveryRow[]>;
+  /** The first waiting delivery of each destination, where its `next_at <= now`; ascending. */
+  dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
+  /** The smallest `next_at` of scheduled deliveries and of the first waiting one of each destination. */
+  nextDelivery(): Promise<number | null>;
+
+  /** How many uses with `at >= since`, and the sum of their amounts, at most 2^53 - 1. */
+  limitUsed(policy: string, limitName: string, subject: string, since: number): Promise<{ count: number; sum: number }>;
+
   /** Small facts about the store itself (the log's origin, its key). */
   meta(name: string): Promise<string | null>;
 }
@@ -384,6 +466,21 @@ export interface StorageTransaction extends StorageReader {
   insertPolicyVersion(row: PolicyVersionRow): Promise<void>;
   /** Keeps the stored row when the digest is known. */
   putPolicySet(row: PolicySetRow): Promise<void>;
+
+  /** The position is the store's to give. */
+  insertDelivery(row: Omit<DeliveryRow, "position">): Promise<void>;
+  /** Compare-and-set: false, and nothing changed, unless the delivery has this state and this many attempts. */
+  updateDelivery(id: string, guard: Pick<DeliveryRow, "state" | "attempts">, change: DeliveryChange): Promise<boolean>;
+  /** Makes scheduled deliveries with `next_at <= now` wait. Answers how many. */
+  releaseDeliveries(now: number): Promise<number>;
+  /** Removes up to `max` that are over (neither scheduled nor waiting) and were last changed before. Answers how many. */
+  pruneDeliveries(before: number, max: number): Promise<number>;
+
+  insertLimitUse(row: LimitUseRow): Promise<void>;
+  /** Removes what an action counted. */
+  releaseLimitUses(actionId: string): Promise<void>;
+  /** Removes up to `max` uses with `until <= now`. Answers how many. */
+  pruneLimitUses(now: number, max: number): Promise<number>;
 
   putMeta(name: string, value: string): Promise<void>;
 
@@ -440,7 +537,7 @@ export interface Storage extends StorageReader {
 }
 
 /** Tables of a store, in an order in which they can be filled. What can be made again (sums, leases) is not among them. */
-export const COPIED_TABLES = ["entries", "tiles", "policies", "policy_versions", "policy_sets", "api_keys", "agents", "actions", "approvals", "idempotency", "meta"] as const;
+export const COPIED_TABLES = ["entries", "tiles", "policies", "policy_versions", "policy_sets", "api_keys", "agents", "actions", "approvals", "idempotency", "deliveries", "limit_uses", "meta"] as const;
 export type CopiedTable = (typeof COPIED_TABLES)[number];
 /** A row as it is stored. Only stores look inside. */
 export type CopiedRow = Readonly<Record<string, string | number | Uint8Array | null>>;

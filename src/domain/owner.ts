@@ -28,3 +28,8 @@ export function isOwner(owner: string): boolean {
   const identity = ownerIdentity(owner);
   return identity !== "" && identity.length <= MAX_LENGTH;
 }
+
+/** The principal of whoever acts for this owner: by a key, or by a link that was sent. */
+export function principalOf(owner: string): string {
+  return `owner:${ownerIdentity(owner)}`;
+}

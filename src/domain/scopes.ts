@@ -17,6 +17,8 @@ export const SCOPES = [
   "provenance:read",
   "replay:run",
   "metrics:read",
+  "deliveries:read",
+  "deliveries:retry",
 ] as const;
 
 export type Scope = (typeof SCOPES)[number];
@@ -33,6 +35,7 @@ export const PRESETS = {
     "provenance:read",
     "replay:run",
     "metrics:read",
+    "deliveries:read",
   ],
   admin: ["admin"],
 } as const satisfies Record<string, readonly Scope[]>;

@@ -3,11 +3,19 @@
  * and the request hash, so it can be made again for whoever may see it and for nobody else.
  *
  *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
+ *
+ * An approval token (`apt1_`) is good beside the approver's key. A link token (`apl1_`) is sent to one
+ * person and is good alone. Neither can be made from the other.
  */
 import { canonicalBytes } from "./canonical.ts";
 import { equalBytes, fromBase64Url, toBase64Url } from "./hash.ts";
 
-const PREFIX = "apt1_";
+export type TokenKind = "approval" | "link";
+
+const FORMS: Readonly<Record<TokenKind, { prefix: string; domain: string }>> = {
+  approval: { prefix: "apt1_", domain: "assent-approval/1" },
+  link: { prefix: "apl1_", domain: "assent-approval-link/1" },
+};
 
 /** What a token is bound to. `expires_at` in milliseconds. */
 export interface TokenClaims {
@@ -20,15 +28,15 @@ export interface TokenClaims {
 
 export type Mac = (message: Uint8Array) => Uint8Array;
 
-function macOf(claims: TokenClaims, mac: Mac): Uint8Array {
+function macOf(kind: TokenKind, claims: TokenClaims, mac: Mac): Uint8Array {
   return mac(
-    canonicalBytes(["assent-approval/1", claims.action_id, claims.request_hash, claims.approver, claims.expires_at]),
+    canonicalBytes([FORMS[kind].domain, claims.action_id, claims.request_hash, claims.approver, claims.expires_at]),
   );
 }
 
-export function makeToken(claims: TokenClaims, mac: Mac): string {
+export function makeToken(kind: TokenKind, claims: TokenClaims, mac: Mac): string {
   const payload = toBase64Url(canonicalBytes([claims.action_id, claims.approver, claims.expires_at]));
-  return `${PREFIX}${payload}.${toBase64Url(macOf(claims, mac))}`;
+  return `${FORMS[kind].prefix}${payload}.${toBase64Url(macOf(kind, claims, mac))}`;
 }
 
 export type TokenVerdict = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
@@ -37,8 +45,8 @@ export type TokenVerdict = "ok" | "malformed" | "altered" | "other_action" | "ot
  * Whether `token` is the one for exactly these claims. Says nothing about the clock: the expiry it
  * is bound to is the action's, and that is tested by the statement that uses it.
  */
-export function checkToken(token: string, expected: TokenClaims, mac: Mac): TokenVerdict {
-  const parts = readToken(token);
+export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: Mac): TokenVerdict {
+  const parts = readToken(kind, token);
   if (parts === null) return "malformed";
   // Another action's token is named as such without its MAC being looked at: its request hash is
   // not at hand, and the answer is a refusal either way.
@@ -49,17 +57,20 @@ export function checkToken(token: string, expected: TokenClaims, mac: Mac): Toke
     approver: parts.approver,
     expires_at: parts.expires_at,
   };
-  if (!equalBytes(parts.mac, macOf(claimed, mac))) return "altered";
+  if (!equalBytes(parts.mac, macOf(kind, claimed, mac))) return "altered";
   if (parts.approver !== expected.approver) return "other_approver";
   if (parts.expires_at !== expected.expires_at) return "altered";
   return "ok";
 }
 
-function readToken(
+/** What a token says of itself, true or not; null when it is no token of this kind. */
+export function readToken(
+  kind: TokenKind,
   token: string,
 ): { action_id: string; approver: string; expires_at: number; mac: Uint8Array } | null {
-  if (!token.startsWith(PREFIX) || token.length > 2048) return null;
-  const [payload, signature, ...rest] = token.slice(PREFIX.length).split(".");
+  const { prefix } = FORMS[kind];
+  if (!token.startsWith(prefix) || token.length > 2048) return null;
+  const [payload, signature, ...rest] = token.slice(prefix.length).split(".");
   if (payload === undefined || signature === undefined || rest.length > 0) return null;
   try {
     const mac = fromBase64Url(signature);

@@ -75,7 +75,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
 
   async function run(endpoint: Endpoint, request: Request, call: Call, params: Record<string, string>, info: RequestInfo): Promise<Reply> {
     const { route } = endpoint;
-    const credential = route.scope === null ? null : await identify(request, call, info);
+    const keyless = route.scope === null || (route.keyOptional === true && !request.headers.has("authorization"));
+    const credential = keyless ? null : await identify(request, call, info);
     if (credential !== null) {
       call.keyId = credential.key.id;
       call.standing = await limits.key(credential.key.id);

@@ -82,6 +82,7 @@ function operation(route: Route, components: Components): Json {
     summary: route.summary,
     description: [route.description, needs].filter((part) => part !== undefined).join("\n\n"),
     ...(scopes.length === 0 ? { security: [] } : { "x-scopes": scopes }),
+    ...(route.keyOptional === true ? { security: [{ apiKey: [] }, {}] } : {}),
     ...parametersOf(route, components),
     ...(route.body === undefined && route.textBodies === undefined ? {} : { requestBody: requestBody(route, components) }),
     responses: { ...successes(route, components), ...failures(errorsOf(route)) },

@@ -5,6 +5,7 @@
 import { Refusal } from "../contract/errors.ts";
 import type { ActivePolicies, AgentFacts, Appended, Credential, Job, LedgerTransaction } from "../contract/host.ts";
 import { StorageError, type EntryRow, type LedgerHead, type StorageTransaction, type TileRow } from "../contract/storage.ts";
+import type { Outbox, Recorded } from "../kernel/outbox.ts";
 import { sealEntry, type EntryBody } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
@@ -33,6 +34,7 @@ export interface BatchContext {
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
   /** `committed`: the epoch is the head's own, not one that this batch has begun. */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
+  outbox: Outbox["write"];
 }
 
 export interface BatchResult {
@@ -55,6 +57,13 @@ const WRITES = [
   "updatePolicy",
   "insertPolicyVersion",
   "putPolicySet",
+  "insertDelivery",
+  "updateDelivery",
+  "releaseDeliveries",
+  "pruneDeliveries",
+  "insertLimitUse",
+  "releaseLimitUses",
+  "pruneLimitUses",
   "putMeta",
 ] as const satisfies readonly (keyof StorageTransaction & keyof LedgerTransaction)[];
 
@@ -86,6 +95,12 @@ const READS = [
   "policyVersion",
   "policyVersions",
   "policySet",
+  "delivery",
+  "deliveries",
+  "deliveriesOfAction",
+  "dueDeliveries",
+  "nextDelivery",
+  "limitUsed",
   "meta",
 ] as const satisfies readonly (keyof StorageTransaction)[];
 
@@ -108,6 +123,7 @@ export async function runBatch(tx: StorageTransaction, before: LedgerHead, jobs:
     batch.changed = false;
   }
   if (!touched) return { head: before, entries: [], outcomes };
+  if (context.outbox !== null && batch.recorded.length > 0) await context.outbox(tx, batch.recorded, context.now);
   const head = batch.headAfter();
   const tiles = await completedTiles(tx, before.size, batch.rows);
   await tx.append(batch.rows, tiles, head);
@@ -116,6 +132,7 @@ export async function runBatch(tx: StorageTransaction, before: LedgerHead, jobs:
 
 class Batch {
   readonly rows: EntryRow[] = [];
+  readonly recorded: Recorded[] = [];
   /** Set by the first write or record of the running job. */
   changed = false;
   private readonly tx: StorageTransaction;
@@ -175,6 +192,7 @@ class Batch {
     const seq = this.base.size + this.rows.length;
     const { bytes, leafHash } = sealEntry(entry, seq);
     this.edge = appendToEdge(this.edge, seq, leafHash);
+    this.recorded.push({ seq, body: entry });
     this.rows.push({
       seq,
       type: entry.type,

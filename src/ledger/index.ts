@@ -32,6 +32,7 @@ export interface LedgerOptions {
   policies: BatchContext["policies"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
+  outbox: BatchContext["outbox"];
 }
 
 export interface OpenLedger extends Ledger {
@@ -91,6 +92,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       policies: options.policies,
       confirm: options.confirm,
       agentFacts: options.agentFacts,
+      outbox: options.outbox,
       unstoredCheckpoint: () => checkpoints.unstored(),
       checkpointStored: (size) => checkpoints.stored(size),
       extendsHistory: (head) => checkpoints.extendsHistory(head),

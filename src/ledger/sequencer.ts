@@ -25,6 +25,7 @@ export interface SequencerOptions {
   policies: BatchContext["policies"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
+  outbox: BatchContext["outbox"];
   /** A signature that waits to be stored. */
   unstoredCheckpoint(): { size: number; note: string } | null;
   checkpointStored(size: number): void;
@@ -125,7 +126,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       if (halted !== null) throw new StorageError("corrupt", halted);
       const checkpoint = options.unstoredCheckpoint();
       const result = await storage.write(async (tx) => {
-        const context: BatchContext = { now: options.clock(), policies: options.policies, confirm: options.confirm, agentFacts: options.agentFacts };
+        const context: BatchContext = { now: options.clock(), policies: options.policies, confirm: options.confirm, agentFacts: options.agentFacts, outbox: options.outbox };
         const before = await tx.head();
         await assertContinuity(tx, before);
         const done = await runBatch(tx, before, live, context);

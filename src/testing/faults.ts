@@ -36,13 +36,15 @@ export interface Faults {
 export const READER_METHODS: readonly (keyof StorageReader)[] = [
   "head", "checkpoint", "entries", "entryByHash", "entriesOfAction", "leafHashes", "tile", "tileRoots",
   "action", "actions", "decisionSpan", "decisions", "overdueActions", "nextExpiry", "approvals", "analytics", "idempotency",
-  "keyByHash", "key", "keys", "agent", "agents", "policy", "policyByName", "policies", "policyVersion", "policyVersions", "policySet", "meta",
+  "keyByHash", "key", "keys", "agent", "agents", "policy", "policyByName", "policies", "policyVersion", "policyVersions", "policySet",
+  "delivery", "deliveries", "deliveriesOfAction", "dueDeliveries", "nextDelivery", "limitUsed", "meta",
 ];
 
 /** What a transaction has besides the reads. */
 export const WRITER_METHODS: readonly Exclude<keyof StorageTransaction, keyof StorageReader>[] = [
   "append", "putCheckpoint", "insertAction", "updateAction", "insertApproval", "insertIdempotency",
-  "insertKey", "revokeKey", "touchKey", "insertAgent", "updateAgent", "insertPolicy", "updatePolicy", "insertPolicyVersion", "putPolicySet", "putMeta", "foldSums",
+  "insertKey", "revokeKey", "touchKey", "insertAgent", "updateAgent", "insertPolicy", "updatePolicy", "insertPolicyVersion", "putPolicySet",
+  "insertDelivery", "updateDelivery", "releaseDeliveries", "pruneDeliveries", "insertLimitUse", "releaseLimitUses", "pruneLimitUses", "putMeta", "foldSums",
 ];
 
 const OPERATIONS: readonly string[] = [

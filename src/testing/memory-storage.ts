@@ -12,10 +12,12 @@ import {
   type AnalyticsQuery,
   type ApprovalRow,
   type DecisionFilter,
+  type DeliveryRow,
   type EntryRow,
   type IdempotencyRow,
   type KeyRow,
   type LedgerHead,
+  type LimitUseRow,
   type PolicyRow,
   type PolicySetRow,
   type PolicyVersionRow,
@@ -26,6 +28,7 @@ import {
 } from "../contract/storage.ts";
 import { EMPTY_ROOT } from "../domain/merkle.ts";
 import { countActions } from "./count-actions.ts";
+import { deliveryReads, deliveryWrites } from "./memory-deliveries.ts";
 import { withFaults, type Faults } from "./faults.ts";
 import { copyOf, keyOf, PendingTable, StoredTable, type Table } from "./memory-tables.ts";
 
@@ -45,6 +48,8 @@ interface Rows {
   policies: PolicyRow;
   policyVersions: PolicyVersionRow;
   policySets: PolicySetRow;
+  deliveries: DeliveryRow;
+  limitUses: LimitUseRow;
   meta: { value: string };
 }
 
@@ -53,7 +58,7 @@ type Disk = { [Name in keyof Rows]: StoredTable<Rows[Name]> };
 type Pending = { [Name in keyof Rows]: PendingTable<Rows[Name]> };
 
 const NAMES: readonly (keyof Rows)[] = [
-  "head", "checkpoint", "entries", "entriesByHash", "tiles", "actions", "actionsBySeq", "approvals", "idempotency", "keys", "agents", "policies", "policyVersions", "policySets", "meta",
+  "head", "checkpoint", "entries", "entriesByHash", "tiles", "actions", "actionsBySeq", "approvals", "idempotency", "keys", "agents", "policies", "policyVersions", "policySets", "deliveries", "limitUses", "meta",
 ];
 const ONLY = "only";
 
@@ -213,6 +218,7 @@ function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (...args
     policyVersion: (id: string, version: number) => t.policyVersions.get(keyOf(id, version)),
     policyVersions: (id: string) => all(t.policyVersions, (row) => row.policy_id === id, (a, b) => b.version - a.version),
     policySet: (digest: string) => t.policySets.get(digest),
+    ...deliveryReads(t),
     meta: (name: string) => t.meta.get(name)?.value,
   };
 }
@@ -321,6 +327,7 @@ function writesOf(t: Tables): Methods {
     putPolicySet(row: PolicySetRow) {
       if (t.policySets.get(row.digest) === undefined) t.policySets.set(row.digest, copyOf(row));
     },
+    ...deliveryWrites(t),
     foldSums: () => 0,
     putMeta(name: string, value: string) {
       t.meta.set(name, copyOf({ value }));

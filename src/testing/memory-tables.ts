@@ -3,6 +3,7 @@
 export interface Table<Row> {
   get(key: string): Row | undefined;
   set(key: string, row: Row): void;
+  delete(key: string): void;
   values(): Iterable<Row>;
 }
 
@@ -18,35 +19,51 @@ export class StoredTable<Row> implements Table<Row> {
     this.rows.set(key, row);
   }
 
+  delete(key: string): void {
+    this.rows.delete(key);
+  }
+
   values(): Iterable<Row> {
     return this.rows.values();
   }
 }
 
-/** What a transaction sees: the disk under its own writes. The contract deletes nothing. */
+/** What a transaction sees: the disk under its own writes. */
 export class PendingTable<Row> implements Table<Row> {
   private readonly below: StoredTable<Row>;
-  private readonly changed = new Map<string, Row>();
+  /** Null: deleted. */
+  private readonly changed = new Map<string, Row | null>();
 
   constructor(below: StoredTable<Row>) {
     this.below = below;
   }
 
   get(key: string): Row | undefined {
-    return this.changed.get(key) ?? this.below.get(key);
+    const changed = this.changed.get(key);
+    return changed === undefined ? this.below.get(key) : (changed ?? undefined);
   }
 
   set(key: string, row: Row): void {
     this.changed.set(key, row);
   }
 
+  delete(key: string): void {
+    this.changed.set(key, null);
+  }
+
   *values(): Iterable<Row> {
-    for (const [key, row] of this.below.rows) yield this.changed.get(key) ?? row;
-    for (const [key, row] of this.changed) if (!this.below.rows.has(key)) yield row;
+    for (const key of this.below.rows.keys()) {
+      const row = this.get(key);
+      if (row !== undefined) yield row;
+    }
+    for (const [key, row] of this.changed) if (row !== null && !this.below.rows.has(key)) yield row;
   }
 
   commit(): void {
-    for (const [key, row] of this.changed) this.below.set(key, row);
+    for (const [key, row] of this.changed) {
+      if (row === null) this.below.delete(key);
+      else this.below.set(key, row);
+    }
   }
 }
 

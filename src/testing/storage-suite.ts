@@ -5,6 +5,7 @@
 import type { Storage } from "../contract/storage.ts";
 import { actionCases } from "./suite/actions.ts";
 import { analyticsCases } from "./suite/analytics.ts";
+import { deliveryCases } from "./suite/deliveries.ts";
 import { directoryCases } from "./suite/directory.ts";
 import { ledgerCases } from "./suite/ledger.ts";
 import { listCases } from "./suite/lists.ts";
@@ -51,5 +52,6 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   listCases(testCase);
   analyticsCases(testCase);
   directoryCases(testCase);
+  deliveryCases(testCase);
   sharingCases(testCase);
 }

@@ -25,8 +25,8 @@ function planOf(statement: Statement): string[] {
   return db.prepare(`explain query plan ${statement.sql}`).all().map((row) => String((row as { detail: unknown }).detail));
 }
 
-const { actions, agents, sums, decisions, ...reads } = prepareReads(writer);
-const { updateAction, updateAgent, updatePolicy, insertAgent: _g, insertEntry: _e, insertTile: _t, insertAction: _a, insertApproval: _p, insertIdempotency: _i, insertKey: _k, insertPolicy: _y, insertPolicyVersion: _v, putPolicySet: _s, putMeta: _m, ...updates } = prepareWrites(writer);
+const { actions, agents, sums, decisions, deliveryLists, dueDeliveries, nextWaiting, ...reads } = prepareReads(writer);
+const { updateAction, updateAgent, updatePolicy, updateDelivery, pruneDeliveries, pruneLimitUses, insertDelivery: _d, insertLimitUse: _l, insertAgent: _g, insertEntry: _e, insertTile: _t, insertAction: _a, insertApproval: _p, insertIdempotency: _i, insertKey: _k, insertPolicy: _y, insertPolicyVersion: _v, putPolicySet: _s, putMeta: _m, ...updates } = prepareWrites(writer);
 
 describe("query plans", () => {
   // Small tables that are listed whole.
@@ -45,6 +45,16 @@ describe("query plans", () => {
     assert.deepEqual(planOf(guarded), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
     assert.match(planOf(updatePolicy({ updated_at: 1 })).join(), /^SEARCH policies USING INDEX/);
     assert.match(planOf(updateAgent({ updated_at: 1 })).join(), /^SEARCH agents USING INDEX/);
+  });
+
+  it("deliveries that wait are found by an index over them alone, and lists by their filter", () => {
+    for (const statement of [dueDeliveries, nextWaiting]) assert.match(planOf(statement).join(), /SCAN deliveries USING COVERING INDEX deliveries_waiting/);
+    assert.deepEqual(planOf(reads.nextScheduled), ["SEARCH deliveries USING COVERING INDEX deliveries_scheduled"]);
+    assert.deepEqual(planOf(deliveryLists({ state: "dead", before_position: 1, limit: 1 })), ["SEARCH deliveries USING INDEX deliveries_dead (position<?)"]);
+    assert.deepEqual(planOf(deliveryLists({ destination: "d", before_position: 1, limit: 1 })), ["SEARCH deliveries USING INDEX deliveries_by_destination (destination=? AND position<?)"]);
+    assert.deepEqual(planOf(updateDelivery({ state: "dead", updated_at: 1 })), ["SEARCH deliveries USING INDEX sqlite_autoindex_deliveries_1 (id=?)"]);
+    assert.match(planOf(pruneDeliveries).join(), /SEARCH deliveries USING INDEX deliveries_over/);
+    assert.match(planOf(pruneLimitUses).join(), /SEARCH limit_uses USING (COVERING )?INDEX limit_uses_over/);
   });
 
   it("decisions are read by sequence, whoever looks", () => {

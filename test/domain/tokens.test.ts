@@ -9,35 +9,35 @@ useSha256((bytes) => new Uint8Array(createHash("sha256").update(bytes).digest())
 const macWith = (secret: string) => (message: Uint8Array) => new Uint8Array(createHmac("sha256", secret).update(message).digest());
 const mac = macWith("one");
 const claims: TokenClaims = { action_id: "a-1", request_hash: "00".repeat(32), approver: "owner:ada", expires_at: 1_800_000_000_000 };
-const token = makeToken(claims, mac);
+const token = makeToken("approval", claims, mac);
 const [payload, signature] = token.slice("apt1_".length).split(".") as [string, string];
 const carrying = (text: string) => `apt1_${toBase64Url(utf8(text))}.${signature}`;
 
 describe("an approval token", () => {
   test("is good for exactly its action, request, approver and expiry, under its own secret", () => {
-    assert.equal(checkToken(token, claims, mac), "ok");
-    assert.equal(checkToken(token, { ...claims, action_id: "a-2" }, mac), "other_action");
-    assert.equal(checkToken(token, { ...claims, request_hash: "01".repeat(32) }, mac), "altered");
-    assert.equal(checkToken(token, { ...claims, approver: "owner:bob" }, mac), "other_approver");
-    assert.equal(checkToken(token, { ...claims, expires_at: claims.expires_at + 1 }, mac), "altered");
-    assert.equal(checkToken(token, claims, macWith("two")), "altered");
+    assert.equal(checkToken("approval", token, claims, mac), "ok");
+    assert.equal(checkToken("approval", token, { ...claims, action_id: "a-2" }, mac), "other_action");
+    assert.equal(checkToken("approval", token, { ...claims, request_hash: "01".repeat(32) }, mac), "altered");
+    assert.equal(checkToken("approval", token, { ...claims, approver: "owner:bob" }, mac), "other_approver");
+    assert.equal(checkToken("approval", token, { ...claims, expires_at: claims.expires_at + 1 }, mac), "altered");
+    assert.equal(checkToken("approval", token, claims, macWith("two")), "altered");
   });
 
   test("whose claims were rewritten to fit is altered, claim by claim", () => {
     const bob = { ...claims, approver: "owner:bob" };
-    assert.equal(checkToken(carrying(`["a-1","owner:bob",${claims.expires_at}]`), bob, mac), "altered");
+    assert.equal(checkToken("approval", carrying(`["a-1","owner:bob",${claims.expires_at}]`), bob, mac), "altered");
     const later = { ...claims, expires_at: claims.expires_at + 1 };
-    assert.equal(checkToken(carrying(`["a-1","owner:ada",${later.expires_at}]`), later, mac), "altered");
+    assert.equal(checkToken("approval", carrying(`["a-1","owner:ada",${later.expires_at}]`), later, mac), "altered");
     const other = { ...claims, action_id: "a-2" };
-    assert.equal(checkToken(carrying(`["a-2","owner:ada",${claims.expires_at}]`), other, mac), "altered");
+    assert.equal(checkToken("approval", carrying(`["a-2","owner:ada",${claims.expires_at}]`), other, mac), "altered");
   });
 
   test("that no service wrote is malformed, and never a fault", () => {
     for (const text of ['["a-1","\\ud800",1]', '["a-1","owner:ada",1e400]', '["a-1","owner:ada",-0]', ` ["a-1","owner:ada",${claims.expires_at}]`, '["\\udc00","owner:ada",1]', "null", "{}", '["a-1","owner:ada"]', '["a-1",null,1]', '["a-1","owner:ada","1"]', "["]) {
-      assert.equal(checkToken(carrying(text), claims, mac), "malformed", text);
+      assert.equal(checkToken("approval", carrying(text), claims, mac), "malformed", text);
     }
     for (const text of ["", "apt1_", `apt1_${payload}`, `apt1_${payload}.`, `apt1_.${signature}`, `${token}.${signature}`, `${token}=`, `${token}\n`, ` ${token}`, token.replace("apt1_", "apt2_"), token.slice(0, -2)]) {
-      assert.equal(checkToken(text, claims, mac), "malformed", JSON.stringify(text));
+      assert.equal(checkToken("approval", text, claims, mac), "malformed", JSON.stringify(text));
     }
   });
 });

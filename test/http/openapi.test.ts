@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { NotifierError } from "../../src/contract/notifier.ts";
+import { makeToken } from "../../src/domain/tokens.ts";
 import { judgeOf, type Document, type Judge, type Operation } from "../support/openapi.ts";
+import { testNotifier } from "../support/notifier.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
 
 let service: Service;
@@ -13,7 +16,15 @@ let narrow: string;
 let otherwise: string;
 before(async () => {
   // Wrong keys are sent by the dozen here.
-  service = await startService({ change: (config) => (config.rate_limits.bad_keys_per_minute = 0) });
+  const pigeon = testNotifier();
+  pigeon.plans.push(...Array.from({ length: 50 }, () => () => Promise.reject(new NotifierError("no such address", { permanent: true }))));
+  service = await startService({
+    plugins: [pigeon.plugin],
+    change(config) {
+      config.rate_limits.bad_keys_per_minute = 0;
+      config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna" }] } };
+    },
+  });
   document = (await service.call("GET", "/openapi.json", { key: null })).body;
   judge = judgeOf(document);
   narrow = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "narrow", scopes: ["metrics:read"] } })).body.key as string;
@@ -106,6 +117,14 @@ describe("every operation", () => {
     await send("POST", "/v1/actions/{id}/approval", { at: { id: asked.id }, body: { token: seenByAdmin.approval_token, approve: true, reason: "fine" } });
     const withdrawn = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     await send("POST", "/v1/actions/{id}/cancel", { at: { id: withdrawn.id }, key: service.agent });
+
+    const link = { action_id: withdrawn.id as string, request_hash: withdrawn.request_hash as string, approver: "owner:anna", expires_at: Date.parse(withdrawn.expires_at as string) };
+    await send("POST", "/v1/approval-link", { key: null, body: { token: makeToken("link", link, (message) => service.runtime.host.vault.mac("approval-link", message)) } });
+    const waits = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
+    const delivery = { id: (await send("GET", "/v1/deliveries", { query: `?action_id=${waits.id as string}` })).body.deliveries[0].id as string };
+    await send("GET", "/v1/deliveries/{id}", { at: delivery });
+    for (let i = 0; i < 100 && (await service.storage.delivery(delivery.id))?.state !== "dead"; i++) await new Promise((resolve) => setTimeout(resolve, 50));
+    await send("POST", "/v1/deliveries/{id}/retry", { at: delivery });
 
     for (const path of ["/v1/provenance/{hash}", "/v1/provenance/{hash}/proof", "/v1/provenance/{hash}/proof.tlog-proof"]) await send("GET", path, { at: { hash: allowed.decision_hash } });
     await send("GET", "/v1/provenance/checkpoint");

@@ -91,8 +91,8 @@ describe("a verdict", () => {
     const key = (await service.runtime.host.keys.authenticate(service.admin)) as Credential;
     const mac = (message: Uint8Array) => service.runtime.host.vault.mac("approval", message);
     const claims = { action_id: id as string, request_hash: shown.request_hash as string, approver: key.principal, expires_at: Date.parse(shown.expires_at as string) };
-    assert.equal(shown.approval_token, makeToken(claims, mac));
-    const elsewhere = makeToken(claims, (message) => service.runtime.host.vault.mac("cursor", message));
+    assert.equal(shown.approval_token, makeToken("approval", claims, mac));
+    const elsewhere = makeToken("approval", claims, (message) => service.runtime.host.vault.mac("cursor", message));
     assert.equal((await post(id, "approval", service.admin, { token: elsewhere, approve: true })).body.code, "TOKEN_INVALID", "a MAC for another purpose");
     const list = await service.call("GET", "/v1/actions?status=pending_approval", { key: service.admin });
     assert.ok(list.body.actions.length > 0 && !JSON.stringify(list.body).includes("apt1_"));

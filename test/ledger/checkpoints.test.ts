@@ -49,6 +49,7 @@ function open(storage: Storage): Promise<OpenLedger> {
     storage, vault, log: createLogger("silent"), clock: Date.now, origin: ORIGIN, maxBatch: 256, verifyAtStart: 1_000, keptCheckpoint: null, acceptRollback: false,
     policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet() }),
     confirm: (_tx, credential) => Promise.resolve(credential),
+    outbox: null,
     agentFacts: () => Promise.resolve({}),
   });
 }

@@ -17,6 +17,7 @@ function open(storage: Storage): Promise<OpenLedger> {
     keptCheckpoint: null, acceptRollback: false,
     policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet() }),
     confirm: (_tx, credential) => Promise.resolve(credential),
+    outbox: null,
     agentFacts: () => Promise.resolve({}),
   });
 }

@@ -7,6 +7,7 @@ import agents from "../../plugins/agents/index.ts";
 import analytics from "../../plugins/analytics/index.ts";
 import apiKeys from "../../plugins/api-keys/index.ts";
 import consolePlugin from "../../plugins/console/index.ts";
+import deliveries from "../../plugins/deliveries/index.ts";
 import docs from "../../plugins/docs/index.ts";
 import events from "../../plugins/events/index.ts";
 import health from "../../plugins/health/index.ts";
@@ -72,7 +73,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   async function start(): Promise<Runtime> {
     const store = definePlugin({ name: "storage-under-test", setup: () => ({ storage }) });
-    const plain = [store, policyFiles, actions, policies, apiKeys, agents, analytics, events, provenance, replay, health, metrics, docs, consolePlugin] as Plugin[];
+    const plain = [store, policyFiles, actions, policies, apiKeys, agents, analytics, events, provenance, replay, health, metrics, deliveries, docs, consolePlugin] as Plugin[];
     const runtime = await createRuntime(config, {
       plugins: [...plain.map((plugin) => ({ plugin, options: options.pluginOptions?.[plugin.name] ?? {}, origin: plugin.name })), ...(options.plugins ?? [])],
       log: createLogger("info", (lines) => logged.push(...lines.trimEnd().split("\n"))),

@@ -54,7 +54,7 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-const SIGNS: Readonly<Record<PolicyChange["kind"], string>> = { policy_changed: "~", rule_added: "+", rule_removed: "-", rule_changed: "~", rule_moved: "~" };
+const SIGNS: Readonly<Record<PolicyChange["kind"], string>> = { policy_changed: "~", limit_added: "+", limit_removed: "-", limit_changed: "~", rule_added: "+", rule_removed: "-", rule_changed: "~", rule_moved: "~" };
 const TINTS = { "+": "green", "-": "red", "~": "yellow" } as const;
 
 function totals({ policies, rules }: SetDiff): string {
@@ -79,7 +79,7 @@ function text(found: SetDiff, io: Output): string {
 }
 
 const WORDS: Readonly<Record<PolicyChange["kind"], string>> = {
-  policy_changed: "policy changed", rule_added: "rule added", rule_removed: "rule removed", rule_changed: "rule changed", rule_moved: "rule moved",
+  policy_changed: "policy changed", limit_added: "limit added", limit_removed: "limit removed", limit_changed: "limit changed", rule_added: "rule added", rule_removed: "rule removed", rule_changed: "rule changed", rule_moved: "rule moved",
 };
 
 /** Every word of a policy stands in a code span: it cannot become markup. */

@@ -3,7 +3,8 @@ import { readFile } from "node:fs/promises";
 import type { JsonObject } from "../../domain/json.ts";
 import { buildPolicySet, compilePolicySet } from "../../domain/policy/compile.ts";
 import type { ConditionPart } from "../../domain/policy/condition-parts.ts";
-import { explain as explainDecision, type Explanation, type MatcherExplanation, type PolicyExplanation, type RuleExplanation } from "../../domain/policy/explain.ts";
+import { explain as explainDecision, type Explanation, type LimitExplanation, type MatcherExplanation, type PolicyExplanation, type RuleExplanation } from "../../domain/policy/explain.ts";
+import { assumingUnused } from "../../domain/policy/limits.ts";
 import { MAX_FILE, parseSampleAction, type SampleAction } from "../../domain/policy/parse.ts";
 import { TESTER } from "../../domain/policy/testing.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
@@ -18,7 +19,7 @@ export const explain: Verb = {
 
 Decides on one action with the policies of FOLDER (./policies) and tells why: each policy (does it apply?), each rule (which
 matcher failed?), each part of a condition with its value, and the decision. Values of the action are shown; a service
-never writes them into reasons.
+never writes them into reasons. Of limits nothing counts as used.
 
   --action FILE    the action, in JSON or YAML: agent_id, tool, operation, params, context; and principal (key_id, name,
                    agent_id, owner), the key that submits it; - reads standard input
@@ -41,7 +42,9 @@ examples:
     assertGood(path, folder.faults, "nothing was decided", EXIT.failure, io);
     const compiled = compilePolicySet(buildPolicySet(folder.documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document }))));
     const request = { ...action, params: (action.params ?? {}) as JsonObject, context: (action.context ?? {}) as JsonObject };
-    const found = explainDecision(compiled, request, { principal: { ...TESTER, ...principal } }, now);
+    // There is no service here that would know what was used of limits.
+    const facts = assumingUnused(compiled, request, { principal: { ...TESTER, ...principal } }, now);
+    const found = explainDecision(compiled, request, facts, now);
     if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...found }));
     else for (const line of text(found, action, now, io)) io.out(line);
     return EXIT.ok;
@@ -93,7 +96,7 @@ function policyText(policy: PolicyExplanation, io: Output): string[] {
   const { applies, answer, matchers, decides, mode } = policy;
   const said = !applies ? `does not apply: ${mismatches(matchers)}` : answer === null ? "has no answer" : `${answer.effect} by rule "${answer.rule}"${answer.reason_code === "POLICY_RULE" ? "" : `, ${answer.reason_code}`}`;
   const head = `${policy.policy}${mode === "shadow" ? " (shadow)" : ""}: ${said}${decides ? "  <- decides" : ""}`;
-  return ["", applies ? safe(head) : colour(io, "dim", safe(head)), ...policy.rules.flatMap((rule) => ruleText(rule, io))];
+  return ["", applies ? safe(head) : colour(io, "dim", safe(head)), ...policy.rules.flatMap((rule) => ruleText(rule, io)), ...policy.limits.map((limit) => limitText(limit, io))];
 }
 
 const SIGNS: Readonly<Record<RuleExplanation["outcome"], string>> = { matched: "=>", failed: "!!", passed: " -", not_reached: "  " };
@@ -109,6 +112,15 @@ function ruleText({ rule, effect, outcome, matchers, condition }: RuleExplanatio
   const dull = outcome === "not_reached" || (outcome === "passed" && condition === null);
   const parts = condition?.parts ?? [];
   return [dull ? colour(io, "dim", head) : head, ...parts.map((part) => partText(part, condition?.error !== null))];
+}
+
+function limitText({ limit, effect, outcome, subject, used, most, error }: LimitExplanation, io: Output): string {
+  const why =
+    outcome === "aside" ? "the action does not count"
+    : outcome === "failed" ? `it fails: ${error ?? ""}`
+    : `${outcome}: ${used ?? 0} of ${most} used before${subject === "" || subject === null ? "" : ` for ${subject}`}`;
+  const line = `  ${outcome === "exceeded" ? "=>" : outcome === "failed" ? "!!" : " -"} ${safe(`limit ${limit} (${effect}): ${why}`)}`;
+  return outcome === "aside" ? colour(io, "dim", line) : line;
 }
 
 function mismatches(matchers: readonly MatcherExplanation[]): string {

@@ -5,14 +5,14 @@ import type { PolicyDocument } from "./types.ts";
 export interface RuleCoverage {
   policy: string;
   rule: string;
-  /** Cases in which the rule was its policy's answer, whether or not another policy was stricter. */
+  /** Cases in which the rule was its policy's answer, or the limit was exceeded, whether or not another policy was stricter. */
   reached: number;
   /** Cases in which its condition could not be evaluated; they do not show what the rule does. */
   failed: number;
 }
 
 export interface Coverage {
-  /** Every rule, in the order of the policies and inside them. */
+  /** Every rule and every limit, in the order of the policies and inside them. */
   rules: RuleCoverage[];
   /** Those that no case reaches, in the same order. */
   uncovered: RuleCoverage[];
@@ -22,11 +22,12 @@ export interface Coverage {
 
 /** @param results of all tests of these policies; a test that looked at some of them counts for those */
 export function policyCoverage(policies: readonly PolicyDocument[], results: readonly TestResult[]): Coverage {
-  const byPolicy = new Map(policies.map(({ policy, rules }) => [policy, new Map(rules.map(({ name }): [string, RuleCoverage] => [name, { policy, rule: name, reached: 0, failed: 0 }]))]));
+  const counts = ({ policy, rules, limits = [] }: PolicyDocument) => new Map([...rules, ...limits].map(({ name }): [string, RuleCoverage] => [name, { policy, rule: name, reached: 0, failed: 0 }]));
+  const byPolicy = new Map(policies.map((document) => [document.policy, counts(document)]));
   for (const { policy, rule, reason_code } of results.flatMap(({ findings }) => findings)) {
     const counted = byPolicy.get(policy.name)?.get(rule.name);
     if (counted === undefined) continue;
-    if (reason_code === "POLICY_RULE") counted.reached += 1;
+    if (reason_code === "POLICY_RULE" || reason_code === "LIMIT_EXCEEDED") counted.reached += 1;
     else counted.failed += 1;
   }
   const rules = [...byPolicy.values()].flatMap((counted) => [...counted.values()]);

@@ -3,9 +3,10 @@
  * byte, for ever. Nothing here reads a clock, a file or chance.
  */
 import type { ActionRequest } from "../actions.ts";
-import { policiesForTool, policyApplies, rulesForTool, type Compiled, type CompiledPolicy, type CompiledRule } from "./compile.ts";
+import { policiesForTool, policyApplies, rulesForTool, type Compiled, type CompiledLimit, type CompiledPolicy, type CompiledRule } from "./compile.ts";
 import { Activation } from "./condition.ts";
 import { matchesAny } from "./glob.ts";
+import { isExceeded, matchLimit, usedBefore } from "./limits.ts";
 import { clipText } from "../text.ts";
 import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome } from "./types.ts";
 
@@ -30,11 +31,13 @@ export function decide(compiled: Compiled, request: ActionRequest, facts: Facts,
 
   const findings: Finding[] = [];
   const shadow: ShadowOutcome[] = [];
+  const shadowed = new Map<string, Finding>();
   for (const finding of consultAll(compiled, request, facts, now)) {
-    const { policy, rule, effect, reason_code } = finding;
-    if (policy.shadow) shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
-    else findings.push(finding);
+    const { policy, effect } = finding;
+    if (!policy.shadow) findings.push(finding);
+    else if (STRICTNESS[effect] > STRICTNESS[shadowed.get(policy.name)?.effect ?? "allow"] || !shadowed.has(policy.name)) shadowed.set(policy.name, finding);
   }
+  for (const { policy, rule, effect, reason_code } of shadowed.values()) shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
   if (findings.length === 0) {
     return denial("NO_MATCHING_RULE", `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`, shadow);
   }
@@ -42,8 +45,8 @@ export function decide(compiled: Compiled, request: ActionRequest, facts: Facts,
 }
 
 /**
- * What each policy says, in order of name, those in shadow mode included; a policy that abstains is not
- * in the list. What is known of the agent (suspended, not registered) is not asked here.
+ * What each policy says, in order of name, those in shadow mode included: the answer of its rules, then each of its
+ * limits that is exceeded; a policy that abstains is not in the list. What is known of the agent (suspended, not registered) is not asked here.
  *
  * @param now milliseconds since the epoch
  */
@@ -54,8 +57,25 @@ export function consultAll(compiled: Compiled, request: ActionRequest, facts: Fa
     if (!policyApplies(policy, request.tool, request.agent_id)) continue;
     const finding = consult(policy, request, activation);
     if (finding !== null) findings.push(finding);
+    for (const limit of policy.limits) {
+      const beyond = consultLimit(policy, limit, request, facts, activation);
+      if (beyond !== null) findings.push(beyond);
+    }
   }
   return findings;
+}
+
+/** Null while the action stays within the limit, or does not concern it. What cannot be known is denied. */
+function consultLimit(policy: CompiledPolicy, limit: CompiledLimit, request: ActionRequest, facts: Facts, activation: Activation): Finding | null {
+  const { rule } = limit;
+  const match = matchLimit(policy, limit, request, activation);
+  if (match.kind === "none") return null;
+  const denied = (reason_code: ReasonCode, why: string): Finding => ({ policy, rule, effect: "deny", reason_code, reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON) });
+  if (match.kind === "error") return denied(match.code, match.message);
+  const used = usedBefore(facts, policy.name, rule.name, match.subject);
+  if (used === null) return denied("CONDITION_ERROR", "what was used of it is not known");
+  if (!isExceeded(limit, used, match.amount)) return null;
+  return { policy, rule, effect: rule.effect, reason_code: "LIMIT_EXCEEDED", reason: rule.reason ?? `it goes beyond the limit "${rule.name}" of policy "${policy.name}"` };
 }
 
 function agentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {

@@ -35,7 +35,7 @@ function changeOf(policy: string, before: PolicyDocument | undefined, after: Pol
     return { kind: "policy_changed", policy, changes, summary: `the policy "${policy}" changes in ${changes.length} ${changes.length === 1 ? "place" : "places"}` };
   }
   const only = (after ?? before) as PolicyDocument;
-  const changes = after !== undefined ? diffPolicies({ ...only, rules: [] }, only) : diffPolicies(only, { ...only, rules: [] });
+  const changes = after !== undefined ? diffPolicies({ ...only, rules: [], limits: [] }, only) : diffPolicies(only, { ...only, rules: [], limits: [] });
   return {
     kind: after === undefined ? "policy_removed" : "policy_added",
     policy,
@@ -46,7 +46,7 @@ function changeOf(policy: string, before: PolicyDocument | undefined, after: Pol
 
 const EFFECTS: readonly Effect[] = ["allow", "require_approval", "deny"];
 
-function rulesOf({ rules }: PolicyDocument): string {
+function rulesOf({ rules, limits = [] }: PolicyDocument): string {
   const parts = EFFECTS.map((effect) => ({ effect, count: rules.filter((rule) => rule.effect === effect).length })).filter(({ count }) => count > 0);
-  return `${rules.length} ${rules.length === 1 ? "rule" : "rules"} (${parts.map(({ effect, count }) => `${count} ${effect}`).join(", ")})`;
+  return `${rules.length} ${rules.length === 1 ? "rule" : "rules"} (${parts.map(({ effect, count }) => `${count} ${effect}`).join(", ")})${limits.length === 0 ? "" : `, ${limits.length} ${limits.length === 1 ? "limit" : "limits"}`}`;
 }

@@ -3,10 +3,12 @@ import type {
   ActionRow,
   AgentRow,
   ApprovalRow,
+  DeliveryRow,
   EntryRow,
   IdempotencyRow,
   KeyRow,
   LedgerHead,
+  LimitUseRow,
   PolicyRow,
   PolicySetRow,
   PolicyVersionRow,
@@ -176,4 +178,34 @@ export function versionRow(policyId: string, version: number, over: Partial<Poli
 
 export function setRow(n: number, over: Partial<PolicySetRow> = {}): PolicySetRow {
   return { digest: hexOf(`set ${n}`), document: `{"format":"assent-policy-set/1","n":${n}}`, created_at: T0 + n, ...over };
+}
+
+/** As it comes back from the first `insertDelivery`. */
+export function deliveryRow(n: number, over: Partial<DeliveryRow> = {}): DeliveryRow {
+  return {
+    position: n,
+    id: `delivery-${n}`,
+    destination: "mail dana@example.com",
+    notifier: "mail",
+    recipient: "dana@example.com",
+    kind: "approval_requested",
+    seq: n,
+    action_id: `action-${n}`,
+    person: "dana",
+    channel: "finance",
+    state: "waiting",
+    attempts: 0,
+    next_at: T0,
+    give_up_at: T0 + 1000,
+    last_error: null,
+    reference: null,
+    delivered_at: null,
+    created_at: T0,
+    updated_at: T0,
+    ...over,
+  };
+}
+
+export function useRow(n: number, over: Partial<LimitUseRow> = {}): LimitUseRow {
+  return { policy: "payments", limit_name: "refunds a day", subject: "agent-1", action_id: `action-${n}`, at: T0 + n, amount: n * 1_000_000, until: T0 + n + 100, ...over };
 }

@@ -23,6 +23,8 @@ export const SCOPES = {
   "provenance:read": "read the ledger and its proofs",
   "replay:run": "replay decisions",
   "metrics:read": "read metrics",
+  "deliveries:read": "see what was sent to people",
+  "deliveries:retry": "send again what was given up",
 };
 
 const PRESETS = {

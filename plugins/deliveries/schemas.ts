@@ -1,0 +1,48 @@
+import { Type, type Static } from "@sinclair/typebox";
+import { PAGE_QUERY } from "../../src/toolkit/paging.ts";
+
+const Time = Type.String({ format: "date-time" });
+const Nullable = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.Union([schema, Type.Null()]);
+const State = Type.Union(
+  (["scheduled", "waiting", "delivered", "dead", "obsolete"] as const).map((state) => Type.Literal(state)),
+  { description: "scheduled: not before next_attempt_at. waiting: to be delivered, in order. dead: given up, may be retried. obsolete: there was nothing to say any more." },
+);
+const Kind = Type.Union((["approval_requested", "approval_escalated", "approval_reminder", "approval_closed", "event"] as const).map((kind) => Type.Literal(kind)));
+
+export const DeliveryRecord = Type.Object(
+  {
+    id: Type.String({ description: "The same for every attempt; receivers know what they have by it." }),
+    kind: Kind,
+    state: State,
+    destination: Type.String({ description: "Notifier and recipient: its deliveries are made one after another." }),
+    notifier: Type.String(),
+    recipient: Type.String(),
+    channel: Nullable(Type.String({ description: "Channel of a policy; null for feeds." })),
+    person: Nullable(Type.String({ description: "Owner that got a link of their own; null for places and feeds." })),
+    action_id: Nullable(Type.String()),
+    seq: Type.Integer({ description: "Ledger entry that caused it." }),
+    attempts: Type.Integer(),
+    next_attempt_at: Nullable(Time),
+    give_up_at: Time,
+    last_error: Nullable(Type.String()),
+    delivered_at: Nullable(Time),
+    created_at: Time,
+    updated_at: Time,
+  },
+  { title: "Delivery", additionalProperties: false },
+);
+export type DeliveryRecord = Static<typeof DeliveryRecord>;
+
+export const ListQuery = Type.Object(
+  {
+    state: Type.Optional(State),
+    destination: Type.Optional(Type.String({ maxLength: 1000 })),
+    action_id: Type.Optional(Type.String({ maxLength: 64 })),
+    ...PAGE_QUERY,
+  },
+  { additionalProperties: false },
+);
+export type ListQuery = Static<typeof ListQuery>;
+
+export const DeliveryList = Type.Object({ deliveries: Type.Array(DeliveryRecord), next_cursor: Nullable(Type.String()) }, { additionalProperties: false });
+export const DeliveryParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 64, description: "Delivery." }) }, { additionalProperties: false });

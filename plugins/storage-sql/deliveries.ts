@@ -1,0 +1,128 @@
+/** Deliveries and the uses of limits as SQL: what `queries.ts` and `writes.ts` are for the rest. */
+import { sql, type Kysely } from "kysely";
+import type { DeliveryChange, DeliveryFilter, DeliveryRow, StorageReader, StorageTransaction } from "../../src/contract/storage.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+
+type Reads = ReturnType<typeof prepareDeliveryReads>;
+type Writes = ReturnType<typeof prepareDeliveryWrites>;
+type ReadMethods = Pick<StorageReader, "delivery" | "deliveries" | "deliveriesOfAction" | "dueDeliveries" | "nextDelivery" | "limitUsed">;
+type WriteMethods = Pick<StorageTransaction, "insertDelivery" | "updateDelivery" | "releaseDeliveries" | "pruneDeliveries" | "insertLimitUse" | "releaseLimitUses" | "pruneLimitUses">;
+
+// Literals, so that the planner may use the indices over these states alone.
+const WAITING = sql<boolean>`state = 'waiting'`;
+const SCHEDULED = sql<boolean>`state = 'scheduled'`;
+const OVER = sql<boolean>`state in ('delivered', 'dead', 'obsolete')`;
+
+export function prepareDeliveryReads(db: Kysely<Tables>) {
+  const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
+  const first = db.selectFrom("deliveries").select((eb) => eb.fn.min("position").as("position")).where(WAITING).groupBy("destination");
+  return {
+    delivery: prepare(rows.where("id", "=", param("id"))),
+    deliveryLists: deliveryLists(db),
+    deliveriesOfAction: prepare(rows.where("action_id", "=", param("action_id")).orderBy("position")),
+    dueDeliveries: prepare(rows.where("position", "in", first).where("next_at", "<=", param("now")).orderBy("position").limit(param<number>("limit"))),
+    nextWaiting: prepare(db.selectFrom("deliveries").select((eb) => eb.fn.min("next_at").as("at")).where("position", "in", first)),
+    nextScheduled: prepare(db.selectFrom("deliveries").select((eb) => eb.fn.min("next_at").as("at")).where(SCHEDULED)),
+    limitUsed: prepare(
+      db
+        .selectFrom("limit_uses")
+        .select([(eb) => eb.fn.countAll<number>().as("count"), sql<number>`cast(case when coalesce(sum(amount), 0) > 9007199254740991 then 9007199254740991 else coalesce(sum(amount), 0) end as bigint)`.as("sum")])
+        .where("policy", "=", param("policy"))
+        .where("limit_name", "=", param("limit_name"))
+        .where("subject", "=", param("subject"))
+        .where("at", ">=", param("since")),
+    ),
+  };
+}
+
+function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statement {
+  const known = new Map<string, Statement>();
+  return (filter) => {
+    const given = (["state", "destination", "action_id", "before_position"] as const).filter((name) => filter[name] !== undefined);
+    const shape = [...given, filter.state].join(" ");
+    let statement = known.get(shape);
+    if (statement === undefined) {
+      let query = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS).orderBy("position", "desc");
+      for (const name of given) {
+        if (name === "before_position") query = query.where("position", "<", param("before_position"));
+        else query = query.where(name, "=", name === "state" ? sql.lit(filter.state as never) : param<never>(name));
+      }
+      statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
+      known.set(shape, statement);
+    }
+    return statement;
+  };
+}
+
+export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): ReadMethods {
+  const many = async (statement: Statement, values: object): Promise<DeliveryRow[]> => (await db.all(statement, values)).map((row) => plain<DeliveryRow>(row));
+  const at = async (statement: Statement): Promise<number> => Number((await db.all(statement, {}))[0]?.["at"] ?? Infinity);
+  return {
+    delivery: async (id) => (await many(reads.delivery, { id }))[0] ?? null,
+    deliveries: (filter) => many(reads.deliveryLists(filter), { ...filter, offset: filter.offset ?? 0 }),
+    deliveriesOfAction: (action_id) => many(reads.deliveriesOfAction, { action_id }),
+    dueDeliveries: (now, limit) => many(reads.dueDeliveries, { now, limit }),
+    async nextDelivery() {
+      const next = Math.min(await at(reads.nextWaiting), await at(reads.nextScheduled));
+      return next === Infinity ? null : next;
+    },
+    async limitUsed(policy, limit_name, subject, since) {
+      const [row] = await db.all(reads.limitUsed, { policy, limit_name, subject, since });
+      return { count: Number(row?.["count"] ?? 0), sum: Number(row?.["sum"] ?? 0) };
+    },
+  };
+}
+
+const CHANGES = ["state", "updated_at", "attempts", "next_at", "give_up_at", "last_error", "reference", "delivered_at"] as const;
+
+export function prepareDeliveryWrites(db: Kysely<Tables>) {
+  const old = db.selectFrom("deliveries").select("position").where(OVER).where("updated_at", "<", param("before")).orderBy("updated_at").limit(param<number>("max"));
+  const last = sql<number>`(select coalesce(max(position), 0) + 1 from deliveries)`;
+  const given = schema.DELIVERY_COLUMNS.filter((column) => column !== "position");
+  const keys = ["policy", "limit_name", "subject", "at", "action_id"] as const;
+  const past = db.selectFrom("limit_uses").select(keys).where("until", "<=", param("now")).orderBy("until").limit(param<number>("max"));
+  const tuple = sql.join(keys.map((column) => sql.ref(column)));
+  return {
+    insertDelivery: prepare(db.insertInto("deliveries").values({ ...params<Tables["deliveries"]>(given), position: last })),
+    updateDelivery: deliveryUpdates(db),
+    releaseDeliveries: prepare(db.updateTable("deliveries").set({ state: sql.lit("waiting") }).where(SCHEDULED).where("next_at", "<=", param("now"))),
+    pruneDeliveries: prepare(db.deleteFrom("deliveries").where("position", "in", old)),
+    insertLimitUse: prepare(db.insertInto("limit_uses").values(params<never>(schema.LIMIT_USE_COLUMNS))),
+    releaseLimitUses: prepare(db.deleteFrom("limit_uses").where("action_id", "=", param("action_id"))),
+    pruneLimitUses: prepare(db.deleteFrom("limit_uses").where(sql<boolean>`(${tuple}) in (${past})`)),
+  };
+}
+
+/** One statement for each combination of changes, written when it is first asked for. */
+function deliveryUpdates(db: Kysely<Tables>): (change: DeliveryChange) => Statement {
+  const known = new Map<string, Statement>();
+  return (change) => {
+    const changed = CHANGES.filter((name) => change[name] !== undefined);
+    const shape = changed.join(" ");
+    const statement =
+      known.get(shape) ??
+      prepare(db.updateTable("deliveries").set(params<object>(changed)).where("id", "=", param("id")).where("state", "=", param("if_state")).where("attempts", "=", param("if_attempts")));
+    known.set(shape, statement);
+    return statement;
+  };
+}
+
+export function writeDeliveries(writes: Writes, db: SqlExecutor): WriteMethods {
+  return {
+    async insertDelivery(row) {
+      await db.send(writes.insertDelivery, row);
+    },
+    updateDelivery: async (id, guard, change) => (await db.run(writes.updateDelivery(change), { ...change, id, if_state: guard.state, if_attempts: guard.attempts })) === 1,
+    releaseDeliveries: (now) => db.run(writes.releaseDeliveries, { now }),
+    pruneDeliveries: (before, max) => db.run(writes.pruneDeliveries, { before, max }),
+    async insertLimitUse(row) {
+      await db.send(writes.insertLimitUse, row);
+    },
+    async releaseLimitUses(action_id) {
+      await db.run(writes.releaseLimitUses, { action_id });
+    },
+    pruneLimitUses: (now, max) => db.run(writes.pruneLimitUses, { now, max }),
+  };
+}

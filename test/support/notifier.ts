@@ -1,0 +1,49 @@
+/** A notifier for tests: keeps what it is given and does as it is told. The receiver is what is cut off here. */
+import type { Delivered, Feed, Message, Notifier } from "../../src/contract/notifier.ts";
+import { definePlugin, type Plugin } from "../../src/plugin.ts";
+
+export interface TestNotifier {
+  messages: Message[];
+  /** What the next attempts do; an attempt without a plan is delivered. */
+  plans: ((message: Message, signal: AbortSignal) => Delivered | void | Promise<Delivered | void>)[];
+  /** Resolves to the first message that passes, from the ones already there on. */
+  next(test: (message: Message) => boolean): Promise<Message>;
+  plugin: { plugin: Plugin; options: unknown; origin: string };
+}
+
+export function testNotifier(name = "pigeon", feeds: readonly Feed[] = []): TestNotifier {
+  const messages: Message[] = [];
+  const waiting = new Set<() => void>();
+  const notifier: Notifier = {
+    name,
+    feeds,
+    check: (to) => (to.includes(" ") ? `"${to}" holds a space` : null),
+    deliver(message, signal) {
+      messages.push(message);
+      for (const wake of waiting) wake();
+      const plan = made.plans.shift();
+      return (plan === undefined ? { reference: `ref-${message.to}` } : plan(message, signal)) as Promise<Delivered>;
+    },
+  };
+  const made: TestNotifier = {
+    messages,
+    plans: [],
+    async next(test) {
+      for (;;) {
+        const found = messages.find(test);
+        if (found !== undefined) return found;
+        await new Promise<void>((resolve, reject) => {
+          const late = setTimeout(() => reject(new Error(`no such message came; there are ${messages.map(({ kind, to }) => `${kind} to ${to}`).join(", ")}`)), 15_000);
+          const wake = (): void => {
+            clearTimeout(late);
+            waiting.delete(wake);
+            resolve();
+          };
+          waiting.add(wake);
+        });
+      }
+    },
+    plugin: { plugin: definePlugin({ name: `notify-${name}`, setup: () => ({ notifiers: [notifier] }) }) as Plugin, options: {}, origin: name },
+  };
+  return made;
+}
