@@ -226,6 +226,6 @@ test("a destination that cannot work stops the start, and says why", () => {
   ];
   for (const [change, words] of wrong) assert.throws(() => createNotifier({ ops: { url: "https://example.com/", secret: SECRET, ...change } }), words);
   const notifier = createNotifier({ ops: { url: "https://example.com/", secret: SECRET }, audit: { url: "https://example.com/", secret: SECRET, events: ["decision"], agents: ["a-*"] }, all: { url: "https://example.com/", secret: SECRET, events: ["*"] } });
-  assert.deepEqual([notifier.check?.("ops"), notifier.check?.("opps")], [null, 'notify-webhook has no destination "opps"; did you mean "ops"?']);
+  assert.deepEqual([notifier.check?.("ops", null), notifier.check?.("opps", null)], [null, 'notify-webhook has no destination "opps"; did you mean "ops"?']);
   assert.deepEqual(notifier.feeds, [{ to: "audit", types: ["decision"], agents: ["a-*"] }, { to: "all" }]);
 });
