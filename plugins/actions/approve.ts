@@ -81,6 +81,7 @@ export function voteOn(host: Host, credential: Credential | null, id: string, bo
         ...(permit === null ? {} : { permit_issued_at: permit.issued_at, permit_expires_at: permit.expires_at }),
       },
     );
+    if (status === "denied") await tx.releaseLimitUses(id);
     // Checked above under the same lock; if the statements still say no, nothing of this job may stand.
     if (!fresh || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
     return reread(tx, id);
@@ -228,6 +229,8 @@ function assertPending(row: ActionRow): void {
 
 async function mustMove(tx: LedgerTransaction, id: string, guard: Parameters<LedgerTransaction["updateAction"]>[1], status: "expired" | "cancelled"): Promise<void> {
   const moved = await tx.updateAction(id, guard, { status, updated_at: tx.now });
+  // What does not happen does not count.
+  await tx.releaseLimitUses(id);
   if (!moved) throw new Error(`${id} did not move to ${status} although the ledger's lock was held`);
 }
 

@@ -13,6 +13,7 @@ import { definePlugin } from "../../src/plugin.ts";
 import { cancelAction, visibleAction, voteOn } from "./approve.ts";
 import { reportResult, startAction } from "./execute.ts";
 import { createExpiry, type Expiry } from "./expiry.ts";
+import { readUses } from "./limits.ts";
 import { isLinkToken, linkAnswer, linkRoute } from "./links.ts";
 import { readRecord } from "./record.ts";
 import * as schema from "./schemas.ts";
@@ -109,7 +110,9 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
     const request = requestOf(body as schema.ActionBody);
     assertBinding(who, request.agent_id);
     const { digest, compiled } = await host.policies.current();
-    const decision = decide(compiled, request, factsOf(who, await host.agents.facts(request.agent_id)), host.clock());
+    const now = host.clock();
+    const { facts } = await readUses(host.storage, compiled, request, factsOf(who, await host.agents.facts(request.agent_id)), now);
+    const decision = decide(compiled, request, facts, now);
     const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = decision;
     return {
       status: 200,

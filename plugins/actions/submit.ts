@@ -11,6 +11,7 @@ import { decide } from "../../src/domain/policy/decide.ts";
 import type { Decision, Facts } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
+import { readUses, writeUses } from "./limits.ts";
 import type { ActionBody } from "./schemas.ts";
 
 export const SUBMIT_ROUTE = "POST /v1/actions";
@@ -67,10 +68,12 @@ export function submitAction(
       const earlier = await findEarlier(tx, who, idempotencyKey, sealed.hash);
       if (earlier !== null) return { row: earlier, replayed: true };
     }
-    const facts = factsOf(who, await tx.agentFacts(request.agent_id));
-    const decision = decide(tx.activePolicies.compiled, request, facts, tx.now);
+    const { compiled } = tx.activePolicies;
+    const { facts, needs } = await readUses(tx, compiled, request, factsOf(who, await tx.agentFacts(request.agent_id)), tx.now);
+    const decision = decide(compiled, request, facts, tx.now);
     const row = record(host, tx, who, { id, salt, request, sealed, facts, decision });
     await tx.insertAction(row);
+    if (decision.effect !== "deny") await writeUses(tx, needs, id);
     if (idempotencyKey !== null) {
       await tx.insertIdempotency({
         key_id: who.key.id,

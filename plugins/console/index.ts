@@ -12,7 +12,9 @@ const OWN = [
   "favicon.svg",
   "console.css",
   "main.js",
+  "approve.js",
   "api.js",
+  "backtest.js",
   "live.js",
   "text.js",
   "ui.js",
@@ -27,6 +29,8 @@ const OWN = [
   "pages/agents.js",
   "pages/analytics.js",
   "pages/approvals.js",
+  "pages/backtest.js",
+  "pages/deliveries.js",
   "pages/events.js",
   "pages/keys.js",
   "pages/policies.js",
@@ -81,6 +85,7 @@ export default definePlugin({
   setup: () => ({
     pages: [
       { path: "/", title: "Console", serve: file(() => own("index.html"), PAGE_HEADERS) },
+      { path: "/approve", title: "Approve or deny", serve: file(() => own("approve.html"), PAGE_HEADERS) },
       ...OWN.map((name): Page => ({ path: `/console/${name}`, title: name, serve: file(() => own(name)) })),
       ...Object.entries(VENDOR).map(([name, path]): Page => ({ path: `/console/vendor/${name}`, title: name, serve: file(path, {}, forBrowsers) })),
     ],

@@ -9,6 +9,7 @@ import { sealEntry, type DecisionEntry } from "../../src/domain/entries.ts";
 import { fromHex, toHex } from "../../src/domain/hash.ts";
 import type { Compiled } from "../../src/domain/policy/compile.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
+import { assumingUnused } from "../../src/domain/policy/limits.ts";
 import type { Decision } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
@@ -112,7 +113,7 @@ async function replay(host: Host, { body, credential }: RequestContext): Promise
     field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(rebuilt, row.seq).leafHash)),
   ];
   const now = await candidate(host, asked);
-  const decidedNow = now === null ? null : decide(now.compiled, request, entry.facts, clock);
+  const decidedNow = now === null ? null : decide(now.compiled, request, assumingUnused(now.compiled, request, entry.facts, clock), clock);
   const differences = decidedNow === null ? [] : compareFields(entry.decision as unknown as Record<string, unknown>, decidedNow as unknown as Record<string, unknown>);
   return {
     status: 200,

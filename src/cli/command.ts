@@ -21,15 +21,21 @@ export interface Output {
   err(text: string): void;
   /** Whether standard output is a terminal that takes colours. */
   readonly fancy: boolean;
+  /** Whether standard error is a terminal: somebody waits, and a line can be written again. */
+  readonly watched: boolean;
 }
 
 export interface Command {
   summary: string;
   /** Whole help text: usage, options, examples. */
   help: string;
+  /** What stands behind the command's name, where it has verbs with a help text of their own. */
+  verbs?: Readonly<Record<string, Verb>>;
   /** Answers the exit code. */
   run(args: string[], io: Output): Promise<number>;
 }
+
+export type Verb = Omit<Command, "verbs">;
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;
@@ -49,6 +55,13 @@ export function parse<T extends Options>(args: string[], options: T): Parsed<T> 
 
 export function usage(message: string): CommandError {
   return new CommandError(message, EXIT.usage);
+}
+
+/** The value of an option that takes one of a few words; the first one when it is absent. */
+export function oneOf<const T extends string>(flag: string, given: string | undefined, words: readonly [T, ...T[]]): T {
+  const found = given === undefined ? words[0] : words.find((word) => word === given);
+  if (found === undefined) throw usage(`${flag} takes ${words.slice(0, -1).join(", ")} or ${words.at(-1)}, not "${given}"`);
+  return found;
 }
 
 /** Rows under bold headings on a terminal, tab-separated values elsewhere. */

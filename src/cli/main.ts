@@ -16,7 +16,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   backup: async () => (await import("./backup.ts")).backup,
   migrate: async () => (await import("./migrate.ts")).migrate,
   copy: async () => (await import("./copy.ts")).copy,
-  policy: async () => (await import("./policy.ts")).policy,
+  policy: async () => (await import("./policy/index.ts")).policy,
   demo: async () => (await import("./demo/index.ts")).demo,
 };
 
@@ -25,6 +25,7 @@ export async function main(args: string[]): Promise<void> {
     out: (text) => void process.stdout.write(`${text}\n`),
     err: (text) => void process.stderr.write(`${text}\n`),
     fancy: process.stdout.isTTY === true && !process.env["NO_COLOR"],
+    watched: process.stderr.isTTY === true,
   };
   process.exitCode = await run(args, io);
 }
@@ -35,12 +36,13 @@ export async function run(args: string[], io: Output): Promise<number> {
   try {
     if (name === undefined || name === "help" || name === "--help" || name === "-h") {
       const about = rest[0];
-      io.out(about === undefined ? await overview() : (await find(about)).help);
+      io.out(about === undefined ? await overview() : helpOf(await find(about), rest.slice(1)));
       return name === undefined ? EXIT.usage : EXIT.ok;
     }
     const command = await find(name);
-    if (rest.includes("--help") || rest.includes("-h")) {
-      io.out(command.help);
+    const end = rest.indexOf("--");
+    if ((end < 0 ? rest : rest.slice(0, end)).some((arg) => arg === "--help" || arg === "-h")) {
+      io.out(helpOf(command, rest));
       return EXIT.ok;
     }
     return await command.run(rest, io);
@@ -50,6 +52,11 @@ export async function run(args: string[], io: Output): Promise<number> {
     if (error.exit === EXIT.usage && name !== undefined && name in COMMANDS) io.err(`run "assent ${name} --help" for its usage`);
     return error.exit;
   }
+}
+
+/** Of a verb where one is named. */
+function helpOf({ help, verbs }: Command, [verb]: string[]): string {
+  return verb !== undefined && verbs !== undefined && Object.hasOwn(verbs, verb) ? (verbs[verb] as { help: string }).help : help;
 }
 
 async function find(name: string): Promise<Command> {

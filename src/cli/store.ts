@@ -34,10 +34,10 @@ export function progress(io: Output): (part: string, done: number, total: number
   let said = "";
   return (part, done, total) => {
     const share = total === 0 ? 100 : Math.floor((done / total) * 100);
-    const step = io.fancy ? share : share - (share % 10);
+    const step = io.watched ? share : share - (share % 10);
     const line = `${part}: ${step} % of ${total}`;
     if (line === said) return;
-    if (io.fancy) process.stderr.write(`\r\u001b[K${line}${share === 100 ? "\n" : ""}`);
+    if (io.watched) process.stderr.write(`\r\u001b[K${line}${share === 100 ? "\n" : ""}`);
     else io.err(line);
     said = line;
   };

@@ -1,6 +1,8 @@
 /** A folder of policies and their tests, read as a whole: for the policy-files plugin and for the command line. */
 import { readdir, readFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join } from "node:path";
+import { decodeUtf8 } from "../domain/json.ts";
+import { buildPolicySet, compilePolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
 import { parsePolicies, parsePolicyTests, type PolicyTest, type TextFault } from "../domain/policy/parse.ts";
 import { runPolicyTest, type TestResult } from "../domain/policy/testing.ts";
 import type { PolicyDocument } from "../domain/policy/types.ts";
@@ -18,27 +20,41 @@ export interface CheckedFolder extends PolicyFolder {
   results: { file: string; result: TestResult }[];
 }
 
+/** One file of a folder, by its path inside it. */
+export interface PolicyFile {
+  name: string;
+  content: Uint8Array;
+}
+
 /** Reads and parses; never rejects for what is in the folder. */
 export async function loadPolicyFolder(path: string, options: { recursive?: boolean } = {}): Promise<PolicyFolder> {
-  const folder: PolicyFolder = { documents: [], tests: [], faults: [] };
-  let files: string[];
+  let names: string[];
   try {
-    files = await listYaml(path, options.recursive ?? false);
+    names = await listPolicyFiles(path, options);
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
-    folder.faults.push({ file: path, line: null, column: null, message: missing ? "there is no such folder; make it and put policies into it, or set ASSENT_POLICIES" : `the folder cannot be read: ${(error as Error).message}` });
-    return folder;
+    return noFolder(path, missing ? "there is no such folder; make it and put policies into it, or set ASSENT_POLICIES" : `the folder cannot be read: ${(error as Error).message}`);
   }
-  for (const file of files) {
-    const name = relative(path, file);
-    let text: string;
+  const files: PolicyFile[] = [];
+  const faults: TextFault[] = [];
+  for (const name of names) {
     try {
-      text = new TextDecoder("utf-8", { fatal: true }).decode(await readFile(file));
+      files.push({ name, content: await readFile(join(path, name)) });
     } catch (error) {
-      folder.faults.push({ file: name, line: null, column: null, message: error instanceof TypeError ? "the file is not UTF-8" : `the file cannot be read: ${(error as Error).message}` });
-      continue;
+      faults.push({ file: name, line: null, column: null, message: `the file cannot be read: ${(error as Error).message}` });
     }
-    if (/_test\.ya?ml$/.test(file)) {
+  }
+  return parsePolicyFolder(path, files, faults);
+}
+
+/** What the files of a folder hold. @param unread faults of files that are not among them */
+export function parsePolicyFolder(path: string, files: readonly PolicyFile[], unread: readonly TextFault[] = []): PolicyFolder {
+  const folder: PolicyFolder = { documents: [], tests: [], faults: [...unread] };
+  for (const { name, content } of files) {
+    const text = decodeUtf8(content);
+    if (text === null) {
+      folder.faults.push({ file: name, line: null, column: null, message: "the file is not UTF-8" });
+    } else if (isTestFile(name)) {
       const { tests, places, faults } = parsePolicyTests(text, name);
       folder.tests.push(...tests.map((test, i) => ({ test, file: name, places: places[i] ?? [] })));
       folder.faults.push(...faults);
@@ -49,10 +65,18 @@ export async function loadPolicyFolder(path: string, options: { recursive?: bool
     }
   }
   folder.faults.push(...clashes(folder));
-  if (folder.documents.length === 0 && folder.faults.length === 0) {
-    folder.faults.push({ file: path, line: null, column: null, message: "the folder holds no policy: no *.yaml and no *.yml file besides tests" });
-  }
+  if (folder.faults.length > 0) return folder;
+  if (folder.documents.length === 0) return noFolder(path, "the folder holds no policy: no *.yaml and no *.yml file besides tests");
+  folder.faults.push(...setFaults(folder));
   return folder;
+}
+
+export function isTestFile(name: string): boolean {
+  return /_test\.ya?ml$/.test(name);
+}
+
+function noFolder(path: string, message: string): PolicyFolder {
+  return { documents: [], tests: [], faults: [{ file: path, line: null, column: null, message }] };
 }
 
 /** Loads, and runs the tests beside the policies; a test that fails is a fault. */
@@ -73,20 +97,34 @@ export async function checkPolicyFolder(path: string, options: { recursive?: boo
   return { ...folder, faults, results };
 }
 
-async function listYaml(path: string, recursive: boolean): Promise<string[]> {
+/** Paths inside the folder, in order of name. Rejects when the folder cannot be read. */
+export async function listPolicyFiles(path: string, { recursive = false }: { recursive?: boolean } = {}): Promise<string[]> {
   const found: string[] = [];
   const entries = await readdir(path, { withFileTypes: true });
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     // Hidden names are what editors and ConfigMap mounts leave lying about.
     if (entry.name.startsWith(".")) continue;
-    const whole = join(path, entry.name);
     if (entry.isDirectory()) {
-      if (recursive) found.push(...(await listYaml(whole, true)));
+      if (recursive) found.push(...(await listPolicyFiles(join(path, entry.name), { recursive })).map((name) => join(entry.name, name)));
     } else if (/\.ya?ml$/.test(entry.name)) {
-      found.push(whole);
+      found.push(entry.name);
     }
   }
   return found;
+}
+
+/** What the policies are too much of together: a set with such a fault would not be taken. */
+function setFaults({ documents }: PolicyFolder): TextFault[] {
+  try {
+    compilePolicySet(buildPolicySet(documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document }))));
+    return [];
+  } catch (error) {
+    if (!(error instanceof PolicyCompileError)) throw error;
+    return error.faults.map(({ policy, rule, message }) => {
+      const { file, place } = documents.find(({ document }) => document.policy === policy) as PolicyFolder["documents"][number];
+      return { file, ...place, message: `the policy "${policy}"${rule === null ? "" : `, rule "${rule}",`} ${message}` };
+    });
+  }
 }
 
 function clashes(folder: PolicyFolder): TextFault[] {

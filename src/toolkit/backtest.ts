@@ -7,6 +7,7 @@ import type { DecisionInput, StorageReader, Visibility } from "../contract/stora
 import type { ActionRequest } from "../domain/actions.ts";
 import type { DecisionEntry } from "../domain/entries.ts";
 import { decide } from "../domain/policy/decide.ts";
+import { assumingUnused } from "../domain/policy/limits.ts";
 import type { Compiled } from "../domain/policy/compile.ts";
 import type { Decision, Effect, ShadowOutcome } from "../domain/policy/types.ts";
 import { toHex } from "../domain/hash.ts";
@@ -80,7 +81,10 @@ type Judge = (entry: DecisionEntry, input: DecisionInput) => { to: Outcome; othe
 /** What these policies would have decided. */
 export function backtest(reader: StorageReader, compiled: Compiled, range: BacktestRange): Promise<BacktestReport> {
   return scan(reader, range, (entry, input) => {
-    const now = decide(compiled, JSON.parse(input.request) as ActionRequest, entry.facts, parseRfc3339(entry.at) ?? input.created_at);
+    const request = JSON.parse(input.request) as ActionRequest;
+    const at = parseRfc3339(entry.at) ?? input.created_at;
+    // A limit that was not in force then has counted nothing: it flips nothing that stayed below it alone.
+    const now = decide(compiled, request, assumingUnused(compiled, request, entry.facts, at), at);
     return { to: now, otherwise: termsOf(now) !== termsOf(entry.decision) };
   });
 }

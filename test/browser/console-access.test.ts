@@ -45,6 +45,11 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     const { body } = await console_.service.call("POST", "/v1/actions", { key: agent, body: { agent_id: HOSTILE, tool: HOSTILE, operation: HOSTILE, params: { [HOSTILE]: [HOSTILE] }, context: { [HOSTILE]: HOSTILE } } });
     asked = body.id;
     hash = body.decision_hash;
+    // Not active: what it would have changed is looked at in the tests.
+    const rules = [{ name: `${HOSTILE}!`, tool: "*onerror*", effect: "deny", reason: HOSTILE }];
+    await console_.service.call("PUT", "/v1/policies/hostile", { key: console_.service.admin, body: { policy: "hostile", description: HOSTILE, rules } });
+    await call("/v1/policies?activate=true", { policy: "hostile-shadow", mode: "shadow", rules });
+    await console_.service.call("POST", "/v1/actions", { key: agent, body: { agent_id: HOSTILE, tool: HOSTILE, operation: HOSTILE } });
     for (const more of [ASKED, DENIED]) await console_.service.call("POST", "/v1/actions", { key: agent, body: more });
     await quiet(console_.service);
   });
@@ -57,6 +62,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     [`#/actions/${asked}`, "Decision as recorded"],
     ["#/policies", "payments"],
     ["#/policies/hostile", "Digest"],
+    ["#/policies/hostile-shadow", "1 of 1 past decisions"],
     ["#/policies/new", "Check and dry-run"],
     ["#/agents", "Suspend…"],
     ["#/keys", "(yours)"],
@@ -93,6 +99,34 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     await two.page.getByRole("button", { name: "New key…" }).click();
     await two.page.getByLabel("For", { exact: true }).selectOption("");
     assert.deepEqual(await seriousFindings(two.page), []);
+    const three = await console_.visit(approver, "#/approvals", { bypassCSP: true });
+    for (const box of await three.page.getByRole("checkbox", { name: /^Select/ }).all()) await box.check();
+    await three.page.getByRole("button", { name: "Approve selected…" }).click();
+    await three.page.getByRole("dialog").waitFor();
+    assert.deepEqual(await seriousFindings(three.page), []);
+    for (const colorScheme of ["light", "dark"] as const) {
+      const four = await console_.visit(console_.service.admin, "#/policies/hostile", { bypassCSP: true, colorScheme });
+      await four.page.getByRole("button", { name: "Activate version 2" }).click();
+      await four.page.getByRole("dialog").getByText(/^2 of \d+ past decisions would flip/).waitFor();
+      assert.deepEqual(await seriousFindings(four.page), []);
+    }
+  });
+
+  it("renders what a hostile rule and action would flip inert", { timeout: 60_000 }, async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies/hostile", { viewport: { width: 360, height: 740 } });
+    await page.getByRole("button", { name: "Activate version 2" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText(/^2 of \d+ past decisions would flip/).waitFor();
+    const state = await dialog.evaluate((node) => ({
+      pwned: Reflect.get(globalThis, "pwned") as unknown,
+      images: document.images.length,
+      text: [node.textContent, ...[...node.querySelectorAll("[aria-label], [title]")].map((part) => `${part.getAttribute("aria-label")} ${part.getAttribute("title")}`)].join("\n"),
+      over: node.scrollWidth - node.clientWidth,
+    }));
+    assert.deepEqual([state.pwned, state.images, state.over], [undefined, 0, 0]);
+    assert.ok(state.text.includes("<script>pwned=1</script>"));
+    assert.doesNotMatch(state.text, MARKS);
+    assert.deepEqual([complaints, strayed], [[], []]);
   });
 
   it("renders what is hostile inert, and fits a phone", { timeout: 120_000 }, async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { withoutBrowser } from "../support/browser.ts";
-import { picture, startConsole, type Console } from "../support/console.ts";
+import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
 
 describe("actions in a browser", { skip: withoutBrowser }, () => {
@@ -45,7 +45,6 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "busy-bot", operation: "fresh" } });
     await page.getByText("stripe fresh").waitFor();
     assert.equal(await page.locator("tbody tr").count(), 61);
-    await picture(page, "actions");
   });
 
   it("tells one action's history as it goes on, and replays it", { timeout: 60_000 }, async () => {
@@ -62,7 +61,6 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("The same decision, field by field.").waitFor();
     assert.ok((await page.getByRole("region", { name: "Fields" }).locator("tbody tr").count()) > 5);
     await page.getByText("As then.").waitFor();
-    await picture(page, "action");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 

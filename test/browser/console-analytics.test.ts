@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { withoutBrowser } from "../support/browser.ts";
-import { picture, startConsole, type Console } from "../support/console.ts";
+import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
 
 describe("analytics in a browser", { skip: withoutBrowser }, () => {
@@ -41,7 +41,6 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
       return (canvas as HTMLCanvasElement).getContext("2d")?.getImageData(0, 0, width, height).data.some((byte) => byte !== 0);
     });
     assert.equal(painted, true);
-    await picture(page, "analytics");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { SCOPES } from "../../src/domain/scopes.ts";
 import { withoutBrowser } from "../support/browser.ts";
-import { picture, startConsole, type Console } from "../support/console.ts";
+import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED } from "../support/service.ts";
 
 describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
@@ -27,19 +27,16 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("Name").fill("helpdesk");
     await page.getByLabel("For", { exact: true }).selectOption("agent");
     await page.getByLabel("Agent", { exact: true }).fill("support-bot");
-    await picture(page, "key-new");
     await page.getByRole("button", { name: "Make the key" }).click();
     const value = (await page.locator(".made .hash").textContent()) ?? "";
     assert.equal((await console_.service.call("POST", "/v1/actions", { key: value, body: ALLOWED })).status, 200);
     await page.getByText("helpdesk", { exact: true }).first().waitFor();
-    await picture(page, "keys");
     await page.getByRole("button", { name: "I have it" }).click();
     assert.ok(!(await page.content()).includes(value), "the value is gone from the page");
     await page.getByRole("button", { name: "Revoke helpdesk" }).click();
     const dialog = page.getByRole("dialog");
     const said = (await dialog.textContent()) ?? "";
     for (const part of ["helpdesk", "support-bot", "submit actions", "start what was allowed"]) assert.ok(said.includes(part), part);
-    await picture(page, "key-revoke");
     await dialog.getByRole("button", { name: "Revoke" }).click();
     await page.getByText("“helpdesk” is revoked.").waitFor();
     assert.equal((await console_.service.call("POST", "/v1/actions", { key: value, body: ALLOWED })).status, 401);
@@ -90,7 +87,6 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Suspend", exact: true }).click();
     await page.getByText("asks for too much").waitFor();
     assert.equal(await submitted(), "AGENT_SUSPENDED");
-    await picture(page, "agents");
     await page.getByRole("button", { name: "Resume support-bot" }).click();
     await page.getByRole("button", { name: "Resume", exact: true }).click();
     await page.getByText("“support-bot” may submit again.").waitFor();

@@ -1,9 +1,12 @@
 /** The ledger in the console: verified with a pinned key, followed as it grows; and the system's state. */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { serve } from "../../src/serve/index.ts";
 import { withoutBrowser } from "../support/browser.ts";
-import { picture, startConsole, type Console } from "../support/console.ts";
+import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED, ASKED, DENIED, quiet } from "../support/service.ts";
 import { signerOf } from "../support/signer.ts";
 
@@ -32,7 +35,6 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await quiet(console_.service);
     await page.getByRole("button", { name: "Look again" }).click();
     await page.getByText(/it goes on from the \d+ entries that this browser has seen/).waitFor();
-    await picture(page, "provenance");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
@@ -87,7 +89,6 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.reload();
     await page.getByRole("button", { name: "Verify in this browser" }).click();
     await page.getByText("Verified in this browser.", { exact: true }).waitFor();
-    await picture(page, "entry");
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save the proof" }).click()]);
     assert.equal(download.suggestedFilename(), `${hash.slice(0, 16)}.tlog-proof`);
     assert.match(await download.createReadStream().then(async (stream) => (await stream.toArray()).join("")), /^c2sp\.org\/tlog-proof@v1\n/);
@@ -116,14 +117,17 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await submit("paused");
     await page.getByRole("button", { name: "Go on (1 new)" }).click();
     await page.getByText("stripe paused").waitFor();
-    await picture(page, "events");
   });
 
-  it("reads from the beginning when asked", { timeout: 60_000 }, async () => {
+  it("reads from the beginning when asked, without a gap in what comes at once", { timeout: 60_000 }, async () => {
+    for (let i = 0; i < 200; i += 20) await Promise.all(Array.from({ length: 20 }, () => console_.service.call("POST", "/v1/actions", { body: ALLOWED })));
+    const { size } = await console_.service.storage.head();
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/events");
     await page.getByLabel("From").selectOption("-1");
     await page.getByRole("button", { name: "Filter" }).click();
-    await page.getByRole("link", { name: "#0", exact: true }).waitFor();
+    await page.getByRole("link", { name: `#${size - 1}`, exact: true }).waitFor();
+    const seen = await page.locator(".events li").evaluateAll((items) => items.map((item) => Number(/#(\d+)/.exec(item.textContent ?? "")?.[1])));
+    assert.deepEqual(seen, Array.from({ length: size }, (_, i) => size - 1 - i));
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
@@ -134,7 +138,27 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(body.policies.policy_set).waitFor();
     for (const name of ["storage", "ledger", "policies"]) await page.getByRole("cell", { name, exact: true }).waitFor();
     await page.getByText("0.1.0").waitFor();
-    await picture(page, "system");
+    await page.getByText("4 from policy-files").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
+  });
+});
+
+describe("the system page", { skip: withoutBrowser }, () => {
+  it("says where a policy source has a fault, and that the last good set decides", { timeout: 60_000 }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), "assent-console-"));
+    writeFileSync(join(folder, "good.yaml"), "policy: good\nrules:\n  - { name: all, effect: allow }\n");
+    const console_ = await startConsole({ policies: folder });
+    try {
+      const { page } = await console_.visit(console_.service.admin, "#/system");
+      await page.getByText("1 from policy-files").waitFor();
+      writeFileSync(join(folder, "good.yaml"), "policy: good\nrules:\n  - name: all\n    effect: alow\n");
+      const notice = page.getByRole("status").filter({ hasText: "The last good set is in force" });
+      await notice.waitFor();
+      assert.match((await notice.getByRole("listitem").textContent()) ?? "", /^.*good\.yaml, line 4$/);
+      await page.getByText("Ready: actions are decided.").waitFor();
+    } finally {
+      await console_.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 });

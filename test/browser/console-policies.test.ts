@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { parseAllDocuments } from "yaml";
 import { withoutBrowser } from "../support/browser.ts";
-import { picture, startConsole, type Console } from "../support/console.ts";
+import { startConsole, type Console } from "../support/console.ts";
 import { DENIED, POLICIES } from "../support/service.ts";
 
 const yamlOf = (await import(new URL("../../plugins/console/assets/yaml.js", import.meta.url).href) as { yamlOf(value: unknown): string }).yamlOf;
@@ -33,12 +33,10 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
   it("shows a policy of files, read-only", { timeout: 60_000 }, async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies");
     await page.getByRole("link", { name: "payments" }).waitFor();
-    await picture(page, "policies");
     await page.getByRole("link", { name: "payments" }).click();
     await page.getByText("read-only here").waitFor();
     assert.match((await page.getByRole("region", { name: "Version 1 as YAML" }).textContent()) ?? "", /^policy: payments\n/);
-    assert.deepEqual(await page.getByRole("main").getByRole("button").allTextContents(), ["Show"]);
-    await picture(page, "policy-of-files");
+    assert.deepEqual(await page.getByRole("main").getByRole("button").allTextContents(), ["Show", "Run the backtest"]);
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
@@ -50,14 +48,12 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Check and dry-run" }).click();
     await page.getByText(/^Line 5, column \d+$/).waitFor();
     assert.deepEqual(await page.locator(".editor .marked").allTextContents(), ["5\n"]);
-    await picture(page, "policy-errors");
     await page.getByText(/^Line 5/).click();
     const caret = await editor.evaluate((area) => (area as HTMLTextAreaElement).selectionStart);
     assert.equal((await editor.inputValue()).slice(0, caret).split("\n").length, 5);
     await editor.fill("policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    effect: allow\n");
     await page.getByRole("button", { name: "Check and dry-run" }).click();
     await page.getByText("1 of 2 actions would be decided otherwise").waitFor();
-    await picture(page, "policy-dry-run");
     assert.equal(await decided(), "deny", "a dry run changes nothing");
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByRole("heading", { name: "wiki", level: 1 }).waitFor();
@@ -74,10 +70,10 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Edit…" }).click();
     const editor = page.getByLabel("Policy, as YAML");
     await editor.fill((await editor.inputValue()).replace("effect: allow", "effect: require_approval"));
-    await page.getByRole("button", { name: "Save and activate" }).click();
+    await page.getByRole("button", { name: "Save and activate…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Activate" }).click();
     await page.getByText('the effect of the rule "edits" is require_approval; it was allow').waitFor();
     assert.equal(await decided(), "require_approval");
-    await picture(page, "policy");
     await page.getByRole("button", { name: "Activate version 1" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Activate" }).click();
     await page.getByText("Version 1 is active.").waitFor();
@@ -98,5 +94,32 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByText(/changed meanwhile/).waitFor();
     assert.equal((await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description, "by another");
+  });
+
+  it("keeps a draft while one looks elsewhere, for the version that it was made from, and not for the next who signs in", { timeout: 60_000 }, async () => {
+    const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
+    await page.getByRole("button", { name: "Edit…" }).click();
+    const editor = page.getByLabel("Policy, as YAML");
+    const mine = `${(await editor.inputValue()).replace("by another", "kept")}`;
+    await editor.fill(mine);
+    await page.getByRole("link", { name: "Actions", exact: true }).click();
+    await page.getByRole("heading", { name: "Actions", level: 1 }).waitFor();
+    const before = (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body;
+    await console_.service.call("PUT", "/v1/policies/wiki", { key: console_.service.admin, body: { ...before.definition, description: "meanwhile" } });
+    await page.goBack();
+    await page.getByRole("button", { name: "Edit…" }).click();
+    await page.getByText("Your draft from before").waitFor();
+    assert.equal(await editor.inputValue(), mine);
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByText(/changed meanwhile/).waitFor();
+    assert.equal((await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description, "meanwhile");
+    await page.getByRole("button", { name: "Start over" }).click();
+    assert.match(await editor.inputValue(), /description: meanwhile/);
+    await editor.fill(mine);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("API key").fill(console_.service.admin);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: "Edit…" }).click();
+    assert.match(await editor.inputValue(), /description: meanwhile/);
   });
 });

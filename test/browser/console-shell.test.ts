@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { open, withoutBrowser } from "../support/browser.ts";
-import { picture, startConsole, type Console } from "../support/console.ts";
+import { startConsole, type Console } from "../support/console.ts";
 
 describe("the console's shell", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -14,7 +14,6 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
   it("signs in with a key that the tab alone keeps, and out", { timeout: 60_000 }, async () => {
     const context = await console_.browser.newContext({ viewport: { width: 1280, height: 900 } });
     const { page, complaints, strayed } = await open(context, console_.server.url);
-    await picture(page, "sign-in");
     await page.getByLabel("API key").fill(console_.service.admin);
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Approvals" }).waitFor();
@@ -54,7 +53,6 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Menu" }).focus();
     await page.keyboard.press("Enter");
     assert.equal(await link.isVisible(), true);
-    await picture(page, "menu");
   });
 
   it("is served under a policy that lets no markup and nothing from elsewhere in", async () => {

@@ -53,7 +53,7 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
 
   it("/redoc shows every operation", { timeout: 60_000 }, async () => {
     const { page, complaints, strayed } = await open(browser, `${server.url}/redoc`, { viewport: { width: 1440, height: 1000 } });
-    const tags = page.getByRole("link", { name: /^(actions|agents|api-keys|analytics|docs|events|health|policies|provenance|replay)$/ });
+    const tags = page.getByRole("link", { name: /^(actions|agents|api-keys|analytics|deliveries|docs|events|health|policies|provenance|replay)$/ });
     await page.getByText("/v1/actions", { exact: true }).first().waitFor();
     const names = (await tags.allTextContents()).map((name) => name.trim());
     const missing = new Set(operations);

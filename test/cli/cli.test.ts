@@ -57,7 +57,7 @@ describe("help and usage", () => {
       [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"], /--wait takes seconds/],
       [["keys", "make"], /create, list or revoke, not "make"/],
       [["verify", "x"], /--key is needed/],
-      [["policy", "lint"], /check, test or backtest, not "lint"/],
+      [["policy", "lint"], /policy takes init, check, .* or backtest, not "lint"/],
       [["policy", "backtest", "--since", "yesterday"], /--since takes a time such as/],
       [["policy", "backtest", "--format", "html"], /text, json or markdown, not "html"/],
       [["actions"], /set ASSENT_API_KEY/],
@@ -85,7 +85,7 @@ describe("policies", () => {
       assert.match(bad.err, /^a\.yaml:4:5: .*did you mean "effect"/m);
       assert.equal(bad.out, "");
       writeFileSync(join(folder, "a.yaml"), "policy: a\nrules:\n  - name: r\n    effect: allow\n");
-      assert.deepEqual(await assent(["policy", "check", folder]), { code: 0, out: "1 policies are good\n", err: "" });
+      assert.deepEqual(await assent(["policy", "check", folder]), { code: 0, out: "1 policy is good\n", err: "" });
       writeFileSync(join(folder, "a_test.yaml"), "now: 2026-01-01T00:00:00Z\ncases:\n  - name: c\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n");
       const failing = await assent(["policy", "test", folder]);
       assert.equal(failing.code, EXIT.failure);

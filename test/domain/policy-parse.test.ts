@@ -47,7 +47,7 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   ["an unknown key in a rule", `${LINES}    wen: "true"\n`, ['5:5 rules.0.wen: "wen" is not known here; did you mean "when"?']],
   ["__proto__", `${LINES}__proto__: { policy: b }\n`, ['5:1 __proto__: "__proto__" is not known here']],
   ["a missing key", "policy: a\nrules:\n  - effect: allow\n", ["3:5 rules.0.name: this member is required"]],
-  ["no rules", "policy: a\nrules: []\n", ["2:8 rules: expected array length to be greater or equal to 1"]],
+  ["no rules", "policy: a\nrules: []\n", ["2:8 rules: a policy without limits needs at least one rule"]],
   ["a bad name", `${LINES.replace("policy: a", "policy: Team A")}`, ["1:9 policy: does not have the expected form: Name: lowercase letters, digits, dots, dashes and underscores, at most 64."]],
   ["a bad effect", LINES.replace("allow", "alow"), ['4:13 rules.0.effect: expected "allow" or "deny" or "require_approval"']],
   ["a bad mode", `${LINES}mode: off\n`, ['5:7 mode: expected "enforce" or "shadow"']],
@@ -61,7 +61,7 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   ["a fault behind an alias", `policy: a\nmetadata: { base: &ask { quorum: 0 } }\nrules:\n  - { name: r, effect: require_approval, approval: *ask }\n`, ["2:34 rules.0.approval.quorum: expected integer to be greater or equal to 1"]],
   ["quorum 0", LINES.replace("allow", "require_approval\n    approval: { quorum: 0 }"), ["5:25 rules.0.approval.quorum: expected integer to be greater or equal to 1"]],
   ["quorum 21", LINES.replace("allow", "require_approval\n    approval: { quorum: 21 }"), ["5:25 rules.0.approval.quorum: expected integer to be less or equal to 20"]],
-  ["a rule twice", `${LINES}  - name: r\n    effect: deny\n`, ['5:11 rules.1.name: the rule "r" stands twice in this policy; give each rule a name of its own']],
+  ["a rule twice", `${LINES}  - name: r\n    effect: deny\n`, ['5:11 rules.1.name: the rule "r" stands twice in this policy; give each rule and each limit a name of its own']],
   ["NaN", `${LINES}metadata: { n: .nan }\n`, ["5:16 the number .nan cannot be represented exactly; put quotes around it"]],
   ["infinity", `${LINES}metadata: { n: -.inf, m: 1e400 }\n`, ["5:16 the number -.inf cannot be represented exactly; put quotes around it", "5:26 the number 1e400 cannot be represented exactly; put quotes around it"]],
   ["an integer beyond 2^53", `${LINES}metadata: { n: 9007199254740993 }\n`, ["5:16 the number 9007199254740993 cannot be represented exactly; put quotes around it"]],
@@ -88,6 +88,7 @@ test("all faults come at once, in order, through all documents", () => {
   assert.deepEqual(faults("policy: A\nmode: on\nrules:\n  - name: r\n    effect: allow\n    when: params.x ==\n---\npolicy: b\nrules:\n  - name: s\n    efect: deny\n"), [
     "1:9 policy: does not have the expected form: Name: lowercase letters, digits, dots, dashes and underscores, at most 64.",
     '2:7 mode: expected "enforce" or "shadow"',
+    '6:20 rules.0.when: the condition cannot be read at "=="',
     "10:5 rules.0.effect: this member is required",
     '11:5 rules.0.efect: "efect" is not known here; did you mean "effect"?',
   ]);

@@ -1,13 +1,8 @@
-/** The console as people use it: a served runtime, signed-in pages, pictures. */
-import { mkdirSync } from "node:fs";
-import type { Browser, Page } from "playwright-core";
+/** The console as people use it: a served runtime, signed-in pages. */
+import type { Browser } from "playwright-core";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { launch, open, type Watched } from "./browser.ts";
 import { startService, type Service, type ServiceOptions } from "./service.ts";
-
-/** `SCREENSHOTS=folder` keeps pictures for people. */
-const pictures = process.env["SCREENSHOTS"];
-if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
 
 export interface Console {
   service: Service;
@@ -48,19 +43,4 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
     },
   };
   return made;
-}
-
-/** The page in light, dark and at a phone's width, when pictures are wanted. */
-export async function picture(page: Page, name: string): Promise<void> {
-  if (pictures === undefined) return;
-  await page.evaluate(() => scrollTo(0, 0));
-  const before = page.viewportSize() ?? { width: 1280, height: 900 };
-  for (const scheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme: scheme });
-    await page.screenshot({ path: `${pictures}/console-${name}-${scheme}.png` });
-  }
-  await page.emulateMedia({ colorScheme: "light" });
-  await page.setViewportSize({ width: 390, height: 844 });
-  await page.screenshot({ path: `${pictures}/console-${name}-phone.png` });
-  await page.setViewportSize(before);
 }

@@ -40,12 +40,13 @@ export function now() {
 
 /**
  * @param {string} path
- * @param {{ method?: string, body?: unknown, text?: string, type?: string, headers?: Record<string, string>, key?: string, signal?: AbortSignal }} [options]
+ * @param {{ method?: string, body?: unknown, text?: string, type?: string, headers?: Record<string, string>, key?: string | null, signal?: AbortSignal }} [options]
  * @returns {Promise<Response>} throws ApiError for anything but 2xx
  */
 export async function send(path, { method = "GET", body, text, type = "application/json", headers = {}, key: given, signal } = {}) {
   const content = text ?? (body === undefined ? undefined : JSON.stringify(body));
-  const credential = given ?? key();
+  // Null: without a key, whoever is signed in.
+  const credential = given === undefined ? key() : given;
   let response;
   try {
     response = await fetch(path, {

@@ -2,6 +2,9 @@
 import uPlot from "/console/vendor/uplot.mjs";
 import { html, useEffect, useRef } from "/console/ui.js";
 
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 /**
@@ -31,8 +34,9 @@ export function Chart({ label, times, lines }) {
         height: 280,
         cursor: { drag: { x: false, y: false } },
         scales: { y: { range: (_, __, max) => [0, Math.max(4, Math.ceil(max * 1.05))] } },
-        axes: [axis, { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000, 1_000_000] }],
-        series: [{}, ...lines.map((line) => ({ label: line.name, stroke: color(line.color), width: 2, dash: line.dash, points: { show: times.length < 60, size: 6 } }))],
+        // In the reader's habits; uPlot's own are American.
+        axes: [{ ...axis, space: 60, values: (_, splits) => splits.map((second) => (new Date(second * 1000).getHours() === 0 ? DAY : CLOCK).format(second * 1000)) }, { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000, 1_000_000] }],
+        series: [{ label: "From", value: (_, second) => (second === null ? "–" : WHEN.format(second * 1000)) }, ...lines.map((line) => ({ label: line.name, stroke: color(line.color), width: 2, dash: line.dash, points: { show: times.length < 60, size: 6 } }))],
       };
       probe.remove();
       plot = new uPlot(options, [times, ...lines.map((line) => line.values)], node);

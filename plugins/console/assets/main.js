@@ -4,9 +4,11 @@ import { Actions } from "/console/pages/actions.js";
 import { Agents } from "/console/pages/agents.js";
 import { Analytics } from "/console/pages/analytics.js";
 import { Approvals } from "/console/pages/approvals.js";
+import { Deliveries } from "/console/pages/deliveries.js";
 import { Events } from "/console/pages/events.js";
 import { Keys } from "/console/pages/keys.js";
 import { Policies } from "/console/pages/policies.js";
+import { forgetDrafts } from "/console/pages/policy-editor.js";
 import { Provenance } from "/console/pages/provenance.js";
 import { System } from "/console/pages/system.js";
 import { Page, Problem, html, useEffect, useRef, useState } from "/console/ui.js";
@@ -22,6 +24,7 @@ const PAGES = [
   ["analytics", "Analytics", Analytics],
   ["provenance", "Provenance", Provenance],
   ["events", "Events", Events],
+  ["deliveries", "Deliveries", Deliveries],
   ["system", "System", System],
 ];
 
@@ -69,6 +72,7 @@ function Shell() {
   const Current = PAGES.find(([name]) => name === at.name)?.[2];
   const out = () => {
     setKey(null);
+    forgetDrafts();
     setWhy("");
     setSignedIn(false);
   };

@@ -44,14 +44,12 @@ export function plain(value) {
   return reveal(String(value)).map((part) => (part.mark === null ? part.text : `[${part.text}]`)).join("");
 }
 
-/** "3 min 20 s", "2 h 5 min", "4 d 3 h". @param {number} ms */
+/** "3 min 20 s", "12 min", "2 h 5 min", "4 d 3 h": as exact as it matters. @param {number} ms */
 export function duration(ms) {
   const s = Math.max(0, Math.floor(ms / 1000));
   const [d, h, m] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
-  if (d > 0) return `${d} d ${h} h`;
-  if (h > 0) return `${h} h ${m} min`;
-  if (m > 0) return `${m} min ${s % 60} s`;
-  return `${s} s`;
+  const parts = d > 0 ? [[d, "d"], [h, "h"]] : h > 0 ? [[h, "h"], [m, "min"]] : m >= 10 ? [[m, "min"]] : m > 0 ? [[m, "min"], [s % 60, "s"]] : [[s, "s"]];
+  return parts.filter(([count], i) => i === 0 || count > 0).map(([count, unit]) => `${count} ${unit}`).join(" ");
 }
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });

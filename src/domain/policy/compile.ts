@@ -3,12 +3,17 @@ import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
 import type { JsonValue } from "../json.ts";
 import { parseDuration } from "../time.ts";
-import { compileCondition, type Condition } from "./condition.ts";
+import { compileCondition, compileExpression, type Condition, type Expression } from "./condition.ts";
 import { isGlob, matchesAny, matchGlob } from "./glob.ts";
-import type { Decision, Effect, PolicySetDocument, PolicySetMember, Risk, RuleDocument } from "./types.ts";
+import { parseWindow, type Window } from "./window.ts";
+import type { Decision, Effect, LimitDocument, PolicySetDocument, PolicySetMember, Risk, RuleDocument } from "./types.ts";
 
 export const MAX_SHADOW_POLICIES = 100;
 export const MAX_CHANNELS = 100;
+/** Amounts of limits are whole millionths, so that sums are exact and come out the same in every store. */
+export const MICRO = 1_000_000;
+/** Of a set: what is known of each goes into the entry of a decision. */
+export const MAX_LIMITS = 50;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
 
 export interface CompiledRule {
@@ -24,6 +29,19 @@ export interface CompiledRule {
   approval: Decision["approval"];
 }
 
+export interface CompiledLimit {
+  /** What an action that goes beyond it meets: name, effect, terms, matchers. */
+  rule: CompiledRule;
+  tools: readonly string[] | null;
+  /** What it counts for; null: all together. */
+  per: Expression | null;
+  /** Actions; without meaning where a sum is limited. */
+  count: number;
+  /** `atMost` in millionths. */
+  sum: { of: Expression; atMost: number } | null;
+  window: Window;
+}
+
 export interface CompiledPolicy {
   /** Position in the set. */
   order: number;
@@ -36,6 +54,7 @@ export interface CompiledPolicy {
   exact: ReadonlyMap<string, readonly CompiledRule[]>;
   /** Rules for any tool (null) or for globs. */
   patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
+  limits: readonly CompiledLimit[];
 }
 
 export interface Compiled {
@@ -47,6 +66,8 @@ export interface Compiled {
   readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
   /** Policies that may speak of any tool. */
   readonly wide: readonly CompiledPolicy[];
+  /** Whether some policy has limits. */
+  readonly limited: boolean;
 }
 
 export interface CompileFault {
@@ -74,7 +95,7 @@ export function policySetDigest(document: PolicySetDocument): string {
 }
 
 export function emptyPolicySet(): Compiled {
-  return { digest: null, document: buildPolicySet([]), policies: [], byTool: new Map(), wide: [] };
+  return { digest: null, document: buildPolicySet([]), policies: [], byTool: new Map(), wide: [], limited: false };
 }
 
 /** Throws PolicyCompileError with every fault. */
@@ -98,7 +119,7 @@ export function compilePolicySet(document: PolicySetDocument): Compiled {
   });
   boundEntry(document, faults);
   if (faults.length > 0) throw new PolicyCompileError(faults);
-  return { digest: policySetDigest(document), document, policies, byTool, wide };
+  return { digest: policySetDigest(document), document, policies, byTool, wide, limited: policies.some(({ limits }) => limits.length > 0) };
 }
 
 /**
@@ -110,9 +131,16 @@ function boundEntry(document: PolicySetDocument, faults: CompileFault[]): void {
   const shadows = document.policies.filter(({ definition }) => definition.mode === "shadow");
   const over = shadows[MAX_SHADOW_POLICIES];
   if (over !== undefined) faults.push({ policy: over.policy, rule: null, message: `is the ${MAX_SHADOW_POLICIES + 1}st policy in shadow mode; at most ${MAX_SHADOW_POLICIES} can be active together` });
+  let limits = 0;
+  for (const { policy, definition } of document.policies) {
+    limits += definition.limits?.length ?? 0;
+    if (limits <= MAX_LIMITS) continue;
+    faults.push({ policy, rule: definition.limits?.at(-1)?.name ?? null, message: `is the last of ${limits} limits; at most ${MAX_LIMITS} can be active together` });
+    break;
+  }
   const channels = new Set<string>();
   for (const { policy, definition } of document.policies) {
-    for (const rule of definition.rules) {
+    for (const rule of [...definition.rules, ...(definition.limits ?? [])]) {
       for (const channel of rule.approval?.notify ?? []) channels.add(channel);
       if (channels.size > MAX_CHANNELS) {
         faults.push({ policy, rule: rule.name, message: `names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}` });
@@ -123,8 +151,9 @@ function boundEntry(document: PolicySetDocument, faults: CompileFault[]): void {
 }
 
 /** The tools a policy can speak of; null when globs leave that open. */
-function namedTools({ tools, patterns, exact }: CompiledPolicy): Iterable<string> | null {
-  if (patterns.length === 0) return exact.keys();
+function namedTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
+  const limited = limits.flatMap((limit) => limit.tools ?? ["*"]);
+  if (patterns.length === 0 && !limited.some(isGlob)) return new Set([...exact.keys(), ...limited]);
   return tools === null || tools.some(isGlob) ? null : new Set(tools);
 }
 
@@ -154,7 +183,28 @@ function compilePolicy(member: PolicySetMember, order: number, faults: CompileFa
     agents: definition.applies_to?.agents ?? null,
     exact,
     patterns,
+    limits: (definition.limits ?? []).flatMap((limit, i) => compileLimit(member.policy, limit, definition.rules.length + i, faults) ?? []),
   };
+}
+
+/** Null where it has faults, which are told. */
+function compileLimit(policy: string, limit: LimitDocument, order: number, faults: CompileFault[]): CompiledLimit | null {
+  const fault = (message: string): void => void faults.push({ policy, rule: limit.name, message });
+  const { name, description: _, per, count, sum, at_most, window: span, time_zone, effect = "deny", ...rest } = limit;
+  const before = faults.length;
+  const rule = compileRule(policy, { name, effect, ...rest }, order, faults);
+  const window = parseWindow(span, time_zone);
+  if (typeof window === "string") fault(window);
+  const expression = (source: string, what: string): Expression | null => {
+    const compiled = compileExpression(source, what);
+    if (compiled.ok) return compiled.expression;
+    fault(compiled.message);
+    return null;
+  };
+  const by = per === undefined ? null : expression(per === "key" ? "principal.key_id" : per, "expression of per");
+  const of = sum === undefined ? null : expression(sum, "expression of sum");
+  if (faults.length > before || typeof window === "string") return null;
+  return { rule, tools: list(limit.tool), per: by, count: count ?? 0, sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICRO) }, window };
 }
 
 function compileRule(policy: string, rule: RuleDocument, order: number, faults: CompileFault[]): CompiledRule {

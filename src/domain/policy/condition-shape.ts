@@ -8,7 +8,7 @@ export const MAX_NESTING = 2;
 export const MAX_COMPREHENSIONS = 8;
 
 export const VARIABLES = ["agent", "tool", "operation", "params", "context", "principal", "now"] as const;
-const TYPE_NAMES = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "google"];
+export const TYPE_NAMES = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "google"];
 const MACROS: Readonly<Record<string, string>> = {
   has: "has(params.amount)",
   exists: "params.items.exists(item, item.price > 100)",
@@ -56,7 +56,8 @@ export function bracketsTooDeep(source: string): number {
 }
 
 /** Checks the tree, and puts the meter around the range of every comprehension. Throws ShapeFault. */
-export function inspect(parsed: Parsed): Shape {
+/** @param boolean whether it must come out as true or false */
+export function inspect(parsed: Parsed, boolean = true): Shape {
   const names = new Set<string>();
   let comprehensions = 0;
 
@@ -151,7 +152,7 @@ export function inspect(parsed: Parsed): Shape {
   }
 
   const root = parsed.expr;
-  const what = neverBoolean(root);
+  const what = boolean ? neverBoolean(root) : null;
   if (what !== null) fail(root, `the condition is ${what}; it must be true or false`);
   return { nodes: visit(root, 1, 0, VARIABLES), names };
 }

@@ -22,6 +22,13 @@ export type ConditionResult =
   | { value: boolean }
   | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
 
+export type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
+
+/** An expression of any type: strings, booleans and doubles come as such, integers as bigint. */
+export interface Expression {
+  evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
+}
+
 export interface Condition {
   /** @param shadow spends from the purse of shadow policies, which must not influence the others */
   evaluate(activation: Activation, shadow?: boolean): ConditionResult;
@@ -67,24 +74,43 @@ export class Activation {
 }
 
 export function compileCondition(source: string): CompiledCondition {
-  const fail = (message: string, offset = 0): CompiledCondition => ({ ok: false, message, offset });
-  if (source.trim() === "") return fail("the condition is empty; remove it, or write one such as params.amount <= 100");
-  if (source.length > MAX_LENGTH) return fail(`the condition has ${source.length} characters, at most ${MAX_LENGTH} are allowed`);
+  const compiled = compileExpression(source, "condition");
+  if (!compiled.ok) return compiled;
+  const { expression } = compiled;
+  return {
+    ok: true,
+    condition: {
+      evaluate(activation, shadow) {
+        const result = expression.evaluate(activation, shadow);
+        if ("error" in result) return result;
+        return typeof result.value === "boolean" ? { value: result.value } : { error: "CONDITION_ERROR", message: "it gives something else than true or false" };
+      },
+    },
+  };
+}
+
+export type CompiledExpression = { ok: true; expression: Expression } | { ok: false; message: string; offset: number };
+
+/** @param what a word for messages */
+export function compileExpression(source: string, what = "expression"): CompiledExpression {
+  const fail = (message: string, offset = 0): CompiledExpression => ({ ok: false, message, offset });
+  if (source.trim() === "") return fail(`the ${what} is empty; remove it, or write one such as params.amount${what === "condition" ? " <= 100" : ""}`);
+  if (source.length > MAX_LENGTH) return fail(`the ${what} has ${source.length} characters, at most ${MAX_LENGTH} are allowed`);
   const tooDeep = bracketsTooDeep(source);
-  if (tooDeep >= 0) return fail(`the condition's brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
+  if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
   try {
     const parsed = parse(source);
-    const shape = inspect(parsed);
+    const shape = inspect(parsed, what === "condition");
     const run = plan(env, parsed);
-    return { ok: true, condition: { evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) } };
+    return { ok: true, expression: { evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) } };
   } catch (error) {
     if (error instanceof ShapeFault) return fail(error.message, error.offset);
-    if (error instanceof RangeError) return fail("the condition nests too deeply");
-    return fail(...syntaxFault(error, source));
+    if (error instanceof RangeError) return fail(`the ${what} nests too deeply`);
+    return fail(...syntaxFault(error, source, what));
   }
 }
 
-function evaluate(run: (bindings: Record<string, CelInput>) => unknown, shape: Shape, activation: Activation, shadow: boolean): ConditionResult {
+function evaluate(run: (bindings: Record<string, CelInput>) => unknown, shape: Shape, activation: Activation, shadow: boolean): ExpressionResult {
   const bindings = activation.bindings();
   const meter = activation.meter(shadow);
   try {
@@ -92,21 +118,20 @@ function evaluate(run: (bindings: Record<string, CelInput>) => unknown, shape: S
     const result = onMeter(meter, () => run(bindings));
     // `||` and `&&` absorb errors: a result that came about beside a refusal is none.
     if (meter.tripped) return tooMuch();
-    if (typeof result === "boolean") return { value: result };
-    if (isCelError(result)) return { error: "CONDITION_ERROR", message: explain(result.message, shape.names) };
-    return { error: "CONDITION_ERROR", message: "it gives something else than true or false" };
+    if (isCelError(result)) return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
+    return { value: result };
   } catch (error) {
     if (meter.tripped || error instanceof RangeError) return tooMuch();
-    return { error: "CONDITION_ERROR", message: explain("", shape.names) };
+    return { error: "CONDITION_ERROR", message: explainError("", shape.names) };
   }
 }
 
-function tooMuch(): ConditionResult {
+function tooMuch(): { error: "CONDITION_LIMIT"; message: string } {
   return { error: "CONDITION_LIMIT", message: `the conditions need more than ${MAX_STEPS} steps for this request` };
 }
 
 /** An error of the evaluator without any value of the request: reasons are kept for ever, arguments can be erased. */
-function explain(message: string, names: ReadonlySet<string>): string {
+export function explainError(message: string, names: ReadonlySet<string>): string {
   const [, field] = /^field not found: (.*)$/s.exec(message) ?? [];
   if (field !== undefined) return names.has(field) ? `there is no field "${field}"; test for it with has()` : "there is no field of the name that is looked up";
   const [, operator, types] = /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];
@@ -119,9 +144,9 @@ function explain(message: string, names: ReadonlySet<string>): string {
   return "it cannot be evaluated for these values";
 }
 
-function syntaxFault(error: unknown, source: string): [message: string, offset: number] {
+function syntaxFault(error: unknown, source: string, what: string): [message: string, offset: number] {
   const text = error instanceof Error ? error.message : String(error);
   const offset = (error as { location?: { start?: { offset?: number } } }).location?.start?.offset ?? 0;
   const found = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
-  return [/ but expecting /.test(text) ? `the condition cannot be read at ${found}` : `the condition cannot be read: ${text}`, offset];
+  return [/ but expecting /.test(text) ? `the ${what} cannot be read at ${found}` : `the ${what} cannot be read: ${text}`, offset];
 }

@@ -3,9 +3,10 @@
  * byte, for ever. Nothing here reads a clock, a file or chance.
  */
 import type { ActionRequest } from "../actions.ts";
-import { policiesForTool, policyApplies, rulesForTool, type Compiled, type CompiledPolicy, type CompiledRule } from "./compile.ts";
+import { policiesForTool, policyApplies, rulesForTool, type Compiled, type CompiledLimit, type CompiledPolicy, type CompiledRule } from "./compile.ts";
 import { Activation } from "./condition.ts";
 import { matchesAny } from "./glob.ts";
+import { isExceeded, matchLimit, usedBefore } from "./limits.ts";
 import { clipText } from "../text.ts";
 import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome } from "./types.ts";
 
@@ -13,13 +14,13 @@ const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approva
 const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
 const MAX_REASON = 500;
 
-/** What one policy says. */
-interface Finding {
-  policy: CompiledPolicy;
-  rule: CompiledRule;
-  effect: Effect;
-  reason: string;
-  reason_code: ReasonCode;
+/** What one policy says: its first rule that matches, or whose condition fails (`reason_code` tells which). */
+export interface Finding {
+  readonly policy: CompiledPolicy;
+  readonly rule: CompiledRule;
+  readonly effect: Effect;
+  readonly reason: string;
+  readonly reason_code: ReasonCode;
 }
 
 /** @param now milliseconds since the epoch */
@@ -28,23 +29,53 @@ export function decide(compiled: Compiled, request: ActionRequest, facts: Facts,
   if (barred !== null) return denial(barred.code, barred.reason, []);
   if (compiled.policies.length === 0) return denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []);
 
-  const activation = new Activation(request, facts, now);
   const findings: Finding[] = [];
   const shadow: ShadowOutcome[] = [];
-  for (const policy of policiesForTool(compiled, request.tool)) {
-    if (!policyApplies(policy, request.tool, request.agent_id)) continue;
-    const finding = consult(policy, request, activation);
-    if (finding === null) continue;
-    if (policy.shadow) {
-      shadow.push({ policy: policy.name, policy_version: policy.version, rule: finding.rule.name, effect: finding.effect, reason_code: finding.reason_code });
-    } else {
-      findings.push(finding);
-    }
+  const shadowed = new Map<string, Finding>();
+  for (const finding of consultAll(compiled, request, facts, now)) {
+    const { policy, effect } = finding;
+    if (!policy.shadow) findings.push(finding);
+    else if (STRICTNESS[effect] > STRICTNESS[shadowed.get(policy.name)?.effect ?? "allow"] || !shadowed.has(policy.name)) shadowed.set(policy.name, finding);
   }
+  for (const { policy, rule, effect, reason_code } of shadowed.values()) shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
   if (findings.length === 0) {
     return denial("NO_MATCHING_RULE", `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`, shadow);
   }
   return strictest(findings, shadow);
+}
+
+/**
+ * What each policy says, in order of name, those in shadow mode included: the answer of its rules, then each of its
+ * limits that is exceeded; a policy that abstains is not in the list. What is known of the agent (suspended, not registered) is not asked here.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function consultAll(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Finding[] {
+  const activation = new Activation(request, facts, now);
+  const findings: Finding[] = [];
+  for (const policy of policiesForTool(compiled, request.tool)) {
+    if (!policyApplies(policy, request.tool, request.agent_id)) continue;
+    const finding = consult(policy, request, activation);
+    if (finding !== null) findings.push(finding);
+    for (const limit of policy.limits) {
+      const beyond = consultLimit(policy, limit, request, facts, activation);
+      if (beyond !== null) findings.push(beyond);
+    }
+  }
+  return findings;
+}
+
+/** Null while the action stays within the limit, or does not concern it. What cannot be known is denied. */
+function consultLimit(policy: CompiledPolicy, limit: CompiledLimit, request: ActionRequest, facts: Facts, activation: Activation): Finding | null {
+  const { rule } = limit;
+  const match = matchLimit(policy, limit, request, activation);
+  if (match.kind === "none") return null;
+  const denied = (reason_code: ReasonCode, why: string): Finding => ({ policy, rule, effect: "deny", reason_code, reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON) });
+  if (match.kind === "error") return denied(match.code, match.message);
+  const used = usedBefore(facts, policy.name, rule.name, match.subject);
+  if (used === null) return denied("CONDITION_ERROR", "what was used of it is not known");
+  if (!isExceeded(limit, used, match.amount)) return null;
+  return { policy, rule, effect: rule.effect, reason_code: "LIMIT_EXCEEDED", reason: rule.reason ?? `it goes beyond the limit "${rule.name}" of policy "${policy.name}"` };
 }
 
 function agentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {

@@ -1,7 +1,7 @@
 /** What changed between two versions of a policy, in rules and effects, not in lines. */
 import { canonicalText } from "../canonical.ts";
 import type { JsonValue } from "../json.ts";
-import type { PolicyDocument, RuleDocument } from "./types.ts";
+import type { LimitDocument, PolicyDocument, RuleDocument } from "./types.ts";
 
 export interface FieldChange {
   field: string;
@@ -11,7 +11,7 @@ export interface FieldChange {
 }
 
 export interface PolicyChange {
-  kind: "policy_changed" | "rule_added" | "rule_removed" | "rule_changed" | "rule_moved";
+  kind: "policy_changed" | "limit_added" | "limit_removed" | "limit_changed" | "rule_added" | "rule_removed" | "rule_changed" | "rule_moved";
   /** Null for a change of the policy itself. */
   rule: string | null;
   /** Positions from 1; null where the rule is not there. The first match decides, so that place matters. */
@@ -34,6 +34,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   if (own.length > 0) {
     changes.push({ kind: "policy_changed", rule: null, before: null, after: null, fields: own, summary: own.map((change) => sentenceOf("the policy", change)).join("; ") });
   }
+  changes.push(...diffLimits(before.limits ?? [], after.limits ?? []));
   const was = new Map(before.rules.map((rule, i) => [rule.name, i]));
   const is = new Map(after.rules.map((rule, i) => [rule.name, i]));
   const kept = keptOrder(before.rules.map(({ name }) => is.get(name)).filter((i) => i !== undefined));
@@ -59,6 +60,27 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   }
   const placeOf = (change: PolicyChange): number => change.after ?? change.before ?? 0;
   return [...changes, ...found.sort((a, b) => placeOf(a) - placeOf(b))];
+}
+
+const LIMIT_FIELDS = ["tool", "operation", "agent", "when", "per", "count", "sum", "at_most", "window", "time_zone", "effect", "approval", "risk", "reason", "description"] as const satisfies readonly (keyof LimitDocument)[];
+
+/** By name: their order has no meaning. */
+function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocument[]): PolicyChange[] {
+  const change = (kind: PolicyChange["kind"], rule: string, summary: string, fields: FieldChange[] = []): PolicyChange => ({ kind, rule, before: null, after: null, fields, summary });
+  const was = new Map(before.map((limit) => [limit.name, limit]));
+  const is = new Set(after.map(({ name }) => name));
+  const gone = before.filter(({ name }) => !is.has(name)).map((limit) => change("limit_removed", limit.name, `the limit "${limit.name}" is gone: it was ${limitWords(limit)}`));
+  const others = after.flatMap((limit) => {
+    const old = was.get(limit.name);
+    if (old === undefined) return [change("limit_added", limit.name, `the limit "${limit.name}" is new: ${limitWords(limit)}`)];
+    const fields = changedFields(LIMIT_FIELDS, old, limit);
+    return fields.length === 0 ? [] : [change("limit_changed", limit.name, fields.map((field) => sentenceOf(`the limit "${limit.name}"`, field)).join("; "), fields)];
+  });
+  return [...gone, ...others];
+}
+
+function limitWords({ count, sum, at_most, window, per }: LimitDocument): string {
+  return `${sum === undefined ? `at most ${count} actions` : `at most ${at_most} as the sum of ${sum}`}${per === undefined ? "" : ` for each ${per}`} in ${window}`;
 }
 
 function changedFields<T extends object>(names: readonly (keyof T & string)[], before: T, after: T): FieldChange[] {

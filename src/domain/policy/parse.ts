@@ -4,9 +4,10 @@ import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
 import { parseDuration } from "../time.ts";
 import { explainFault, siblingsAt } from "../validation.ts";
-import { compileCondition } from "./condition.ts";
-import { PolicySchema, PolicyTestSchema } from "./schema.ts";
-import type { PolicyDocument } from "./types.ts";
+import { compileCondition, compileExpression } from "./condition.ts";
+import { PolicySchema, PolicyTestSchema, SampleActionSchema } from "./schema.ts";
+import type { LimitDocument, PolicyDocument, RuleDocument } from "./types.ts";
+import { parseWindow } from "./window.ts";
 import { readYaml, type Place, type YamlValue } from "./yaml.ts";
 
 /** `line` and `column` are 1-based; null where the fault has no place. */
@@ -18,6 +19,7 @@ export interface TextFault {
 }
 
 export type PolicyTest = Static<typeof PolicyTestSchema>;
+export type SampleAction = Static<typeof SampleActionSchema>;
 
 /** A fault inside a value: RFC 6901 pointer and words. */
 export interface ValueFault {
@@ -37,6 +39,7 @@ export const MAX_FILE = 4 * 1024 * 1024;
 
 const policyCheck = TypeCompiler.Compile(PolicySchema);
 const testCheck = TypeCompiler.Compile(PolicyTestSchema);
+const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
 /** All policies of a file, or all its faults. `places[i]` is where the name of `documents[i]` stands. */
 export function parsePolicies(text: string, file: string): { documents: PolicyDocument[]; places: Place[]; faults: TextFault[] } {
@@ -52,10 +55,22 @@ export function parsePolicyTests(text: string, file: string): { tests: PolicyTes
   return { tests, places: tests.map(({ cases }, i) => cases.map((_, j) => (values[i] as YamlValue).place(`/cases/${j}`))), faults };
 }
 
+/** One action, in JSON or YAML; null when there are faults. */
+export function parseSampleAction(text: string, file: string): { action: SampleAction | null; faults: TextFault[] } {
+  const { values, faults } = read(text, file, (value) => schemaFaults(actionCheck, SampleActionSchema, value));
+  if (faults.length === 0 && values.length !== 1) faults.push({ file, line: 1, column: 1, message: `one action is expected, and ${values.length} are here` });
+  return { action: faults.length === 0 ? (values[0]?.value as unknown as SampleAction) : null, faults };
+}
+
 /** What is wrong with a policy that came as JSON; empty when nothing is. */
 export function validatePolicyDocument(value: unknown): ValueFault[] {
   const faults = schemaFaults(policyCheck, PolicySchema, value);
-  return faults.length > 0 ? faults : meaningFaults(value as PolicyDocument);
+  if (faults.length >= MAX_FAULTS) return faults;
+  // Rules and limits whose form is right are looked at even when others' is not: all faults come at once.
+  const { rules, limits = [] } = (value ?? {}) as { rules?: unknown; limits?: unknown };
+  if (!Array.isArray(rules) || !Array.isArray(limits) || faults.some(({ pointer }) => pointer === "/rules" || pointer === "/limits")) return faults;
+  const misshapen = new Set(faults.map(({ pointer }) => /^\/(?:rules|limits)\/\d+/.exec(pointer)?.[0]));
+  return [...faults, ...meaningFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen)];
 }
 
 function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): ValueFault[] {
@@ -70,12 +85,15 @@ function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown
 }
 
 /** What a schema cannot say. */
-function meaningFaults(policy: PolicyDocument): ValueFault[] {
+function meaningFaults(rules: readonly RuleDocument[], limits: readonly LimitDocument[], except: ReadonlySet<string | undefined>): ValueFault[] {
   const faults: ValueFault[] = [];
   const names = new Set<string>();
-  for (const [i, rule] of policy.rules.entries()) {
-    const at = `/rules/${i}`;
-    if (names.has(rule.name)) faults.push({ pointer: `${at}/name`, detail: `the rule "${rule.name}" stands twice in this policy; give each rule a name of its own` });
+  if (rules.length === 0 && limits.length === 0) faults.push({ pointer: "/rules", detail: "a policy without limits needs at least one rule" });
+  for (const [i, limit] of limits.entries()) if (!except.has(`/limits/${i}`)) faults.push(...limitFaults(limit).map((fault) => ({ ...fault, pointer: `/limits/${i}${fault.pointer}` })));
+  const named = [...rules.map((rule, i) => ({ rule, kind: "rule", at: `/rules/${i}` })), ...limits.map((limit, i) => ({ rule: { ...limit, effect: limit.effect ?? "deny" }, kind: "limit", at: `/limits/${i}` }))];
+  for (const { rule, kind, at } of named) {
+    if (except.has(at)) continue;
+    if (names.has(rule.name)) faults.push({ pointer: `${at}/name`, detail: `the ${kind} "${rule.name}" stands twice in this policy; give each rule and each limit a name of its own` });
     names.add(rule.name);
     if (rule.approval !== undefined && rule.effect !== "require_approval") {
       faults.push({ pointer: `${at}/approval`, detail: `approval has no meaning with the effect "${rule.effect}"; remove it or use require_approval`, key: true });
@@ -90,6 +108,21 @@ function meaningFaults(policy: PolicyDocument): ValueFault[] {
       const compiled = compileCondition(rule.when);
       if (!compiled.ok) faults.push({ pointer: `${at}/when`, detail: compiled.message, offset: compiled.offset });
     }
+  }
+  return faults;
+}
+
+function limitFaults(limit: LimitDocument): ValueFault[] {
+  const faults: ValueFault[] = [];
+  if ((limit.count === undefined) === (limit.sum === undefined)) faults.push({ pointer: "", detail: `the limit "${limit.name}" needs either count, or sum with at_most` });
+  else if ((limit.sum === undefined) !== (limit.at_most === undefined)) faults.push({ pointer: limit.sum === undefined ? "/at_most" : "/sum", detail: "sum and at_most go together", key: true });
+  const window = parseWindow(limit.window, limit.time_zone);
+  if (typeof window === "string") faults.push({ pointer: "/window", detail: window });
+  for (const name of ["per", "sum"] as const) {
+    const source = limit[name];
+    if (source === undefined || (name === "per" && source === "key")) continue;
+    const compiled = compileExpression(source, `expression of ${name}`);
+    if (!compiled.ok) faults.push({ pointer: `/${name}`, detail: compiled.message, offset: compiled.offset });
   }
   return faults;
 }

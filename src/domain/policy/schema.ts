@@ -4,6 +4,15 @@ import { Type } from "@sinclair/typebox";
 const Glob = (what: string) => Type.String({ minLength: 1, maxLength: 256, description: `${what}; \`*\` stands for any characters, \`?\` for one.` });
 const Globs = (what: string) => Type.Union([Glob(what), Type.Array(Glob(what), { minItems: 1, maxItems: 200 })], { description: `${what}; one glob or a list.` });
 const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")], { description: "What happens when the rule matches." });
+const Expires = "How long the approval may be given, such as 30m, 1h or 7d; 24h when absent.";
+const Terms = Type.Object(
+  {
+    quorum: Type.Optional(Type.Integer({ minimum: 1, maximum: 20, description: "How many different people must approve; 1 when absent." })),
+    expires_in: Type.Optional(Type.String({ maxLength: 40, description: Expires })),
+    notify: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to tell." })),
+  },
+  { additionalProperties: false, description: "How to ask; only with require_approval." },
+);
 const Risk = Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high"), Type.Literal("critical")], { description: "Shown to approvers; no influence on the decision." });
 
 export const RuleSchema = Type.Object(
@@ -17,18 +26,31 @@ export const RuleSchema = Type.Object(
     effect: Effect,
     risk: Type.Optional(Risk),
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1000, description: "Said to the agent and to approvers, and recorded." })),
-    approval: Type.Optional(
-      Type.Object(
-        {
-          quorum: Type.Optional(Type.Integer({ minimum: 1, maximum: 20, description: "How many different people must approve; 1 when absent." })),
-          expires_in: Type.Optional(Type.String({ maxLength: 40, description: "How long the approval may be given, such as 30m, 1h or 7d; 24h when absent." })),
-          notify: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to tell." })),
-        },
-        { additionalProperties: false, description: "How to ask; only with require_approval." },
-      ),
-    ),
+    approval: Type.Optional(Terms),
   },
   { additionalProperties: false, description: "A rule. The first one that matches decides for its policy." },
+);
+
+export const LimitSchema = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 100, description: "Unique among the rules and limits of the policy; recorded as the rule of decisions that it makes." }),
+    description: Type.Optional(Type.String({ maxLength: 2000, description: "For readers." })),
+    tool: Type.Optional(Globs("Tool whose actions count; absent: every tool")),
+    operation: Type.Optional(Globs("Operation that counts; absent: every operation")),
+    agent: Type.Optional(Globs("Agent whose actions count; absent: every agent")),
+    when: Type.Optional(Type.String({ description: "Condition in CEL; actions that it does not hold for do not count." })),
+    per: Type.Optional(Type.String({ minLength: 1, description: "What is counted apart: agent, key, or any expression in CEL such as params.customer. Absent: all together." })),
+    count: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, description: "At most so many actions." })),
+    sum: Type.Optional(Type.String({ minLength: 1, description: "Number to add up, in CEL, such as params.amount. Not negative, at most 1,000,000,000; six decimals count." })),
+    at_most: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Largest sum." })),
+    window: Type.String({ minLength: 1, maxLength: 40, description: "The time until now, such as 1h, 24h or 7d; or hour, day, week or month of the calendar." }),
+    time_zone: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Of a calendar's window, such as Europe/Berlin; UTC when absent." })),
+    effect: Type.Optional(Type.Union([Type.Literal("deny"), Type.Literal("require_approval")], { description: "What happens to an action that goes beyond; deny when absent." })),
+    risk: Type.Optional(Risk),
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1000, description: "Said to the agent and to approvers, and recorded." })),
+    approval: Type.Optional(Terms),
+  },
+  { additionalProperties: false, description: "At most so many matching actions, or at most such a sum, in a window." },
 );
 
 export const PolicySchema = Type.Object(
@@ -45,22 +67,33 @@ export const PolicySchema = Type.Object(
         { additionalProperties: false, description: "Actions that the policy speaks of, by tool and agent; both must match." },
       ),
     ),
-    rules: Type.Array(RuleSchema, { minItems: 1, maxItems: 20_000, description: "In order: the first match decides." }),
+    rules: Type.Array(RuleSchema, { maxItems: 20_000, description: "In order: the first match decides. Empty only beside limits." }),
+    limits: Type.Optional(Type.Array(LimitSchema, { minItems: 1, maxItems: 50, description: "Each is looked at, in addition to the rules; the strictest effect wins." })),
     metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Anything; no influence on decisions." })),
   },
   { additionalProperties: false, $id: "assent-policy", description: "A policy of Assent." },
 );
 
-const Action = Type.Object(
+const ACTION = {
+  agent_id: Type.String({ minLength: 1, maxLength: 256 }),
+  tool: Type.String({ minLength: 1, maxLength: 256 }),
+  operation: Type.String({ minLength: 1, maxLength: 256 }),
+  params: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  context: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+};
+const Action = Type.Object(ACTION, { additionalProperties: false });
+const Principal = Type.Object(
   {
-    agent_id: Type.String({ minLength: 1, maxLength: 256 }),
-    tool: Type.String({ minLength: 1, maxLength: 256 }),
-    operation: Type.String({ minLength: 1, maxLength: 256 }),
-    params: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    context: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    key_id: Type.Optional(Type.String()),
+    name: Type.Optional(Type.String()),
+    agent_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    owner: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, description: "The key that submits the action; what is absent is null, and key_id is test." },
 );
+
+/** An action in a file of its own, and who submits it. */
+export const SampleActionSchema = Type.Object({ ...ACTION, principal: Type.Optional(Principal) }, { additionalProperties: false, $id: "assent-sample-action", description: "An action to explain." });
 
 export const PolicyTestSchema = Type.Object(
   {
@@ -72,17 +105,8 @@ export const PolicyTestSchema = Type.Object(
           name: Type.String({ minLength: 1, maxLength: 200 }),
           now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
           action: Action,
-          principal: Type.Optional(
-            Type.Object(
-              {
-                key_id: Type.Optional(Type.String()),
-                name: Type.Optional(Type.String()),
-                agent_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-                owner: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-              },
-              { additionalProperties: false, description: "The key that submits the action; what is absent is null, and key_id is test." },
-            ),
-          ),
+          principal: Type.Optional(Principal),
+          used: Type.Optional(Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000_000_000 }), { description: "What was used of limits before, by their names: actions, or the sum. Nothing when absent." })),
           expect: Type.Object(
             {
               effect: Effect,

@@ -3,22 +3,26 @@ import type { ActionRequest } from "../actions.ts";
 import type { JsonObject } from "../json.ts";
 import { parseRfc3339 } from "../time.ts";
 import { buildPolicySet, compilePolicySet, type Compiled } from "./compile.ts";
-import { decide } from "./decide.ts";
+import { consultAll, decide, type Finding } from "./decide.ts";
+import { limitNeeds, MICRO } from "./limits.ts";
 import type { PolicyTest } from "./parse.ts";
-import type { Decision, PolicyDocument } from "./types.ts";
+import type { Decision, Facts, PolicyDocument } from "./types.ts";
 
 export interface TestResult {
   name: string;
   /** Null when the case holds; else what differs. */
   failure: string | null;
   decision: Decision | null;
+  /** What each policy under test said, also where another one was stricter. */
+  findings: readonly Finding[];
 }
 
-const TESTER = { key_id: "test", name: "policy test", agent_id: null, owner: null };
+/** Who submits where a test names nobody. */
+export const TESTER = { key_id: "test", name: "policy test", agent_id: null, owner: null };
 
 export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyTest): TestResult[] {
   const unknown = (test.policies ?? []).filter((name) => !policies.some((policy) => policy.policy === name));
-  if (unknown.length > 0) return [{ name: "policies", failure: `there is no policy ${unknown.map((name) => `"${name}"`).join(", ")} here`, decision: null }];
+  if (unknown.length > 0) return [{ name: "policies", failure: `there is no policy ${unknown.map((name) => `"${name}"`).join(", ")} here`, decision: null, findings: [] }];
   const chosen = policies.filter((policy) => test.policies === undefined || test.policies.includes(policy.policy));
   const compiled = compilePolicySet(buildPolicySet(chosen.map((definition) => ({ policy: definition.policy, version: 1, definition }))));
   return test.cases.map((one) => runCase(compiled, test, one));
@@ -28,9 +32,14 @@ function runCase(compiled: Compiled, test: PolicyTest, one: PolicyTest["cases"][
   const { agent_id, tool, operation } = one.action;
   const request: ActionRequest = { agent_id, tool, operation, params: (one.action.params ?? {}) as JsonObject, context: (one.action.context ?? {}) as JsonObject };
   const now = parseRfc3339(one.now ?? test.now) ?? 0;
-  const decision = decide(compiled, request, { principal: { ...TESTER, ...one.principal } }, now);
+  const known: Facts = { principal: { ...TESTER, ...one.principal } };
+  const stray = Object.keys(one.used ?? {}).filter((name) => !compiled.policies.some(({ limits }) => limits.some(({ rule }) => rule.name === name)));
+  if (stray.length > 0) return { name: one.name, failure: `there is no limit "${stray[0]}" in the policies under test`, decision: null, findings: [] };
+  const limits = limitNeeds(compiled, request, known, now).map(({ policy, limit, subject, unit }) => ({ policy, limit, subject, used: Math.round((one.used?.[limit] ?? 0) * (unit === "sum" ? MICRO : 1)) }));
+  const facts: Facts = limits.length === 0 ? known : { ...known, limits };
+  const decision = decide(compiled, request, facts, now);
   const seen = { effect: decision.effect, policy: decision.policy, rule: decision.rule, reason_code: decision.reason_code, risk: decision.risk_level };
   const wrong = Object.entries(one.expect).filter(([name, wanted]) => wanted !== undefined && seen[name as keyof typeof seen] !== wanted);
   const failure = wrong.length === 0 ? null : wrong.map(([name, wanted]) => `${name} is ${String(seen[name as keyof typeof seen])}, expected ${String(wanted)}`).join("; ") + ` (${decision.reason})`;
-  return { name: one.name, failure, decision };
+  return { name: one.name, failure, decision, findings: consultAll(compiled, request, facts, now) };
 }

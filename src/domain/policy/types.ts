@@ -10,6 +10,7 @@ export type ReasonCode =
   | "NO_ACTIVE_POLICY"
   | "CONDITION_ERROR"
   | "CONDITION_LIMIT"
+  | "LIMIT_EXCEEDED"
   | "AGENT_NOT_REGISTERED"
   | "AGENT_SUSPENDED"
   | "TOOL_NOT_ALLOWED";
@@ -35,6 +36,29 @@ export interface RuleDocument {
   approval?: ApprovalTerms;
 }
 
+/** At most `count` matching actions, or at most `at_most` as the sum of `sum`, for each `per`, in a window. */
+export interface LimitDocument {
+  name: string;
+  description?: string;
+  tool?: string | string[];
+  operation?: string | string[];
+  agent?: string | string[];
+  when?: string;
+  /** CEL, or `key` for the submitting key. Absent: all together. */
+  per?: string;
+  count?: number;
+  /** CEL. */
+  sum?: string;
+  at_most?: number;
+  window: string;
+  time_zone?: string;
+  /** Deny when absent. */
+  effect?: "deny" | "require_approval";
+  risk?: Risk;
+  reason?: string;
+  approval?: ApprovalTerms;
+}
+
 /** One policy as written, after validation: the same shape as the YAML (design, section 5). */
 export interface PolicyDocument {
   policy: string;
@@ -42,6 +66,7 @@ export interface PolicyDocument {
   mode?: "enforce" | "shadow";
   applies_to?: { tools?: string[]; agents?: string[] };
   rules: RuleDocument[];
+  limits?: LimitDocument[];
   metadata?: JsonObject;
 }
 
@@ -58,6 +83,15 @@ export interface PolicySetDocument {
   policies: PolicySetMember[];
 }
 
+/** What was used of one limit before the action. */
+export interface LimitFact {
+  policy: string;
+  limit: string;
+  subject: string;
+  /** Actions, or millionths of a sum. */
+  used: number;
+}
+
 /**
  * What the decision may depend on besides the request, the policy set and the clock.
  * Recorded whole in the decision's entry, so that replay sees the same.
@@ -67,6 +101,8 @@ export interface Facts {
   /** Present when the agent is registered. */
   agent?: { suspended: boolean; allowed_tools: string[] | null };
   require_registered_agents?: boolean;
+  /** Present when limits match the action. */
+  limits?: LimitFact[];
 }
 
 /** What one policy in shadow mode would have said. */

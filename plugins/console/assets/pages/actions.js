@@ -76,7 +76,7 @@ function List({ query }) {
     <form class="filters" onSubmit=${apply}>
       <div class="field"><label for="f-status">Status</label><select id="f-status" name="status"><option value="">any</option>${STATUSES.map((status) => html`<option value=${status} selected=${status === filters["status"]}>${status.replace("_", " ")}</option>`)}</select></div>
       ${[["agent_id", "Agent"], ["tool", "Tool"], ["operation", "Operation"]].map(([name, label]) => html`<div class="field"><label for=${`f-${name}`}>${label}</label><input id=${`f-${name}`} name=${name} defaultValue=${filters[name]} autocomplete="off" spellcheck=${false} /></div>`)}
-      ${[["since", "From"], ["until", "Until"]].map(([name, label]) => html`<div class="field"><label for=${`f-${name}`}>${label}</label><input id=${`f-${name}`} name=${name} type="datetime-local" defaultValue=${filters[name]} /></div>`)}
+      ${[["since", "From"], ["until", "Until"]].map(([name, label]) => html`<div class="field moment"><label for=${`f-${name}`}>${label}</label><input id=${`f-${name}`} name=${name} type="datetime-local" defaultValue=${filters[name]} /></div>`)}
       <button type="submit" class="primary">Filter</button>
       ${FILTERS.some((name) => filters[name] !== "") ? html`<a class="button" href="#/actions">All</a>` : null}
     </form>

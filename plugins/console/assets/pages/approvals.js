@@ -100,7 +100,7 @@ function Item({ item, open, time, selected, onOpen, onSelect, onDecide }) {
     ${outcome === null ? null : html`<${Notice} kind=${outcome.kind}><${Text} value=${outcome.text} /><//>`}
     ${outcome === null && late ? html`<${Notice} kind="busy">Time is up: nobody can decide this any more. The agent has to ask again.<//>` : null}
     <${Problem} error=${error} />
-    ${!open ? html`<p class="why quiet"><${Text} value=${action.reason} /></p>` : html`
+    ${!open ? html`<p class="why quiet"><${Text} value=${action.reason} /></p><p class="preview"><code><${Text} value=${JSON.stringify(action.params)} /></code></p>` : html`
       <${Request} action=${action} />
       <p class="quiet">Your verdict counts for this hash alone; ${action.approvals_needed > 1 ? `${action.approvals_needed} different people must approve` : "one approval is enough"}. One denial ends it.</p>
       ${action.approvals.length === 0 ? null : html`<ul>${action.approvals.map((vote) => html`<li><${Text} value=${who(vote.approver)} /> ${vote.approve ? "approved" : "denied"}${vote.reason ? html`: <${Text} value=${vote.reason} />` : null}</li>`)}</ul>`}

@@ -17,9 +17,8 @@ function Tail({ query }) {
   const types = query.getAll("type").flatMap((text) => text.split(",")).filter((type) => TYPES.includes(type));
   const filters = { type: types.join(",") || undefined, agent_id: query.get("agent_id") || undefined, tool: query.get("tool") || undefined };
   const from = query.get("after");
-  const [events, setEvents] = useState(/** @type {any[]} */ ([]));
-  const [paused, setPaused] = useState(false);
-  const [held, setHeld] = useState(/** @type {any[]} */ ([]));
+  // One state, changed from what it was: an event that comes while the page is drawn must not be lost.
+  const [{ events, held, paused }, setTail] = useState({ events: /** @type {any[]} */ ([]), held: /** @type {any[]} */ ([]), paused: false });
   const [live, setLive] = useState({ state: "starting", why: "" });
   useEffect(() => {
     const over = new AbortController();
@@ -27,16 +26,13 @@ function Tail({ query }) {
       filters,
       ...(from !== null && /^(-1|\d{1,15})$/.test(from) ? { after: Number(from) } : {}),
       signal: over.signal,
-      onEvent: (event) => setHeld((old) => [event, ...old].slice(0, KEPT)),
+      onEvent: (event) => setTail((old) => (old.paused ? { ...old, held: [event, ...old.held].slice(0, KEPT) } : { ...old, events: [event, ...old.events].slice(0, KEPT) })),
       onState: (state, why) => setLive({ state, why }),
     });
     return () => over.abort();
   }, []);
-  useEffect(() => {
-    if (paused || held.length === 0) return;
-    setEvents((old) => [...held, ...old].slice(0, KEPT));
-    setHeld([]);
-  }, [held, paused]);
+  const pause = () => setTail((old) => (old.paused ? { events: [...old.held, ...old.events].slice(0, KEPT), held: [], paused: false } : { ...old, paused: true }));
+  const clear = () => setTail((old) => ({ ...old, events: [] }));
   const apply = (event) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
@@ -52,7 +48,7 @@ function Tail({ query }) {
       <div class="field"><label for="e-after">From</label><select id="e-after" name="after"><option value="">now on</option><option value="-1" selected=${from === "-1"}>the beginning</option></select></div>
       <button type="submit" class="primary">Filter</button>
     </form>
-    <div class="row"><button type="button" aria-pressed=${paused} onClick=${() => setPaused(!paused)}>${paused ? `Go on (${held.length} new)` : "Pause"}</button><button type="button" onClick=${() => setEvents([])}>Clear</button></div>
+    <div class="row"><button type="button" aria-pressed=${paused} onClick=${pause}>${paused ? `Go on (${held.length} new)` : "Pause"}</button><button type="button" onClick=${clear}>Clear</button></div>
     ${events.length === 0 ? html`<${Empty} text=${live.state === "live" ? "Waiting for events." : "No event yet."} />` : null}
     <ol class="events" reversed>${events.map((event) => html`<li key=${event.seq} class="card"><${Event} event=${event} /></li>`)}</ol>
   <//>`;

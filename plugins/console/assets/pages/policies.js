@@ -42,7 +42,7 @@ function List() {
       ${rows.map((row) => html`<tr key=${row.id}>
         <td><a href=${`#/policies/${at(row.name)}`}><strong><${Text} value=${row.name} /></strong></a>${row.description ? html`<br /><span class="quiet"><${Text} value=${row.description} /></span>` : null}</td>
         <td><${Badge} value=${row.status} />${row.mode === "shadow" ? html` <${Badge} value="shadow" />` : null}</td>
-        <td data-label="Version">${row.active_version === null ? html`<span class="quiet">none active</span>` : row.active_version}${row.latest_version === row.active_version ? null : html` <span class="quiet">newest ${row.latest_version}</span>`}</td>
+        <td data-label="Version">${row.active_version === null ? html`<span class="quiet">none active</span>` : row.active_version}${row.latest_version === row.active_version ? null : html`<br /><span class="quiet">newest ${row.latest_version}</span>`}</td>
         <td data-label="Managed by"><${Managed} policy=${row} /></td>
         <td data-label="Changed"><${Time} at=${row.updated_at} /></td>
       </tr>`)}

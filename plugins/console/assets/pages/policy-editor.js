@@ -1,18 +1,31 @@
-/** Where a policy is written: errors at their line, and a dry run against real actions before anything is stored. */
+/** Where a policy is written: errors at their line, a dry run and a backtest on real actions before anything is stored. */
 import { ApiError, call } from "/console/api.js";
-import { Badge, Notice, Page, Problem, Table, Text, html, useEffect, useRef, useState } from "/console/ui.js";
+import { Backtest } from "/console/pages/backtest.js";
+import { Badge, Dialog, Notice, Page, Problem, Table, Text, html, useEffect, useRef, useState } from "/console/ui.js";
 import { What } from "/console/request.js";
+
+/** What was typed and not saved, by title, while the tab is open: who looks at an action on the way comes back to it. @type {Map<string, { yaml: string, base: string }>} */
+const drafts = new Map();
+
+export function forgetDrafts() {
+  drafts.clear();
+}
 
 /**
  * @param {object} props
  * @param {string} props.title
  * @param {string} props.text the YAML to begin with
- * @param {(yaml: string, activate: boolean) => Promise<any>} props.save
+ * @param {string} [props.base] the state of the policy that the text was made from
+ * @param {(yaml: string, activate: boolean, base: string) => Promise<any>} props.save
  * @param {string} props.back address to go to afterwards
  * @param {() => void} [props.onBack] instead, where the address is the same
  */
-export function PolicyEditor({ title, text, save, back, onBack }) {
-  const [yaml, setYaml] = useState(text);
+export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
+  const [kept, setKept] = useState(drafts.get(title) ?? null);
+  const [yaml, setYaml] = useState(kept?.yaml ?? text);
+  const [asking, setAsking] = useState(false);
+  // A draft is saved over what it was made from, not over what another has saved meanwhile.
+  const from = useRef(kept?.base ?? base);
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(/** @type {any} */ (null));
@@ -37,9 +50,25 @@ export function PolicyEditor({ title, text, save, back, onBack }) {
       setBusy(false);
     }
   };
-  const leave = () => (onBack === undefined ? (location.hash = back) : onBack());
+  const type = (value) => {
+    drafts.set(title, { yaml: value, base: from.current });
+    setYaml(value);
+  };
+  const startOver = () => {
+    drafts.delete(title);
+    from.current = base;
+    setKept(null);
+    setYaml(text);
+  };
+  const leave = () => {
+    drafts.delete(title);
+    if (onBack === undefined) location.hash = back;
+    else onBack();
+  };
   const store = (activate) => run(async () => {
-    const stored = await save(yaml, activate);
+    setAsking(false);
+    const stored = await save(yaml, activate, from.current);
+    drafts.delete(title);
     if (onBack === undefined && stored?.name !== undefined) location.hash = `#/policies/${encodeURIComponent(stored.name)}`;
     else leave();
   });
@@ -53,6 +82,13 @@ export function PolicyEditor({ title, text, save, back, onBack }) {
     }
     setTried({ actions, ...(await call("/v1/policies/dry-run", { method: "POST", body: { yaml, actions } })) });
   });
+  /** A fault with a line is shown there, for the draft is what has to change. */
+  const atLines = (refusal) => {
+    if (!(refusal instanceof ApiError) || !refusal.errors.some((item) => item.line !== undefined)) return false;
+    setAsking(false);
+    setError(refusal);
+    return true;
+  };
   const lines = error instanceof ApiError ? error.errors.filter((item) => item.line !== undefined) : [];
   const marked = new Set(lines.map((item) => item.line));
   const goTo = ({ line, column = 1 }) => {
@@ -62,26 +98,33 @@ export function PolicyEditor({ title, text, save, back, onBack }) {
     area.current.scrollTop = Math.max(0, (line - 4) * 20);
   };
   return html`<${Page} title=${title}>
-    <p><a href=${back} onClick=${(event) => onBack !== undefined && (event.preventDefault(), onBack())}>Back without saving</a></p>
+    <p><a href=${back} onClick=${(event) => (event.preventDefault(), leave())}>Back without saving</a></p>
+    ${kept === null ? null : html`<${Notice}>Your draft from before, not saved yet. <button type="button" class="small" onClick=${startOver}>Start over</button><//>`}
     <label for="yaml">Policy, as YAML</label>
     <div class="editor">
       <pre ref=${gutter} aria-hidden="true">${yaml.split("\n").map((_, i) => html`<span class=${marked.has(i + 1) ? "marked" : ""}>${i + 1}${"\n"}</span>`)}</pre>
-      <textarea id="yaml" ref=${area} rows="22" wrap="off" spellcheck=${false} autocapitalize="off" aria-invalid=${marked.size > 0 ? "true" : null} aria-describedby="yaml-errors" value=${yaml} onInput=${(event) => setYaml(event.target.value)} onScroll=${(event) => (gutter.current.scrollTop = event.target.scrollTop)}></textarea>
+      <textarea id="yaml" ref=${area} rows="22" wrap="off" spellcheck=${false} autocapitalize="off" aria-invalid=${marked.size > 0 ? "true" : null} aria-describedby="yaml-errors" value=${yaml} onInput=${(event) => type(event.target.value)} onScroll=${(event) => (gutter.current.scrollTop = event.target.scrollTop)}></textarea>
     </div>
     <div id="yaml-errors" role="alert">${lines.length === 0 ? null : html`<${Notice} kind="bad"><ul>${lines.map((item) => html`<li><button type="button" class="plain" onClick=${() => goTo(item)}><strong>Line ${item.line}${item.column === undefined ? "" : `, column ${item.column}`}</strong></button>: <${Text} value=${item.detail} /></li>`)}</ul><//>`}</div>
     ${lines.length > 0 ? null : html`<${Problem} error=${error} />`}
     <div class="row">
       <button type="button" disabled=${busy} onClick=${dryRun}>Check and dry-run</button>
       <button type="button" disabled=${busy} onClick=${() => store(false)}>Save</button>
-      <button type="button" class="primary" disabled=${busy} onClick=${() => store(true)}>Save and activate</button>
+      <button type="button" class="primary" disabled=${busy} onClick=${() => setAsking(true)}>Save and activate…</button>
     </div>
     <p class="quiet">Saving makes a version and decides nothing. Activating puts it in force from the next action on.</p>
     ${tried === null ? null : html`<${Tried} ...${tried} />`}
+    <section class="card" aria-labelledby="backtest"><h2 id="backtest">Backtest</h2>
+      <p class="quiet">Makes past decisions again with this text in the place of the active version, each with its own facts and clock.</p>
+      <${Backtest} name="draft" candidate=${{ yaml }} onRefused=${atLines} /></section>
     <details class="card"><summary>Sample actions for the dry run</summary>
       <label for="samples">A JSON list of at most 100 actions; the newest real ones stand here when you may see them.</label>
       <textarea id="samples" rows="14" spellcheck=${false} value=${samples} onInput=${(event) => setSamples(event.target.value)}></textarea>
     </details>
-  <//>`;
+  <//>
+  ${asking ? html`<${Dialog} title="Save and activate?" onClose=${() => setAsking(false)}><p>From the next action on, this text decides.</p>
+    <${Backtest} name="activation" candidate=${{ yaml }} onRefused=${atLines} auto />
+    <div class="row end"><button type="button" onClick=${() => setAsking(false)}>Cancel</button><button type="button" class="primary" disabled=${busy} onClick=${() => store(true)}>Activate</button></div><//>` : null}`;
 }
 
 const SAMPLE = JSON.stringify([{ agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 50, currency: "USD" } }], null, 2);

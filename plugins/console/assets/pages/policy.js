@@ -1,5 +1,6 @@
 /** One policy: its versions, what differs between them, and which one decides. */
 import { at, call, send, url } from "/console/api.js";
+import { Backtest, Shadow } from "/console/pages/backtest.js";
 import { PolicyEditor } from "/console/pages/policy-editor.js";
 import { Managed } from "/console/pages/policies.js";
 import { Badge, Dialog, Facts, Hash, Notice, Page, Problem, Table, Text, Time, html, useLoad, useState } from "/console/ui.js";
@@ -18,10 +19,9 @@ export function PolicyDetail({ id }) {
   const [shown, setShown] = useState(/** @type {number | null} */ (null));
   if (data === null) return html`<${Page} title=${id}><p><a href="#/policies">All policies</a></p><${Problem} error=${error} again=${reload} /><//>`;
   const { policy, etag, versions } = data;
-  const match = { "if-match": etag };
   if (editing) {
-    return html`<${PolicyEditor} title=${`Edit ${policy.name}`} text=${yamlOf(versions[0].definition)} back=${`#/policies/${at(id)}`} onBack=${() => (setEditing(false), reload())}
-      save=${(yaml, activate) => call(url(path, { activate }), { method: "PUT", text: yaml, type: "application/yaml", headers: match })} />`;
+    return html`<${PolicyEditor} title=${`Edit ${policy.name}`} text=${yamlOf(versions[0].definition)} base=${etag} back=${`#/policies/${at(id)}`} onBack=${() => (setEditing(false), reload())}
+      save=${(yaml, activate, base) => call(url(path, { activate }), { method: "PUT", text: yaml, type: "application/yaml", headers: { "if-match": base } })} />`;
   }
   const version = versions.find((item) => item.version === (shown ?? policy.active_version)) ?? versions[0];
   const own = policy.managed_by === null;
@@ -51,8 +51,13 @@ export function PolicyDetail({ id }) {
       <p class="quiet">Digest <${Hash} value=${version.digest} /></p>
       <pre class="data" tabindex="0" role="region" aria-label=${`Version ${version.version} as YAML`}><${Text} value=${yamlOf(version.definition)} lines /></pre>
     </section>
+    <section class="card" aria-labelledby="backtest"><h2 id="backtest">Backtest of version ${version.version}</h2>
+      <p class="quiet">Makes past decisions again, each with its own facts and clock, with this version in the place of the active one.</p>
+      ${version.definition.mode === "shadow" ? html`<${Notice} kind="busy">It is in shadow mode and decides nothing: it is tested here as if it were enforced.<//>` : null}
+      <${Backtest} key=${version.version} name="version" candidate=${{ policy: { ...version.definition, mode: "enforce" } }} /></section>
+    ${versions.some((item) => item.definition.mode === "shadow") ? html`<${Shadow} path=${path} />` : null}
   <//>
-  ${asking === null ? null : html`<${Change} ...${asking} policy=${policy} path=${path} match=${match} onClose=${() => setAsking(null)} onDone=${(words) => {
+  ${asking === null ? null : html`<${Change} ...${asking} policy=${policy} versions=${versions} path=${path} match=${{ "if-match": etag }} onClose=${() => setAsking(null)} onDone=${(words) => {
     setAsking(null);
     setSaid(words);
     if (words === "") location.hash = "#/policies";
@@ -74,8 +79,8 @@ function Diff({ path, versions, active }) {
   </section>`;
 }
 
-/** @param {{ kind: "activate" | "deactivate" | "delete", version?: number, policy: any, path: string, match: Record<string, string>, onClose: () => void, onDone: (said: string) => void }} props */
-function Change({ kind, version, policy, path, match, onClose, onDone }) {
+/** @param {{ kind: "activate" | "deactivate" | "delete", version?: number, policy: any, versions: any[], path: string, match: Record<string, string>, onClose: () => void, onDone: (said: string) => void }} props */
+function Change({ kind, version, policy, versions, path, match, onClose, onDone }) {
   const [error, setError] = useState(null);
   const words = {
     activate: [`Activate version ${version}?`, `From the next action on, version ${version} decides${policy.active_version === null ? "" : ` instead of version ${policy.active_version}`}.`, "Activate", `Version ${version} is active.`],
@@ -90,6 +95,8 @@ function Change({ kind, version, policy, path, match, onClose, onDone }) {
       setError(refusal);
     }
   };
-  return html`<${Dialog} title=${words[0]} onClose=${onClose}><p><strong><${Text} value=${policy.name} /></strong>: ${words[1]}</p><${Problem} error=${error} />
+  return html`<${Dialog} title=${words[0]} onClose=${onClose}><p><strong><${Text} value=${policy.name} /></strong>: ${words[1]}</p>
+    ${kind === "activate" ? html`<${Backtest} name="activation" candidate=${{ policy: versions.find((item) => item.version === version).definition }} auto />` : null}
+    <${Problem} error=${error} />
     <div class="row end"><button type="button" onClick=${onClose}>Cancel</button><button type="button" class=${kind === "activate" ? "primary" : "danger"} onClick=${act}>${words[2]}</button></div><//>`;
 }

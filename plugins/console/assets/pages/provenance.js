@@ -124,7 +124,8 @@ function Entry({ hash }) {
     <p><a href="#/provenance">The ledger</a></p>
     <${Problem} error=${error} again=${reload} />
     ${data === null ? null : html`
-      <section class="card"><h2>Entry ${data.index}</h2><${Facts} rows=${[["Type", html`<${Badge} value=${data.type} />`], ["At", html`<${Time} at=${data.at} />`], ["Action", data.entry.action_id === undefined ? null : html`<a href=${`#/actions/${at(data.entry.action_id)}`}>${data.entry.action_id}</a>`]]} /><${Data} value=${data.entry} label="Entry" /></section>
-      <section class="card"><h2>Proof</h2><${Proof} hash=${hash} /></section>`}
+      <section class="card"><h2>Entry ${data.index}</h2><${Facts} rows=${[["Type", html`<${Badge} value=${data.type} />`], ["At", html`<${Time} at=${data.at} />`], ["Action", data.entry.action_id === undefined ? null : html`<a href=${`#/actions/${at(data.entry.action_id)}`}>${data.entry.action_id}</a>`]]} /></section>
+      <section class="card"><h2>Proof</h2><${Proof} hash=${hash} /></section>
+      <section class="card"><h2>What was recorded</h2><${Data} value=${data.entry} label="Entry" /></section>`}
   <//>`;
 }

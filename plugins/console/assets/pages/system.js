@@ -1,5 +1,5 @@
 /** Whether the service can decide, and what it is made of. */
-import { call, now } from "/console/api.js";
+import { call, now, url } from "/console/api.js";
 import { duration } from "/console/text.js";
 import { Badge, Facts, Hash, Notice, Page, Problem, Table, Text, Time, html, useEffect, useLoad, useState } from "/console/ui.js";
 
@@ -8,6 +8,8 @@ const EVERY = 5000;
 export function System() {
   const [state, setState] = useState(/** @type {any} */ ({ ready: null, error: null, at: null }));
   const { data: version } = useLoad((signal) => call("/openapi.json", { signal }).then((document) => document.info.version), []);
+  // Who may not see policies sees no sources: the rest of the page does not depend on it.
+  const { data: sources } = useLoad((signal) => call(url("/v1/policies", { status: "active", limit: 1000 }), { signal }).then(({ policies }) => counted(policies), () => null), []);
   useEffect(() => {
     const over = new AbortController();
     const look = async () => {
@@ -33,11 +35,12 @@ export function System() {
     <${Problem} error=${error} />
     ${ready === null ? null : html`
       <${Notice} kind=${ready.ready ? "good" : "bad"}><strong>${ready.ready ? "Ready: actions are decided." : "Not ready: actions may not be decided."}</strong><//>
-      ${policies?.stale_since ? html`<${Notice} kind="busy">A policy source has offered something that could not be taken since <${Time} at=${policies.stale_since} /> (${duration(now() - Date.parse(policies.stale_since))} ago). The last good set is in force; the faults are in the service's log.<//>` : null}
+      ${policies?.stale_since ? html`<${Notice} kind="busy">A policy source has offered something that could not be taken since <${Time} at=${policies.stale_since} /> (${duration(now() - Date.parse(policies.stale_since))} ago). The last good set is in force. What is wrong is in the service's log:
+        <ul>${policies.faults.map((fault) => html`<li><code><${Text} value=${fault.file} /></code>${fault.line === null ? null : `, line ${fault.line}`}</li>`)}</ul><//>` : null}
       <${Table} label="Checks" head=${["Part", "State", "What it says", "Figures"]}>
-        ${checks.map(([name, check]) => html`<tr key=${name}><td><strong>${name}</strong></td><td><${Badge} value=${check.ok ? "active" : "failed"} label=${check.ok ? "ok" : "failed"} /></td><td><${Text} value=${check.detail} /></td><td>${figures(check)}</td></tr>`)}
+        ${checks.map(([name, check]) => html`<tr key=${name}><td><strong>${name}</strong></td><td><${Badge} value=${check.ok ? "active" : "failed"} label=${check.ok ? "ok" : "failed"} /></td><td>${check.detail === "ok" ? null : html`<${Text} value=${check.detail} />`}</td><td>${figures(check)}</td></tr>`)}
       <//>`}
-    <section class="card"><h2>Versions</h2><${Facts} rows=${[["Assent", version ?? "…"], ["Policy set in force", policies?.policy_set ? html`<${Hash} value=${policies.policy_set} />` : "none"], ["Looked at", html`<${Time} at=${at} />`]]} />
+    <section class="card"><h2>Versions</h2><${Facts} rows=${[["Assent", version ?? "…"], ["Policy set in force", policies?.policy_set ? html`<${Hash} value=${policies.policy_set} />` : "none"], ["Active policies by source", sources], ["Looked at", html`<${Time} at=${at} />`]]} />
       <p><a href="/docs">API</a> · <a href="/redoc">Reference</a> · <a href="/openapi.json">openapi.json</a></p></section>
   <//>`;
 }
@@ -45,4 +48,11 @@ export function System() {
 /** Numbers beside a check, whatever the service adds: "applied 4, known 4". @param {Record<string, unknown>} check */
 function figures(check) {
   return Object.entries(check).flatMap(([name, value]) => (typeof value === "number" ? [`${name} ${value}`] : [])).join(", ");
+}
+
+/** "4 from policy-files, 2 from the API". @param {{ managed_by: string | null }[]} policies */
+function counted(policies) {
+  const counts = new Map();
+  for (const { managed_by: source } of policies) counts.set(source, (counts.get(source) ?? 0) + 1);
+  return [...counts].map(([source, count]) => `${count} from ${source ?? "the API"}`).join(", ") || "none";
 }

@@ -1,6 +1,7 @@
 /** The question before a verdict: which requests, approve or deny, and why. */
 import { ApiError, at, call } from "/console/api.js";
-import { Dialog, Left, html, useRef, useState } from "/console/ui.js";
+import { plain } from "/console/text.js";
+import { Data, Dialog, Left, html, useRef, useState } from "/console/ui.js";
 import { Risk, What } from "/console/request.js";
 import { outcomeOf } from "/console/pages/queue.js";
 
@@ -38,7 +39,8 @@ export function Verdict({ items, approve, time, onSettled, onRefused, onClose })
   };
   return html`<${Dialog} title=${items.length === 1 ? `${verb} this request?` : `${verb} these ${items.length} requests?`} onClose=${() => busy || onClose()}>
     <form onSubmit=${decide}>
-      <ul class="asked">${items.map(({ action }) => html`<li key=${action.id}><${What} action=${action} /> <${Risk} risk=${action.risk_level} /> <${Left} at=${action.expires_at} time=${time} /><br /><code class="hash quiet">${action.request_hash}</code></li>`)}</ul>
+      <ul class="asked">${items.map(({ action }) => html`<li key=${action.id}><${What} action=${action} /> <${Risk} risk=${action.risk_level} /> <${Left} at=${action.expires_at} time=${time} /><br /><code class="hash quiet">${action.request_hash}</code>
+        ${items.length === 1 ? null : html`<${Data} value=${action.params} label=${plain(`Parameters of ${action.tool} ${action.operation}`)} />`}</li>`)}</ul>
       <div class="field"><label for="reason">Reason <span class="quiet">(recorded in the ledger; optional)</span></label><textarea id="reason" ref=${reason} rows="3" maxlength="2000"></textarea></div>
       <div class="row end">
         <button type="button" disabled=${busy} onClick=${() => onClose()}>Cancel</button>

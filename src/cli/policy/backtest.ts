@@ -1,18 +1,20 @@
 import { readFileSync } from "node:fs";
-import { createClient } from "../client/index.ts";
-import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
-import { parseRfc3339, toRfc3339 } from "../domain/time.ts";
-import { formatFault } from "../kernel/policies.ts";
-import { checkPolicyFolder } from "../kernel/policy-folder.ts";
-import { backtest, type BacktestReport, type Outcome } from "../toolkit/backtest.ts";
-import { CommandError, EXIT, parse, safe, usage, type Output } from "./command.ts";
-import { reaching } from "./remote.ts";
-import { configFrom } from "./serve.ts";
-import { assertCurrent, progress, withStore } from "./store.ts";
+import { createClient } from "../../client/index.ts";
+import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile.ts";
+import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
+import { checkPolicyFolder } from "../../kernel/policy-folder.ts";
+import { backtest as run } from "../../toolkit/backtest.ts";
+import { CommandError, EXIT, oneOf, parse, usage, type Output, type Verb } from "../command.ts";
+import { reaching } from "../remote.ts";
+import { configFrom } from "../serve.ts";
+import { assertCurrent, withStore } from "../store.ts";
+import { withStatus } from "../status.ts";
+import { markdown, text, type Result } from "./backtest-report.ts";
+import { assertGood, folderOf } from "./folder.ts";
 
 const DAY = 86_400_000;
 
-export const BACKTEST_HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]
+const HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]
                               [--examples N] [--format text|json|markdown] [--fail-on-flips] [--recursive] [--config FILE]
 
 Makes past decisions again with the policies of FOLDER (./policies) alone, each with its own recorded request, facts and
@@ -29,31 +31,29 @@ clock, and tells which would flip: grouped by rule, with examples.
 
 examples:
   assent policy backtest --against store --since 30d
-  assent policy backtest policies --against https://assent.example --format markdown > flips.md
-`;
+  assent policy backtest policies --against https://assent.example --format markdown > flips.md`;
 
-type Result = BacktestReport & { since: string; until: string };
+export const backtest: Verb = {
+  summary: "makes past decisions again with the policies, and tells which would flip",
+  help: HELP,
+  run: policyBacktest,
+};
 
-export async function policyBacktest(args: string[], io: Output): Promise<number> {
+async function policyBacktest(args: string[], io: Output): Promise<number> {
   const { values, positionals } = parse(args, {
     against: { type: "string" }, since: { type: "string" }, until: { type: "string" }, limit: { type: "string" }, examples: { type: "string" },
     format: { type: "string" }, "fail-on-flips": { type: "boolean" }, recursive: { type: "boolean" }, config: { type: "string" },
   });
-  if (positionals.length > 1) throw usage("assent policy backtest takes one folder");
-  const format = values.format ?? "text";
-  if (!["text", "json", "markdown"].includes(format)) throw usage(`--format takes text, json or markdown, not "${format}"`);
+  const path = folderOf("backtest", positionals);
+  const format = oneOf("--format", values.format, ["text", "json", "markdown"]);
   const until = timeOf("--until", values.until) ?? Date.now() + 1;
   const since = timeOf("--since", values.since) ?? until - 7 * DAY;
   if (since >= until) throw usage("--since must lie before --until");
   const limit = numberOf("--limit", values.limit, 10_000, 100_000_000);
   const examples = numberOf("--examples", values.examples, 3, 20);
 
-  const path = positionals[0] ?? process.env["ASSENT_POLICIES"] ?? "./policies";
   const folder = await checkPolicyFolder(path, { recursive: values.recursive === true });
-  if (folder.faults.length > 0) {
-    for (const fault of folder.faults) io.err(formatFault(fault));
-    throw new CommandError(`the policies of ${path} are not good; nothing was evaluated`);
-  }
+  assertGood(path, folder.faults, "nothing was evaluated", EXIT.failure, io);
   const asked = { since, until, limit, examples };
   const against = values.against ?? process.env["ASSENT_URL"] ?? "http://127.0.0.1:8000";
   const result = against === "store" ? await inStore(folder.documents.map(({ document }) => document), asked, values.config, io) : await overHttp(against, folder.documents.map(({ file }) => file), path, asked, io);
@@ -77,8 +77,8 @@ async function inStore(documents: Parameters<typeof buildPolicySet>[0][number]["
     } catch (error) {
       throw error instanceof PolicyCompileError ? new CommandError(error.message) : error;
     }
-    const tell = progress(io);
-    const report = await backtest(storage, compiled, { ...asked, visibility: { all: true }, budgetMs: Infinity, progress: ({ evaluated }) => tell("decisions", evaluated, asked.limit) });
+    const range = { ...asked, visibility: { all: true }, budgetMs: Infinity } as const;
+    const report = await withStatus(io, (say) => run(storage, compiled, { ...range, progress: ({ evaluated }) => say(looked(evaluated)) }));
     return { since: toRfc3339(asked.since), until: toRfc3339(asked.until), ...report };
   });
 }
@@ -89,17 +89,22 @@ async function overHttp(url: string, files: string[], folder: string, { since, u
   if (!apiKey) throw usage("set ASSENT_API_KEY to a key with the scope replay:run");
   const yaml = [...new Set(files)].map((name) => readFileSync(`${folder}/${name}`, "utf8")).join("\n---\n");
   const client = createClient({ url, apiKey });
-  const tell = progress(io);
   const span = { since: toRfc3339(since), until: toRfc3339(until) };
   const total: Result = { ...span, evaluated: 0, flipped: 0, otherwise: 0, flips: [], unlisted: 0, next: null };
-  let before: number | null = null;
-  do {
-    const part: Result = await reaching(() => client.call<Result>("POST", "/v1/replay", { ...span, yaml, alone: true, examples, limit: Math.min(1_000_000, limit - total.evaluated), ...(before === null ? {} : { before }) }));
-    add(total, part, examples);
-    before = part.next;
-    tell("decisions", total.evaluated, limit);
-  } while (before !== null && total.evaluated < limit);
-  return { ...total, next: before };
+  return withStatus(io, async (say) => {
+    let before: number | null = null;
+    do {
+      const part: Result = await reaching(() => client.call<Result>("POST", "/v1/replay", { ...span, yaml, alone: true, examples, limit: Math.min(1_000_000, limit - total.evaluated), ...(before === null ? {} : { before }) }));
+      add(total, part, examples);
+      before = part.next;
+      say(looked(total.evaluated));
+    } while (before !== null && total.evaluated < limit);
+    return { ...total, next: before };
+  });
+}
+
+function looked(decisions: number): string {
+  return `${decisions} decisions looked at`;
 }
 
 function add(total: Result, part: Result, examples: number): void {
@@ -113,37 +118,6 @@ function add(total: Result, part: Result, examples: number): void {
     }
   }
   total.flips.sort((a, b) => b.count - a.count);
-}
-
-function words({ effect, policy, rule }: Outcome): string {
-  return `${effect}${policy === null ? " (no rule)" : ` (${safe(policy)}: ${safe(rule ?? "-")})`}`;
-}
-
-function text({ evaluated, flipped, otherwise, flips, unlisted, next, since, until }: Result): string {
-  const lines = flips.map(({ from, to, count, examples }) =>
-    [`${String(count).padStart(7)}  ${words(from)} -> ${words(to)}`, ...examples.map(({ action_id, tool, operation, agent_id }) => `         e.g. ${action_id}  ${safe(agent_id)}: ${safe(tool)} ${safe(operation)}`)].join("\n"),
-  );
-  return [
-    `${evaluated} decisions from ${since} to ${until}: ${flipped} would flip, ${otherwise} would come out the same by another rule or on other terms`,
-    ...lines,
-    ...(unlisted > 0 ? [`${String(unlisted).padStart(7)}  more, of other kinds`] : []),
-    ...(next === null ? [] : ["the limit ended it: older decisions of the range were not looked at"]),
-  ].join("\n");
-}
-
-/** For a pull request: nothing of an action's own text may become markup. */
-function markdown({ evaluated, flipped, otherwise, flips, unlisted, next, since, until }: Result): string {
-  const cell = (value: string): string => `\`${safe(value).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
-  const outcome = ({ effect, policy, rule }: Outcome): string => `**${effect}** ${policy === null ? "no rule" : `${cell(policy)} ${cell(rule ?? "-")}`}`;
-  return [
-    `### ${flipped === 0 ? "No past decision would flip" : `${flipped} of ${evaluated} past decisions would flip`}`,
-    "",
-    `${evaluated} decisions from ${since} to ${until}; ${otherwise} more would come out the same by another rule or on other terms.`,
-    ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),
-    ...flips.map(({ from, to, count, examples }) => `| ${count} | ${outcome(from)} | ${outcome(to)} | ${examples.map(({ action_id, tool, operation, agent_id }) => `${cell(action_id)} ${cell(agent_id)}: ${cell(`${tool} ${operation}`)}`).join("<br>")} |`),
-    ...(unlisted > 0 ? ["", `${unlisted} more flips of other kinds.`] : []),
-    ...(next === null ? [] : ["", "The limit ended it: older decisions of the range were not looked at."]),
-  ].join("\n");
 }
 
 function timeOf(flag: string, given: string | undefined): number | null {

@@ -1,0 +1,34 @@
+/** What was used of limits, read and written in the decision's own transaction: exact whoever else submits meanwhile. */
+import type { LedgerTransaction } from "../../src/contract/host.ts";
+import type { StorageReader } from "../../src/contract/storage.ts";
+import type { ActionRequest } from "../../src/domain/actions.ts";
+import type { Compiled } from "../../src/domain/policy/compile.ts";
+import { limitNeeds, type LimitNeed } from "../../src/domain/policy/limits.ts";
+import type { Facts, LimitFact } from "../../src/domain/policy/types.ts";
+
+/** A clock that is set back must find what it needs. Milliseconds. */
+const GRACE = 86_400_000;
+/** Removed with each use that is written: more than come in. */
+const SWEEP = 4;
+
+export interface KnownUses {
+  facts: Facts;
+  needs: readonly LimitNeed[];
+}
+
+export async function readUses(reader: Pick<StorageReader, "limitUsed">, compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Promise<KnownUses> {
+  const needs = limitNeeds(compiled, request, facts, now);
+  if (needs.length === 0) return { facts, needs };
+  const limits: LimitFact[] = [];
+  for (const { policy, limit, subject, since, unit } of needs) {
+    const used = await reader.limitUsed(policy, limit, subject, since);
+    limits.push({ policy, limit, subject, used: unit === "count" ? used.count : used.sum });
+  }
+  return { facts: { ...facts, limits }, needs };
+}
+
+/** For an action that was not denied. */
+export async function writeUses(tx: LedgerTransaction, needs: readonly LimitNeed[], actionId: string): Promise<void> {
+  for (const { policy, limit, subject, amount, until } of needs) await tx.insertLimitUse({ policy, limit_name: limit, subject, action_id: actionId, at: tx.now, amount, until });
+  if (needs.length > 0) await tx.pruneLimitUses(tx.now - GRACE, SWEEP * needs.length);
+}

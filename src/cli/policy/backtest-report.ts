@@ -1,0 +1,37 @@
+/** What a backtest found, for people and for pull requests. */
+import type { BacktestReport, Outcome } from "../../toolkit/backtest.ts";
+import { safe } from "../command.ts";
+import { cell } from "./markdown.ts";
+
+export type Result = BacktestReport & { since: string; until: string };
+
+function words({ effect, policy, rule }: Outcome): string {
+  return `${effect}${policy === null ? " (no rule)" : ` (${safe(policy)}: ${safe(rule ?? "-")})`}`;
+}
+
+/** For people. */
+export function text({ evaluated, flipped, otherwise, flips, unlisted, next, since, until }: Result): string {
+  const lines = flips.map(({ from, to, count, examples }) =>
+    [`${String(count).padStart(7)}  ${words(from)} -> ${words(to)}`, ...examples.map(({ action_id, tool, operation, agent_id }) => `         e.g. ${action_id}  ${safe(agent_id)}: ${safe(tool)} ${safe(operation)}`)].join("\n"),
+  );
+  return [
+    `${evaluated} decisions from ${since} to ${until}: ${flipped} would flip, ${otherwise} would come out the same by another rule or on other terms`,
+    ...lines,
+    ...(unlisted > 0 ? [`${String(unlisted).padStart(7)}  more, of other kinds`] : []),
+    ...(next === null ? [] : ["the limit ended it: older decisions of the range were not looked at"]),
+  ].join("\n");
+}
+
+/** For a pull request: nothing of an action's own text may become markup. */
+export function markdown({ evaluated, flipped, otherwise, flips, unlisted, next, since, until }: Result): string {
+  const outcome = ({ effect, policy, rule }: Outcome): string => `**${effect}** ${policy === null ? "no rule" : `${cell(policy)} ${cell(rule ?? "-")}`}`;
+  return [
+    `### ${flipped === 0 ? "No past decision would flip" : `${flipped} of ${evaluated} past decisions would flip`}`,
+    "",
+    `${evaluated} decisions from ${since} to ${until}; ${otherwise} more would come out the same by another rule or on other terms.`,
+    ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),
+    ...flips.map(({ from, to, count, examples }) => `| ${count} | ${outcome(from)} | ${outcome(to)} | ${examples.map(({ action_id, tool, operation, agent_id }) => `${cell(action_id)} ${cell(agent_id)}: ${cell(`${tool} ${operation}`)}`).join("<br>")} |`),
+    ...(unlisted > 0 ? ["", `${unlisted} more flips of other kinds.`] : []),
+    ...(next === null ? [] : ["", "The limit ended it: older decisions of the range were not looked at."]),
+  ].join("\n");
+}

@@ -1,0 +1,37 @@
+/** `assent policy …`: a file a verb. None needs a running service but backtest, and that only where it is asked to. */
+import { suggest } from "../../domain/suggest.ts";
+import { usage, type Command, type Verb } from "../command.ts";
+import { backtest } from "./backtest.ts";
+import { check } from "./check.ts";
+import { diff } from "./diff.ts";
+import { explain } from "./explain.ts";
+import { fmt } from "./fmt.ts";
+import { init } from "./init.ts";
+import { test } from "./test.ts";
+
+const VERBS: Readonly<Record<string, Verb>> = { init, check, test, fmt, diff, explain, backtest };
+
+export const policy: Command = {
+  summary: "check, test and compare policies without a service",
+  help: `usage: assent policy VERB [options]
+
+${Object.entries(VERBS).map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`).join("\n")}
+
+"assent policy VERB --help" tells more. FOLDER is ASSENT_POLICIES, or ./policies, when absent.
+exits: 0 done, 1 something is wrong with the policies, 2 wrong usage or unreadable input
+
+examples:
+  assent policy init
+  assent policy check
+  assent policy test --min-coverage 100
+  assent policy backtest --against store --since 30d`,
+  verbs: VERBS,
+  async run(args, io) {
+    const [name, ...rest] = args;
+    const verb = name !== undefined && Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
+    if (verb !== undefined) return verb.run(rest, io);
+    const names = Object.keys(VERBS);
+    const meant = name === undefined ? null : suggest(name, names);
+    throw usage(`assent policy takes ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${name === undefined ? "" : `, not "${name}"`}${meant === null ? "" : `; did you mean "${meant}"?`}`);
+  },
+};

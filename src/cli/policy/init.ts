@@ -1,0 +1,108 @@
+/** `assent policy init`: a first policy and its test, to change. */
+import { mkdir, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { listPolicyFiles } from "../../kernel/policy-folder.ts";
+import { CommandError, EXIT, parse, usage, type Verb } from "../command.ts";
+import { folderOf } from "./folder.ts";
+
+const POLICY = `# A policy is a list of rules; the first one that matches decides. What no policy has a rule for is denied.
+policy: first
+description: Reading goes, small refunds go, larger ones ask a person, deleting is denied.
+rules:
+  # Deny first: rules below cannot allow what a rule above has denied.
+  - name: nothing is deleted
+    operation: ["delete*", "drop*", "purge*"]
+    effect: deny
+    risk: critical
+    reason: agents do not delete
+  - name: reading
+    operation: ["get*", "list*", "read*", "search*"]
+    effect: allow
+    reason: reading changes nothing
+  - name: small refunds
+    tool: payments
+    operation: refund
+    # CEL. A field that is not there is an error, and an error is a deny: ask with has() where it may be absent.
+    when: has(params.amount) && params.amount > 0 && params.amount <= 100
+    effect: allow
+    risk: low
+    reason: refunds of up to 100 are routine
+  - name: other refunds
+    tool: payments
+    operation: refund
+    effect: require_approval
+    risk: medium
+    # Said to the agent and to whoever approves.
+    reason: refunds above 100 need a person
+    approval: { quorum: 1, expires_in: 4h }
+`;
+
+const TEST = `# Runs with "assent policy test"; the service takes the folder only when all tests hold.
+now: 2026-01-15T10:00:00Z
+policies: [first]
+cases:
+  - name: nothing is deleted
+    action: { agent_id: my-agent, tool: crm, operation: delete_customer, params: { id: 7 } }
+    expect: { effect: deny, rule: nothing is deleted }
+  - name: reading goes
+    action: { agent_id: my-agent, tool: crm, operation: search_customers, params: { name: Ada } }
+    expect: { effect: allow, rule: reading }
+  - name: exactly 100 is small
+    action: { agent_id: my-agent, tool: payments, operation: refund, params: { amount: 100 } }
+    expect: { effect: allow, rule: small refunds }
+  - name: a cent more asks
+    action: { agent_id: my-agent, tool: payments, operation: refund, params: { amount: 100.01 } }
+    expect: { effect: require_approval, rule: other refunds }
+  - name: a refund without an amount asks
+    action: { agent_id: my-agent, tool: payments, operation: refund }
+    expect: { effect: require_approval, rule: other refunds }
+  - name: what no rule knows is denied
+    action: { agent_id: my-agent, tool: payments, operation: payout, params: { amount: 1 } }
+    expect: { effect: deny, reason_code: NO_MATCHING_RULE }
+`;
+
+export const init: Verb = {
+  summary: "writes a small first policy and its test, to change",
+  help: `usage: assent policy init [FOLDER]
+
+Writes first.yaml and first_test.yaml into FOLDER (./policies), which it makes when it is not there. Refuses where the
+folder holds policies already: nothing is ever overwritten.
+
+examples:
+  assent policy init
+  assent policy init deploy/policies && assent policy test deploy/policies --min-coverage 100`,
+  async run(args, io) {
+    const { positionals } = parse(args, {});
+    const folder = folderOf("init", positionals);
+    try {
+      await mkdir(folder, { recursive: true });
+      const there = await listPolicyFiles(folder);
+      if (there.length > 0) throw usage(`${folder} holds ${there[0]} already; init writes into a folder without policies`);
+      await write([[join(folder, "first.yaml"), POLICY], [join(folder, "first_test.yaml"), TEST]]);
+    } catch (error) {
+      throw error instanceof CommandError ? error : new CommandError(`${folder} cannot be written: ${(error as Error).message}`);
+    }
+    io.out(`${join(folder, "first.yaml")}\n${join(folder, "first_test.yaml")}`);
+    io.err(`change them, then run "assent policy test ${folder} --coverage"`);
+    return EXIT.ok;
+  },
+};
+
+/** Both or none; fails where one is there, whoever made it in between. */
+async function write(files: [string, string][]): Promise<void> {
+  const made: string[] = [];
+  try {
+    for (const [path, text] of files) {
+      const file = await open(path, "wx");
+      made.push(path);
+      try {
+        await file.writeFile(text);
+      } finally {
+        await file.close();
+      }
+    }
+  } catch (error) {
+    for (const path of made) await rm(path, { force: true });
+    throw error;
+  }
+}

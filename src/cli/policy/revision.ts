@@ -1,0 +1,96 @@
+/** Policies as they stand in a revision of a git repository, read without touching the working folder. */
+import { execFile } from "node:child_process";
+import { relative, resolve, sep } from "node:path";
+import type { TextFault } from "../../domain/policy/parse.ts";
+import { parsePolicyFolder, type PolicyFile, type PolicyFolder } from "../../kernel/policy-folder.ts";
+import { CommandError, EXIT, safe } from "../command.ts";
+
+const MAX_OUTPUT = 512 * 1024 * 1024;
+
+export interface Revision {
+  rev: string;
+  /** As git has it: from the root of the repository, or from the working folder when it begins with "./" or "../"; null where none is named. */
+  folder: string | null;
+}
+
+/** `REV` or `REV:folder`. */
+export function parseRevision(text: string): Revision {
+  const colon = text.indexOf(":");
+  const rev = colon < 0 ? text : text.slice(0, colon);
+  // Git would take it as an option, and some options run programs.
+  if (rev === "" || rev.startsWith("-")) throw new CommandError(`"${text}" is neither a folder nor a revision of git`, EXIT.usage);
+  return { rev, folder: colon < 0 ? null : text.slice(colon + 1) };
+}
+
+/**
+ * What the folder holds in the revision.
+ * @param fallback folder, from the working folder, for a revision that names none
+ */
+export async function loadRevision({ rev, folder }: Revision, fallback: string, { recursive = false }: { recursive?: boolean }): Promise<PolicyFolder> {
+  const name = safe(rev);
+  // A bare repository, as hooks on a server see it, has no folder of its own: then the working folder stands for its root.
+  const inTree = decode(await git(["rev-parse", "--is-inside-work-tree"], `"${name}" is no folder, and no revision either: the working folder is in no git repository`)).trim() === "true";
+  const root = inTree ? decode(await git(["rev-parse", "--show-toplevel"])).replace(/\n$/, "") : process.cwd();
+  const commit = decode(await git(["rev-parse", "--verify", "--quiet", `${rev}^{commit}`], `"${name}" is neither a folder nor a revision of ${root}`)).trim();
+  const path = await inRepository(root, folder, fallback);
+  const where = `${rev}:${path}`;
+  const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
+  const kind = decode(await git(["cat-file", "-t", tree], `the revision "${name}" has no folder ${safe(path)}`)).trim();
+  if (kind !== "tree") throw new CommandError(`${where} is a file, not a folder`, EXIT.usage);
+  const listing = decode(await git(["ls-tree", "-z", "--full-tree", ...(recursive ? ["-r"] : []), tree]));
+  const blobs: { id: string; name: string }[] = [];
+  const faults: TextFault[] = [];
+  for (const entry of listing.split("\0")) {
+    const [, mode, type, id, name] = /^(\d+) (\w+) ([0-9a-f]+)\t([^]+)$/.exec(entry) ?? [];
+    if (type !== "blob" || id === undefined || name === undefined) continue;
+    if (!/\.ya?ml$/.test(name) || name.split("/").some((part) => part.startsWith("."))) continue;
+    if (mode === "120000") faults.push({ file: name, line: null, column: null, message: "a link is not followed in a revision" });
+    else blobs.push({ id, name });
+  }
+  const contents = await readBlobs(blobs.map(({ id }) => id));
+  return parsePolicyFolder(where, blobs.map(({ name }, i): PolicyFile => ({ name, content: contents[i] as Buffer })), faults);
+}
+
+async function inRepository(root: string, folder: string | null, fallback: string): Promise<string> {
+  if (folder !== null && !/^\.\.?(\/|$)/.test(folder)) return folder.replaceAll(/\/+$/g, "");
+  const prefix = decode(await git(["rev-parse", "--show-prefix"])).replace(/\n$/, "");
+  const path = relative(root, resolve(root, prefix, folder ?? fromHere(fallback)));
+  if (path === ".." || path.startsWith(`..${sep}`)) throw new CommandError(`${folder ?? fallback} lies outside of the repository ${root}; name a folder, as in REV:folder`, EXIT.usage);
+  return path.split(sep).join("/");
+}
+
+function fromHere(folder: string): string {
+  return relative(process.cwd(), folder) || ".";
+}
+
+async function readBlobs(ids: readonly string[]): Promise<Buffer[]> {
+  if (ids.length === 0) return [];
+  const all = await git(["cat-file", "--batch"], null, `${ids.join("\n")}\n`);
+  const blobs: Buffer[] = [];
+  for (let at = 0; blobs.length < ids.length; ) {
+    const line = all.indexOf(10, at);
+    const size = Number(/^[0-9a-f]+ blob (\d+)$/.exec(all.toString("latin1", at, line))?.[1]);
+    if (line < 0 || !Number.isSafeInteger(size)) throw new CommandError(`git does not have the object ${ids[blobs.length]}; a shallow or partial clone has to fetch it first`);
+    blobs.push(all.subarray(line + 1, line + 1 + size));
+    at = line + 1 + size + 1;
+  }
+  return blobs;
+}
+
+function decode(bytes: Buffer): string {
+  return new TextDecoder().decode(bytes);
+}
+
+/** Runs git itself, without a shell. @param refusal what to say when it fails; its own words when null */
+function git(args: string[], refusal: string | null = null, input = ""): Promise<Buffer> {
+  return new Promise((done, fail) => {
+    const child = execFile("git", args, { encoding: "buffer", maxBuffer: MAX_OUTPUT, env: { ...process.env, GIT_OPTIONAL_LOCKS: "0", GIT_TERMINAL_PROMPT: "0" } }, (error, out, err) => {
+      if (error === null) done(out);
+      else if (error.code === "ENOENT") fail(new CommandError("git is not installed, and a revision is asked for", EXIT.usage));
+      else fail(new CommandError(refusal ?? safe(err.toString().trim().replace(/^fatal: /, "")), EXIT.usage));
+    });
+    // Git may be gone before it has read all.
+    child.stdin?.on("error", () => undefined);
+    child.stdin?.end(input);
+  });
+}

@@ -1,0 +1,90 @@
+/** `assent policy test`: runs the tests beside the policies, and tells which rules none of them reaches. */
+import { policyCoverage, type Coverage } from "../../domain/policy/coverage.ts";
+import { checkPolicyFolder, type CheckedFolder } from "../../kernel/policy-folder.ts";
+import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
+import { fileByPolicy, folderOf, tellFaults } from "./folder.ts";
+import { junit } from "./junit.ts";
+
+export const test: Verb = {
+  summary: "runs the *_test.yaml files, and tells which rules they reach",
+  help: `usage: assent policy test [FOLDER] [--recursive] [--coverage] [--min-coverage PERCENT] [--format text|json|junit]
+
+Checks FOLDER (./policies) and runs its *_test.yaml files. Exits with 1 when a file is faulty, when a test fails, or when
+fewer rules are reached than --min-coverage asks for.
+
+  --coverage              names the rules that no test reaches: a rule is reached when it is its policy's answer, even where
+                          another policy was stricter
+  --min-coverage PERCENT  the share of rules to reach at least, 0 to 100; 100 asks for every rule. Implies --coverage
+  --recursive             takes the folders inside it too
+  --format FORMAT         text; json; or junit (XML)
+  --json                  the same as --format json
+
+examples:
+  assent policy test
+  assent policy test deploy/policies --recursive --min-coverage 100
+  assent policy test --format junit > policies.xml`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      recursive: { type: "boolean" }, json: { type: "boolean" }, format: { type: "string" }, coverage: { type: "boolean" }, "min-coverage": { type: "string" },
+    });
+    const path = folderOf("test", positionals);
+    const format = oneOf("--format", values.format ?? (values.json === true ? "json" : undefined), ["text", "json", "junit"]);
+    const least = percentOf(values["min-coverage"]);
+    const folder = await checkPolicyFolder(path, { recursive: values.recursive === true });
+    const run = folder.faults.length === 0 || folder.results.length > 0;
+    const wanted = values.coverage === true || least !== null;
+    const coverage = run && wanted ? policyCoverage(folder.documents.map(({ document }) => document), folder.results.map(({ result }) => result)) : null;
+    const short = coverage !== null && least !== null && coverage.percent < least;
+    if (format === "json") io.out(JSON.stringify(report(folder, coverage)));
+    else if (format === "junit") io.out(junit(path, folder, coverage, short));
+    else {
+      text(path, folder, io);
+      if (coverage !== null) coverageText(folder, coverage, io);
+    }
+    if (short) io.err(`assent: ${rounded(coverage.percent)} % of the rules are reached, and --min-coverage asks for ${least} %`);
+    return folder.faults.length === 0 && !short ? EXIT.ok : EXIT.failure;
+  },
+};
+
+/** Rounded down, so that 100 means all. */
+export function rounded(percent: number): number {
+  return Math.floor(percent * 10) / 10;
+}
+
+function percentOf(given: string | undefined): number | null {
+  if (given === undefined) return null;
+  const value = Number(given);
+  if (given.trim() === "" || !(value >= 0 && value <= 100)) throw usage(`--min-coverage takes a number from 0 to 100, not "${given}"`);
+  return value;
+}
+
+function report({ results, faults, documents }: CheckedFolder, coverage: Coverage | null): object {
+  const failed = results.filter(({ result }) => result.failure !== null).length;
+  const fileOf = fileByPolicy(documents);
+  return {
+    passed: results.length - failed,
+    failed,
+    faults,
+    results: results.map(({ file, result }) => ({ file, name: result.name, failure: result.failure })),
+    ...(coverage === null ? {} : { coverage: { percent: coverage.percent, rules: coverage.rules.map((rule) => ({ file: fileOf(rule.policy), ...rule })) } }),
+  };
+}
+
+function text(path: string, { results, faults }: CheckedFolder, io: Output): void {
+  const failed = results.filter(({ result }) => result.failure !== null).length;
+  if (results.length === 0) tellFaults(faults, io);
+  for (const { file, result } of results) {
+    if (result.failure === null) io.out(`${colour(io, "green", "ok")}    ${safe(`${file}: ${result.name}`)}`);
+    else io.err(`${colour(io, "red", "FAIL")}  ${safe(`${file}: ${result.name}: ${result.failure}`)}`);
+  }
+  if (results.length === 0 && faults.length === 0) io.err(`${path} holds no test; write one beside each policy, NAME_test.yaml`);
+  io.out(`${results.length - failed} passed, ${failed} failed`);
+}
+
+function coverageText({ documents }: CheckedFolder, { rules, uncovered, percent }: Coverage, io: Output): void {
+  const fileOf = fileByPolicy(documents);
+  for (const { policy, rule, failed } of uncovered) {
+    io.err(`${colour(io, "yellow", "none")}  ${safe(`${fileOf(policy)}: ${policy}: no test reaches the rule "${rule}"`)}${failed === 0 ? "" : `; its condition could not be evaluated in ${failed}`}`);
+  }
+  io.out(`${rules.length - uncovered.length} of ${rules.length} rules are reached (${rounded(percent)} %)`);
+}

@@ -1,0 +1,134 @@
+/** Why a decision came out as it did: what each policy, rule, matcher and part of a condition said. Pure, like decide(). */
+import type { ActionRequest } from "../actions.ts";
+import type { Compiled, CompiledLimit, CompiledPolicy, CompiledRule } from "./compile.ts";
+import { conditionParts, type ConditionPart } from "./condition-parts.ts";
+import { Activation } from "./condition.ts";
+import { decide } from "./decide.ts";
+import { matchesAny } from "./glob.ts";
+import { isExceeded, matchLimit, MICRO, usedBefore } from "./limits.ts";
+import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "./types.ts";
+
+export interface MatcherExplanation {
+  field: "tool" | "operation" | "agent";
+  patterns: string[];
+  value: string;
+  matches: boolean;
+}
+
+export interface ConditionExplanation {
+  source: string;
+  /** Null where it could not be evaluated. */
+  value: boolean | null;
+  error: { code: ReasonCode; message: string } | null;
+  parts: ConditionPart[];
+}
+
+export interface RuleExplanation {
+  rule: string;
+  effect: Effect;
+  /**
+   * `matched`: it is the policy's answer. `failed`: its condition could not be evaluated, so the policy denies.
+   * `passed`: it does not match. `not_reached`: a rule before it was the answer.
+   */
+  outcome: "matched" | "failed" | "passed" | "not_reached";
+  /** Those that the rule has. */
+  matchers: MatcherExplanation[];
+  /** Null where the rule has none, or where it was not looked at. */
+  condition: ConditionExplanation | null;
+}
+
+export interface LimitExplanation {
+  limit: string;
+  effect: Effect;
+  /** `aside`: the action does not count. `failed`: it could not be evaluated, so the policy denies. */
+  outcome: "aside" | "within" | "exceeded" | "failed";
+  subject: string | null;
+  /** Before this action; actions, or the sum. Null where it is not known or does not matter. */
+  used: number | null;
+  /** Most that is within. */
+  most: number;
+  error: string | null;
+}
+
+export interface PolicyExplanation {
+  policy: string;
+  mode: "enforce" | "shadow";
+  /** Whether `applies_to` lets it speak of this action. */
+  applies: boolean;
+  /** Of `applies_to`. */
+  matchers: MatcherExplanation[];
+  /** Null where the policy has none. */
+  answer: { rule: string; effect: Effect; reason_code: ReasonCode } | null;
+  /** The decision names this policy. */
+  decides: boolean;
+  /** Empty where the policy does not apply. */
+  rules: RuleExplanation[];
+  limits: LimitExplanation[];
+}
+
+export interface Explanation {
+  decision: Decision;
+  /** In order of their names; empty where the agent was barred, because no policy was asked then. */
+  policies: PolicyExplanation[];
+}
+
+const BARRED: readonly ReasonCode[] = ["AGENT_NOT_REGISTERED", "AGENT_SUSPENDED", "TOOL_NOT_ALLOWED"];
+
+/** @param now milliseconds since the epoch */
+export function explain(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Explanation {
+  const decision = decide(compiled, request, facts, now);
+  if (BARRED.includes(decision.reason_code)) return { decision, policies: [] };
+  // One for all policies, as in decide(): what the first ones spend is gone for the others.
+  const activation = new Activation(request, facts, now);
+  const policies = compiled.policies.map((policy) => {
+    const definition = compiled.document.policies[policy.order]?.definition as PolicyDocument;
+    return { ...explainPolicy(policy, definition, request, facts, activation), decides: decision.policy === policy.name };
+  });
+  return { decision, policies };
+}
+
+function explainPolicy(policy: CompiledPolicy, definition: PolicyDocument, request: ActionRequest, facts: Facts, activation: Activation): Omit<PolicyExplanation, "decides"> {
+  const matchers = [matcher("tool", definition.applies_to?.tools, request.tool), matcher("agent", definition.applies_to?.agents, request.agent_id)].filter((found) => found !== null);
+  const applies = matchers.every(({ matches }) => matches);
+  const whole = { policy: policy.name, mode: policy.shadow ? "shadow" : "enforce", applies, matchers } as const;
+  if (!applies) return { ...whole, answer: null, rules: [], limits: [] };
+  const compiledRules = new Map([...[...policy.exact.values()].flat(), ...policy.patterns.map(({ rule }) => rule)].map((rule) => [rule.order, rule]));
+  let answer: PolicyExplanation["answer"] = null;
+  const rules = definition.rules.map((rule, order) => {
+    const explained = explainRule(rule, compiledRules.get(order) as CompiledRule, request, activation, policy.shadow, answer !== null);
+    if (explained.outcome === "matched") answer = { rule: rule.name, effect: rule.effect, reason_code: "POLICY_RULE" };
+    if (explained.outcome === "failed") answer = { rule: rule.name, effect: "deny", reason_code: explained.condition?.error?.code as ReasonCode };
+    return explained;
+  });
+  return { ...whole, answer, rules, limits: policy.limits.map((limit) => explainLimit(policy, limit, request, facts, activation)) };
+}
+
+function explainRule(rule: RuleDocument, compiled: CompiledRule, request: ActionRequest, activation: Activation, shadow: boolean, answered: boolean): RuleExplanation {
+  const matchers = [matcher("tool", rule.tool, request.tool), matcher("operation", rule.operation, request.operation), matcher("agent", rule.agent, request.agent_id)].filter((found) => found !== null);
+  const made = { rule: rule.name, effect: rule.effect, matchers };
+  if (answered) return { ...made, outcome: "not_reached", condition: null };
+  if (!matchers.every(({ matches }) => matches)) return { ...made, outcome: "passed", condition: null };
+  if (compiled.condition === null) return { ...made, outcome: "matched", condition: null };
+  const result = compiled.condition.evaluate(activation, shadow);
+  const source = rule.when as string;
+  const parts = conditionParts(source, activation);
+  if ("error" in result) return { ...made, outcome: "failed", condition: { source, value: null, error: { code: result.error, message: result.message }, parts } };
+  return { ...made, outcome: result.value ? "matched" : "passed", condition: { source, value: result.value, error: null, parts } };
+}
+
+function explainLimit(policy: CompiledPolicy, limit: CompiledLimit, request: ActionRequest, facts: Facts, activation: Activation): LimitExplanation {
+  const unit = limit.sum === null ? 1 : MICRO;
+  const about = { limit: limit.rule.name, effect: limit.rule.effect, most: (limit.sum?.atMost ?? limit.count) / unit };
+  const match = matchLimit(policy, limit, request, activation);
+  if (match.kind === "none") return { ...about, outcome: "aside", subject: null, used: null, error: null };
+  if (match.kind === "error") return { ...about, outcome: "failed", subject: null, used: null, error: match.message };
+  const used = usedBefore(facts, policy.name, limit.rule.name, match.subject);
+  if (used === null) return { ...about, outcome: "failed", subject: match.subject, used: null, error: "what was used of it is not known" };
+  return { ...about, outcome: isExceeded(limit, used, match.amount) ? "exceeded" : "within", subject: match.subject, used: used / unit, error: null };
+}
+
+function matcher(field: MatcherExplanation["field"], given: string | string[] | undefined, value: string): MatcherExplanation | null {
+  if (given === undefined) return null;
+  const patterns = [given].flat();
+  return { field, patterns, value, matches: matchesAny(patterns, value) };
+}

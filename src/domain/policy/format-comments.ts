@@ -1,0 +1,58 @@
+/** Comments where their author put them: above what follows, where they stand as far left as that. */
+import { isCollection, isMap, isNode, isPair, isSeq, visit, type Document, type Node } from "yaml";
+
+/**
+ * The parser gives all comments between two items to the end of the first, as soon as one of them is indented
+ * like it. Those that stand at the margin of the second are moved to the second.
+ */
+export function liftComments(document: Document, text: string): void {
+  visit(document, {
+    Collection(_, collection) {
+      if (collection.flow === true) return;
+      for (const [i, item] of collection.items.entries()) {
+        const before = collection.items[i - 1];
+        if (i === 0 || before === undefined) continue;
+        const inside = isPair(before) ? before.value : before;
+        const next = isPair(item) ? item.key : item;
+        if (isNode(inside) && isNode(next)) lift(inside, next, text, isSeq(collection));
+      }
+    },
+  });
+}
+
+function lift(inside: Node, next: Node, text: string, dashed: boolean): void {
+  if (next.commentBefore || !next.range) return;
+  const holder = lastWithComment(inside);
+  if (holder === null) return;
+  const lines = text.slice(0, next.range[0]).split("\n");
+  const own = lines.pop() as string;
+  const margin = dashed ? own.indexOf("-") : own.length;
+  if (margin < 0) return;
+  const columns: number[] = [];
+  const above: string[] = [];
+  for (let line = lines.pop(); line !== undefined && /^\s*(#|$)/.test(line); line = lines.pop()) {
+    if (line.trim() === "") continue;
+    columns.unshift(line.indexOf("#"));
+    above.unshift(line.trim().slice(1) || " ");
+  }
+  // An empty line of a comment is an empty line of the file.
+  const said = (holder.comment as string).split("\n");
+  if (said.filter((line) => line !== "").join("\n") !== above.join("\n")) return;
+  const first = columns.findLastIndex((column) => column > margin) + 1;
+  if (first === 0 || first === above.length) return;
+  let cut = 0;
+  for (let passed = 0; passed < first; cut++) if (said[cut] !== "") passed++;
+  const rest = said.slice(cut);
+  holder.comment = said.slice(0, cut).join("\n");
+  next.spaceBefore = rest[0] === "";
+  next.commentBefore = rest.slice(rest.findIndex((line) => line !== "")).join("\n");
+}
+
+/** The node whose end the comments were given to: the last one inside, as deep as it goes. */
+function lastWithComment(node: Node): Node | null {
+  if (node.comment && isCollection(node)) return node;
+  if (!isMap(node) && !isSeq(node)) return null;
+  const last = node.items.at(-1);
+  const value = isPair(last) ? last.value : last;
+  return isNode(value) ? lastWithComment(value) : null;
+}

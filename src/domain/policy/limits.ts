@@ -1,0 +1,120 @@
+/**
+ * Limits with memory: at most so many matching actions, or at most such a sum, in a window. What was used before is
+ * a fact of the decision like the agent's standing: it is read in the decision's transaction, recorded with it, and
+ * replay takes it from the record. Nothing here reads a counter.
+ */
+import type { ActionRequest } from "../actions.ts";
+import { canonicalText } from "../canonical.ts";
+import { sha256Hex, utf8 } from "../hash.ts";
+import type { CompiledLimit, CompiledPolicy, Compiled } from "./compile.ts";
+import { MICRO, policiesForTool, policyApplies } from "./compile.ts";
+import { Activation } from "./condition.ts";
+import { matchesAny } from "./glob.ts";
+import type { Facts, LimitFact, ReasonCode } from "./types.ts";
+import { endOfWindow, startOfWindow } from "./window.ts";
+
+export { MICRO };
+/** Largest amount of one action. */
+export const MAX_AMOUNT = 1_000_000_000;
+
+/** What must be known of the past before an action is decided, and is to be remembered when it is not denied. */
+export interface LimitNeed {
+  policy: string;
+  limit: string;
+  subject: string;
+  /** Uses from here on count, inclusive. Milliseconds. */
+  since: number;
+  /** From here on this action's own use cannot count any more. Milliseconds. */
+  until: number;
+  /** Millionths; 0 where actions are counted. */
+  amount: number;
+  /** What counts: actions, or millionths. */
+  unit: "count" | "sum";
+}
+
+/** How an action stands to one limit. */
+export type LimitMatch =
+  | { kind: "none" }
+  | { kind: "error"; code: ReasonCode; message: string }
+  | { kind: "match"; subject: string; amount: number };
+
+/** What of the past a decision on this action needs. Empty where no limit matches; a limit that cannot be evaluated needs nothing: it denies. */
+export function limitNeeds(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): LimitNeed[] {
+  if (!compiled.limited) return [];
+  const activation = new Activation(request, facts, now);
+  const needs: LimitNeed[] = [];
+  for (const policy of policiesForTool(compiled, request.tool)) {
+    if (!policyApplies(policy, request.tool, request.agent_id)) continue;
+    for (const limit of policy.limits) {
+      const match = matchLimit(policy, limit, request, activation);
+      if (match.kind !== "match") continue;
+      needs.push({
+        policy: policy.name,
+        limit: limit.rule.name,
+        subject: match.subject,
+        since: startOfWindow(limit.window, now),
+        until: endOfWindow(limit.window, now),
+        amount: match.amount,
+        unit: limit.sum === null ? "count" : "sum",
+      });
+    }
+  }
+  return needs;
+}
+
+export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, request: ActionRequest, activation: Activation): LimitMatch {
+  const { rule } = limit;
+  if (limit.tools !== null && !matchesAny(limit.tools, request.tool)) return { kind: "none" };
+  if (rule.operations !== null && !matchesAny(rule.operations, request.operation)) return { kind: "none" };
+  if (rule.agents !== null && !matchesAny(rule.agents, request.agent_id)) return { kind: "none" };
+  if (rule.condition !== null) {
+    const result = rule.condition.evaluate(activation, policy.shadow);
+    if ("error" in result) return { kind: "error", code: result.error, message: `its condition could not be evaluated: ${result.message}` };
+    if (!result.value) return { kind: "none" };
+  }
+  let subject = "";
+  if (limit.per !== null) {
+    const result = limit.per.evaluate(activation, policy.shadow);
+    if ("error" in result) return { kind: "error", code: result.error, message: `what it counts per could not be evaluated: ${result.message}` };
+    const named = subjectOf(result.value);
+    if (named === null) return { kind: "error", code: "CONDITION_ERROR", message: "what it counts per is not a text, a number or a boolean" };
+    subject = named;
+  }
+  let amount = 0;
+  if (limit.sum !== null) {
+    const result = limit.sum.of.evaluate(activation, policy.shadow);
+    if ("error" in result) return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };
+    const value = typeof result.value === "bigint" ? Number(result.value) : result.value;
+    if (typeof value !== "number" || !(value >= 0 && value <= MAX_AMOUNT)) return { kind: "error", code: "CONDITION_ERROR", message: `the amount is not a number from 0 to ${MAX_AMOUNT}` };
+    amount = Math.round(value * MICRO);
+  }
+  return { kind: "match", subject, amount };
+}
+
+/** Whether this action goes beyond the limit, given what was used before it. */
+export function isExceeded(limit: CompiledLimit, used: number, amount: number): boolean {
+  return limit.sum === null ? used + 1 > limit.count : used + amount > limit.sum.atMost;
+}
+
+/** Null where the facts do not say: then nothing is known, and the limit denies. */
+export function usedBefore(facts: Facts, policy: string, limit: string, subject: string): number | null {
+  return facts.limits?.find((fact) => fact.policy === policy && fact.limit === limit && fact.subject === subject)?.used ?? null;
+}
+
+/** The facts with nothing used where they do not say: for what would be decided by policies that were not in force. */
+export function assumingUnused(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Facts {
+  if (!compiled.limited) return facts;
+  const missing = limitNeeds(compiled, request, facts, now).filter((need) => usedBefore(facts, need.policy, need.limit, need.subject) === null);
+  if (missing.length === 0) return facts;
+  return { ...facts, limits: [...(facts.limits ?? []), ...missing.map(({ policy, limit, subject }): LimitFact => ({ policy, limit, subject, used: 0 }))] };
+}
+
+const PLAIN = /^[\x20-\x7e]{0,128}$/;
+
+/** Short and printable, so that the facts of a decision fit its entry whatever an agent sends; else a digest of it. Null for what cannot be told apart. */
+function subjectOf(value: unknown): string | null {
+  const plain = typeof value === "bigint" ? Number(value) : value;
+  if (typeof plain !== "string" && typeof plain !== "boolean" && !(typeof plain === "number" && Number.isFinite(plain))) return null;
+  const text = typeof plain === "string" ? plain : canonicalText(plain);
+  return PLAIN.test(text) && !/["\\]/.test(text) && !text.startsWith("sha256:") ? text : `sha256:${sha256Hex(utf8(text))}`;
+}

@@ -1,0 +1,143 @@
+/** The page behind the links of notifications, in a real browser and for those who only follow links. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, it } from "node:test";
+import type { ApprovalMessage } from "../../src/contract/notifier.ts";
+import { open, withoutBrowser } from "../support/browser.ts";
+import { startConsole, type Console } from "../support/console.ts";
+import { testNotifier, type TestNotifier } from "../support/notifier.ts";
+
+const HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>\u202egnp.exe\u200b";
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+describe("the approval page", { skip: withoutBrowser }, () => {
+  let console_: Console;
+  let pigeon: TestNotifier;
+  before(async () => {
+    pigeon = testNotifier();
+    console_ = await startConsole({
+      plugins: [pigeon.plugin],
+      change: (config) => (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }, { owner: "Ben", to: "ben" }], places: [{ to: "room" }] } }),
+    });
+  });
+  after(() => console_.close());
+
+  /** Submits, and gives the address that was sent to each. */
+  async function ask(body: object): Promise<{ id: string; link(to: string): Promise<string> }> {
+    const id = (await console_.service.call("POST", "/v1/actions", { body: { agent_id: "support-bot", tool: "stripe", operation: "refund", ...body } })).body.id as string;
+    return {
+      id,
+      async link(to) {
+        const message = (await pigeon.next((one) => one.kind === "approval_requested" && one.action.id === id && one.to === to)) as ApprovalMessage;
+        return `${console_.server.url}/approve${new URL(message.link).hash}`;
+      },
+    };
+  }
+  const status = async (id: string): Promise<string> => (await console_.service.call("GET", `/v1/actions/${id}`, { key: console_.service.admin })).body.status as string;
+
+  it("shows the exact request, and decides only behind the button", { timeout: 60_000 }, async () => {
+    const { id, link } = await ask({ params: { amount: 500, currency: "USD", note: "n".repeat(5000) }, context: { ticket: "T-1" } });
+    const { page, complaints, strayed } = await open(console_.browser, await link("anna"));
+    await page.getByText("computed in this browser").waitFor();
+    const text = (await page.locator("main").textContent()) ?? "";
+    for (const part of ["anna", "support-bot", "stripe", "n".repeat(5000), "T-1", "other refunds", "0 of 1"]) assert.ok(text.includes(part), part.slice(0, 50));
+    assert.equal(await status(id), "pending_approval");
+    await page.getByRole("button", { name: "Approve…" }).click();
+    await page.getByLabel("Reason").fill("ticket checked");
+    assert.equal(await status(id), "pending_approval");
+    await page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
+    await page.getByText("You approved it.").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Approve…" }).count(), 0);
+    const action = (await console_.service.call("GET", `/v1/actions/${id}`, { key: console_.service.admin })).body;
+    assert.deepEqual([action.status, action.approvals[0].approver, action.approvals[0].reason], ["approved", "owner:anna", "ticket checked"]);
+    assert.deepEqual([complaints, strayed], [[], []]);
+    await page.close();
+  });
+
+  it("approves nothing when a link is only followed", async () => {
+    const { id, link } = await ask({ params: { amount: 500, currency: "USD" } });
+    const address = await link("anna");
+    for (const method of ["GET", "HEAD"]) {
+      const response = await fetch(address, { method });
+      assert.equal(response.status, 200);
+      assert.match(response.headers.get("content-security-policy") ?? "", /script-src 'self'/);
+      assert.equal(response.headers.get("referrer-policy"), "no-referrer");
+    }
+    const posted = await fetch(address, { method: "POST", body: "" });
+    assert.equal(posted.status, 405);
+    assert.equal(await status(id), "pending_approval");
+  });
+
+  it("is honest to the second of two who race, and about time that ran out", { timeout: 60_000 }, async () => {
+    const { id, link } = await ask({ params: { amount: 600, currency: "USD" } });
+    const [anna, ben] = [await open(console_.browser, await link("anna")), await open(console_.browser, await link("ben"))];
+    for (const { page } of [anna, ben]) {
+      await page.getByRole("button", { name: "Deny…" }).click();
+      await page.getByRole("dialog").waitFor();
+    }
+    await anna.page.getByRole("dialog").getByRole("button", { name: "Deny" }).click();
+    await anna.page.getByText("You denied it.").waitFor();
+    await ben.page.getByRole("dialog").getByRole("button", { name: "Deny" }).click();
+    await ben.page.getByText("It was denied.").waitFor();
+    await ben.page.getByText("only a pending one can be decided").waitFor();
+    assert.equal(await status(id), "denied");
+    await anna.page.close();
+    await ben.page.close();
+
+    const late = await ask({ params: { amount: 700, currency: "USD" } });
+    const { page } = await open(console_.browser, await late.link("anna"));
+    await page.getByRole("button", { name: "Approve…" }).waitFor();
+    console_.service.clock.now += 9 * 3_600_000;
+    await page.getByText("Nobody denied it: it expired").waitFor({ timeout: 20_000 });
+    assert.equal(await page.getByRole("button", { name: "Approve…" }).count(), 0);
+    console_.service.clock.now = 0;
+    await page.close();
+  });
+
+  it("renders a hostile request inert, and a quorum as it stands", { timeout: 60_000 }, async () => {
+    const { link } = await ask({ params: { amount: 5000, currency: "USD", note: HOSTILE }, context: { [HOSTILE]: HOSTILE } });
+    const { page, complaints } = await open(console_.browser, await link("anna"));
+    await page.getByText("0 of 2").waitFor();
+    assert.equal(await page.evaluate("window.pwned"), undefined);
+    assert.ok((await page.locator(".hidden-character").count()) >= 2);
+    await page.getByRole("button", { name: "Approve…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
+    await page.getByText("it waits for others").waitFor();
+    await page.getByText("1 of 2").waitFor();
+    await page.reload();
+    await page.getByText("You have approved it already").waitFor();
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  it("says what is wrong with a link, and sends those of a place to the console", { timeout: 60_000 }, async () => {
+    const { id, link } = await ask({ params: { amount: 800, currency: "USD" } });
+    const address = await link("anna");
+    const altered = await open(console_.browser, `${address.slice(0, -2)}AA`);
+    await altered.page.getByText("Nothing was decided.").waitFor();
+    await altered.page.close();
+    const bare = await open(console_.browser, `${console_.server.url}/approve`);
+    await bare.page.getByText("opened by a link that was sent to you").waitFor();
+    await bare.page.close();
+    const room = await open(console_.browser, await link("room"));
+    await room.page.getByLabel("API key").waitFor();
+    assert.equal(new URL(room.page.url()).hash, `#/approvals/${id}`);
+    await room.page.close();
+  });
+
+  it("has no serious fault for those who do not see it", { timeout: 60_000 }, async () => {
+    const { link } = await ask({ params: { amount: 500, currency: "USD" } });
+    for (const colorScheme of ["light", "dark"] as const) {
+      // The page's own policy would refuse axe's functions.
+      const context = await console_.browser.newContext({ bypassCSP: true, colorScheme, viewport: { width: 390, height: 844 } });
+      const { page } = await open(context, await link("anna"));
+      await page.getByText("computed in this browser").waitFor();
+      await page.addScriptTag({ content: axe });
+      const { violations } = await page.evaluate<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>("axe.run()");
+      assert.deepEqual(violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes[0]?.html ?? ""}`), []);
+      assert.ok(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than a phone");
+      await context.close();
+    }
+  });
+});

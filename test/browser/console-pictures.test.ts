@@ -1,0 +1,152 @@
+/**
+ * Each page with a week's work in it, in light, dark and at a phone's width: nothing sticks out, nothing complains.
+ * `SCREENSHOTS=docs/images` with this file alone makes the pictures of the documentation.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { after, before, describe, it } from "node:test";
+import type { Page } from "playwright-core";
+import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier.ts";
+import { open, withoutBrowser } from "../support/browser.ts";
+import { startConsole, type Console } from "../support/console.ts";
+import { testNotifier } from "../support/notifier.ts";
+import { ASKED, POLICIES, quiet } from "../support/service.ts";
+import { aWeek, type Week } from "../support/week.ts";
+
+const pictures = process.env["SCREENSHOTS"];
+if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
+
+const FORMS = [
+  { form: "light", colorScheme: "light", viewport: { width: 1200, height: 720 } },
+  { form: "dark", colorScheme: "dark", viewport: { width: 1200, height: 720 } },
+  { form: "phone", colorScheme: "light", viewport: { width: 390, height: 844 } },
+] as const;
+
+const DRAFT = `policy: payments
+description: Refunds by amount.
+rules:
+  - name: small refunds
+    tool: stripe
+    operation: refund
+    when: params.amount <= 60
+    effect: allow
+  - name: other refunds
+    tool: stripe
+    operation: refund
+    effect: require_aproval
+    risk: medium
+`;
+
+interface Shown {
+  name: string;
+  /** Behind the origin. */
+  hash: string;
+  /** Of what a page can do besides: one picture is enough. */
+  light?: true;
+  /** Brings the page to where the picture is taken, from where it was opened. */
+  until(page: Page): Promise<unknown>;
+}
+
+describe("pictures of the console", { skip: withoutBrowser }, () => {
+  let console_: Console;
+  let week: Week;
+  let vkey: string;
+  let link: string;
+  before(async () => {
+    const mail = testNotifier("mail");
+    const people = [{ owner: "Ada", to: "ada@example.com" }, { owner: "Grace", to: "grace@example.com" }];
+    console_ = await startConsole({
+      policies: POLICIES,
+      plugins: [mail.plugin],
+      change: (config) => (config.channels = { finance: { notifier: "mail", people }, support: { notifier: "mail", people }, ops: { notifier: "mail", people, places: [{ to: "on-call@example.com" }] } }),
+    });
+    week = await aWeek(console_);
+    const { link: address } = (await mail.next((one) => one.kind === "approval_requested" && one.action.id === week.waiting && one.to === "ada@example.com")) as ApprovalMessage;
+    link = new URL(address).hash;
+    mail.plans.push(() => Promise.reject(new NotifierError("550 no such mailbox", { permanent: true })));
+    await console_.service.call("POST", "/v1/actions", { body: ASKED });
+    await quiet(console_.service);
+    vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0].vkey;
+  });
+  after(() => console_.close());
+
+  const text = (wanted: string | RegExp) => (page: Page) => page.getByText(wanted).first().waitFor();
+  const pages = (): Shown[] => [
+    { name: "approvals", hash: "#/approvals", until: (page) => page.getByRole("checkbox", { name: /^Select/ }).nth(4).waitFor() },
+    { name: "approval", light: true, hash: `#/approvals/${week.waiting}`, until: text("computed in this browser") },
+    { name: "verdict", light: true, hash: `#/approvals/${week.waiting}`, until: async (page) => {
+      await page.getByRole("button", { name: "Approve…" }).click();
+      await page.getByLabel("Reason").fill("Fronts checked against the order: it is our mistake.");
+    } },
+    { name: "actions", hash: "#/actions", until: (page) => page.locator("tbody tr").nth(10).waitFor() },
+    { name: "action", hash: `#/actions/${week.done}`, until: text("Decision as recorded") },
+    { name: "policies", hash: "#/policies", until: text("newsletter") },
+    { name: "policy", hash: "#/policies/newsletter", until: text(/the effect of the rule/) },
+    { name: "backtest", light: true, hash: "#/policies/newsletter", until: async (page) => {
+      await page.getByRole("button", { name: "Activate version 2" }).click();
+      await page.getByRole("dialog").getByText(/past decisions would flip/).waitFor();
+      await page.getByRole("dialog").locator("progress").waitFor({ state: "detached" });
+    } },
+    { name: "shadow", light: true, hash: "#/policies/night-shift", until: async (page) => {
+      await page.locator("#shadow ~ .flips").waitFor();
+      await page.locator("#shadow").scrollIntoViewIfNeeded();
+    } },
+    { name: "policy-editor", light: true, hash: "#/policies/new", until: async (page) => {
+      await page.getByLabel("Policy, as YAML").fill(DRAFT);
+      await page.getByRole("button", { name: "Check and dry-run" }).click();
+      await page.getByText(/^Line \d+/).waitFor();
+    } },
+    { name: "agents", hash: "#/agents", until: text("deploy-bot") },
+    { name: "keys", hash: "#/keys", until: text("(yours)") },
+    { name: "key", light: true, hash: "#/keys", until: async (page) => {
+      await page.getByRole("button", { name: "New key…" }).click();
+      await page.getByLabel("Name").fill("support-bot in staging");
+      await page.getByLabel("For", { exact: true }).selectOption("agent");
+      await page.getByLabel("Agent", { exact: true }).fill("support-bot");
+    } },
+    { name: "analytics", hash: "#/analytics", until: (page) => page.locator(".chart canvas").waitFor() },
+    { name: "provenance", hash: "#/provenance", until: text(/for the first time|goes on from/) },
+    { name: "entry", light: true, hash: `#/provenance/${week.hash}`, until: async (page) => {
+      await page.getByRole("button", { name: "Verify in this browser" }).click();
+      await page.getByText("Verified in this browser.", { exact: true }).waitFor();
+    } },
+    { name: "deliveries", hash: "#/deliveries", until: text("550 no such mailbox") },
+    { name: "approve", hash: `approve${link}`, until: text("computed in this browser") },
+    { name: "events", hash: "#/events?after=-1&type=approval,execution", until: (page) => page.locator(`.events a[href="#/actions/${week.waiting}"]`).waitFor() },
+    { name: "system", hash: "#/system", until: text("Ready: actions are decided.") },
+  ];
+
+  for (const { form, colorScheme, viewport } of FORMS) {
+    it(`fit and are quiet: ${form}`, { timeout: 180_000 }, async () => {
+      const context = await console_.browser.newContext({ colorScheme, viewport, locale: "en-GB", timezoneId: "Europe/Berlin" });
+      const { page, complaints, strayed } = await open(context, console_.server.url);
+      const wide: string[] = [];
+      const show = async (name: string, kept: boolean) => {
+        const width = await page.evaluate(() => document.documentElement.scrollWidth);
+        if (width > viewport.width) wide.push(`${name}: ${width}`);
+        if (pictures !== undefined && kept) await page.screenshot({ path: `${pictures}/console-${name}-${form}.png`, caret: "hide", animations: "disabled" });
+      };
+      await page.evaluate((pinned) => localStorage.setItem("assent.pinned", pinned), vkey);
+      await page.getByLabel("API key").waitFor();
+      await show("sign-in", true);
+      await page.getByLabel("API key").fill(console_.service.admin);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("main").getByRole("heading", { name: "Approvals" }).waitFor();
+      for (const { name, hash, light, until } of pages()) {
+        // Each as if it were opened: without what the page before has left.
+        await page.goto("about:blank");
+        await page.goto(`${console_.server.url}/${hash}`);
+        await until(page);
+        await page.getByText("connecting").waitFor({ state: "detached" });
+        await show(name, light !== true || form === "light");
+      }
+      if (form === "phone") {
+        await page.getByRole("button", { name: "Menu" }).click();
+        await show("menu", true);
+      }
+      // The draft with a fault is answered with 422, which the browser writes down by itself.
+      assert.deepEqual([complaints.filter((line) => !/422/.test(line)), strayed, wide], [[], [], []]);
+      await context.close();
+    });
+  }
+});

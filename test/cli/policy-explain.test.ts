@@ -1,0 +1,60 @@
+/** `assent policy explain` on files and standard input. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { assent, assentHere, folderWith } from "../support/cli.ts";
+import { POLICIES } from "../support/service.ts";
+
+const ACTION = { agent_id: "bot", tool: "stripe", operation: "refund", params: { amount: 5_000, currency: "USD" } };
+const NOW = ["--now", "2026-01-15T10:00:00Z"];
+
+describe("explain", () => {
+  test("tells the decision, each policy, each rule and each part of a condition", async () => {
+    const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], { input: JSON.stringify(ACTION) });
+    assert.equal(run.code, 0, run.err);
+    assert.ok(run.out.startsWith("require_approval  stripe refund by bot, at 2026-01-15T10:00:00.000Z\n"), run.out);
+    for (const line of [
+      '  decided by  payments, rule "large refunds"', "  approval    2 people, within 4h, tells finance", "shell: does not apply: the tool \"stripe\" matches none of shell, bash, terminal",
+      'payments: require_approval by rule "large refunds"  <- decides', "   - absurd refunds (deny): its condition is false", "       params.amount > 20000 = false", "         params.amount = 5000",
+      "  => large refunds (require_approval): matches", "     other refunds (require_approval): not reached: a rule above it is the answer",
+      '   - mail to colleagues (allow): the tool "stripe" matches none of email; the operation "refund" matches none of send',
+    ]) assert.ok(run.out.split("\n").includes(line), `${line}\nin\n${run.out}`);
+  });
+
+  test("reads YAML too, with the key that submits, and answers JSON", async (t) => {
+    const folder = folderWith(t, {
+      "policies/a.yaml": 'policy: a\nrules:\n  - name: mine\n    when: principal.owner == "ada" && params.nope == 1\n    effect: allow\n',
+      "action.yaml": "agent_id: a\ntool: t\noperation: o\nprincipal: { owner: ada }\n",
+    });
+    const run = await assentHere("policy", "explain", join(folder, "policies"), "--action", join(folder, "action.yaml"), ...NOW, "--format", "json");
+    const found = JSON.parse(run.out) as { now: string; decision: { reason_code: string }; policies: { answer: unknown; rules: { outcome: string; condition: { parts: { expression: string; value: string | null }[] } }[] }[] };
+    assert.deepEqual([found.now, found.decision.reason_code, found.policies[0]?.answer], ["2026-01-15T10:00:00.000Z", "CONDITION_ERROR", { rule: "mine", effect: "deny", reason_code: "CONDITION_ERROR" }]);
+    assert.deepEqual(found.policies[0]?.rules[0]?.condition.parts.find(({ expression }) => expression === "principal.owner")?.value, '"ada"');
+    const text = await assentHere("policy", "explain", join(folder, "policies"), "--action", join(folder, "action.yaml"), ...NOW);
+    assert.ok(text.out.includes('  !! mine (allow): its condition fails (CONDITION_ERROR): there is no field "nope"; test for it with has()'), text.out);
+  });
+
+  test("lets nothing of the action reach a terminal", async () => {
+    const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], { input: JSON.stringify({ ...ACTION, agent_id: "\u001b[2Jx\n::set-env", params: { amount: "\u001b]0;x\u0007" } }) });
+    assert.equal(run.code, 0, run.err);
+    // oxlint-disable-next-line no-control-regex -- these are the ones that must not be there
+    assert.ok(!/[\u0000-\u0009\u000b-\u001f]|^::/m.test(run.out), JSON.stringify(run.out));
+  });
+
+  test("an action that cannot be read is 2, faulty policies are 1", async (t) => {
+    const folder = folderWith(t, { "typo.json": '{ "agentid": "a",\n"tool": "t", "operation": "o" }', "two.yaml": "a: 1\n---\nb: 1\n", "empty.json": "", "half.json": "{", "bad/a.yaml": "policy: a\n", "ok.json": JSON.stringify(ACTION) });
+    for (const [args, words] of [
+      [[], /--action FILE is needed/],
+      [["--action", join(folder, "none.json")], /none\.json cannot be read/],
+      [["--action", join(folder, "typo.json")], /typo\.json:1:3: agentid: .*did you mean "agent_id"\?/],
+      [["--action", join(folder, "empty.json")], /one action is expected, and 0 are here/],
+      [["--action", join(folder, "half.json")], /half\.json:/],
+      [["--action", join(folder, "ok.json"), "--now", "noon"], /--now takes a time such as/],
+    ] as [string[], RegExp][]) {
+      const run = await assentHere("policy", "explain", POLICIES, ...args);
+      assert.deepEqual([run.code, words.test(run.err), run.out], [2, true, ""], run.err);
+    }
+    const faulty = await assentHere("policy", "explain", join(folder, "bad"), "--action", join(folder, "ok.json"));
+    assert.deepEqual([faulty.code, /^a\.yaml:1:1: .*\nassent: the policies of .* are not good; nothing was decided\n$/.test(faulty.err)], [1, true], faulty.err);
+  });
+});

@@ -1,0 +1,37 @@
+/** `assent policy init`: what it writes is good, tested throughout and laid out. */
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { assent, assentHere, folderWith } from "../support/cli.ts";
+
+test("the first policy passes check, test with full coverage, and fmt", async (t) => {
+  const root = folderWith(t, {});
+  const run = await assent(["policy", "init"], { cwd: root });
+  assert.deepEqual([run.code, run.out], [0, "policies/first.yaml\npolicies/first_test.yaml\n"], run.err);
+  const folder = join(root, "policies");
+  for (const args of [["check", folder], ["test", folder, "--min-coverage", "100"], ["fmt", folder, "--check"]]) {
+    const after = await assentHere("policy", ...args);
+    assert.equal(after.code, 0, after.err);
+  }
+  assert.match(readFileSync(join(folder, "first.yaml"), "utf8"), /^# /);
+});
+
+test("nothing is overwritten, and nothing is added to policies that are there", async (t) => {
+  const folder = folderWith(t, { "notes.txt": "x" });
+  assert.equal((await assentHere("policy", "init", folder)).code, 0);
+  const before = readFileSync(join(folder, "first.yaml"), "utf8");
+  writeFileSync(join(folder, "first.yaml"), `${before}# mine\n`);
+  const again = await assentHere("policy", "init", folder);
+  assert.deepEqual([again.code, /holds first\.yaml already/.test(again.err)], [2, true], again.err);
+  assert.equal(readFileSync(join(folder, "first.yaml"), "utf8"), `${before}# mine\n`);
+  const other = folderWith(t, { "other.yml": "policy: o\n" });
+  assert.equal((await assentHere("policy", "init", other)).code, 2);
+  assert.deepEqual(readdirSync(other), ["other.yml"]);
+  // A file that the folder's listing leaves out stands in the way all the same.
+  const odd = folderWith(t, {});
+  mkdirSync(join(odd, "first_test.yaml"));
+  assert.equal((await assentHere("policy", "init", odd)).code, 1);
+  assert.deepEqual(readdirSync(odd), ["first_test.yaml"], "both or none");
+  assert.equal((await assentHere("policy", "init", join(odd, "a", "b", "..", "..", "first_test.yaml"))).code, 0, "an empty folder of any name will do");
+});

@@ -1,0 +1,174 @@
+/** Limits with memory: what counts, for whom, from when on, and what a decision does with it. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { buildPolicySet, compilePolicySet, type Compiled } from "../../src/domain/policy/compile.ts";
+import { decide } from "../../src/domain/policy/decide.ts";
+import { explain } from "../../src/domain/policy/explain.ts";
+import { diffPolicies } from "../../src/domain/policy/diff.ts";
+import { assumingUnused, limitNeeds, MICRO } from "../../src/domain/policy/limits.ts";
+import { parsePolicies } from "../../src/domain/policy/parse.ts";
+import { endOfWindow, parseWindow, startOfWindow, type Window } from "../../src/domain/policy/window.ts";
+import type { Facts, PolicyDocument } from "../../src/domain/policy/types.ts";
+
+const NOW = Date.parse("2026-03-29T12:00:00Z");
+const PRINCIPAL = { key_id: "k-1", name: "bot", agent_id: null, owner: null };
+
+function compile(...limits: object[]): Compiled {
+  return compileAll({ policy: "p", rules: [{ name: "all", effect: "allow" }], limits: limits as never });
+}
+function compileAll(...documents: PolicyDocument[]): Compiled {
+  return compilePolicySet(buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))));
+}
+const request = (params: JsonObject = {}, tool = "pay") => ({ agent_id: "a-1", tool, operation: "send", params, context: {} });
+const facts = (...used: [limit: string, subject: string, used: number][]): Facts => ({ principal: PRINCIPAL, limits: used.map(([limit, subject, count]) => ({ policy: "p", limit, subject, used: count })) });
+
+describe("what an action needs to know", () => {
+  const one = (limit: object, params: JsonObject = {}, tool = "pay") => limitNeeds(compile({ name: "l", count: 1, window: "1h", ...limit }), request(params, tool), { principal: PRINCIPAL }, NOW);
+
+  test("its subject: the agent, the key, a value of the request, or nobody in particular", () => {
+    assert.deepEqual(one({})[0]?.subject, "");
+    assert.deepEqual(one({ per: "agent" })[0]?.subject, "a-1");
+    assert.deepEqual(one({ per: "key" })[0]?.subject, "k-1");
+    assert.deepEqual(one({ per: "params.customer" }, { customer: "c 7" })[0]?.subject, "c 7");
+    assert.deepEqual(one({ per: "params.customer" }, { customer: 7 })[0]?.subject, "7");
+    assert.deepEqual(one({ per: "params.customer + '/' + agent" }, { customer: "c" })[0]?.subject, "c/a-1");
+  });
+
+  test("a subject stays short and printable, and cannot be another's by looking like its digest", () => {
+    const of = (customer: string): string => one({ per: "params.customer" }, { customer })[0]?.subject ?? "";
+    const [long, control, quoted] = [of("x".repeat(129)), of("a\u0000b"), of('"')];
+    for (const subject of [long, control, quoted]) assert.match(subject, /^sha256:[0-9a-f]{64}$/);
+    assert.equal(of("x".repeat(128)), "x".repeat(128));
+    assert.notEqual(of(long), long);
+  });
+
+  test("only where it counts", () => {
+    for (const limit of [{ tool: "other" }, { operation: "get*" }, { agent: "b-*" }, { when: "params.amount > 5" }]) assert.deepEqual(one(limit, { amount: 5 }), []);
+    assert.equal(one({ tool: ["x", "pa*"], operation: "send", agent: "a-1", when: "params.amount > 5" }, { amount: 6 }).length, 1);
+    // A limit without a tool makes its policy speak of every tool.
+    assert.equal(one({}, {}, "unheard of").length, 1);
+  });
+
+  test("an amount in whole millionths", () => {
+    const amount = (value: unknown): number | undefined => limitNeeds(compile({ name: "l", window: "1h", sum: "params.amount", at_most: 1 }), request({ amount: value as never }), { principal: PRINCIPAL }, NOW)[0]?.amount;
+    assert.deepEqual([amount(1), amount(0.1), amount(1.1), amount(0), amount(1e9)], [MICRO, 100_000, 1_100_000, 0, 1e15]);
+    for (const bad of [-1, 1e9 + 1, "5", null]) assert.equal(amount(bad), undefined);
+  });
+});
+
+describe("a decision", () => {
+  const counted = compile({ name: "l", per: "agent", count: 2, window: "1h" });
+  const summed = compile({ name: "s", sum: "params.amount", at_most: 0.3, window: "day", effect: "require_approval", risk: "high", approval: { quorum: 2, notify: ["boss"] } });
+
+  test("goes up to the limit and not beyond", () => {
+    assert.equal(decide(counted, request(), facts(["l", "a-1", 1]), NOW).effect, "allow");
+    const beyond = decide(counted, request(), facts(["l", "a-1", 2]), NOW);
+    assert.deepEqual([beyond.effect, beyond.rule, beyond.reason_code, beyond.policy], ["deny", "l", "LIMIT_EXCEEDED", "p"]);
+    // Tenths that do not add up in binary.
+    assert.equal(decide(summed, request({ amount: 0.1 }), facts(["s", "", 200_000]), NOW).effect, "allow");
+    const asks = decide(summed, request({ amount: 0.1 }), facts(["s", "", 200_001]), NOW);
+    assert.deepEqual([asks.effect, asks.risk_level, asks.approval?.quorum, asks.approval?.notify], ["require_approval", "high", 2, ["boss"]]);
+  });
+
+  test("denies what cannot be known or evaluated", () => {
+    for (const [compiled, params, known] of [[counted, {}, facts()], [counted, {}, facts(["l", "a-2", 0])], [summed, { amount: -5 }, facts(["s", "", 0])], [summed, {}, facts(["s", "", 0])]] as const) {
+      const { effect, reason_code } = decide(compiled, request(params), known, NOW);
+      assert.deepEqual([effect, reason_code], ["deny", "CONDITION_ERROR"]);
+    }
+  });
+
+  test("takes the strictest of rules and limits, and the terms of all that ask", () => {
+    const both = compileAll({
+      policy: "p",
+      rules: [{ name: "ask", effect: "require_approval", approval: { quorum: 1, expires_in: "1h", notify: ["a"] } }],
+      limits: [{ name: "s", count: 0, window: "1h", effect: "require_approval", approval: { quorum: 3, notify: ["b"] } }],
+    });
+    const { rule, approval } = decide(both, request(), facts(["s", "", 0]), NOW);
+    assert.deepEqual([rule, approval], ["ask", { quorum: 3, expires_in_ms: 3_600_000, notify: ["a", "b"] }]);
+    const denying = compileAll({ policy: "p", rules: [{ name: "no", effect: "deny" }], limits: [{ name: "s", count: 0, window: "1h" }] });
+    assert.equal(decide(denying, request(), facts(["s", "", 0]), NOW).rule, "no");
+    const alone = compileAll({ policy: "p", rules: [], limits: [{ name: "s", count: 1, window: "1h" }] });
+    assert.equal(decide(alone, request(), facts(["s", "", 0]), NOW).reason_code, "NO_MATCHING_RULE");
+  });
+
+  test("lists one outcome of a policy in shadow mode: its strictest", () => {
+    const shadow = compileAll({ policy: "p", mode: "shadow", rules: [{ name: "all", effect: "allow" }], limits: [{ name: "l", count: 0, window: "1h" }] }, { policy: "q", rules: [{ name: "ok", effect: "allow" }] });
+    const { effect, shadow: said } = decide(shadow, request(), facts(["l", "", 0]), NOW);
+    assert.deepEqual([effect, said.map((one) => [one.policy, one.rule, one.effect, one.reason_code])], ["allow", [["p", "l", "deny", "LIMIT_EXCEEDED"]]]);
+  });
+
+  test("of policies that were not in force counts nothing as used, and keeps what is known", () => {
+    const known = facts(["l", "a-1", 2]);
+    assert.equal(assumingUnused(counted, request(), known, NOW), known);
+    assert.equal(decide(counted, request(), assumingUnused(counted, request(), { principal: PRINCIPAL }, NOW), NOW).effect, "allow");
+  });
+
+  test("is explained with what was used", () => {
+    const { policies } = explain(counted, request(), facts(["l", "a-1", 2]), NOW);
+    assert.deepEqual(policies[0]?.limits, [{ limit: "l", effect: "deny", most: 2, outcome: "exceeded", subject: "a-1", used: 2, error: null }]);
+  });
+});
+
+describe("windows", () => {
+  const start = (text: string, now: string, zone?: string): string => new Date(startOfWindow(parseWindow(text, zone) as Window, Date.parse(now))).toISOString();
+
+  test("slide, or begin with the hour, day, week and month of their zone", () => {
+    assert.equal(start("24h", "2026-03-29T12:00:00.000Z"), "2026-03-28T12:00:00.001Z");
+    assert.equal(start("hour", "2026-03-29T12:34:56Z"), "2026-03-29T12:00:00.000Z");
+    assert.equal(start("day", "2026-03-29T12:34:56Z"), "2026-03-29T00:00:00.000Z");
+    assert.equal(start("week", "2026-03-29T12:34:56Z"), "2026-03-23T00:00:00.000Z");
+    assert.equal(start("week", "2026-03-30T00:00:00Z"), "2026-03-30T00:00:00.000Z");
+    assert.equal(start("month", "2026-03-29T12:34:56Z"), "2026-03-01T00:00:00.000Z");
+    // The clocks of Berlin went forward that night: midnight was at 23:00 UTC, and noon is at 10:00 UTC.
+    assert.equal(start("day", "2026-03-29T10:00:00Z", "Europe/Berlin"), "2026-03-28T23:00:00.000Z");
+    assert.equal(start("day", "2026-10-25T10:00:00Z", "Europe/Berlin"), "2026-10-24T22:00:00.000Z");
+    assert.equal(start("month", "2026-03-31T23:30:00Z", "Europe/Berlin"), "2026-03-31T22:00:00.000Z");
+    assert.equal(start("hour", "2026-03-29T12:40:00Z", "Asia/Kolkata"), "2026-03-29T12:30:00.000Z");
+  });
+
+  test("a use is kept for as long as it can count", () => {
+    for (const [text, zone] of [["24h"], ["hour", "Asia/Kolkata"], ["day", "Europe/Berlin"], ["week", "America/New_York"], ["month", "Europe/Berlin"]] as const) {
+      const window = parseWindow(text, zone) as Window;
+      for (let at = Date.parse("2026-01-01T00:30:00Z"); at < Date.parse("2027-01-01T00:00:00Z"); at += 7 * 3_600_000) {
+        const end = endOfWindow(window, at);
+        assert.ok(startOfWindow(window, at) <= at && at < end);
+        assert.ok(startOfWindow(window, end) > at, `${text} ${zone}: a use at ${new Date(at).toISOString()} still counts at ${new Date(end).toISOString()}`);
+      }
+    }
+  });
+});
+
+describe("in a file", () => {
+  const faults = (limits: string): string[] => parsePolicies(`policy: p\nrules: []\nlimits:\n${limits}`, "f").faults.map(({ line, message }) => `${line}: ${message}`);
+
+  test("what is wrong is said at its line", () => {
+    assert.deepEqual(faults("  - { name: l, window: 1h }"), ['4: limits.0: the limit "l" needs either count, or sum with at_most']);
+    assert.deepEqual(faults("  - { name: l, window: 1h, count: 1, sum: params.x }"), ['4: limits.0: the limit "l" needs either count, or sum with at_most']);
+    assert.deepEqual(faults("  - { name: l, window: 1h, sum: params.x }"), ["4: limits.0.sum: sum and at_most go together"]);
+    assert.deepEqual(faults("  - { name: l, window: fortnight, count: 1 }"), ['4: limits.0.window: "fortnight" is not a window such as 1h, 24h, 7d, day or month']);
+    assert.deepEqual(faults("  - { name: l, window: 1h, time_zone: UTC, count: 1 }"), ["4: limits.0.window: time_zone has no meaning with a window that slides; use it with hour, day, week or month"]);
+    assert.deepEqual(faults("  - { name: l, window: day, time_zone: Mars/Olympus, count: 1 }"), ['4: limits.0.window: "Mars/Olympus" is not a time zone such as Europe/Berlin']);
+    assert.match(faults("  - { name: l, window: 1h, count: 1, per: 'params.' }")[0] ?? "", /^4: limits.0.per: the expression of per cannot be read/);
+    assert.match(faults("  - { name: l, window: 1h, count: 1, effect: allow }")[0] ?? "", /^4: limits.0.effect/);
+    assert.match(faults("  - { name: l, window: 1h, count: 1 }\n  - { name: l, window: 1h, count: 1 }")[0] ?? "", /^5: limits.1.name: the limit "l" stands twice/);
+    assert.match(faults("  - { name: l, window: 1h, count: 1, approval: { quorum: 2 } }")[0] ?? "", /approval has no meaning with the effect "deny"/);
+  });
+
+  test("changes of limits are told apart", () => {
+    const document = (limits: PolicyDocument["limits"]): PolicyDocument => ({ policy: "p", rules: [], ...(limits === undefined ? {} : { limits }) });
+    const before = document([{ name: "a", count: 1, window: "1h" }, { name: "b", sum: "params.x", at_most: 5, window: "day", per: "agent" }]);
+    const after = document([{ name: "a", count: 2, window: "1h" }, { name: "c", count: 3, window: "7d" }]);
+    assert.deepEqual(diffPolicies(before, after).map(({ summary }) => summary), [
+      'the limit "b" is gone: it was at most 5 as the sum of params.x for each agent in day',
+      'the limit "a" has another count: 2; it was 1',
+      'the limit "c" is new: at most 3 actions in 7d',
+    ]);
+    assert.deepEqual(diffPolicies(before, before), []);
+  });
+
+  test("a set has at most 50", () => {
+    const limits = Array.from({ length: 51 }, (_, i) => ({ name: `l${i}`, count: 1, window: "1h" }));
+    assert.throws(() => compileAll({ policy: "p", rules: [], limits }), /is the last of 51 limits; at most 50/);
+  });
+});

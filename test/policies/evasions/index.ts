@@ -1,0 +1,18 @@
+/** What an agent, or whoever speaks through it, would try against each pack, and what comes of it. */
+import type { Effect } from "../../../src/domain/policy/types.ts";
+import { cloud } from "./cloud.ts";
+import { customerData } from "./customer-data.ts";
+import { databases } from "./databases.ts";
+import { email } from "./email.ts";
+import { gitHosting } from "./git-hosting.ts";
+import { payments } from "./payments.ts";
+import { shell } from "./shell.ts";
+
+/** `two` asks for two approvers or more; `require_approval` for any number. */
+export type Outcome = Effect | "two";
+export type Evasion = [outcome: Outcome, tool: string, operation: string, params?: Record<string, unknown>];
+
+/** By the name of the pack. */
+export const EVASIONS: Readonly<Record<string, readonly Evasion[]>> = {
+  cloud, "customer-data": customerData, databases, email, "git-hosting": gitHosting, payments, shell,
+};

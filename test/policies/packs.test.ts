@@ -1,0 +1,204 @@
+/** The packs of policies/packs: each holds what docs/packs.md says of it, alone and over the default set. */
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import type { JsonObject } from "../../src/domain/json.ts";
+import type { Compiled } from "../../src/domain/policy/compile.ts";
+import { policyCoverage } from "../../src/domain/policy/coverage.ts";
+import { decide } from "../../src/domain/policy/decide.ts";
+import { matchGlob } from "../../src/domain/policy/glob.ts";
+import type { Decision, PolicyDocument } from "../../src/domain/policy/types.ts";
+import { checkPolicyFolder, type CheckedFolder } from "../../src/kernel/policy-folder.ts";
+import { compile, FACTS, NOW } from "../support/policy.ts";
+import { ROOT } from "../support/process.ts";
+import { EVASIONS } from "./evasions/index.ts";
+
+const DEFAULTS = join(ROOT, "policies");
+const FOLDER = join(DEFAULTS, "packs");
+const PACKS = readdirSync(FOLDER).filter((name) => /^[a-z-]+\.yaml$/.test(name)).map((name) => name.replace(".yaml", ""));
+const page = readFileSync(join(ROOT, "docs/packs.md"), "utf8");
+
+interface Asked {
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params?: Record<string, unknown> | undefined;
+}
+
+const ask = (compiled: Compiled, { agent_id, tool, operation, params }: Asked): Decision =>
+  decide(compiled, { agent_id, tool, operation, params: JSON.parse(JSON.stringify(params ?? {})) as JsonObject, context: {} }, FACTS, NOW);
+const shown = (action: Asked): string => JSON.stringify(action).slice(0, 300);
+
+let folder: CheckedFolder;
+const documents = (): PolicyDocument[] => folder.documents.map(({ document }) => document);
+const pack = (name: string): PolicyDocument => documents().find(({ policy }) => policy === name) as PolicyDocument;
+/** The cases that stand beside a pack, with what the pack says to them. */
+function casesOf(name: string): { action: Asked; decision: Decision }[] {
+  const compiled = compile(pack(name));
+  const cases = folder.tests.filter(({ file }) => file === `${name}_test.yaml`).flatMap(({ test: one }) => one.cases);
+  return cases.map(({ action }) => ({ action, decision: ask(compiled, action) }));
+}
+
+before(async () => {
+  folder = await checkPolicyFolder(FOLDER);
+});
+
+describe("the packs", () => {
+  test("load, pass their tests, and leave no rule without one", () => {
+    assert.deepEqual(folder.faults, []);
+    assert.deepEqual(documents().map(({ policy }) => policy), PACKS);
+    const { uncovered } = policyCoverage(documents(), folder.results.map(({ result }) => result));
+    assert.deepEqual(uncovered.map(({ policy, rule }) => `${policy}: ${rule}`), []);
+    for (const name of PACKS) assert.ok(casesOf(name).length > 0, `${name} has no tests beside it`);
+  });
+
+  test("say with every rule why, how risky, and whom to ask until when", () => {
+    for (const { policy, rules } of documents()) {
+      for (const { name, reason, risk, effect, approval } of rules) {
+        assert.ok(reason !== undefined && risk !== undefined, `${policy}: ${name}`);
+        if (effect === "require_approval") assert.ok(approval?.expires_in !== undefined && (approval.notify?.length ?? 0) > 0, `${policy}: ${name}`);
+      }
+      const { effect, tool, operation, agent, when } = rules.at(-1) ?? {};
+      const all = [tool, operation, agent, when].every((matcher) => matcher === undefined);
+      assert.ok(effect !== "allow" && all, `${policy} ends with a rule that takes the rest and does not allow it`);
+    }
+  });
+
+  test("ask the channels that the page lists", () => {
+    const asked = new Set(documents().flatMap(({ rules }) => rules.flatMap(({ approval }) => approval?.notify ?? [])));
+    const [, listed] = /^The numbers[^]*?The channels are\n([^;]*);/m.exec(page) ?? [];
+    assert.deepEqual([...(listed ?? "").matchAll(/`([a-z]+)`/g)].map(([, name]) => name), [...asked].sort());
+  });
+
+  test("speak of tools of their own, and of no tool they do not name", () => {
+    const tools = documents().map(({ policy, applies_to }) => ({ policy, globs: applies_to?.tools ?? ["*"] }));
+    for (const { policy, globs } of tools) {
+      const compiled = compile(pack(policy));
+      for (const { action } of casesOf(policy)) {
+        for (const tool of ["unknown", `un-${action.tool}`, action.tool.toUpperCase(), ` ${action.tool}`]) {
+          assert.equal(ask(compiled, { ...action, tool }).reason_code, "NO_MATCHING_RULE", `${policy}: ${tool}`);
+        }
+      }
+      for (const other of tools) {
+        if (other.policy === policy) continue;
+        for (const glob of globs) for (const theirs of other.globs) assert.ok(!matchGlob(glob, theirs), `${policy} and ${other.policy} both speak of ${theirs}`);
+      }
+    }
+  });
+
+  /** What anybody may send instead of what was meant. */
+  const SHAPES: unknown[] = [
+    null, true, false, -1, 0, 1, 1.5, 1e300, "", "x", "*", " ", [], [null], ["x"], [["x"]], [{ x: 1 }], [1, "x"], {}, { x: 1 }, { "": null },
+  ];
+
+  for (const name of PACKS) {
+    test(`${name}: no condition fails, whatever the parameters are`, () => {
+      const compiled = compile(pack(name));
+      for (const { action } of casesOf(name)) {
+        const held = (params: Record<string, unknown>): void => {
+          const { reason_code, reason } = ask(compiled, { ...action, params });
+          assert.equal(reason_code, "POLICY_RULE", `${shown({ ...action, params })}: ${reason}`);
+        };
+        for (const key of Object.keys(action.params ?? {})) {
+          const { [key]: value, ...others } = action.params ?? {};
+          held(others);
+          for (const shape of [...SHAPES, [value], { value }, [value, value]]) held({ ...others, [key]: shape });
+        }
+        held({});
+      }
+    });
+
+    test(`${name}: what is allowed is allowed under exactly its name, and no parameter may be added to what acts`, () => {
+      const compiled = compile(pack(name));
+      const allowed = casesOf(name).filter(({ decision }) => decision.effect === "allow");
+      assert.ok(allowed.length > 0);
+      for (const { action, decision } of allowed) {
+        const { operation } = action;
+        const behind = [" ", "\n", "\u200b", "\u0000", ";x", "_and_delete"].map((tail) => `${operation}${tail}`);
+        for (const other of [operation.toUpperCase(), ` ${operation}`, `\u0455${operation}`, ...behind]) {
+          assert.notEqual(ask(compiled, { ...action, operation: other }).effect, "allow", `${JSON.stringify(other)} is not ${operation}`);
+        }
+        if (decision.rule?.startsWith("reading") === true) continue;
+        for (const key of ["", "x", "force", "options", "__proto__", "params", "Amount"]) {
+          if (Object.hasOwn(action.params ?? {}, key)) continue;
+          // Not by an initialiser: "__proto__" must become a key.
+          const params = Object.fromEntries([[key, 1], ...Object.entries(action.params ?? {})]) as Record<string, unknown>;
+          assert.notEqual(ask(compiled, { ...action, params }).effect, "allow", shown({ ...action, params }));
+        }
+      }
+    });
+
+    test(`${name}: what was thought of to get around it does not`, () => {
+      const compiled = compile(pack(name));
+      const evasions = EVASIONS[name] ?? [];
+      assert.ok(evasions.length >= 10, `${name} has ${evasions.length} evasions`);
+      const wrong = evasions.flatMap(([outcome, tool, operation, params]) => {
+        const action = { agent_id: "a", tool, operation, params };
+        const { effect, approval, rule, reason_code } = ask(compiled, action);
+        const seen = outcome === "two" && (approval?.quorum ?? 1) > 1 ? "two" : effect;
+        return seen === outcome && reason_code === "POLICY_RULE" ? [] : [`${shown(action)}: ${outcome}, but ${rule} says ${effect} (${reason_code})`];
+      });
+      assert.deepEqual(wrong, []);
+    });
+
+    test(`${name}: docs/packs.md shows actions and what comes of them`, () => {
+      const [, section] = new RegExp(`^## ${name}\\n([^]*?)(?=^## |$(?![^]))`, "m").exec(page) ?? [];
+      assert.ok(section !== undefined, `docs/packs.md says nothing of ${name}`);
+      const samples = [...section.matchAll(/^```json (allow|require_approval|deny)\n([^]*?)^```$/gm)];
+      assert.ok(samples.length >= 2, `${name} has samples`);
+      for (const [, effect, text] of samples) assert.equal(ask(compile(pack(name)), JSON.parse(text as string) as Asked).effect, effect, text);
+      for (const tool of pack(name).applies_to?.tools ?? []) assert.ok(section.includes(`\`${tool}\``), `${name} names its tool ${tool}`);
+      for (const word of ["**What does not go.**", "**Why.**", "**Not protected.**", "**Adapt.**"]) assert.ok(section.includes(word), `${name}: ${word}`);
+    });
+  }
+});
+
+describe("packs copied over the default set", () => {
+  const roots: string[] = [];
+  after(() => {
+    for (const root of roots) rmSync(root, { recursive: true, force: true });
+  });
+
+  function copied(...names: string[]): Promise<CheckedFolder> {
+    const root = mkdtempSync(join(tmpdir(), "assent-packs-"));
+    roots.push(root);
+    for (const file of readdirSync(DEFAULTS)) if (file.endsWith(".yaml")) cpSync(join(DEFAULTS, file), join(root, file));
+    for (const name of names) for (const file of [`${name}.yaml`, `${name}_test.yaml`]) cpSync(join(FOLDER, file), join(root, file));
+    return checkPolicyFolder(root);
+  }
+  const table = [...page.matchAll(/^\| `([a-z-]+)` \| ([^|]*) \| ([^|]*) \|$/gm)] as unknown as [string, string, string, string][];
+  const rows = new Map(table.map(([, name, replaces, beside]) => [name, { replaces, beside }]));
+
+  for (const name of PACKS) {
+    test(`${name}: loads, replaces what the page says, and is narrowed by what the page says`, async () => {
+      const { documents: loaded, faults } = await copied(name);
+      assert.deepEqual(faults, []);
+      const row = rows.get(name);
+      assert.ok(row !== undefined, `the table of docs/packs.md has no row for ${name}`);
+      const standard = (await checkPolicyFolder(DEFAULTS)).documents.map(({ document }) => document.policy);
+      assert.equal(row.replaces, standard.includes(name) ? `\`${name}\`` : "nothing");
+      assert.deepEqual(loaded.map(({ document }) => document.policy), [...new Set([...standard, name])].sort());
+
+      // Strictest wins, so a default policy can only take away: what it takes away stands on the page.
+      const together = compile(...loaded.map(({ document }) => document));
+      const asked = casesOf(name).map(({ action, decision }) => ({ alone: decision, both: ask(together, action) }));
+      const narrowed = asked.filter(({ alone, both }) => both.effect !== alone.effect);
+      const by = [...new Set(narrowed.map(({ both }) => `\`${both.policy}\`: ${both.rule}`))].sort();
+      assert.equal(row.beside, by.length === 0 ? "nothing" : by.join("; "));
+    });
+  }
+
+  test("all of them load together", async () => {
+    const { documents: loaded, faults } = await copied(...PACKS);
+    assert.deepEqual(faults, []);
+    assert.deepEqual(loaded.map(({ document }) => document.policy), [...new Set(["customers", "payments", "reads", "shell", ...PACKS])].sort());
+  });
+
+  test("the default set read with its folders says which names clash", async () => {
+    const { faults } = await checkPolicyFolder(DEFAULTS, { recursive: true });
+    const clash = (name: string): string => `the policy "${name}" is in packs/${name}.yaml, line 3, already; give each policy a name of its own`;
+    assert.deepEqual(faults.map(({ message }) => message).sort(), ["payments", "shell"].map(clash));
+  });
+});

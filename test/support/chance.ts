@@ -1,0 +1,12 @@
+/** The same chance at every run: mulberry32. */
+export function chance(seed: number): { random(n: number): number; pick<T>(from: readonly T[]): T } {
+  let state = seed;
+  /** A whole number from 0 to n - 1. */
+  function random(n: number): number {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296) * n);
+  }
+  return { random, pick: (from) => from[random(from.length)] as (typeof from)[number] };
+}

@@ -1,0 +1,66 @@
+/** The command line as a real process. */
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { TestContext } from "node:test";
+import { run } from "../../src/cli/main.ts";
+import { MAIN, ROOT } from "./process.ts";
+
+export interface Run {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+export interface RunOptions {
+  cwd?: string;
+  env?: Record<string, string>;
+  input?: string;
+}
+
+export const TSX = new URL("../../node_modules/tsx/dist/esm/index.mjs", import.meta.url).href;
+
+/** Without a key and without a service, unless the options name them. */
+export function assent(args: string[], options: RunOptions = {}): Promise<Run> {
+  return program(process.execPath, ["--import", TSX, MAIN, ...args], options);
+}
+
+/** The same inside this process, which takes a hundredth of the time: where nothing but arguments matters. */
+export async function assentHere(...args: string[]): Promise<Run> {
+  let [out, err] = ["", ""];
+  const code = await run(args, { out: (text) => (out += `${text}\n`), err: (text) => (err += `${text}\n`), fancy: false, watched: false });
+  return { code, out, err };
+}
+
+export function program(name: string, args: string[], { cwd = ROOT, env = {}, input = "" }: RunOptions = {}): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(name, args, { cwd, env: { ...process.env, ASSENT_API_KEY: "", ASSENT_URL: "", ASSENT_POLICIES: "", ...env } });
+    let out = "";
+    let err = "";
+    child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+    child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
+    // A program that does not read its input may be gone before all of it is written.
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(input);
+    child.once("error", reject);
+    child.once("close", (code) => resolve({ code, out, err }));
+  });
+}
+
+export type Files = Record<string, string | Uint8Array>;
+
+/** A folder in the temporary folder, gone after the test. */
+export function folderWith(t: Pick<TestContext, "after">, files: Files): string {
+  const folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  write(folder, files);
+  return folder;
+}
+
+export function write(folder: string, files: Files): void {
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), content);
+  }
+}
