@@ -123,7 +123,8 @@ describe("failures", () => {
     mail = await startMailServer();
   });
 
-  test("an attempt ends, and its connection with it, when it is told to", async () => {
+  // Below the notifier's own limits, which would end it too.
+  test("an attempt ends, and its connection with it, when it is told to", { timeout: 15_000 }, async () => {
     const sockets: Socket[] = [];
     const silent = createServer((socket) => void sockets.push(socket.on("error", () => {})));
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));

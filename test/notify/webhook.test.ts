@@ -146,7 +146,8 @@ describe("deliveries", () => {
       receiver.answer = (_, response: ServerResponse) => {
         response.on("close", resolve);
         const pour = (): void => {
-          while (!response.destroyed && response.write("x".repeat(65_536))) sent += 65_536;
+          do sent += 65_536;
+          while (!response.destroyed && response.write("x".repeat(65_536)));
         };
         response.on("drain", pour);
         pour();

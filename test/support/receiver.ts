@@ -1,6 +1,6 @@
 /** Receivers of messages on loopback: a real HTTP or HTTPS server that keeps what it is sent, and certificates for it. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -74,9 +74,12 @@ export function withoutOpenssl(): string | false {
   }
 }
 
+const folders: string[] = [];
+
 /** A certificate for one name, signed by itself, as files in a new folder and as text. */
 export function makeCertificate(name: string): { key: string; cert: string; keyFile: string; certFile: string } {
   const folder = mkdtempSync(join(tmpdir(), "assent-cert-"));
+  if (folders.push(folder) === 1) process.once("exit", () => folders.forEach((each) => rmSync(each, { recursive: true, force: true })));
   const [keyFile, certFile] = [join(folder, "key.pem"), join(folder, "cert.pem")];
   execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`, "-keyout", keyFile, "-out", certFile], { stdio: "ignore" });
   return { key: readFileSync(keyFile, "utf8"), cert: readFileSync(certFile, "utf8"), keyFile, certFile };
