@@ -38,9 +38,10 @@ export interface PolicySource {
   readonly name: string;
   /**
    * Reads everything now. Rejects with `PolicySourceError` when anything in it is not good or cannot be read; the last
-   * good set then stays. Any other error is a fault of the source itself: it stops a start, and later the load is tried again.
+   * good set then stays. Any other error is a fault of the source itself: it stops a start, and later the load is tried
+   * again. Null: another process sees to it.
    */
-  load(): Promise<PolicyBundle>;
+  load(): Promise<PolicyBundle | null>;
   /** Calls `changed` when a new `load` may give something else; also when it was called late or for nothing. Returns how to stop. */
   watch?(changed: () => void): () => Promise<void>;
 }
