@@ -15,6 +15,9 @@ const WAITING = sql<boolean>`state = 'waiting'`;
 const SCHEDULED = sql<boolean>`state = 'scheduled'`;
 const OVER = sql<boolean>`state in ('delivered', 'dead', 'obsolete')`;
 
+// As doubles, which are exact up to 2^53 and have room beyond: SQLite fails a sum of integers that goes beyond 2^63.
+const USED = sql<number>`cast(case when coalesce(sum(cast(amount as double precision)), 0) > 9007199254740991 then 9007199254740991 else coalesce(sum(cast(amount as double precision)), 0) end as bigint)`;
+
 export function prepareDeliveryReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
   const first = db.selectFrom("deliveries").select((eb) => eb.fn.min("position").as("position")).where(WAITING).groupBy("destination");
@@ -28,7 +31,7 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
     limitUsed: prepare(
       db
         .selectFrom("limit_uses")
-        .select([(eb) => eb.fn.countAll<number>().as("count"), sql<number>`cast(case when coalesce(sum(amount), 0) > 9007199254740991 then 9007199254740991 else coalesce(sum(amount), 0) end as bigint)`.as("sum")])
+        .select([(eb) => eb.fn.countAll<number>().as("count"), USED.as("sum")])
         .where("policy", "=", param("policy"))
         .where("limit_name", "=", param("limit_name"))
         .where("subject", "=", param("subject"))

@@ -135,6 +135,19 @@ export function deliveryCases(test: Case): void {
       for (const n of [1, 2]) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
     assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 2, sum: Number.MAX_SAFE_INTEGER });
+    // Nor does it fail where it leaves what 64 bits hold.
+    await storage.write(async (tx) => {
+      for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
+    });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1100, sum: Number.MAX_SAFE_INTEGER });
+  });
+
+  test("a sum is exact up to its largest amount", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await tx.insertLimitUse(useRow(1, { amount: Number.MAX_SAFE_INTEGER - 11 }));
+      for (let n = 2; n <= 11; n++) await tx.insertLimitUse(useRow(n, { amount: 1 }));
+    });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 11, sum: Number.MAX_SAFE_INTEGER - 1 });
   });
 
   test("uses go with their action, and when they are over", async ({ storage }) => {
