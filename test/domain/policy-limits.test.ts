@@ -127,8 +127,23 @@ describe("windows", () => {
     assert.equal(start("hour", "2026-03-29T12:40:00Z", "Asia/Kolkata"), "2026-03-29T12:30:00.000Z");
   });
 
+  test("a day in which midnight comes twice begins with the first, so that no hour of it is forgotten", () => {
+    // At 01:00 the clocks go back to 00:00.
+    for (const now of ["2026-11-01T04:00:00Z", "2026-11-01T04:30:00Z", "2026-11-01T05:00:00Z", "2026-11-01T17:00:00Z", "2026-11-02T04:59:59Z"]) assert.equal(start("day", now, "America/Havana"), "2026-11-01T04:00:00.000Z", now);
+    assert.equal(start("month", "2026-11-15T12:00:00Z", "America/Havana"), "2026-11-01T04:00:00.000Z");
+    assert.equal(start("day", "2026-10-25T12:00:00Z", "Atlantic/Azores"), "2026-10-25T00:00:00.000Z");
+    // By three hours.
+    assert.equal(start("day", "2023-03-09T12:00:00Z", "Antarctica/Casey"), "2023-03-08T13:00:00.000Z");
+    // Back over midnight into the day before, and forward over it.
+    assert.equal(start("day", "2026-10-30T12:00:00Z", "Africa/Cairo"), "2026-10-29T22:00:00.000Z");
+    assert.equal(start("day", "2026-10-29T21:30:00Z", "Africa/Cairo"), "2026-10-28T21:00:00.000Z");
+    assert.equal(start("day", "2026-04-24T12:00:00Z", "Africa/Cairo"), "2026-04-23T22:00:00.000Z");
+    // An hour that comes twice is two hours.
+    assert.equal(start("hour", "2026-11-01T05:30:00Z", "America/Havana"), "2026-11-01T05:00:00.000Z");
+  });
+
   test("a use is kept for as long as it can count", () => {
-    for (const [text, zone] of [["24h"], ["hour", "Asia/Kolkata"], ["day", "Europe/Berlin"], ["week", "America/New_York"], ["month", "Europe/Berlin"]] as const) {
+    for (const [text, zone] of [["24h"], ["hour", "Asia/Kolkata"], ["day", "Europe/Berlin"], ["day", "America/Havana"], ["month", "America/Havana"], ["week", "America/New_York"], ["month", "Europe/Berlin"]] as const) {
       const window = parseWindow(text, zone) as Window;
       for (let at = Date.parse("2026-01-01T00:30:00Z"); at < Date.parse("2027-01-01T00:00:00Z"); at += 7 * 3_600_000) {
         const end = endOfWindow(window, at);
