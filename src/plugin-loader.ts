@@ -12,7 +12,7 @@ export interface LoadedPlugin {
 }
 
 /** All that come with the package. */
-export const BUILT_IN = ["storage-sqlite", "storage-postgres", "policy-files", "actions", "policies", "api-keys", "agents", "analytics", "events", "provenance", "replay", "health", "metrics", "deliveries", "docs", "console"] as const;
+export const BUILT_IN = ["storage-sqlite", "storage-postgres", "policy-files", "policy-git", "actions", "policies", "api-keys", "agents", "analytics", "events", "provenance", "replay", "health", "metrics", "deliveries", "notify-webhook", "notify-slack", "notify-email", "docs", "console"] as const;
 
 /** In `plugins`, stands for every plugin that is loaded when nothing is named. */
 const ALL = "built-in";

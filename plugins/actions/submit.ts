@@ -68,8 +68,10 @@ export function submitAction(
       const earlier = await findEarlier(tx, who, idempotencyKey, sealed.hash);
       if (earlier !== null) return { row: earlier, replayed: true };
     }
-    const { compiled } = tx.activePolicies;
-    const { facts, needs } = await readUses(tx, compiled, request, factsOf(who, await tx.agentFacts(request.agent_id)), tx.now);
+    const { compiled, source } = tx.activePolicies;
+    const commit = source?.["commit"];
+    const known: Facts = { ...factsOf(who, await tx.agentFacts(request.agent_id)), ...(commit === undefined ? {} : { policy_commit: commit }) };
+    const { facts, needs } = await readUses(tx, compiled, request, known, tx.now);
     const decision = decide(compiled, request, facts, tx.now);
     const row = record(host, tx, who, { id, salt, request, sealed, facts, decision });
     await tx.insertAction(row);

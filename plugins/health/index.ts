@@ -22,6 +22,7 @@ const Ready = Type.Object(
         detail: Type.String(),
         active: Type.Integer({ description: "Policies in the active set." }),
         policy_set: Type.Union([Type.String(), Type.Null()]),
+        source: Type.Union([Type.Object({ kind: Type.String(), commit: Type.Optional(Type.String()) }, { additionalProperties: false }), Type.Null()], { description: "Where the active set came from, and the commit where that is git." }),
         stale_since: Type.Union([Type.String(), Type.Null()], { description: "Since when a source has offered something that could not be taken." }),
         faults: Type.Array(
           Type.Object({ file: Type.String(), line: Type.Union([Type.Integer(), Type.Null()]), column: Type.Union([Type.Integer(), Type.Null()]) }, { additionalProperties: false }),
@@ -58,6 +59,7 @@ export default definePlugin({
             detail: trouble !== null ? trouble : !active ? "no policy is active: every action is denied" : state.stale_since === null ? "active" : `the last good set is served; ${state.faults.length} faults in what came after`,
             active: state.count,
             policy_set: state.digest,
+            source: sourceOf(state),
             stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
             faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file, line, column })),
           };
@@ -88,11 +90,17 @@ async function progressOf(host: Host): Promise<Progress> {
 }
 
 async function policyState(read: () => Promise<PolicyState>): Promise<{ state: PolicyState; trouble: string | null }> {
-  let state: PolicyState = { digest: null, count: 0, faults: [], stale_since: null };
+  let state: PolicyState = { digest: null, count: 0, faults: [], stale_since: null, source: null };
   const { ok, detail } = await probe(async () => {
     state = await read();
   });
   return { state, trouble: ok ? null : detail };
+}
+
+/** Addresses and paths are for the log. */
+function sourceOf({ source }: PolicyState): { kind: string; commit?: string } | null {
+  const { kind, commit } = source ?? {};
+  return kind === undefined ? null : { kind, ...(commit === undefined ? {} : { commit }) };
 }
 
 /** The kind of a fault is said to anybody; its words may name paths and hosts. */

@@ -54,6 +54,7 @@ export const ERRORS = {
   POLICY_VERSION_NOT_FOUND: [404, "The policy has no such version"],
   POLICY_NAME_TAKEN: [409, "There is a policy of this name"],
   POLICY_MANAGED: [409, "A policy source manages this policy"],
+  SIGNATURE_INVALID: [403, "The webhook is not signed with the secret"],
   POLICY_INVALID: [422, "The policy does not compile"],
   AGENT_NOT_FOUND: [404, "No such agent"],
   AGENT_ID_TAKEN: [409, "An agent of this id is registered"],

@@ -109,6 +109,8 @@ export interface ActivePolicies {
   /** Null before the first activation. */
   readonly digest: string | null;
   readonly compiled: Compiled;
+  /** What made it active last, as in its ledger entry: `{kind: "git", commit, …}`, for instance. Null where that is not known. */
+  readonly source: Readonly<Record<string, string>> | null;
 }
 
 export interface PolicyState {
@@ -117,6 +119,8 @@ export interface PolicyState {
   /** Faults of sources whose newest content could not be taken; the last good set is served. */
   faults: PolicyFault[];
   stale_since: number | null;
+  /** Of the active set. */
+  source: Readonly<Record<string, string>> | null;
 }
 
 export interface Policies {
@@ -124,8 +128,11 @@ export interface Policies {
   current(): Promise<ActivePolicies>;
   /** Any set ever active, by digest; null when it never was. */
   byDigest(digest: string | null): Promise<ActivePolicies | null>;
-  /** Stores new versions where content changed, and activates the whole. Answers the digest. */
-  activate(sourceName: string, bundle: PolicyBundle, by: Credential | null): Promise<string>;
+  /**
+   * Stores new versions where content changed, and activates the whole. Answers the digest; null, and nothing
+   * happened, when another offer of this source was taken after `basis` was read.
+   */
+  activate(sourceName: string, bundle: PolicyBundle, by: Credential | null, basis?: { value: string | null }): Promise<string | null>;
   /** The set that these changes would make active: a version, or null to take the policy out, by name. Reads only. Throws POLICY_INVALID. */
   plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet;
   /** Stores a planned set, records it and makes it active with the batch. Nothing happens when it is the active one. */

@@ -93,8 +93,11 @@ export interface Notifier {
   /** What channels call it. */
   readonly name: string;
   readonly feeds?: readonly Feed[];
-  /** Says what is wrong with a `to` of the configuration; null when nothing is. Asked once, at start. */
-  check?(to: string): string | null;
+  /**
+   * Says what is wrong with a `to` of the configuration; null when nothing is. Asked at start. With a `person` (owner), what is
+   * sent there decides as them, so nobody else may see it; null for a place.
+   */
+  check?(to: string, person: string | null): string | null;
   /** One attempt. Rejects when it was not delivered; `signal` aborts when the time is over or the service stops. */
   deliver(message: Message, signal: AbortSignal): Promise<Delivered | void>;
 }

@@ -35,8 +35,11 @@ export class PolicySourceError extends Error {
 
 export interface PolicySource {
   readonly name: string;
-  /** Reads everything now. Rejects with `PolicySourceError` when anything in it is not good; the last good set then stays. */
-  load(): Promise<PolicyBundle>;
+  /**
+   * Reads everything now. Rejects with `PolicySourceError` when anything in it is not good; the last good set then
+   * stays. Null: another process sees to it.
+   */
+  load(): Promise<PolicyBundle | null>;
   /** Calls `changed` when a new `load` may give something else; also when it was called late or for nothing. Returns how to stop. */
   watch?(changed: () => void): () => Promise<void>;
 }

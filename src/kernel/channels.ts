@@ -42,7 +42,7 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
         const meant = suggest(notifier, [...known.keys()]);
         throw new ChannelError(name, `there is no notifier "${notifier}"${meant === null ? (known.size === 0 ? "; configure a notifier plugin, such as notify-email" : `; there are ${[...known.keys()].join(", ")}`) : `; did you mean "${meant}"?`}`);
       }
-      const fault = found.check?.(to) ?? null;
+      const fault = found.check?.(to, person) ?? null;
       if (fault !== null) throw new ChannelError(name, fault);
       return { notifier, to, person };
     };

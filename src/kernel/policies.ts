@@ -3,16 +3,18 @@
  * are immutable and kept for ever, so that any decision can be made again.
  */
 import type { ActivePolicies, Policies, PolicyState } from "../contract/host.ts";
-import { PolicySourceError, type PolicyFault, type PolicySource } from "../contract/policy-source.ts";
+import { PolicySourceError, type PolicyBundle, type PolicyFault, type PolicySource } from "../contract/policy-source.ts";
 import { StorageError, type LedgerHead, type StorageReader } from "../contract/storage.ts";
 import type { Ledger, Logger } from "../contract/host.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { compilePolicySet, emptyPolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
-import { activateBundle, commitSet, planSetOrRefuse, recordRefusal } from "./policy-set.ts";
+import { activateBundle, basisOf, commitSet, sourceOfSet, planSetOrRefuse, recordRefusal } from "./policy-set.ts";
 
 /** Compiled sets kept besides the active one: replay of old decisions uses them. */
 const KEPT_SETS = 16;
+/** How often a source is asked again because another process was faster. */
+const OFFERS = 5;
 
 export interface PoliciesOptions {
   storage: StorageReader;
@@ -32,7 +34,7 @@ export interface PolicyService extends Policies {
 
 export function createPolicies(options: PoliciesOptions): PolicyService {
   const compiled = new Map<string, ActivePolicies>();
-  const empty: ActivePolicies = { digest: null, compiled: emptyPolicySet() };
+  const empty: ActivePolicies = { digest: null, compiled: emptyPolicySet(), source: null };
   const trouble = new Map<string, { since: number; faults: PolicyFault[] }>();
   let active: ActivePolicies = empty;
   let syncing: Promise<unknown> = Promise.resolve();
@@ -44,7 +46,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     const row = await reader.policySet(digest);
     if (row === null) return null;
     if (sha256Hex(utf8(row.document)) !== digest) throw new StorageError("corrupt", `the stored policy set ${digest} does not hash to its digest`);
-    const made: ActivePolicies = { digest, compiled: compilePolicySet(JSON.parse(row.document) as PolicySetDocument) };
+    const made: ActivePolicies = { digest, compiled: compilePolicySet(JSON.parse(row.document) as PolicySetDocument), source: null };
     compiled.set(digest, made);
     for (const oldest of compiled.keys()) {
       if (compiled.size <= KEPT_SETS) break;
@@ -57,16 +59,30 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     if (digest === active.digest) return active;
     const found = await find(reader, digest);
     if (found === null) throw new StorageError("corrupt", `the active policy set ${digest ?? ""} is not in the store`);
-    active = found;
-    return found;
+    // Read anew with each switch: a set can come back, from another commit.
+    active = { ...found, source: digest === null ? null : await sourceOfSet(reader, digest) };
+    return active;
+  }
+
+  /** Loads and activates. What was loaded before another process activated something newer must not replace it. */
+  async function offer(source: PolicySource): Promise<{ bundle: PolicyBundle; digest: string } | null> {
+    for (let offers = 1; ; offers++) {
+      const basis = { value: await basisOf(options.storage, source.name) };
+      const bundle = await source.load();
+      if (bundle === null) return null;
+      const digest = await service.activate(source.name, bundle, null, basis);
+      if (digest !== null) return { bundle, digest };
+      if (offers === OFFERS) throw new StorageError("unavailable", `other processes activated what the policy source "${source.name}" has ${OFFERS} times in a row`);
+    }
   }
 
   async function sync(source: PolicySource): Promise<void> {
     try {
-      const bundle = await source.load();
-      const digest = await service.activate(source.name, bundle, null);
+      const offered = await offer(source);
       await service.current();
       trouble.delete(source.name);
+      if (offered === null) return;
+      const { bundle, digest } = offered;
       options.log.info("policies are active", { source: source.name, policies: bundle.policies.length, policy_set: digest });
     } catch (error) {
       const faults = faultsOf(source.name, error);
@@ -85,17 +101,18 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     within,
     current: async () => within(options.storage, (await options.head()).policy_set),
     byDigest: (digest) => find(options.storage, digest),
-    activate: (sourceName, bundle, by) =>
-      options.ledger().submit((tx) => activateBundle(tx, options.newId, sourceName, bundle, by)),
+    activate: (sourceName, bundle, by, basis) =>
+      options.ledger().submit((tx) => activateBundle(tx, options.newId, sourceName, bundle, by, basis)),
     plan: planSetOrRefuse,
     commit: commitSet,
     async state(): Promise<PolicyState> {
       // Not `active`: that is the set of the last batch, which may be behind, or was rolled back.
-      const { digest, compiled: set } = await this.current();
+      const { digest, compiled: set, source } = await this.current();
       const faults = [...trouble.values()];
       return {
         digest,
         count: set.document.policies.length,
+        source,
         faults: faults.flatMap((t) => t.faults),
         stale_since: faults.length === 0 ? null : Math.min(...faults.map((t) => t.since)),
       };

@@ -79,20 +79,31 @@ function noFolder(path: string, message: string): PolicyFolder {
   return { documents: [], tests: [], faults: [{ file: path, line: null, column: null, message }] };
 }
 
+export interface FolderOptions {
+  recursive?: boolean;
+  /** Told after each file of tests. */
+  progress?(done: number, files: number): void;
+}
+
 /** Loads, and runs the tests beside the policies; a test that fails is a fault. */
-export async function checkPolicyFolder(path: string, options: { recursive?: boolean } = {}): Promise<CheckedFolder> {
-  const folder = await loadPolicyFolder(path, options);
+export async function checkPolicyFolder(path: string, options: FolderOptions = {}): Promise<CheckedFolder> {
+  return testPolicyFolder(await loadPolicyFolder(path, options), options);
+}
+
+/** Runs the tests beside policies that are loaded already. */
+export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptions, "progress"> = {}): CheckedFolder {
   const results: CheckedFolder["results"] = [];
   if (folder.faults.length > 0) return { ...folder, results };
   const policies = folder.documents.map(({ document }) => document);
   const faults: TextFault[] = [];
-  for (const { test, file, places } of folder.tests) {
+  for (const [done, { test, file, places }] of folder.tests.entries()) {
     for (const [i, result] of runPolicyTest(policies, test).entries()) {
       results.push({ file, result });
       if (result.failure === null) continue;
       const { line = null, column = null } = places[i] ?? {};
       faults.push({ file, line, column, message: `the test "${result.name}" fails: ${result.failure}` });
     }
+    options.progress?.(done + 1, folder.tests.length);
   }
   return { ...folder, faults, results };
 }

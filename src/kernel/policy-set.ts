@@ -2,7 +2,7 @@
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, LedgerTransaction, PlannedSet, PolicyEdit } from "../contract/host.ts";
 import { PolicySourceError, type PolicyBundle } from "../contract/policy-source.ts";
-import type { PolicyRow } from "../contract/storage.ts";
+import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { actorOf } from "../domain/actor.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
@@ -47,7 +47,19 @@ export async function commitSet(tx: LedgerTransaction, planned: PlannedSet, sour
     policies: document.policies.length > LISTED_POLICIES ? null : document.policies.map(({ policy, version }) => ({ policy, version })),
     source, by: by === null ? null : actorOf(by.key, by.principal),
   });
+  await tx.putMeta(`policy_set_source:${digest}`, canonicalText(source));
   await tx.activatePolicySet(digest);
+}
+
+/** What made the set active last; null where a store from before does not say. */
+export async function sourceOfSet(reader: Pick<StorageReader, "meta">, digest: string): Promise<Record<string, string> | null> {
+  const text = await reader.meta(`policy_set_source:${digest}`);
+  return text === null ? null : (JSON.parse(text) as Record<string, string>);
+}
+
+/** What was taken of a source last, whichever process took it. */
+export function basisOf(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
+  return reader.meta(`policy_source:${sourceName}`);
 }
 
 const MOST_FAULT = 1000;
@@ -61,8 +73,10 @@ export function recordRefusal(tx: LedgerTransaction, source: Record<string, stri
   });
 }
 
-/** A source's whole offer in one transaction: new versions where a definition changed, the set, its entry, the head's digest. Answers the digest. */
-export async function activateBundle(tx: LedgerTransaction, newId: () => string, sourceName: string, bundle: PolicyBundle, by: Credential | null): Promise<string> {
+/** A source's whole offer in one transaction: new versions where a definition changed, the set, its entry, the head's digest. Answers the digest; null when `basis` is not what was taken last. */
+export async function activateBundle(tx: LedgerTransaction, newId: () => string, sourceName: string, bundle: PolicyBundle, by: Credential | null, basis?: { value: string | null }): Promise<string | null> {
+  const taken = await basisOf(tx, sourceName);
+  if (basis !== undefined && basis.value !== taken) return null;
   const confirmed = by === null ? null : await tx.confirm(by);
   const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
   refuseClashes(sourceName, bundle, stored);
@@ -74,6 +88,8 @@ export async function activateBundle(tx: LedgerTransaction, newId: () => string,
   // An empty folder is a set too: it denies everything, and the record says so.
   if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
   const digest = planned.digest ?? sha256Hex(utf8(planned.text));
+  const offered = canonicalText({ digest, source: bundle.source });
+  if (offered !== taken) await tx.putMeta(`policy_source:${sourceName}`, offered);
   if (digest === tx.activePolicies.digest) return digest;
 
   for (const { row, isNew, changed, document, digest: definitionDigest } of plan) {

@@ -34,6 +34,19 @@ describe("explain", () => {
     assert.ok(text.out.includes('  !! mine (allow): its condition fails (CONDITION_ERROR): there is no field "nope"; test for it with has()'), text.out);
   });
 
+  test("takes what was used of limits from the action, and says which limit answers", async (t) => {
+    const folder = folderWith(t, {
+      "policies/a.yaml": "policy: a\nrules:\n  - { name: all, effect: allow }\nlimits:\n  - { name: daily, window: 24h, sum: params.amount, at_most: 6000, per: agent }\n",
+      "fresh.json": JSON.stringify(ACTION), "used.json": JSON.stringify({ ...ACTION, used: { daily: 1000.5 } }), "typo.json": JSON.stringify({ ...ACTION, used: { dayly: 1 } }),
+    });
+    const run = (file: string) => assentHere("policy", "explain", join(folder, "policies"), "--action", join(folder, file), ...NOW);
+    const [fresh, used, typo] = [await run("fresh.json"), await run("used.json"), await run("typo.json")];
+    assert.ok(fresh.out.includes('a: allow by rule "all"  <- decides\n  => all (allow): matches\n   - limit daily (deny): the action stays within it, 0 of 6000 used before for bot\n'), fresh.out);
+    assert.ok(used.out.includes('a: allow by rule "all"; deny by limit "daily"  <- decides\n'), used.out);
+    assert.ok(used.out.includes("  => limit daily (deny): the action goes beyond it, 1000.5 of 6000 used before for bot\n"), used.out);
+    assert.deepEqual([typo.code, /there is no limit "dayly"/.test(typo.err)], [2, true]);
+  });
+
   test("lets nothing of the action reach a terminal", async () => {
     const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], { input: JSON.stringify({ ...ACTION, agent_id: "\u001b[2Jx\n::set-env", params: { amount: "\u001b]0;x\u0007" } }) });
     assert.equal(run.code, 0, run.err);

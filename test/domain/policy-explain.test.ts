@@ -6,7 +6,8 @@ import { Activation, compileCondition } from "../../src/domain/policy/condition.
 import { conditionParts, type ConditionPart } from "../../src/domain/policy/condition-parts.ts";
 import { consultAll, decide } from "../../src/domain/policy/decide.ts";
 import { explain } from "../../src/domain/policy/explain.ts";
-import type { Effect, Facts, PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
+import { assumingUnused } from "../../src/domain/policy/limits.ts";
+import type { Effect, Facts, LimitDocument, PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
 import { chance } from "../support/chance.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
@@ -33,14 +34,21 @@ describe("an explanation", () => {
             ...(random(3) > 0 ? { when: pick(CONDITIONS) } : {}),
           }),
         );
+      const limits = (): LimitDocument[] =>
+        Array.from({ length: 1 + random(2) }, (_, i) => ({
+          name: `l${i}`, window: "1h", effect: pick(["deny", "require_approval"] as const),
+          ...(random(2) === 0 ? { count: random(3) } : { sum: pick(["params.n", "params.nope", "params.n * 2"]), at_most: random(12) }),
+          ...(random(3) === 0 ? { tool: pick(["t", "u*"]) } : {}), ...(random(3) === 0 ? { when: pick(CONDITIONS) } : {}), ...(random(3) === 0 ? { per: pick(["agent", "params.n", "params.list"]) } : {}),
+        }));
       const documents: PolicyDocument[] = Array.from({ length: random(5) }, (_, i) =>
-        policy(`p${i}`, rules(), { ...(random(4) === 0 ? { mode: "shadow" as const } : {}), ...(random(3) === 0 ? { applies_to: pick([{ tools: ["t"] }, { agents: ["a*"] }, { tools: ["u*"], agents: ["b1"] }]) } : {}) }),
+        policy(`p${i}`, rules(), { ...(random(3) === 0 ? { limits: limits() } : {}), ...(random(4) === 0 ? { mode: "shadow" as const } : {}), ...(random(3) === 0 ? { applies_to: pick([{ tools: ["t"] }, { agents: ["a*"] }, { tools: ["u*"], agents: ["b1"] }]) } : {}) }),
       );
       const compiled = compile(...documents);
       for (let i = 0; i < 10; i++) {
         const params: JsonObject = { ...(random(5) > 0 ? { n: random(10) } : {}), list: pick<JsonValue>([[1, 2, 4], [], [{ price: 1 }], "text"]), text: pick(["abc", "xyz"]), ...(random(20) === 0 ? { big } : {}) };
         const request: ActionRequest = { ...action(pick(["t", "u", "tt", "v1"]), pick(["o", "p", "pp"]), params, pick(["a1", "b1"])), context: random(2) === 0 ? { region: "eu" } : {} };
-        const facts: Facts = { ...FACTS, ...(random(30) === 0 ? { agent: { suspended: true, allowed_tools: null } } : {}) };
+        const known: Facts = { ...FACTS, ...(random(30) === 0 ? { agent: { suspended: true, allowed_tools: null } } : {}) };
+        const facts = random(8) === 0 ? known : assumingUnused(compiled, request, known, NOW, { l0: random(4), l1: random(12) });
         const found = explain(compiled, request, facts, NOW);
         const decision = decide(compiled, request, facts, NOW);
         assert.deepEqual(found.decision, decision);
@@ -49,11 +57,14 @@ describe("an explanation", () => {
           assert.deepEqual(found.policies, []);
           continue;
         }
-        const answers = found.policies.filter(({ answer }) => answer !== null).map((one) => ({ policy: one.policy, ...one.answer }));
+        const answers = found.policies.flatMap((one) => [
+          ...(one.answer === null ? [] : [{ policy: one.policy, mode: one.mode, ...one.answer }]),
+          ...one.limits.flatMap(({ limit, answer }) => (answer === null ? [] : [{ policy: one.policy, mode: one.mode, rule: limit, ...answer }])),
+        ]);
         const expected = consultAll(compiled, request, facts, NOW).map((finding) => ({ policy: finding.policy.name, rule: finding.rule.name, effect: finding.effect, reason_code: finding.reason_code }));
-        assert.deepEqual(answers, expected);
-        const strictest = ["deny", "require_approval", "allow"].map((effect) => found.policies.find(({ answer, mode }) => mode === "enforce" && answer?.effect === effect)).find((one) => one !== undefined);
-        assert.deepEqual([strictest?.answer?.effect ?? "deny", strictest?.policy ?? null, strictest?.answer?.rule ?? null], [decision.effect, decision.policy, decision.rule]);
+        assert.deepEqual(answers.map(({ policy: name, rule: by, effect, reason_code }) => ({ policy: name, rule: by, effect, reason_code })), expected);
+        const strictest = ["deny", "require_approval", "allow"].map((effect) => answers.find((one) => one.mode === "enforce" && one.effect === effect)).find((one) => one !== undefined);
+        assert.deepEqual([strictest?.effect ?? "deny", strictest?.policy ?? null, strictest?.rule ?? null, strictest?.reason_code ?? decision.reason_code], [decision.effect, decision.policy, decision.rule, decision.reason_code]);
         assert.deepEqual(found.policies.filter(({ decides }) => decides).map((one) => one.policy), decision.policy === null ? [] : [decision.policy]);
         for (const { condition } of found.policies.flatMap((one) => one.rules)) {
           if (condition === null || condition.error?.code === "CONDITION_LIMIT") continue;
@@ -63,7 +74,7 @@ describe("an explanation", () => {
         }
       }
     }
-    assert.deepEqual([...seen].sort(), ["AGENT_SUSPENDED", "CONDITION_ERROR", "CONDITION_LIMIT", "NO_ACTIVE_POLICY", "NO_MATCHING_RULE", "POLICY_RULE"], "every way to come out was there");
+    assert.deepEqual([...seen].sort(), ["AGENT_SUSPENDED", "CONDITION_ERROR", "CONDITION_LIMIT", "LIMIT_EXCEEDED", "NO_ACTIVE_POLICY", "NO_MATCHING_RULE", "POLICY_RULE"], "every way to come out was there");
   });
 
   it("says which matcher failed, which rule was not reached and which policy does not apply", () => {

@@ -98,7 +98,7 @@ test("the source offers the whole folder, and where it came from", async (t) => 
     ],
     source: { kind: "folder", path: folder },
   });
-  assert.equal((await (await source("/nowhere", { path: folder, recursive: true })).load()).policies.length, 3);
+  assert.equal((await (await source("/nowhere", { path: folder, recursive: true })).load())?.policies.length, 3);
 });
 
 test("the source offers the whole folder or nothing", async (t) => {

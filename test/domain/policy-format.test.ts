@@ -137,11 +137,14 @@ h: a plain text
     assert.ok(kept > 1_000, `only ${kept} were laid out`);
   });
 
-  it("is the layout of the default set", () => {
-    const folder = join(ROOT, "policies");
-    for (const name of readdirSync(folder).filter((file) => file.endsWith(".yaml"))) {
-      const text = readFileSync(join(folder, name), "utf8");
-      assert.equal(formatted(text), text, name);
+  it("is the layout of the default set and of the packs", () => {
+    for (const folder of ["policies", "policies/packs"]) {
+      const names = readdirSync(join(ROOT, folder)).filter((file) => file.endsWith(".yaml"));
+      assert.ok(names.length > 0);
+      for (const name of names) {
+        const text = readFileSync(join(ROOT, folder, name), "utf8");
+        assert.equal(formatted(text), text, `${folder}/${name}`);
+      }
     }
   });
 });

@@ -106,7 +106,7 @@ describe("a decision", () => {
 
   test("is explained with what was used", () => {
     const { policies } = explain(counted, request(), facts(["l", "a-1", 2]), NOW);
-    assert.deepEqual(policies[0]?.limits, [{ limit: "l", effect: "deny", most: 2, outcome: "exceeded", subject: "a-1", used: 2, error: null }]);
+    assert.deepEqual(policies[0]?.limits, [{ limit: "l", effect: "deny", most: 2, outcome: "exceeded", subject: "a-1", used: 2, error: null, answer: { effect: "deny", reason_code: "LIMIT_EXCEEDED" } }]);
   });
 });
 

@@ -1,12 +1,20 @@
 /** Several processes on one Postgres: what one does holds for all, from the next request on. */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import policyGit from "../../plugins/policy-git/index.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { Duty } from "../../src/contract/host.ts";
+import { basisOf } from "../../src/kernel/policy-set.ts";
+import type { Plugin } from "../../src/plugin.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { makeRepository } from "../support/git-server.ts";
+import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { ALLOWED, ASKED, startService, type Answer, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, startService, type Answer, type Service, type ServiceOptions } from "../support/service.ts";
 
 const SECRET = "a secret that all replicas share, 32 or more";
 const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
@@ -20,16 +28,18 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
   });
   after(() => server.stop());
 
-  async function withReplicas(count: number, work: (services: Service[], keys: { admin: string; agent: string }, url: string) => Promise<void>): Promise<void> {
+  async function withReplicas(count: number, work: (services: Service[], keys: { admin: string; agent: string }, url: string) => Promise<void>, more: (index: number) => Partial<ServiceOptions> = () => ({})): Promise<void> {
     const url = await server.database();
     const services = await Promise.all(
-      Array.from({ length: count }, () =>
+      Array.from({ length: count }, (_, index) =>
         startService({
+          ...more(index),
           storage: () => postgresStorage({ url, poolSize: 3 }),
           change(config) {
             config.secret = SECRET;
             config.ledger.key = LOG_KEY;
             config.ledger.origin = "replicas.test/log";
+            more(index).change?.(config);
           },
         }),
       ),
@@ -156,4 +166,74 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.deepEqual(entries.map(({ type }) => type), ["decision", "approval"]);
       assert.equal((await services[2]?.storage.action(body.id as string))?.status, "expired");
     }));
+
+  it("limits are exact, whichever process decides", { timeout: 60_000 }, () =>
+    withReplicas(3, async (services, { admin, agent }) => {
+      const policy = { policy: "seven", rules: [{ name: "r", tool: "seven", effect: "allow" }], limits: [{ name: "seven", tool: "seven", count: 7, window: "1h" }] };
+      await services[0]?.call("POST", "/v1/policies?activate=true", { key: admin, body: policy });
+      const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => post(services[i % 3] as Service, agent, {}, { ...ALLOWED, tool: "seven" })));
+      assert.equal(answers.filter(({ body }) => body.decision === "allow").length, 7);
+      assert.equal(answers.filter(({ body }) => body.reason_code === "LIMIT_EXCEEDED").length, 23);
+    }));
+
+  it("each message is delivered by one of them, and another goes on when it dies", { timeout: 90_000 }, async () => {
+    const pigeons = [testNotifier(), testNotifier()];
+    await withReplicas(
+      2,
+      async (services, { agent }) => {
+        const ids: string[] = [];
+        for (let i = 0; i < 10; i++) ids.push((await post(services[i % 2] as Service, agent, {}, ASKED)).body.id as string);
+        const told = (): string[] => pigeons.flatMap(({ messages }) => messages).flatMap((message) => (message.kind === "approval_requested" ? [message.action.id] : []));
+        await until(() => told().length >= 10);
+        assert.deepEqual(told().sort(), ids.sort());
+        const courier = pigeons.findIndex(({ messages }) => messages.length > 0);
+        assert.equal(pigeons[1 - courier]?.messages.length, 0, "one of them delivers");
+        await (services[courier] as Service).runtime.stop();
+        const last = (await post(services[1 - courier] as Service, agent, {}, ASKED)).body.id as string;
+        await until(() => pigeons[1 - courier]?.messages.some((message) => message.kind === "approval_requested" && message.action.id === last) === true);
+      },
+      (index) => ({ broken: true, plugins: [(pigeons[index] as TestNotifier).plugin], change: (config) => (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna" }] } }) }),
+    );
+  });
+
+  it("all serve the newest commit of a repository, and a slow one brings no older one back", { timeout: 90_000 }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), "assent-replicas-"));
+    try {
+      const repository = makeRepository(folder);
+      writeFileSync(join(folder, "base.yaml"), "policy: base\nrules:\n  - { name: nothing, tool: nothing, effect: deny }\n");
+      const commit = (effect: string): string => repository.commit({ "p.yaml": `policy: git-rules\nrules:\n  - { name: r, tool: t, effect: ${effect} }\n` });
+      commit("allow");
+      await withReplicas(
+        3,
+        async (services, { admin, agent }) => {
+          for (const effect of ["deny", "allow", "require_approval"]) {
+            const id = commit(effect);
+            await until(async () => (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === effect);
+            const answers = await Promise.all(services.map((service) => post(service, agent, {}, { ...ALLOWED, tool: "t" })));
+            assert.deepEqual(new Set(answers.map(({ body }) => body.decision)), new Set([effect]));
+            assert.equal(new Set(answers.map(({ body }) => body.policy_hash)).size, 1);
+            const { body } = await (services[1] as Service).call("GET", `/v1/actions/${answers[1]?.body.id as string}/events`, { key: admin });
+            assert.equal(body.events[0].entry.facts.policy_commit, id);
+          }
+          const { host } = (services[2] as Service).runtime;
+          const basis = await basisOf(host.storage, "policy-git");
+          const old = { policies: [{ document: { policy: "git-rules", rules: [{ name: "r", tool: "t", effect: "allow" as const }] }, origin: "p.yaml" }], source: { kind: "git", commit: "old" } };
+          commit("deny");
+          await until(async () => (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === "deny");
+          assert.equal(await host.policies.activate("policy-git", old, null, { value: basis }), null);
+          assert.equal((await post(services[2] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision, "deny");
+        },
+        () => ({ policies: folder, plugins: [{ plugin: policyGit as unknown as Plugin, options: { url: `file://${repository.bare}`, interval_seconds: 1 }, origin: "policy-git" }] }),
+      );
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
 });
+
+async function until(good: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + 30_000; !(await good()); ) {
+    if (Date.now() > end) throw new Error("it did not come about within 30 s");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

@@ -47,7 +47,7 @@ function replicaOf(storage: Storage): { storage: Storage; holdNext(method: "head
 function open(storage: Storage): Promise<OpenLedger> {
   return openLedger({
     storage, vault, log: createLogger("silent"), clock: Date.now, origin: ORIGIN, maxBatch: 256, verifyAtStart: 1_000, keptCheckpoint: null, acceptRollback: false,
-    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet() }),
+    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
     confirm: (_tx, credential) => Promise.resolve(credential),
     outbox: null,
     agentFacts: () => Promise.resolve({}),

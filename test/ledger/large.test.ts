@@ -17,7 +17,7 @@ test("66,100 entries: tiles of tiles, proofs and consistency across their border
   const open = () =>
     openLedger({
       storage, vault, log: createLogger("silent"), clock: Date.now, origin: "large.example", maxBatch: 256, verifyAtStart: 1_000, keptCheckpoint: null, acceptRollback: false,
-      policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet() }),
+      policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
       confirm: (_tx, credential) => Promise.resolve(credential),
       outbox: null,
       agentFacts: () => Promise.resolve({}),

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import { buildPolicySet, compilePolicySet } from "../../domain/policy/compile.ts";
 import type { ConditionPart } from "../../domain/policy/condition-parts.ts";
 import { explain as explainDecision, type Explanation, type LimitExplanation, type MatcherExplanation, type PolicyExplanation, type RuleExplanation } from "../../domain/policy/explain.ts";
-import { assumingUnused } from "../../domain/policy/limits.ts";
+import { assumingUnused, unknownLimit } from "../../domain/policy/limits.ts";
 import { MAX_FILE, parseSampleAction, type SampleAction } from "../../domain/policy/parse.ts";
 import { TESTER } from "../../domain/policy/testing.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
@@ -19,10 +19,11 @@ export const explain: Verb = {
 
 Decides on one action with the policies of FOLDER (./policies) and tells why: each policy (does it apply?), each rule (which
 matcher failed?), each part of a condition with its value, and the decision. Values of the action are shown; a service
-never writes them into reasons. Of limits nothing counts as used.
+never writes them into reasons. Of limits nothing counts as used but what the action says in used.
 
-  --action FILE    the action, in JSON or YAML: agent_id, tool, operation, params, context; and principal (key_id, name,
-                   agent_id, owner), the key that submits it; - reads standard input
+  --action FILE    the action, in JSON or YAML: agent_id, tool, operation, params, context; principal (key_id, name,
+                   agent_id, owner), the key that submits it; and used, what was used of limits before, by their names;
+                   - reads standard input
   --now TIME       the clock, RFC 3339 (now)
   --recursive      takes the folders inside it too
   --format FORMAT  text, or json
@@ -37,13 +38,15 @@ examples:
     const now = values.now === undefined ? Date.now() : parseRfc3339(values.now);
     if (now === null) throw usage(`--now takes a time such as 2026-01-01T00:00:00Z, not "${values.now}"`);
     if (values.action === undefined) throw usage("--action FILE is needed: a file with the action, or - for standard input");
-    const { principal, ...action } = await readAction(values.action, io);
+    const { principal, used = {}, ...action } = await readAction(values.action, io);
     const folder = await loadPolicyFolder(path, { recursive: values.recursive === true });
     assertGood(path, folder.faults, "nothing was decided", EXIT.failure, io);
     const compiled = compilePolicySet(buildPolicySet(folder.documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document }))));
     const request = { ...action, params: (action.params ?? {}) as JsonObject, context: (action.context ?? {}) as JsonObject };
+    const stray = unknownLimit(compiled, Object.keys(used));
+    if (stray !== null) throw usage(`used: there is no limit "${stray}" in the policies of ${path}`);
     // There is no service here that would know what was used of limits.
-    const facts = assumingUnused(compiled, request, { principal: { ...TESTER, ...principal } }, now);
+    const facts = assumingUnused(compiled, request, { principal: { ...TESTER, ...principal } }, now, used);
     const found = explainDecision(compiled, request, facts, now);
     if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...found }));
     else for (const line of text(found, action, now, io)) io.out(line);
@@ -93,8 +96,12 @@ function spanOf(ms: number): string {
 }
 
 function policyText(policy: PolicyExplanation, io: Output): string[] {
-  const { applies, answer, matchers, decides, mode } = policy;
-  const said = !applies ? `does not apply: ${mismatches(matchers)}` : answer === null ? "has no answer" : `${answer.effect} by rule "${answer.rule}"${answer.reason_code === "POLICY_RULE" ? "" : `, ${answer.reason_code}`}`;
+  const { applies, answer, matchers, decides, mode, limits } = policy;
+  const answers = [
+    ...(answer === null ? [] : [`${answer.effect} by rule "${answer.rule}"${answer.reason_code === "POLICY_RULE" ? "" : `, ${answer.reason_code}`}`]),
+    ...limits.filter(({ answer: said }) => said !== null).map(({ limit, answer: said }) => `${said?.effect ?? ""} by limit "${limit}"${said?.reason_code === "LIMIT_EXCEEDED" ? "" : `, ${said?.reason_code ?? ""}`}`),
+  ];
+  const said = !applies ? `does not apply: ${mismatches(matchers)}` : answers.length === 0 ? "has no answer" : answers.join("; ");
   const head = `${policy.policy}${mode === "shadow" ? " (shadow)" : ""}: ${said}${decides ? "  <- decides" : ""}`;
   return ["", applies ? safe(head) : colour(io, "dim", safe(head)), ...policy.rules.flatMap((rule) => ruleText(rule, io)), ...policy.limits.map((limit) => limitText(limit, io))];
 }
@@ -118,7 +125,7 @@ function limitText({ limit, effect, outcome, subject, used, most, error }: Limit
   const why =
     outcome === "aside" ? "the action does not count"
     : outcome === "failed" ? `it fails: ${error ?? ""}`
-    : `${outcome}: ${used ?? 0} of ${most} used before${subject === "" || subject === null ? "" : ` for ${subject}`}`;
+    : `${outcome === "within" ? "the action stays within it" : "the action goes beyond it"}, ${used ?? 0} of ${most} used before${subject === "" || subject === null ? "" : ` for ${subject}`}`;
   const line = `  ${outcome === "exceeded" ? "=>" : outcome === "failed" ? "!!" : " -"} ${safe(`limit ${limit} (${effect}): ${why}`)}`;
   return outcome === "aside" ? colour(io, "dim", line) : line;
 }

@@ -2,6 +2,7 @@
 import { policyCoverage, type Coverage } from "../../domain/policy/coverage.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../kernel/policy-folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
+import { withStatus } from "../status.ts";
 import { fileByPolicy, folderOf, tellFaults } from "./folder.ts";
 import { junit } from "./junit.ts";
 
@@ -30,7 +31,7 @@ examples:
     const path = folderOf("test", positionals);
     const format = oneOf("--format", values.format ?? (values.json === true ? "json" : undefined), ["text", "json", "junit"]);
     const least = percentOf(values["min-coverage"]);
-    const folder = await checkPolicyFolder(path, { recursive: values.recursive === true });
+    const folder = await withStatus(io, (say) => checkPolicyFolder(path, { recursive: values.recursive === true, progress: (done, files) => say(`${done} of ${files} files of tests`) }));
     const run = folder.faults.length === 0 || folder.results.length > 0;
     const wanted = values.coverage === true || least !== null;
     const coverage = run && wanted ? policyCoverage(folder.documents.map(({ document }) => document), folder.results.map(({ result }) => result)) : null;

@@ -48,6 +48,8 @@ export interface LimitExplanation {
   /** Most that is within. */
   most: number;
   error: string | null;
+  /** What it adds to the policy's answer; null where it adds nothing. */
+  answer: { effect: Effect; reason_code: ReasonCode } | null;
 }
 
 export interface PolicyExplanation {
@@ -57,7 +59,7 @@ export interface PolicyExplanation {
   applies: boolean;
   /** Of `applies_to`. */
   matchers: MatcherExplanation[];
-  /** Null where the policy has none. */
+  /** Of its rules; null where they have none. */
   answer: { rule: string; effect: Effect; reason_code: ReasonCode } | null;
   /** The decision names this policy. */
   decides: boolean;
@@ -120,11 +122,12 @@ function explainLimit(policy: CompiledPolicy, limit: CompiledLimit, request: Act
   const unit = limit.sum === null ? 1 : MICRO;
   const about = { limit: limit.rule.name, effect: limit.rule.effect, most: (limit.sum?.atMost ?? limit.count) / unit };
   const match = matchLimit(policy, limit, request, activation);
-  if (match.kind === "none") return { ...about, outcome: "aside", subject: null, used: null, error: null };
-  if (match.kind === "error") return { ...about, outcome: "failed", subject: null, used: null, error: match.message };
+  if (match.kind === "none") return { ...about, outcome: "aside", subject: null, used: null, error: null, answer: null };
+  if (match.kind === "error") return { ...about, outcome: "failed", subject: null, used: null, error: match.message, answer: { effect: "deny", reason_code: match.code } };
   const used = usedBefore(facts, policy.name, limit.rule.name, match.subject);
-  if (used === null) return { ...about, outcome: "failed", subject: match.subject, used: null, error: "what was used of it is not known" };
-  return { ...about, outcome: isExceeded(limit, used, match.amount) ? "exceeded" : "within", subject: match.subject, used: used / unit, error: null };
+  if (used === null) return { ...about, outcome: "failed", subject: match.subject, used: null, error: "what was used of it is not known", answer: { effect: "deny", reason_code: "CONDITION_ERROR" } };
+  const exceeded = isExceeded(limit, used, match.amount);
+  return { ...about, outcome: exceeded ? "exceeded" : "within", subject: match.subject, used: used / unit, error: null, answer: exceeded ? { effect: limit.rule.effect, reason_code: "LIMIT_EXCEEDED" } : null };
 }
 
 function matcher(field: MatcherExplanation["field"], given: string | string[] | undefined, value: string): MatcherExplanation | null {

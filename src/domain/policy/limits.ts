@@ -101,12 +101,24 @@ export function usedBefore(facts: Facts, policy: string, limit: string, subject:
   return facts.limits?.find((fact) => fact.policy === policy && fact.limit === limit && fact.subject === subject)?.used ?? null;
 }
 
-/** The facts with nothing used where they do not say: for what would be decided by policies that were not in force. */
-export function assumingUnused(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Facts {
+/**
+ * The facts with nothing used where they do not say: for what would be decided by policies that were not in force.
+ * @param used instead of nothing, by the limit's name: actions, or the sum
+ */
+export function assumingUnused(compiled: Compiled, request: ActionRequest, facts: Facts, now: number, used: Readonly<Record<string, number>> = {}): Facts {
   if (!compiled.limited) return facts;
   const missing = limitNeeds(compiled, request, facts, now).filter((need) => usedBefore(facts, need.policy, need.limit, need.subject) === null);
   if (missing.length === 0) return facts;
-  return { ...facts, limits: [...(facts.limits ?? []), ...missing.map(({ policy, limit, subject }): LimitFact => ({ policy, limit, subject, used: 0 }))] };
+  const assumed = missing.map(({ policy, limit, subject, unit }): LimitFact => {
+    const amount = Object.hasOwn(used, limit) ? (used[limit] as number) : 0;
+    return { policy, limit, subject, used: Math.round(amount * (unit === "sum" ? MICRO : 1)) };
+  });
+  return { ...facts, limits: [...(facts.limits ?? []), ...assumed] };
+}
+
+/** A name that is no limit of the set; null when all are. */
+export function unknownLimit(compiled: Compiled, names: readonly string[]): string | null {
+  return names.find((name) => !compiled.policies.some(({ limits }) => limits.some(({ rule }) => rule.name === name))) ?? null;
 }
 
 const PLAIN = /^[\x20-\x7e]{0,128}$/;

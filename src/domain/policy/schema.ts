@@ -92,8 +92,10 @@ const Principal = Type.Object(
   { additionalProperties: false, description: "The key that submits the action; what is absent is null, and key_id is test." },
 );
 
+const Used = Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000_000_000 }), { description: "What was used of limits before, by their names: actions, or the sum. Nothing when absent." });
+
 /** An action in a file of its own, and who submits it. */
-export const SampleActionSchema = Type.Object({ ...ACTION, principal: Type.Optional(Principal) }, { additionalProperties: false, $id: "assent-sample-action", description: "An action to explain." });
+export const SampleActionSchema = Type.Object({ ...ACTION, principal: Type.Optional(Principal), used: Type.Optional(Used) }, { additionalProperties: false, $id: "assent-sample-action", description: "An action to explain." });
 
 export const PolicyTestSchema = Type.Object(
   {
@@ -106,7 +108,7 @@ export const PolicyTestSchema = Type.Object(
           now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
           action: Action,
           principal: Type.Optional(Principal),
-          used: Type.Optional(Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000_000_000 }), { description: "What was used of limits before, by their names: actions, or the sum. Nothing when absent." })),
+          used: Type.Optional(Used),
           expect: Type.Object(
             {
               effect: Effect,

@@ -4,7 +4,7 @@ import type { JsonObject } from "../json.ts";
 import { parseRfc3339 } from "../time.ts";
 import { buildPolicySet, compilePolicySet, type Compiled } from "./compile.ts";
 import { consultAll, decide, type Finding } from "./decide.ts";
-import { limitNeeds, MICRO } from "./limits.ts";
+import { assumingUnused, unknownLimit } from "./limits.ts";
 import type { PolicyTest } from "./parse.ts";
 import type { Decision, Facts, PolicyDocument } from "./types.ts";
 
@@ -33,10 +33,10 @@ function runCase(compiled: Compiled, test: PolicyTest, one: PolicyTest["cases"][
   const request: ActionRequest = { agent_id, tool, operation, params: (one.action.params ?? {}) as JsonObject, context: (one.action.context ?? {}) as JsonObject };
   const now = parseRfc3339(one.now ?? test.now) ?? 0;
   const known: Facts = { principal: { ...TESTER, ...one.principal } };
-  const stray = Object.keys(one.used ?? {}).filter((name) => !compiled.policies.some(({ limits }) => limits.some(({ rule }) => rule.name === name)));
-  if (stray.length > 0) return { name: one.name, failure: `there is no limit "${stray[0]}" in the policies under test`, decision: null, findings: [] };
-  const limits = limitNeeds(compiled, request, known, now).map(({ policy, limit, subject, unit }) => ({ policy, limit, subject, used: Math.round((one.used?.[limit] ?? 0) * (unit === "sum" ? MICRO : 1)) }));
-  const facts: Facts = limits.length === 0 ? known : { ...known, limits };
+  const used = one.used ?? {};
+  const stray = unknownLimit(compiled, Object.keys(used));
+  if (stray !== null) return { name: one.name, failure: `there is no limit "${stray}" in the policies under test`, decision: null, findings: [] };
+  const facts = assumingUnused(compiled, request, known, now, used);
   const decision = decide(compiled, request, facts, now);
   const seen = { effect: decision.effect, policy: decision.policy, rule: decision.rule, reason_code: decision.reason_code, risk: decision.risk_level };
   const wrong = Object.entries(one.expect).filter(([name, wanted]) => wanted !== undefined && seen[name as keyof typeof seen] !== wanted);

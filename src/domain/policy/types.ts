@@ -101,6 +101,8 @@ export interface Facts {
   /** Present when the agent is registered. */
   agent?: { suspended: boolean; allowed_tools: string[] | null };
   require_registered_agents?: boolean;
+  /** Commit that the policy set came from, where it came from git. */
+  policy_commit?: string;
   /** Present when limits match the action. */
   limits?: LimitFact[];
 }

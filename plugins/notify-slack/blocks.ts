@@ -1,0 +1,95 @@
+/**
+ * What stands in Slack. What an agent wrote goes into plain text or a code block, with Slack's three control characters
+ * escaped: it is no markup, no link and no mention.
+ */
+import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier.ts";
+import { endingOf, factsOf, requestOf, titleOf } from "../../src/toolkit/notice.ts";
+
+/** Slack's limits, in characters as they are sent. */
+const MAX_HEADER = 150;
+const MAX_FIELD = 2000;
+const MAX_FIELDS = 10;
+const MAX_TEXT = 3000;
+/** Of ours: a message may have 50 blocks, but Slack refuses one that is very long as a whole. */
+const MAX_CODE_BLOCKS = 3;
+
+export interface Shown {
+  /** For notifications and screen readers. */
+  text: string;
+  blocks: object[];
+}
+
+/** `brief` leaves the request itself to the page. */
+export function show(message: ApprovalMessage | ClosedMessage, { brief = false } = {}): Shown {
+  const title = titleOf(message);
+  const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
+  if (message.kind === "approval_closed") blocks.push({ type: "section", text: plain(endingOf(message.action), MAX_TEXT) });
+  const fields = factsOf(message.action).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
+  for (let i = 0; i < fields.length; i += MAX_FIELDS) blocks.push({ type: "section", fields: fields.slice(i, i + MAX_FIELDS) });
+  blocks.push(...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message)));
+  if (message.kind !== "approval_closed") blocks.push(...decision(message));
+  return { text: within(title, MAX_TEXT), blocks };
+}
+
+/** For a thread under the request, which shows the rest. */
+export function showReminder(message: ApprovalMessage): Shown {
+  const title = titleOf(message);
+  return { text: within(title, MAX_TEXT), blocks: [{ type: "section", text: plain(title, MAX_TEXT) }, ...decision(message)] };
+}
+
+function decision({ link, person }: ApprovalMessage): object[] {
+  const button = { type: "button", action_id: "open_approval", style: "primary", text: plain("Open the approval page", 75), url: link };
+  return [
+    { type: "actions", elements: [button] },
+    note(person === null ? "The page asks for your key. Opening it decides nothing." : `The link is yours alone and decides as ${person}. Opening it decides nothing.`),
+  ];
+}
+
+function code(message: ApprovalMessage | ClosedMessage): object[] {
+  const blocks: object[] = [];
+  let cut = false;
+  for (const [name, json] of requestOf(message.action)) {
+    // A backtick can only stand inside a string of the JSON, where this is the same character.
+    const parts = split(json.replaceAll("`", "\\u0060"), MAX_TEXT - 50);
+    const room = MAX_CODE_BLOCKS - blocks.length;
+    for (const [i, part] of parts.slice(0, room).entries()) blocks.push({ type: "section", text: { type: "mrkdwn", verbatim: true, text: `${i === 0 ? `*${name}*\n` : ""}\`\`\`\n${part}\n\`\`\`` } });
+    cut ||= parts.length > room;
+  }
+  if (cut) blocks.push(note("Cut here: the request goes on. The approval page shows all of it."));
+  return blocks;
+}
+
+function note(text: string): object {
+  return { type: "context", elements: [plain(text, MAX_TEXT)] };
+}
+
+function plain(text: string, max: number): object {
+  return { type: "plain_text", emoji: false, text: within(text, max) };
+}
+
+/** Escaped, at most `max` characters with an ellipsis in place of what is left out. Slack refuses an empty text. */
+function within(text: string, max: number): string {
+  const [first = " ", second] = split(text, max);
+  return second === undefined ? first : `${split(text, max - 1)[0] as string}…`;
+}
+
+/** Escaped and cut into parts of at most `max` characters, never inside an entity, an escape of JSON or a character; at line ends where there are some. */
+function split(text: string, max: number): string[] {
+  const parts: string[] = [];
+  let part = "";
+  for (const [piece] of text.matchAll(/\\u[0-9a-f]{4}|\\.|[\s\S]/gu)) {
+    const escaped = escape(piece);
+    if (part.length + escaped.length > max) {
+      const line = part.lastIndexOf("\n");
+      const end = line > max / 2 ? line : part.length;
+      parts.push(part.slice(0, end));
+      part = part.slice(end).replace(/^\n/, "");
+    }
+    part += escaped;
+  }
+  return part === "" ? parts : [...parts, part];
+}
+
+function escape(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}

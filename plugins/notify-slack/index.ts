@@ -1,0 +1,82 @@
+/** Asks in Slack: a message with a button to the approval page, changed in place when the request is over. */
+import { Type, definePlugin, NotifierError, type Delivered, type Message, type Notifier } from "../../src/plugin.ts";
+import { createSlackCall, SlackError } from "./api.ts";
+import { show, showReminder, type Shown } from "./blocks.ts";
+
+/** The request is not there any more, or may not be changed or answered: a new message says it all. */
+const LOST = ["message_not_found", "thread_not_found", "cannot_reply_to_message", "cant_update_message", "edit_window_closed", "channel_not_found"];
+/** Slack does not take the blocks: they are too long in some way. */
+const REFUSED = ["invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long"];
+/** What is given to people must not be read by others, nor be changed on the way. */
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+
+export interface SlackOptions {
+  token: string;
+  api_url?: string;
+}
+
+export default definePlugin({
+  name: "notify-slack",
+  options: Type.Object({ token: Type.Optional(Type.String()), api_url: Type.Optional(Type.String()) }, { additionalProperties: false }),
+  setup(_host, { token, ...rest }) {
+    if (token !== undefined) return { notifiers: [createNotifier({ token, ...rest })] };
+    if (Object.keys(rest).length > 0) throw new Error('the option "token" is missing');
+    return {};
+  },
+});
+
+/** Throws Error for what the schema cannot say. */
+export function createNotifier({ token, api_url = "https://slack.com/api" }: SlackOptions): Notifier {
+  if (!/^xoxb-[\x21-\x7e]+$/.test(token)) throw new Error('the option "token" must be a bot token, which begins with xoxb-');
+  const url = URL.canParse(api_url) ? new URL(api_url) : null;
+  const safe = url !== null && (url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.includes(url.hostname)));
+  if (!safe) throw new Error('the option "api_url" must begin with https://');
+  const call = createSlackCall(api_url.replace(/\/+$/, ""), token);
+
+  async function post(channel: string, shown: Shown, signal: AbortSignal, more: object = {}): Promise<Delivered> {
+    const answer = await call("chat.postMessage", { channel, ...shown, ...INERT, ...more, unfurl_links: false, unfurl_media: false }, signal);
+    return typeof answer["channel"] === "string" && typeof answer["ts"] === "string" ? { reference: `${answer["channel"]}:${answer["ts"]}` } : {};
+  }
+
+  async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
+    if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
+    const before = readReference(message.reference);
+    return withoutRefusal(message, async (shown) => {
+      if (before === null) return post(message.to, shown, signal);
+      try {
+        if (message.kind === "approval_reminder") return await post(before.channel, showReminder(message), signal, { thread_ts: before.ts });
+        await call("chat.update", { ...before, ...shown, ...INERT }, signal);
+        return {};
+      } catch (error) {
+        if (!(error instanceof SlackError) || !LOST.includes(error.code)) throw error;
+        return post(message.to, shown, signal);
+      }
+    });
+  }
+
+  return { name: "notify-slack", check: checkRecipient, deliver };
+}
+
+/** No markup and no mentions in `text`; blocks say it for themselves. */
+const INERT = { parse: "none", link_names: false, mrkdwn: false };
+
+/** An agent must not keep people from being asked by making its request too long for Slack. */
+async function withoutRefusal(message: Exclude<Message, { kind: "event" }>, send: (shown: Shown) => Promise<Delivered>): Promise<Delivered> {
+  try {
+    return await send(show(message));
+  } catch (error) {
+    if (!(error instanceof SlackError) || !REFUSED.includes(error.code)) throw error;
+    return send(show(message, { brief: true }));
+  }
+}
+
+function checkRecipient(to: string, person: string | null): string | null {
+  if (!/^[CDGUW][A-Z0-9]{5,30}$/.test(to)) return `"${to}" is no id of Slack; write the id of a user (U0123456789) or of a channel (C0123456789), which Slack shows in their details`;
+  if (person !== null && /^[CG]/.test(to)) return `${to} is a channel that several people see, and the link of ${person} would decide for whoever clicks it; write the id of the user (U0123456789), or name the channel under places`;
+  return null;
+}
+
+function readReference(reference: string | null): { channel: string; ts: string } | null {
+  const [, channel, ts] = /^([A-Z0-9]+):(\d+\.\d+)$/.exec(reference ?? "") ?? [];
+  return channel === undefined || ts === undefined ? null : { channel, ts };
+}

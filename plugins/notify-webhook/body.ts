@@ -1,0 +1,38 @@
+/** The JSON that is sent: `{type, timestamp, data}`. */
+import { sha256, toHex } from "../../src/domain/hash.ts";
+import { canonicalBytes } from "../../src/domain/canonical.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { NotifierError, type Message } from "../../src/plugin.ts";
+
+/** Bytes. */
+export const MAX_BODY = 262_144;
+
+/**
+ * Type is the message's kind, or `ledger.` and the entry's type. Parameters, and then the context, that would make it larger
+ * than `max` bytes are replaced by their SHA-256, and `truncated` says so. Throws NotifierError (permanent) when it is too large even so.
+ */
+export function bodyOf(message: Message, max = MAX_BODY): string {
+  if (message.kind === "event") {
+    const { seq, hash, type, entry } = message.event;
+    return fitting([{ type: `ledger.${type}`, timestamp: message.at, data: { seq, hash, entry } }], max);
+  }
+  const { action, kind, channel, person } = message;
+  const link = message.kind === "approval_closed" ? {} : { link: message.link };
+  const whole = (shown: object): object => ({ type: kind, timestamp: message.at, data: { channel, person, ...link, action: shown } });
+  const withoutParams = { ...action, truncated: true, params: null, params_digest: digest(action.params) };
+  return fitting([whole({ ...action, truncated: false }), whole(withoutParams), whole({ ...withoutParams, context: null, context_digest: digest(action.context) })], max);
+}
+
+/** The first that fits. */
+function fitting(candidates: readonly object[], max: number): string {
+  for (const candidate of candidates) {
+    const text = JSON.stringify(candidate);
+    if (Buffer.byteLength(text) <= max) return text;
+  }
+  throw new NotifierError(`the message is larger than ${max} bytes even without parameters and context`, { permanent: true });
+}
+
+/** Of the canonical JSON. */
+function digest(value: JsonObject): string {
+  return `sha256:${toHex(sha256(canonicalBytes(value)))}`;
+}

@@ -1,0 +1,21 @@
+/** Standard Webhooks 1.0.0, symmetric: HMAC-SHA256 over `id.timestamp.body`. */
+import { createHmac } from "node:crypto";
+
+const PREFIX = "whsec_";
+
+/** The key behind `whsec_<base64>`, 24 to 64 bytes. Null when the text is not of that form. */
+export function readSecret(text: string): Uint8Array | null {
+  if (!text.startsWith(PREFIX)) return null;
+  const key = Buffer.from(text.slice(PREFIX.length), "base64");
+  const canonical = key.toString("base64").replace(/=+$/, "") === text.slice(PREFIX.length).replace(/=+$/, "");
+  return canonical && key.length >= 24 && key.length <= 64 ? key : null;
+}
+
+/**
+ * The three headers. One signature for each key, in their order: while a secret is rotated a receiver knows the old or the new one.
+ * @param timestamp of this attempt, in seconds since 1970
+ */
+export function signatureHeaders(keys: readonly Uint8Array[], id: string, timestamp: number, body: string): Record<string, string> {
+  const sign = (key: Uint8Array): string => `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64")}`;
+  return { "webhook-id": id, "webhook-timestamp": String(timestamp), "webhook-signature": keys.map(sign).join(" ") };
+}

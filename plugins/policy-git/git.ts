@@ -1,0 +1,91 @@
+/** Runs git itself: without a shell, without the user's configuration, without a question, within a time. */
+import { spawn } from "node:child_process";
+
+const MAX_OUTPUT = 64 * 1024 * 1024;
+
+export interface GitOptions {
+  /** Of the repository; null for commands that need none. */
+  dir: string | null;
+  timeoutMs: number;
+  /** Settings that no argument list may show, such as `http.extraHeader`. */
+  secrets?: readonly (readonly [name: string, value: string])[];
+  env?: Readonly<Record<string, string>>;
+  input?: string;
+}
+
+export class GitError extends Error {
+  /** Exit code; null when git did not end by itself or could not be started. */
+  readonly code: number | null;
+  constructor(message: string, code: number | null) {
+    super(message);
+    this.name = "GitError";
+    this.code = code;
+  }
+}
+
+export async function git(args: readonly string[], options: GitOptions): Promise<Buffer> {
+  const settings = [...(options.secrets ?? [])];
+  const env: Record<string, string> = {
+    PATH: process.env["PATH"] ?? "",
+    HOME: process.env["HOME"] ?? "/nonexistent",
+    LC_ALL: "C",
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_CONFIG_GLOBAL: "/dev/null",
+    GIT_TERMINAL_PROMPT: "0",
+    // Asks nobody: an answer that is needed and not configured is a failure.
+    GIT_ASKPASS: "true",
+    GIT_CONFIG_COUNT: String(settings.length),
+    ...options.env,
+  };
+  for (const name of ["SSH_AUTH_SOCK", "https_proxy", "HTTPS_PROXY", "http_proxy", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "TMPDIR"]) {
+    const value = process.env[name];
+    if (value !== undefined) env[name] = value;
+  }
+  for (const [i, [name, value]] of settings.entries()) {
+    env[`GIT_CONFIG_KEY_${i}`] = name;
+    env[`GIT_CONFIG_VALUE_${i}`] = value;
+  }
+  const at = options.dir === null ? [] : ["--git-dir", options.dir];
+  // A remote's name of a transport must not run a program, and a server must not send the credentials elsewhere.
+  const safe = ["-c", "protocol.ext.allow=never", "-c", "protocol.file.allow=always", "-c", "http.followRedirects=false", "-c", "gc.auto=0", "-c", "core.hooksPath=/dev/null", "-c", "credential.helper="];
+  return new Promise((resolve, reject) => {
+    const child = spawn("git", [...at, ...safe, ...args], { env, stdio: ["pipe", "pipe", "pipe"] });
+    const out: Buffer[] = [];
+    let size = 0;
+    let err = "";
+    let late = false;
+    const stop = (): void => {
+      late = true;
+      child.kill("SIGKILL");
+    };
+    const timer = setTimeout(stop, options.timeoutMs);
+    child.stdout.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > MAX_OUTPUT) stop();
+      else out.push(chunk);
+    });
+    child.stderr.on("data", (chunk: Buffer) => {
+      err = (err + chunk.toString("utf8")).slice(-4000);
+    });
+    // Git may be gone before it has read all.
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(options.input ?? "");
+    child.on("error", (error: NodeJS.ErrnoException) => {
+      clearTimeout(timer);
+      reject(new GitError(error.code === "ENOENT" ? "git is not installed, and the policy-git plugin needs it" : error.message, null));
+    });
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      if (late) reject(new GitError(size > MAX_OUTPUT ? `git gave more than ${MAX_OUTPUT} bytes` : `git gave no answer within ${options.timeoutMs / 1000} s`, null));
+      else if (code === 0) resolve(Buffer.concat(out));
+      else reject(new GitError(lastWords(err) || `git ended with ${code ?? "a signal"}`, code));
+    });
+  });
+}
+
+/** What git said last that explains a failure, on one line. */
+function lastWords(err: string): string {
+  const lines = err.split("\n").map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("hint:") && !line.startsWith("warning:"));
+  const telling = lines.filter((line) => /^(fatal|error|remote|ssh|Permission denied)/i.test(line));
+  return (telling.length > 0 ? telling : lines).slice(-2).map((line) => line.replace(/^(fatal|error): /, "")).join("; ");
+}

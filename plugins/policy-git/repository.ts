@@ -1,0 +1,151 @@
+/** A bare mirror of one branch or tag, and the files of one commit of it. */
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { TextFault } from "../../src/domain/policy/parse.ts";
+import type { PolicyFile } from "../../src/kernel/policy-folder.ts";
+import { git, GitError, type GitOptions } from "./git.ts";
+
+export interface RepositoryOptions {
+  /** Without credentials. */
+  url: string;
+  /** Branch or tag; null: what the remote's HEAD points at. */
+  ref: string | null;
+  /** Of the mirror. */
+  folder: string;
+  timeoutMs: number;
+  secrets: GitOptions["secrets"];
+  env: Readonly<Record<string, string>>;
+  /** Lines of OpenSSH public keys, one of which must have signed the commit; null: none must. */
+  signers: readonly string[] | null;
+}
+
+/** The remote cannot be used, or has not what is followed. */
+export class RemoteError extends Error {}
+
+export interface Repository {
+  /** Asks the remote. Answers the commit's id. Rejects with RemoteError. */
+  fetch(): Promise<string>;
+  /** Policy files below `path` in the commit. Rejects with RemoteError where there is no such folder, or the signature is missing. */
+  files(commit: string, path: string, recursive: boolean): Promise<{ files: PolicyFile[]; faults: TextFault[] }>;
+}
+
+const HEAD = "refs/assent/head";
+const MAX_FILE = 4 * 1024 * 1024;
+
+export function openRepository(options: RepositoryOptions): Repository {
+  const { folder, timeoutMs, url, ref } = options;
+  const local = (args: readonly string[], input?: string): Promise<Buffer> => git(args, { dir: folder, timeoutMs, ...(input === undefined ? {} : { input }) });
+  const text = async (args: readonly string[]): Promise<string> => (await local(args)).toString("utf8").trim();
+
+  async function create(): Promise<void> {
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await git(["init", "--bare", "--quiet", folder], { dir: null, timeoutMs });
+  }
+
+  /** Branches first, as git itself does; the refspec overwrites, for a branch may be pushed anew by force. */
+  async function pull(): Promise<string> {
+    const remote: GitOptions = { dir: folder, timeoutMs, env: options.env, ...(options.secrets === undefined ? {} : { secrets: options.secrets }) };
+    const wanted = ref === null ? ["HEAD"] : [`refs/heads/${ref}`, `refs/tags/${ref}`];
+    for (const [i, name] of wanted.entries()) {
+      try {
+        await git(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--depth=1", "--force", "--", url, `${name}:${HEAD}`], remote);
+        return await text(["rev-parse", "--verify", "--quiet", `${HEAD}^{commit}`]);
+      } catch (error) {
+        if (!(error instanceof GitError)) throw error;
+        const absent = /couldn't find remote ref/i.test(error.message);
+        if (absent && i + 1 < wanted.length) continue;
+        if (absent) throw new RemoteError(ref === null ? "the repository is empty" : `the repository has neither a branch nor a tag "${ref}"`);
+        throw error;
+      }
+    }
+    throw new RemoteError("nothing is followed");
+  }
+
+  async function fetch(): Promise<string> {
+    let broken: unknown = null;
+    try {
+      await text(["rev-parse", "--is-bare-repository"]);
+    } catch {
+      await create();
+    }
+    for (;;) {
+      try {
+        const commit = await pull();
+        // An object that is damaged is found now, and not when it is needed.
+        await local(["cat-file", "-e", `${commit}^{tree}`]);
+        return commit;
+      } catch (error) {
+        if (error instanceof RemoteError) throw error;
+        // The mirror itself may be at fault: a fresh one tells the two apart.
+        if (broken !== null || !(await damaged())) throw new RemoteError(`the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`);
+        broken = error;
+        await create();
+      }
+    }
+  }
+
+  /** True when the mirror is not whole; an empty one is. */
+  async function damaged(): Promise<boolean> {
+    try {
+      await local(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
+      return false;
+    } catch {
+      return true;
+    }
+  }
+
+  async function verify(commit: string): Promise<void> {
+    const { signers } = options;
+    if (signers === null) return;
+    const list = join(folder, "assent-signers");
+    await writeFile(list, signers.map((key) => `listed namespaces="git" ${key}\n`).join(""), { mode: 0o600 });
+    let status: string;
+    try {
+      status = (await git(["-c", "gpg.format=ssh", "-c", `gpg.ssh.allowedSignersFile=${list}`, "log", "-1", "--format=%G?", commit], { dir: folder, timeoutMs })).toString("utf8").trim();
+    } catch (error) {
+      throw new RemoteError(`the signature of commit ${commit} could not be checked: ${(error as Error).message}`);
+    }
+    // G: a good signature of a listed key. U: a good one of another key. N: none.
+    if (status === "G") return;
+    throw new RemoteError(status === "N" ? `the commit ${commit} is not signed, and signed_by asks for it` : `the commit ${commit} is not signed by a key of signed_by`);
+  }
+
+  return {
+    fetch,
+    async files(commit, path, recursive) {
+      await verify(commit);
+      const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
+      let listing: Buffer;
+      try {
+        listing = await local(["ls-tree", "-z", "-l", "--full-tree", ...(recursive ? ["-r"] : []), tree]);
+      } catch (error) {
+        throw new RemoteError(`the commit ${commit} has no folder "${path}"${error instanceof GitError ? "" : `: ${String(error)}`}`);
+      }
+      const blobs: { id: string; name: string; size: number }[] = [];
+      const faults: TextFault[] = [];
+      for (const entry of listing.toString("utf8").split("\0")) {
+        const [, mode, type, id = "", size, name = ""] = /^(\d+) (\w+) ([0-9a-f]+) +(\d+|-)\t([^]+)$/.exec(entry) ?? [];
+        if (type !== "blob" || !/\.ya?ml$/.test(name) || name.split("/").some((part) => part.startsWith("."))) continue;
+        if (mode === "120000") faults.push({ file: name, line: null, column: null, message: "a link is not followed in a repository; put the file itself there" });
+        else if (Number(size) > MAX_FILE) faults.push({ file: name, line: null, column: null, message: `the file has more than ${MAX_FILE} bytes` });
+        else blobs.push({ id, name, size: Number(size) });
+      }
+      const contents = await readBlobs(blobs);
+      return { files: blobs.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })), faults };
+    },
+  };
+
+  async function readBlobs(blobs: readonly { id: string; size: number }[]): Promise<Uint8Array[]> {
+    if (blobs.length === 0) return [];
+    const all = await local(["cat-file", "--batch"], `${blobs.map(({ id }) => id).join("\n")}\n`);
+    let at = 0;
+    return blobs.map(({ id, size }) => {
+      const header = `${id} blob ${size}\n`;
+      if (all.toString("latin1", at, at + header.length) !== header) throw new RemoteError(`the mirror does not have the object ${id}`);
+      const from = at + header.length;
+      at = from + size + 1;
+      return new Uint8Array(all.subarray(from, from + size));
+    });
+  }
+}

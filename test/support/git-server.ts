@@ -1,0 +1,133 @@
+/** Real git repositories for tests, and git's own ways to serve them on loopback. */
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { createServer as createSocket, type AddressInfo } from "node:net";
+import { dirname, join } from "node:path";
+
+const ENV = { ...process.env, GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null", GIT_AUTHOR_NAME: "t", GIT_AUTHOR_EMAIL: "t@example.com", GIT_COMMITTER_NAME: "t", GIT_COMMITTER_EMAIL: "t@example.com" };
+
+export interface TestRepository {
+  /** A bare repository, as a server has it. */
+  bare: string;
+  git(...args: string[]): string;
+  /** Writes files (null removes one), commits and pushes to `main`. Answers the commit's id. */
+  commit(files: Record<string, string | null>, options?: { branch?: string; amend?: boolean; signingKey?: string }): string;
+}
+
+/** @param folder an empty one */
+export function makeRepository(folder: string): TestRepository {
+  const [bare, work] = [join(folder, "policies.git"), join(folder, "work")];
+  const run = (at: string, args: string[]): string => execFileSync("git", ["-C", at, ...args], { env: ENV, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
+  mkdirSync(bare, { recursive: true });
+  run(bare, ["init", "--bare", "--quiet", "--initial-branch=main"]);
+  run(bare, ["config", "http.receivepack", "true"]);
+  mkdirSync(work);
+  run(work, ["init", "--quiet", "--initial-branch=main"]);
+  run(work, ["remote", "add", "origin", bare]);
+  return {
+    bare,
+    git: (...args) => run(work, args),
+    commit(files, { branch = "main", amend = false, signingKey } = {}) {
+      for (const [name, content] of Object.entries(files)) {
+        const path = join(work, name);
+        if (content === null) {
+          rmSync(path);
+          continue;
+        }
+        mkdirSync(dirname(path), { recursive: true });
+        writeFileSync(path, content);
+      }
+      run(work, ["add", "--all"]);
+      const sign = signingKey === undefined ? [] : ["-c", "gpg.format=ssh", "-c", `user.signingKey=${signingKey}`];
+      run(work, [...sign, "commit", "--quiet", "--allow-empty", "-m", "change", ...(amend ? ["--amend"] : []), ...(signingKey === undefined ? [] : ["-S"])]);
+      run(work, ["push", "--quiet", "--force", "origin", `HEAD:refs/heads/${branch}`]);
+      return run(work, ["rev-parse", "HEAD"]);
+    },
+  };
+}
+
+export interface Serving {
+  url: string;
+  /** Requests' Authorization headers, as they came. */
+  authorizations: (string | undefined)[];
+  stop(): Promise<void>;
+}
+
+/** `git http-backend` behind a small server that speaks CGI to it. @param password asked for, as `git:PASSWORD` */
+export async function serveHttp(root: string, password?: string): Promise<Serving> {
+  const authorizations: (string | undefined)[] = [];
+  const backend = join(execFileSync("git", ["--exec-path"], { encoding: "utf8" }).trim(), "git-http-backend");
+  const server: Server = createServer((request, response) => {
+    authorizations.push(request.headers.authorization);
+    if (password !== undefined && request.headers.authorization !== `Basic ${Buffer.from(`git:${password}`).toString("base64")}`) {
+      response.writeHead(401, { "WWW-Authenticate": 'Basic realm="git"' }).end();
+      return;
+    }
+    const url = new URL(request.url ?? "/", "http://localhost");
+    const child = spawn(backend, {
+      env: {
+        ...ENV, GIT_PROJECT_ROOT: root, GIT_HTTP_EXPORT_ALL: "1", PATH_INFO: url.pathname, QUERY_STRING: url.search.slice(1), REQUEST_METHOD: request.method,
+        CONTENT_TYPE: request.headers["content-type"] ?? "", GIT_PROTOCOL: String(request.headers["git-protocol"] ?? ""), HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "", REMOTE_ADDR: "127.0.0.1",
+      },
+    });
+    request.pipe(child.stdin);
+    child.stdin.on("error", () => undefined);
+    const parts: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => parts.push(chunk));
+    child.on("close", () => {
+      const all = Buffer.concat(parts);
+      const end = all.indexOf("\r\n\r\n");
+      const headers = all.toString("latin1", 0, end).split("\r\n").map((line) => line.split(": ", 2) as [string, string]);
+      const status = headers.find(([name]) => name === "Status")?.[1];
+      response.writeHead(Number(status?.slice(0, 3) ?? 200), Object.fromEntries(headers.filter(([name]) => name !== "Status")));
+      response.end(all.subarray(end + 4));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    authorizations,
+    stop: () =>
+      new Promise((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  };
+}
+
+/** `git daemon`, which speaks git:// */
+export async function serveDaemon(root: string): Promise<{ url: string; stop(): Promise<void> }> {
+  const port = await freePort();
+  const daemon: ChildProcess = spawn("git", ["daemon", "--reuseaddr", "--listen=127.0.0.1", `--port=${port}`, `--base-path=${root}`, "--export-all", root], { env: ENV, stdio: "ignore", detached: true });
+  const url = `git://127.0.0.1:${port}`;
+  for (let i = 0; ; i++) {
+    try {
+      execFileSync("git", ["ls-remote", `${url}/policies.git`], { env: ENV, stdio: "ignore" });
+      break;
+    } catch (error) {
+      if (i > 100) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+  return {
+    url,
+    stop: () =>
+      new Promise((resolve) => {
+        daemon.on("exit", () => resolve());
+        // The daemon is a child of git: the group is both.
+        process.kill(-(daemon.pid as number), "SIGKILL");
+      }),
+  };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createSocket();
+    probe.listen(0, "127.0.0.1", () => {
+      const { port } = probe.address() as AddressInfo;
+      probe.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,100 @@
+/** Slack's Web API as far as it is used, on loopback: refuses what Slack refuses, by Slack's names, and keeps what was posted. */
+import { startReceiver, type Receiver } from "./receiver.ts";
+
+export interface SlackMessage {
+  channel: string;
+  ts: string;
+  thread_ts?: string;
+  text: string;
+  blocks: any[];
+  /** Of `chat.update`s. */
+  updates: number;
+}
+
+export interface SlackServer {
+  url: string;
+  messages: SlackMessage[];
+  receiver: Receiver;
+  /** What the next calls are answered instead, in order. */
+  plans: ({ error: string } | { status: number; headers?: Record<string, string>; text?: string })[];
+  close(): Promise<void>;
+}
+
+export const TOKEN = "xoxb-1-test";
+
+export async function startSlack(): Promise<SlackServer> {
+  const receiver = await startReceiver();
+  const messages: SlackMessage[] = [];
+  const server: SlackServer = { url: `http://127.0.0.1:${receiver.port}/api`, messages, receiver, plans: [], close: () => receiver.close() };
+  receiver.answer = (request, response) => {
+    const plan = server.plans.shift();
+    if (plan !== undefined && "status" in plan) return void response.writeHead(plan.status, plan.headers ?? {}).end(plan.text ?? "");
+    const answer = plan === undefined ? take(request.path, request.headers, request.body) : { ok: false, error: plan.error };
+    response.writeHead(200, { "content-type": "application/json; charset=utf-8" }).end(JSON.stringify(answer));
+  };
+
+  function take(path: string, headers: Receiver["received"][number]["headers"], raw: string): object {
+    if (headers.authorization !== `Bearer ${TOKEN}`) return { ok: false, error: "invalid_auth" };
+    if (headers["content-type"] !== "application/json; charset=utf-8") return { ok: false, error: "invalid_form_data" };
+    const body = JSON.parse(raw);
+    const fault = faultOf(body);
+    if (fault !== null) return { ok: false, error: fault };
+    const known = messages.find(({ channel, ts }) => channel === body.channel && ts === body.ts);
+    if (path === "/api/chat.update") {
+      if (known === undefined) return { ok: false, error: "message_not_found" };
+      Object.assign(known, { text: body.text, blocks: body.blocks, updates: known.updates + 1 });
+      return { ok: true, channel: known.channel, ts: known.ts };
+    }
+    if (path !== "/api/chat.postMessage") return { ok: false, error: "unknown_method" };
+    // A user is reached in a channel of their own, whose id is another one.
+    const channel = String(body.channel).replace(/^U/, "D");
+    const ts = `1700000000.${String(messages.length + 1).padStart(6, "0")}`;
+    messages.push({ channel, ts, ...(body.thread_ts === undefined ? {} : { thread_ts: body.thread_ts }), text: body.text, blocks: body.blocks, updates: 0 });
+    return { ok: true, channel, ts };
+  }
+  return server;
+}
+
+const KEYS: Record<string, string[]> = { header: ["text"], section: ["text", "fields"], context: ["elements"], actions: ["elements"] };
+
+function faultOf(body: any): string | null {
+  if (typeof body.channel !== "string" || !/^[CDGUW][A-Z0-9]+$/.test(body.channel)) return "channel_not_found";
+  if (typeof body.text !== "string" || body.text === "") return "no_text";
+  if (body.text.length > 40_000) return "msg_too_long";
+  if (!Array.isArray(body.blocks) || body.blocks.length === 0 || body.blocks.length > 50) return "invalid_blocks";
+  if (JSON.stringify(body.blocks).length > 30_000) return "msg_blocks_too_long";
+  return body.blocks.every(isBlock) ? null : "invalid_blocks";
+}
+
+function isBlock(block: any): boolean {
+  const keys = KEYS[block.type];
+  if (keys === undefined || Object.keys(block).some((key) => key !== "type" && !keys.includes(key))) return false;
+  if (block.type === "header") return isText(block.text, 150) && block.text.type === "plain_text";
+  if (block.type === "section") {
+    const fields = block.fields ?? [];
+    return (block.text !== undefined || fields.length > 0) && (block.text === undefined || isText(block.text, 3000)) && fields.length <= 10 && fields.every((field: any) => isText(field, 2000));
+  }
+  if (!Array.isArray(block.elements) || block.elements.length === 0 || block.elements.length > 10) return false;
+  if (block.type === "context") return block.elements.every((element: any) => isText(element, 3000));
+  return block.elements.every((element: any) => element.type === "button" && isText(element.text, 75) && element.text.type === "plain_text" && (element.url === undefined || (URL.canParse(element.url) && element.url.length <= 3000)));
+}
+
+/** Slack reads `<…>` as a link or a mention in whatever it is given, and `&` as the beginning of an entity. */
+function isText(text: any, max: number): boolean {
+  if (text?.type !== "plain_text" && text?.type !== "mrkdwn") return false;
+  if (typeof text.text !== "string" || text.text.length === 0 || text.text.length > max) return false;
+  if ("emoji" in text && text.type === "mrkdwn") return false;
+  return !("verbatim" in text && text.type === "plain_text");
+}
+
+/** Every text of a message, as it was sent. */
+export function textsOf(message: SlackMessage): string[] {
+  const texts: string[] = [message.text];
+  const walk = (value: any): void => {
+    if (typeof value !== "object" || value === null) return;
+    if (typeof value.text === "string") texts.push(value.text);
+    for (const inner of Object.values(value)) walk(inner);
+  };
+  walk(message.blocks);
+  return texts;
+}
