@@ -20,9 +20,9 @@ export async function readUses(reader: Pick<StorageReader, "limitUsed">, compile
   const needs = limitNeeds(compiled, request, facts, now);
   if (needs.length === 0) return { facts, needs };
   const limits: LimitFact[] = [];
-  for (const { policy, limit, subject, since, unit } of needs) {
+  for (const { policy, limit, basis, subject, since, unit } of needs) {
     const used = await reader.limitUsed(policy, limit, subject, since);
-    limits.push({ policy, limit, subject, used: unit === "count" ? used.count : used.sum });
+    limits.push({ policy, limit, basis, used: unit === "count" ? used.count : used.sum });
   }
   return { facts: { ...facts, limits }, needs };
 }

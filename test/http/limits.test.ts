@@ -45,7 +45,11 @@ describe("limits", () => {
     assert.deepEqual([first.decision, second.decision, second.rule], ["allow", "require_approval", "hundred"]);
     assert.equal((await submit({ tool: "pay", operation: "sum", params: { customer: "c-2", amount: 100 } })).decision, "allow");
     const { body } = await service.call("GET", `/v1/actions/${second.id}/events`, { key: service.admin });
-    assert.deepEqual(body.events[0].entry.facts.limits, [{ policy: "spending", limit: "hundred", subject: "c-1", used: 60_500_000 }]);
+    const [{ basis, ...fact }, ...more] = body.events[0].entry.facts.limits;
+    assert.deepEqual([fact, more], [{ policy: "spending", limit: "hundred", used: 60_500_000 }, []]);
+    assert.match(basis, /^[0-9a-f]{16}$/);
+    // Whose limit it was came from the parameters, which the ledger knows by their commitment alone.
+    assert.ok(!JSON.stringify(body.events).includes("c-1"));
     const replayed = (await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: second.id, policy_set: "current" } })).body;
     assert.deepEqual([replayed.equal, replayed.now.changed], [true, false]);
     const backtest = (await service.call("POST", "/v1/replay", { key: service.admin, body: { policy_set: "current", limit: 1000 } })).body;

@@ -12,6 +12,8 @@ export const MAX_SHADOW_POLICIES = 100;
 export const MAX_CHANNELS = 100;
 /** Amounts of limits are whole millionths, so that sums are exact and come out the same in every store. */
 export const MICRO = 1_000_000;
+/** Hex digits that tell what limits of one name count. */
+export const BASIS_DIGITS = 16;
 /** Of a set: what is known of each goes into the entry of a decision. */
 export const MAX_LIMITS = 50;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
@@ -33,6 +35,8 @@ export interface CompiledLimit {
   /** What an action that goes beyond it meets: name, effect, terms, matchers. */
   rule: CompiledRule;
   tools: readonly string[] | null;
+  /** Of `LimitFact`. */
+  basis: string;
   /** What it counts for; null: all together. */
   per: Expression | null;
   /** Actions; without meaning where a sum is limited. */
@@ -204,7 +208,8 @@ function compileLimit(policy: string, limit: LimitDocument, order: number, fault
   const by = per === undefined ? null : expression(per === "key" ? "principal.key_id" : per, "expression of per");
   const of = sum === undefined ? null : expression(sum, "expression of sum");
   if (faults.length > before || typeof window === "string") return null;
-  return { rule, tools: list(limit.tool), per: by, count: count ?? 0, sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICRO) }, window };
+  const basis = sha256Hex(utf8(canonicalText([per ?? null, sum ?? null]))).slice(0, BASIS_DIGITS);
+  return { rule, tools: list(limit.tool), basis, per: by, count: count ?? 0, sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICRO) }, window };
 }
 
 function compileRule(policy: string, rule: RuleDocument, order: number, faults: CompileFault[]): CompiledRule {
