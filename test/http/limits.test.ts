@@ -84,6 +84,22 @@ describe("limits", () => {
     assert.equal((await service.call("POST", "/v1/gate/decide", { key: service.admin, body })).body.reason_code, "LIMIT_EXCEEDED");
   });
 
+  test("a policy in shadow mode counts what it would have let through, and is enforced with that count", async () => {
+    const policy = (mode: string) => ({ policy: "trial", mode, rules: [{ name: "all", effect: "allow" }], limits: [{ name: "three", tool: "pay", operation: "trial", count: 3, window: "1h" }] });
+    const made = (await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: policy("shadow") })).body;
+    const said: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      const { id, decision } = await submit({ tool: "pay", operation: "trial" });
+      assert.equal(decision, "allow");
+      const { body } = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
+      said.push(`${body.events[0].entry.decision.shadow[0].effect} ${body.events[0].entry.facts.limits[0].used}`);
+    }
+    assert.deepEqual(said, ["allow 0", "allow 1", "allow 2", "deny 3", "deny 3"]);
+    await service.call("PUT", `/v1/policies/${made.id}?activate=true`, { key: service.admin, body: policy("enforce") });
+    assert.equal((await submit({ tool: "pay", operation: "trial" })).rule, "three");
+    await service.call("POST", `/v1/policies/${made.id}/deactivate`, { key: service.admin });
+  });
+
   test("counters outlive a restart", async () => {
     await service.restart();
     assert.equal((await submit({ agent_id: "even", tool: "pay", operation: "count" })).rule, "ten");
