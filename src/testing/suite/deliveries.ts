@@ -1,7 +1,7 @@
 /** What deliveries and the uses of limits promise. */
 import assert from "node:assert/strict";
 import { StorageError, type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
-import { deliveryRow, T0, useRow, type Case } from "./rows.ts";
+import { actionRow, deliveryRow, T0, useRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 const ids = (rows: readonly DeliveryRow[]): string[] => rows.map(({ id }) => id);
@@ -92,6 +92,18 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-6", "delivery-5", "delivery-3", "delivery-2"]);
     await storage.write((tx) => insert(tx, deliveryRow(7)));
     assert.equal((await storage.delivery("delivery-7"))?.position, 7);
+  });
+
+  test("what was said of an action that still waits is not pruned", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await tx.insertAction(actionRow(1, { status: "pending_approval" }));
+      await tx.insertAction(actionRow(2));
+      await insert(tx, deliveryRow(1, { state: "delivered" }), deliveryRow(2, { state: "delivered" }), deliveryRow(3, { state: "delivered", action_id: null }));
+      assert.equal(await tx.pruneDeliveries(T0 + 1, 10), 2);
+    });
+    assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
+    await storage.write((tx) => tx.updateAction("action-1", { status: "pending_approval" }, { status: "denied", updated_at: T0 + 5 }));
+    assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 10)), 1);
   });
 
   test("a transaction that is rolled back leaves no delivery and no use, and takes none away", async ({ storage }) => {
