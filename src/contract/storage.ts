@@ -473,7 +473,7 @@ export interface StorageTransaction extends StorageReader {
   updateDelivery(id: string, guard: Pick<DeliveryRow, "state" | "attempts">, change: DeliveryChange): Promise<boolean>;
   /** Makes scheduled deliveries with `next_at <= now` wait. Answers how many. */
   releaseDeliveries(now: number): Promise<number>;
-  /** Removes up to `max` that are over (neither scheduled nor waiting) and were last changed before. Answers how many. */
+  /** Removes up to `max` that are over (neither scheduled nor waiting) and were last changed before, unless their action still is pending: reminders and the end refer to them. Answers how many. */
   pruneDeliveries(before: number, max: number): Promise<number>;
 
   insertLimitUse(row: LimitUseRow): Promise<void>;

@@ -41,7 +41,7 @@ export const LimitSchema = Type.Object(
     when: Type.Optional(Type.String({ description: "Condition in CEL; actions that it does not hold for do not count." })),
     per: Type.Optional(Type.String({ minLength: 1, description: "What is counted apart: agent, key, or any expression in CEL such as params.customer. Absent: all together." })),
     count: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, description: "At most so many actions." })),
-    sum: Type.Optional(Type.String({ minLength: 1, description: "Number to add up, in CEL, such as params.amount. Not negative, at most 1,000,000,000; six decimals count." })),
+    sum: Type.Optional(Type.String({ minLength: 1, description: "Number to add up, in CEL, such as params.amount. Not negative, at most 1,000,000,000; counted in millionths, upwards." })),
     at_most: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Largest sum." })),
     window: Type.String({ minLength: 1, maxLength: 40, description: "The time until now, such as 1h, 24h or 7d; or hour, day, week or month of the calendar." }),
     time_zone: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Of a calendar's window, such as Europe/Berlin; UTC when absent." })),
