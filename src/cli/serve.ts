@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { ConfigError, loadConfig } from "../config.ts";
 import { StorageError } from "../contract/storage.ts";
 import { LedgerTampered } from "../ledger/index.ts";
+import { ChannelError } from "../kernel/channels.ts";
 import { VaultError } from "../kernel/vault.ts";
 import { PluginError } from "../registry.ts";
 import { PluginLoadError } from "../plugin-loader.ts";
@@ -78,7 +79,7 @@ export async function startRuntime(create: () => Promise<Runtime>): Promise<Runt
     await runtime.start();
     return runtime;
   } catch (error) {
-    const known = [StorageError, LedgerTampered, VaultError, PluginError, PluginLoadError].some((kind) => error instanceof kind);
+    const known = [StorageError, LedgerTampered, VaultError, PluginError, PluginLoadError, ChannelError].some((kind) => error instanceof kind);
     if (known) throw new CommandError((error as Error).message);
     throw error;
   }
