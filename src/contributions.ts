@@ -70,7 +70,7 @@ function notAmong(what: string, given: readonly unknown[], known: readonly strin
   if (!Array.isArray(given)) return `${what} ${JSON.stringify(given)}, and a list is expected`;
   const wrong = given.find((one) => !known.includes(one as string)) as unknown;
   if (wrong === undefined) return null;
-  const meant = suggest(String(wrong), known);
+  const meant = typeof wrong === "string" ? suggest(wrong, known) : null;
   return `${what} ${JSON.stringify(wrong)}, which is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`;
 }
 
