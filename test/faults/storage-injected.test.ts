@@ -90,6 +90,7 @@ async function everything(storage: Storage): Promise<void> {
   await storage.open();
   await storage.ping();
   await storage.lease("job", "holder", 0, 1);
+  await storage.leases(0);
   await readAll(storage);
   await storage.write(writeAll);
   await storage.close();
