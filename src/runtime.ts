@@ -12,6 +12,7 @@ import { createAgents, type AgentService } from "./kernel/agents.ts";
 import { createChannels, readChannels, type Channel } from "./kernel/channels.ts";
 import { createCourier, type Courier } from "./kernel/courier.ts";
 import { createMessages } from "./kernel/message.ts";
+import { createProcesses, type ProcessList } from "./kernel/processes.ts";
 import { createOutbox, type Outbox } from "./kernel/outbox.ts";
 import { addAdminKey, bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
 import { createKeyUse, type KeyUse } from "./kernel/key-use.ts";
@@ -87,8 +88,13 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     get agents() { return after("agents"); },
     get vault() { return after("vault"); },
     channels: createChannels(() => channels),
+    get processes() {
+      if (processes === null) throw new Error("host.processes is there after start; use it in a handler or in start(), not in setup()");
+      return processes;
+    },
     duty: (name) => createDuty(after("storage"), name, instance, clock),
   };
+  let processes: ProcessList | null = null;
   let channels: ReadonlyMap<string, Channel> = new Map();
   const registry = await collect(options.plugins ?? (await loadPlugins(config)), host);
   routes = registry.routes;
@@ -113,6 +119,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     if (registry.storage === null) return;
     try {
       parts = await openParts(config, registry.storage, outbox, log, clock, options);
+      processes = createProcesses(parts.storage, instance, log, clock);
+      await processes.start();
       const first = await bootstrapKeys(parts.storage, parts.ledger, parts.keys, config.admin_key, uuidv7, clock);
       if (first.admin !== null) options.firstKeys?.(first);
       unwatch = await loadPolicies(parts.policies, registry.policySources, log);
@@ -151,6 +159,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       await courier?.stop();
       await registry.stop();
       await parts?.ledger.close();
+      await processes?.stop();
       await parts?.keyUse.stop();
       await parts?.vault.close();
       await registry.storage?.close();

@@ -11,7 +11,7 @@ import { decide } from "../../src/domain/policy/decide.ts";
 import type { Decision, Facts } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { readUses, writeUses } from "./limits.ts";
+import { readUses, usedBy, writeUses } from "./limits.ts";
 import type { ActionBody } from "./schemas.ts";
 
 export const SUBMIT_ROUTE = "POST /v1/actions";
@@ -75,7 +75,7 @@ export function submitAction(
     const decision = decide(compiled, request, facts, tx.now);
     const row = record(host, tx, who, { id, salt, request, sealed, facts, decision });
     await tx.insertAction(row);
-    if (decision.effect !== "deny") await writeUses(tx, needs, id);
+    await writeUses(tx, usedBy(decision, needs), id);
     if (idempotencyKey !== null) {
       await tx.insertIdempotency({
         key_id: who.key.id,

@@ -17,6 +17,8 @@ import { assertMatch, IF_MATCH } from "../../src/toolkit/preconditions.ts";
 import * as schema from "./schemas.ts";
 
 const MAX_METADATA = 16 * 1024;
+/** Bytes as JSON: the list stands in every decision about the agent, whose entry has a size (src/domain/policy/bounds.ts). */
+const MAX_TOOLS = 13_200;
 const TAG = "agents";
 
 export default definePlugin({ name: "agents", setup: (host) => ({ routes: routes(host) }) });
@@ -53,6 +55,7 @@ function routes(host: Host): Route[] {
   async function register({ body, headers, credential }: RequestContext): Promise<Reply> {
     const wanted = body as schema.AgentBody;
     const metadata = metadataText(wanted.metadata);
+    assertToolsFit(wanted.allowed_tools);
     const call = idempotentCall(headers, "POST /v1/agents", body);
     const { row, replayed } = await host.ledger.submit(async (tx) => {
       const who = await writing(tx, credential);
@@ -93,6 +96,7 @@ function routes(host: Host): Route[] {
 
   const update = (context: RequestContext): Promise<Reply> => {
     const { metadata, ...rest } = context.body as schema.AgentPatch;
+    assertToolsFit(rest.allowed_tools);
     return change(context, "updated", () => ({ ...rest, ...(metadata === undefined ? {} : { metadata: metadataText(metadata) }) }));
   };
   const suspend = (context: RequestContext): Promise<Reply> => {
@@ -154,6 +158,11 @@ function metadataText(metadata: Record<string, unknown> | undefined): string {
   const text = canonicalText((metadata ?? {}) as JsonValue);
   if (text.length > MAX_METADATA) throw new Refusal("VALIDATION_FAILED", `metadata takes at most ${MAX_METADATA} characters as JSON, and this has ${text.length}`, { errors: [{ pointer: "/metadata", detail: `at most ${MAX_METADATA} characters` }] });
   return text;
+}
+
+function assertToolsFit(tools: string[] | null | undefined): void {
+  const size = utf8(canonicalText(tools ?? null)).length;
+  if (size > MAX_TOOLS) throw new Refusal("VALIDATION_FAILED", `allowed_tools takes at most ${MAX_TOOLS} bytes as JSON, and this has ${size}; use globs`, { errors: [{ pointer: "/allowed_tools", detail: `at most ${MAX_TOOLS} bytes` }] });
 }
 
 function unknown(id: string): Refusal {

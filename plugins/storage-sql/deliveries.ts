@@ -15,6 +15,10 @@ const WAITING = sql<boolean>`state = 'waiting'`;
 const SCHEDULED = sql<boolean>`state = 'scheduled'`;
 const OVER = sql<boolean>`state in ('delivered', 'dead', 'obsolete')`;
 
+const DECIDED = sql<boolean>`not exists (select 1 from actions where actions.id = deliveries.action_id and actions.status = 'pending_approval')`;
+// As doubles, which are exact up to 2^53 and have room beyond: SQLite fails a sum of integers that goes beyond 2^63.
+const USED = sql<number>`cast(case when coalesce(sum(cast(amount as double precision)), 0) > 9007199254740991 then 9007199254740991 else coalesce(sum(cast(amount as double precision)), 0) end as bigint)`;
+
 export function prepareDeliveryReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
   const first = db.selectFrom("deliveries").select((eb) => eb.fn.min("position").as("position")).where(WAITING).groupBy("destination");
@@ -28,7 +32,7 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
     limitUsed: prepare(
       db
         .selectFrom("limit_uses")
-        .select([(eb) => eb.fn.countAll<number>().as("count"), sql<number>`cast(case when coalesce(sum(amount), 0) > 9007199254740991 then 9007199254740991 else coalesce(sum(amount), 0) end as bigint)`.as("sum")])
+        .select([(eb) => eb.fn.countAll<number>().as("count"), USED.as("sum")])
         .where("policy", "=", param("policy"))
         .where("limit_name", "=", param("limit_name"))
         .where("subject", "=", param("subject"))
@@ -78,7 +82,7 @@ export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): Read
 const CHANGES = ["state", "updated_at", "attempts", "next_at", "give_up_at", "last_error", "reference", "delivered_at"] as const;
 
 export function prepareDeliveryWrites(db: Kysely<Tables>) {
-  const old = db.selectFrom("deliveries").select("position").where(OVER).where("updated_at", "<", param("before")).orderBy("updated_at").limit(param<number>("max"));
+  const old = db.selectFrom("deliveries").select("position").where(OVER).where("updated_at", "<", param("before")).where(DECIDED).orderBy("updated_at").limit(param<number>("max"));
   const last = sql<number>`(select coalesce(max(position), 0) + 1 from deliveries)`;
   const given = schema.DELIVERY_COLUMNS.filter((column) => column !== "position");
   const keys = ["policy", "limit_name", "subject", "at", "action_id"] as const;

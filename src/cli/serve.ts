@@ -8,6 +8,7 @@ import { VaultError } from "../kernel/vault.ts";
 import { PluginError } from "../registry.ts";
 import { PluginLoadError } from "../plugin-loader.ts";
 import { createRuntime, type Runtime } from "../runtime.ts";
+import { guardStrays } from "../kernel/strays.ts";
 import { onSignals, serve as listen, ServerResponse, type Listening } from "../serve/index.ts";
 import { CommandError, parse, type Command, type Output } from "./command.ts";
 
@@ -41,6 +42,7 @@ examples:
       acceptRollback: values["accept-rollback"] === true,
       acceptSecret: values["accept-secret"] === true,
     }));
+    guardStrays(runtime.host.log);
     let listening: Listening;
     try {
       listening = await listen(runtime.fetch, config.server);

@@ -5,8 +5,10 @@
  */
 import type { Duty, Ledger, Logger } from "../contract/host.ts";
 import { NotifierError, type Delivered, type Message, type Notifier } from "../contract/notifier.ts";
-import type { DeliveryChange, DeliveryRow, Storage } from "../contract/storage.ts";
-import { isObsolete, type MessageBuilder } from "./message.ts";
+import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
+import { clipText } from "../domain/text.ts";
+import { asNotifier } from "./strays.ts";
+import { isObsolete, type MessageBuilder, type Obsolete } from "./message.ts";
 
 /** Milliseconds. */
 const NAP = 2_000;
@@ -16,8 +18,12 @@ const LONGEST_PAUSE = 3_600_000;
 const PRUNE_EVERY = 3_600_000;
 const MAX_REFERENCE = 500;
 const MAX_ERROR = 500;
-/** Attempts at once. */
+/** Attempts of one notifier at once: one that is slow with everybody holds up no other. */
 const AT_ONCE = 16;
+/** Destinations that are looked at. */
+const LOOK = 1000;
+/** Removed in one transaction. */
+const SWEEP = 1000;
 /** Calls of one notifier that were given up and have not ended: more are not begun. */
 const MAX_HANGING = 20;
 
@@ -53,7 +59,8 @@ export function createCourier(options: CourierOptions): Courier {
   const { storage, ledger, log, clock } = options;
   const notifiers = new Map(options.notifiers.map((notifier) => [notifier.name, notifier]));
   const hanging = new Map<string, number>();
-  const busy = new Map<string, Promise<void>>();
+  /** By destination. */
+  const busy = new Map<string, { notifier: string; done: Promise<void> }>();
   const stopping = new AbortController();
   let timer: ReturnType<typeof setTimeout> | null = null;
   let looking: Promise<void> | null = null;
@@ -78,7 +85,7 @@ export function createCourier(options: CourierOptions): Courier {
     again = false;
     looking = round()
       .catch((error: unknown) => {
-        log.warn("deliveries could not be looked at; trying again", { error: String(error) });
+        log.warn("deliveries could not be looked at; trying again", { error: textOf(error) });
         return AFTER_FAILURE;
       })
       .then((nap) => {
@@ -92,30 +99,36 @@ export function createCourier(options: CourierOptions): Courier {
   async function round(): Promise<number> {
     if (!(await options.duty.mine())) return NAP;
     const now = clock();
-    if (now >= pruneAt) {
-      pruneAt = now + PRUNE_EVERY;
-      await ledger.submit((tx) => tx.pruneDeliveries(now - options.keepMs, 1000));
+    // A clock that was set back must not put it off for long.
+    if (now >= pruneAt || pruneAt - now > PRUNE_EVERY) {
+      const removed = await ledger.submit((tx) => tx.pruneDeliveries(now - options.keepMs, SWEEP));
+      pruneAt = removed < SWEEP ? now + PRUNE_EVERY : now;
     }
     const next = await storage.nextDelivery();
     if (next === null) return NAP;
     if (next <= now) {
       await ledger.submit((tx) => tx.releaseDeliveries(tx.now));
-      for (const row of await storage.dueDeliveries(now, AT_ONCE + busy.size)) {
-        if (busy.size >= AT_ONCE) break;
-        if (busy.has(row.destination)) continue;
-        busy.set(row.destination, begin(row));
+      for (const row of await storage.dueDeliveries(now, LOOK)) {
+        if (busy.has(row.destination) || underWay(row.notifier) >= AT_ONCE) continue;
+        busy.set(row.destination, { notifier: row.notifier, done: begin(row) });
       }
     }
     // What is due and not begun waits for an attempt that is running, which looks again when it ends.
     return next <= now ? NAP : Math.min(next - now, NAP);
   }
 
+  function underWay(notifier: string): number {
+    let count = 0;
+    for (const one of busy.values()) if (one.notifier === notifier) count++;
+    return count;
+  }
+
   async function begin(row: DeliveryRow): Promise<void> {
     try {
       await attempt(row);
     } catch (error) {
-      log.warn("a delivery could not be recorded; it is made again", { delivery: row.id, error: String(error) });
-      await new Promise((resolve) => setTimeout(resolve, AFTER_FAILURE).unref?.() ?? resolve(undefined));
+      if (!stopping.signal.aborted) log.warn("a delivery could not be recorded; it is made again", { delivery: row.id, error: textOf(error) });
+      await pause(AFTER_FAILURE, stopping.signal);
     } finally {
       busy.delete(row.destination);
       look();
@@ -123,12 +136,12 @@ export function createCourier(options: CourierOptions): Courier {
   }
 
   async function attempt(row: DeliveryRow): Promise<void> {
-    const message = await options.messages.build(row);
+    const message = await build(row);
+    if (message === null) return failed(row, new Error("the message could not be made; the log says why"));
     if (isObsolete(message)) return settle(row, { state: "obsolete", last_error: message.obsolete, updated_at: clock() });
     try {
-      const { reference = null } = (await call(row.notifier, message)) ?? {};
-      const kept = typeof reference === "string" ? reference.slice(0, MAX_REFERENCE) : null;
-      await settle(row, { state: "delivered", attempts: row.attempts + 1, last_error: null, reference: kept, delivered_at: clock(), updated_at: clock() });
+      const reference = referenceOf(await call(row.notifier, message));
+      await settle(row, { state: "delivered", attempts: row.attempts + 1, last_error: null, reference, delivered_at: clock(), updated_at: clock() });
     } catch (error) {
       if (!(error instanceof Failed)) throw error;
       if (stopping.signal.aborted) return;
@@ -136,13 +149,26 @@ export function createCourier(options: CourierOptions): Courier {
     }
   }
 
+  /** Null where this row is at fault: it must not be looked at for ever and hold up those behind it. */
+  async function build(row: DeliveryRow): Promise<Message | Obsolete | null> {
+    try {
+      return await options.messages.build(row);
+    } catch (error) {
+      if (error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid") throw error;
+      log.error("a message could not be made", { delivery: row.id, kind: row.kind, error: textOf(error) });
+      return null;
+    }
+  }
+
   async function failed(row: DeliveryRow, cause: unknown): Promise<void> {
     const now = clock();
     const attempts = row.attempts + 1;
     const told = cause instanceof NotifierError ? cause : null;
-    const next = now + Math.max(pauseAfter(attempts, options.random()), Math.min(told?.retryAfterMs ?? 0, LONGEST_PAUSE));
+    // Whatever a notifier calls a number: NaN and fractions have no place in the store.
+    const wished = Math.min(Math.ceil(told?.retryAfterMs ?? 0) || 0, LONGEST_PAUSE);
+    const next = now + Math.max(pauseAfter(attempts, options.random()), wished);
     const dead = told?.permanent === true || next > row.give_up_at;
-    const last_error = messageOf(cause).slice(0, MAX_ERROR);
+    const last_error = textOf(cause);
     log[dead ? "error" : "warn"](dead ? "a delivery was given up" : "a delivery failed; it is tried again", { delivery: row.id, destination: row.destination, kind: row.kind, attempts, error: last_error });
     await settle(row, { state: dead ? "dead" : "waiting", attempts, next_at: next, last_error, updated_at: now });
   }
@@ -186,7 +212,7 @@ export function createCourier(options: CourierOptions): Courier {
       unsubscribe();
       if (timer !== null) clearTimeout(timer);
       await looking;
-      await Promise.all(busy.values());
+      await Promise.all([...busy.values()].map(({ done }) => done));
       await options.duty.release().catch(() => undefined);
     },
   };
@@ -201,7 +227,7 @@ class Failed extends Error {
 
 /** What throws before its first await rejects like anything else. */
 async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<Delivered | void> {
-  return notifier.deliver(message, signal);
+  return asNotifier(notifier.name, () => notifier.deliver(message, signal));
 }
 
 function aborted(signal: AbortSignal, timeoutMs: number): Promise<never> {
@@ -212,6 +238,40 @@ function aborted(signal: AbortSignal, timeoutMs: number): Promise<never> {
   });
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** Ends early when the service stops. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+  });
+}
+
+const LINK_TOKEN = /apl1_[\w-]*(?:\.[\w-]*)?/g;
+const HALF_PAIR = /\p{Cs}/gu;
+
+/** What an error says, whatever was thrown: never a link, which a notifier may quote from its message; never what no store keeps. */
+function textOf(error: unknown): string {
+  let text: unknown;
+  try {
+    text = error instanceof Error ? error.message : String(error);
+  } catch {
+    text = null;
+  }
+  return typeof text === "string" ? clipText(text.replace(LINK_TOKEN, "apl1_…").replace(HALF_PAIR, "\ufffd"), MAX_ERROR) : "it failed and did not say how";
+}
+
+/** It was delivered, whatever is wrong with the answer. Half a reference finds no message. */
+function referenceOf(answer: Delivered | void): string | null {
+  try {
+    const { reference } = answer ?? {};
+    return typeof reference === "string" && reference.length <= MAX_REFERENCE && reference.search(HALF_PAIR) < 0 && reference.search(LINK_TOKEN) < 0 ? reference : null;
+  } catch {
+    return null;
+  }
 }

@@ -1,8 +1,9 @@
 /** Deliveries and the uses of limits in the memory storage. */
-import type { DeliveryFilter, DeliveryRow, LimitUseRow, StorageTransaction } from "../contract/storage.ts";
+import type { ActionRow, DeliveryFilter, DeliveryRow, LimitUseRow, StorageTransaction } from "../contract/storage.ts";
 import { copyOf, keyOf, type Table } from "./memory-tables.ts";
 
 interface Tables {
+  actions: Table<ActionRow>;
   deliveries: Table<DeliveryRow>;
   limitUses: Table<LimitUseRow>;
 }
@@ -46,6 +47,7 @@ function removeSome<Row>(table: Table<Row>, key: (row: Row) => string, test: (ro
 const useKey = (row: LimitUseRow): string => keyOf(row.policy, row.limit_name, row.subject, row.at, row.action_id);
 
 export function deliveryWrites(t: Tables) {
+  const pending = (id: string | null): boolean => id !== null && [...t.actions.values()].some((row) => row.id === id && row.status === "pending_approval");
   return {
     insertDelivery(row: Omit<DeliveryRow, "position">) {
       if (t.deliveries.get(row.id) !== undefined) throw new Error(`a delivery ${row.id} is there already`);
@@ -65,7 +67,7 @@ export function deliveryWrites(t: Tables) {
       return due.length;
     },
     pruneDeliveries: (before: number, max: number) =>
-      removeSome(t.deliveries, (row) => row.id, (row) => row.state !== "scheduled" && row.state !== "waiting" && row.updated_at < before, (row) => row.updated_at, max),
+      removeSome(t.deliveries, (row) => row.id, (row) => row.state !== "scheduled" && row.state !== "waiting" && row.updated_at < before && !pending(row.action_id), (row) => row.updated_at, max),
     insertLimitUse(row: LimitUseRow) {
       if (t.limitUses.get(useKey(row)) !== undefined) throw new Error("this use is there already");
       t.limitUses.set(useKey(row), copyOf(row));

@@ -9,7 +9,7 @@ import { diffPolicies } from "../../src/domain/policy/diff.ts";
 import { assumingUnused, limitNeeds, MICRO } from "../../src/domain/policy/limits.ts";
 import { parsePolicies } from "../../src/domain/policy/parse.ts";
 import { endOfWindow, parseWindow, startOfWindow, type Window } from "../../src/domain/policy/window.ts";
-import type { Facts, PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { Facts, LimitFact, PolicyDocument } from "../../src/domain/policy/types.ts";
 
 const NOW = Date.parse("2026-03-29T12:00:00Z");
 const PRINCIPAL = { key_id: "k-1", name: "bot", agent_id: null, owner: null };
@@ -21,7 +21,12 @@ function compileAll(...documents: PolicyDocument[]): Compiled {
   return compilePolicySet(buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))));
 }
 const request = (params: JsonObject = {}, tool = "pay") => ({ agent_id: "a-1", tool, operation: "send", params, context: {} });
-const facts = (...used: [limit: string, subject: string, used: number][]): Facts => ({ principal: PRINCIPAL, limits: used.map(([limit, subject, count]) => ({ policy: "p", limit, subject, used: count })) });
+/** What was used of the set's only limit. */
+const facts = (compiled: Compiled, used: number, other: Partial<LimitFact> = {}): Facts => {
+  const [limit] = compiled.policies.flatMap(({ limits }) => limits);
+  assert.ok(limit !== undefined);
+  return { principal: PRINCIPAL, limits: [{ policy: "p", limit: limit.rule.name, basis: limit.basis, used, ...other }] };
+};
 
 describe("what an action needs to know", () => {
   const one = (limit: object, params: JsonObject = {}, tool = "pay") => limitNeeds(compile({ name: "l", count: 1, window: "1h", ...limit }), request(params, tool), { principal: PRINCIPAL }, NOW);
@@ -53,6 +58,9 @@ describe("what an action needs to know", () => {
   test("an amount in whole millionths", () => {
     const amount = (value: unknown): number | undefined => limitNeeds(compile({ name: "l", window: "1h", sum: "params.amount", at_most: 1 }), request({ amount: value as never }), { principal: PRINCIPAL }, NOW)[0]?.amount;
     assert.deepEqual([amount(1), amount(0.1), amount(1.1), amount(0), amount(1e9)], [MICRO, 100_000, 1_100_000, 0, 1e15]);
+    // Upwards: what is smaller still adds up to something.
+    assert.deepEqual([amount(1e-8), amount(4e-7), amount(0.0000014), amount(0.000001), amount(-0)], [1, 1, 2, 1, 0]);
+    for (let n = 1; n < 5000; n++) assert.equal(amount(n * 7919 / MICRO), n * 7919);
     for (const bad of [-1, 1e9 + 1, "5", null]) assert.equal(amount(bad), undefined);
   });
 });
@@ -62,17 +70,17 @@ describe("a decision", () => {
   const summed = compile({ name: "s", sum: "params.amount", at_most: 0.3, window: "day", effect: "require_approval", risk: "high", approval: { quorum: 2, notify: ["boss"] } });
 
   test("goes up to the limit and not beyond", () => {
-    assert.equal(decide(counted, request(), facts(["l", "a-1", 1]), NOW).effect, "allow");
-    const beyond = decide(counted, request(), facts(["l", "a-1", 2]), NOW);
+    assert.equal(decide(counted, request(), facts(counted, 1), NOW).effect, "allow");
+    const beyond = decide(counted, request(), facts(counted, 2), NOW);
     assert.deepEqual([beyond.effect, beyond.rule, beyond.reason_code, beyond.policy], ["deny", "l", "LIMIT_EXCEEDED", "p"]);
     // Tenths that do not add up in binary.
-    assert.equal(decide(summed, request({ amount: 0.1 }), facts(["s", "", 200_000]), NOW).effect, "allow");
-    const asks = decide(summed, request({ amount: 0.1 }), facts(["s", "", 200_001]), NOW);
+    assert.equal(decide(summed, request({ amount: 0.1 }), facts(summed, 200_000), NOW).effect, "allow");
+    const asks = decide(summed, request({ amount: 0.1 }), facts(summed, 200_001), NOW);
     assert.deepEqual([asks.effect, asks.risk_level, asks.approval?.quorum, asks.approval?.notify], ["require_approval", "high", 2, ["boss"]]);
   });
 
   test("denies what cannot be known or evaluated", () => {
-    for (const [compiled, params, known] of [[counted, {}, facts()], [counted, {}, facts(["l", "a-2", 0])], [summed, { amount: -5 }, facts(["s", "", 0])], [summed, {}, facts(["s", "", 0])]] as const) {
+    for (const [compiled, params, known] of [[counted, {}, { principal: PRINCIPAL }], [counted, {}, facts(counted, 0, { basis: "another" })], [summed, { amount: -5 }, facts(summed, 0)], [summed, {}, facts(summed, 0)]] as const) {
       const { effect, reason_code } = decide(compiled, request(params), known, NOW);
       assert.deepEqual([effect, reason_code], ["deny", "CONDITION_ERROR"]);
     }
@@ -84,28 +92,37 @@ describe("a decision", () => {
       rules: [{ name: "ask", effect: "require_approval", approval: { quorum: 1, expires_in: "1h", notify: ["a"] } }],
       limits: [{ name: "s", count: 0, window: "1h", effect: "require_approval", approval: { quorum: 3, notify: ["b"] } }],
     });
-    const { rule, approval } = decide(both, request(), facts(["s", "", 0]), NOW);
+    const { rule, approval } = decide(both, request(), facts(both, 0), NOW);
     assert.deepEqual([rule, approval], ["ask", { quorum: 3, expires_in_ms: 3_600_000, notify: ["a", "b"] }]);
     const denying = compileAll({ policy: "p", rules: [{ name: "no", effect: "deny" }], limits: [{ name: "s", count: 0, window: "1h" }] });
-    assert.equal(decide(denying, request(), facts(["s", "", 0]), NOW).rule, "no");
+    assert.equal(decide(denying, request(), facts(denying, 0), NOW).rule, "no");
     const alone = compileAll({ policy: "p", rules: [], limits: [{ name: "s", count: 1, window: "1h" }] });
-    assert.equal(decide(alone, request(), facts(["s", "", 0]), NOW).reason_code, "NO_MATCHING_RULE");
+    assert.equal(decide(alone, request(), facts(alone, 0), NOW).reason_code, "NO_MATCHING_RULE");
   });
 
   test("lists one outcome of a policy in shadow mode: its strictest", () => {
     const shadow = compileAll({ policy: "p", mode: "shadow", rules: [{ name: "all", effect: "allow" }], limits: [{ name: "l", count: 0, window: "1h" }] }, { policy: "q", rules: [{ name: "ok", effect: "allow" }] });
-    const { effect, shadow: said } = decide(shadow, request(), facts(["l", "", 0]), NOW);
+    const { effect, shadow: said } = decide(shadow, request(), facts(shadow, 0), NOW);
     assert.deepEqual([effect, said.map((one) => [one.policy, one.rule, one.effect, one.reason_code])], ["allow", [["p", "l", "deny", "LIMIT_EXCEEDED"]]]);
   });
 
   test("of policies that were not in force counts nothing as used, and keeps what is known", () => {
-    const known = facts(["l", "a-1", 2]);
+    const known = facts(counted, 2);
     assert.equal(assumingUnused(counted, request(), known, NOW), known);
     assert.equal(decide(counted, request(), assumingUnused(counted, request(), { principal: PRINCIPAL }, NOW), NOW).effect, "allow");
   });
 
+  test("does not take the use of one thing for that of another, where a limit of the same name counts something else", () => {
+    const bases = [{ count: 1 }, { count: 1, per: "agent" }, { count: 1, per: "params.customer" }, { sum: "params.amount", at_most: 1 }, { sum: "params.fee", at_most: 1 }, { sum: "params.amount", at_most: 1, per: "agent" }]
+      .map((limit) => compile({ name: "l", window: "1h", ...limit }).policies[0]?.limits[0]?.basis);
+    assert.equal(new Set(bases).size, bases.length);
+    const [before, after] = [compile({ name: "l", per: "agent", count: 1, window: "1h" }), compile({ name: "l", per: "agent", count: 3, window: "7d" })];
+    assert.equal(assumingUnused(after, request(), facts(before, 2), NOW).limits?.[0]?.used, 2);
+    assert.deepEqual(assumingUnused(compile({ name: "l", per: "params.customer", count: 1, window: "1h" }), request({ customer: "c" }), facts(before, 2), NOW).limits?.map(({ used }) => used), [2, 0]);
+  });
+
   test("is explained with what was used", () => {
-    const { policies } = explain(counted, request(), facts(["l", "a-1", 2]), NOW);
+    const { policies } = explain(counted, request(), facts(counted, 2), NOW);
     assert.deepEqual(policies[0]?.limits, [{ limit: "l", effect: "deny", most: 2, outcome: "exceeded", subject: "a-1", used: 2, error: null, answer: { effect: "deny", reason_code: "LIMIT_EXCEEDED" } }]);
   });
 });
@@ -127,8 +144,23 @@ describe("windows", () => {
     assert.equal(start("hour", "2026-03-29T12:40:00Z", "Asia/Kolkata"), "2026-03-29T12:30:00.000Z");
   });
 
+  test("a day in which midnight comes twice begins with the first, so that no hour of it is forgotten", () => {
+    // At 01:00 the clocks go back to 00:00.
+    for (const now of ["2026-11-01T04:00:00Z", "2026-11-01T04:30:00Z", "2026-11-01T05:00:00Z", "2026-11-01T17:00:00Z", "2026-11-02T04:59:59Z"]) assert.equal(start("day", now, "America/Havana"), "2026-11-01T04:00:00.000Z", now);
+    assert.equal(start("month", "2026-11-15T12:00:00Z", "America/Havana"), "2026-11-01T04:00:00.000Z");
+    assert.equal(start("day", "2026-10-25T12:00:00Z", "Atlantic/Azores"), "2026-10-25T00:00:00.000Z");
+    // By three hours.
+    assert.equal(start("day", "2023-03-09T12:00:00Z", "Antarctica/Casey"), "2023-03-08T13:00:00.000Z");
+    // Back over midnight into the day before, and forward over it.
+    assert.equal(start("day", "2026-10-30T12:00:00Z", "Africa/Cairo"), "2026-10-29T22:00:00.000Z");
+    assert.equal(start("day", "2026-10-29T21:30:00Z", "Africa/Cairo"), "2026-10-28T21:00:00.000Z");
+    assert.equal(start("day", "2026-04-24T12:00:00Z", "Africa/Cairo"), "2026-04-23T22:00:00.000Z");
+    // An hour that comes twice is two hours.
+    assert.equal(start("hour", "2026-11-01T05:30:00Z", "America/Havana"), "2026-11-01T05:00:00.000Z");
+  });
+
   test("a use is kept for as long as it can count", () => {
-    for (const [text, zone] of [["24h"], ["hour", "Asia/Kolkata"], ["day", "Europe/Berlin"], ["week", "America/New_York"], ["month", "Europe/Berlin"]] as const) {
+    for (const [text, zone] of [["24h"], ["hour", "Asia/Kolkata"], ["day", "Europe/Berlin"], ["day", "America/Havana"], ["month", "America/Havana"], ["week", "America/New_York"], ["month", "Europe/Berlin"]] as const) {
       const window = parseWindow(text, zone) as Window;
       for (let at = Date.parse("2026-01-01T00:30:00Z"); at < Date.parse("2027-01-01T00:00:00Z"); at += 7 * 3_600_000) {
         const end = endOfWindow(window, at);

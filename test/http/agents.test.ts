@@ -93,6 +93,15 @@ describe("changes of an agent", () => {
     assert.equal((await admin("GET", "/v1/agents/self")).body.status, "suspended");
   });
 
+  it("refuse tools that a decision's entry has no room for, and take the longest plain ones", async () => {
+    const tools = (character: string): string[] => Array.from({ length: 100 }, (_, i) => String(i).padEnd(128, character));
+    for (const call of [() => admin("POST", "/v1/agents", { body: { id: "wide", allowed_tools: tools("漢") } }), () => admin("PATCH", "/v1/agents/shared", { body: { allowed_tools: tools("漢") } })]) {
+      const { status, body } = await call();
+      assert.deepEqual([status, body.code, body.errors[0].pointer], [422, "VALIDATION_FAILED", "/allowed_tools"]);
+    }
+    assert.equal((await admin("POST", "/v1/agents", { body: { id: "wide", allowed_tools: tools("x") } })).status, 201);
+  });
+
   it("refuse bad input and lose nothing", async () => {
     const bad: [object, string][] = [
       [{}, "/id"],
@@ -117,7 +126,7 @@ describe("changes of an agent", () => {
 
   it("an agent with the longest of everything fits a ledger entry", async () => {
     const wide = "\u{10000}".repeat(50);
-    const body = { id: "😀".repeat(128), name: wide, description: "€".repeat(2000), allowed_tools: Array.from({ length: 100 }, () => "€".repeat(128)), metadata: { x: "y".repeat(16_000) } };
+    const body = { id: "😀".repeat(128), name: wide, description: "€".repeat(2000), allowed_tools: Array.from({ length: 100 }, () => "€".repeat(42)), metadata: { x: "y".repeat(16_000) } };
     const made = await admin("POST", "/v1/agents", { body });
     assert.equal(made.status, 201, JSON.stringify(made.body).slice(0, 300));
     const path = made.headers.get("location") as string;

@@ -45,7 +45,11 @@ describe("limits", () => {
     assert.deepEqual([first.decision, second.decision, second.rule], ["allow", "require_approval", "hundred"]);
     assert.equal((await submit({ tool: "pay", operation: "sum", params: { customer: "c-2", amount: 100 } })).decision, "allow");
     const { body } = await service.call("GET", `/v1/actions/${second.id}/events`, { key: service.admin });
-    assert.deepEqual(body.events[0].entry.facts.limits, [{ policy: "spending", limit: "hundred", subject: "c-1", used: 60_500_000 }]);
+    const [{ basis, ...fact }, ...more] = body.events[0].entry.facts.limits;
+    assert.deepEqual([fact, more], [{ policy: "spending", limit: "hundred", used: 60_500_000 }, []]);
+    assert.match(basis, /^[0-9a-f]{16}$/);
+    // Whose limit it was came from the parameters, which the ledger knows by their commitment alone.
+    assert.ok(!JSON.stringify(body.events).includes("c-1"));
     const replayed = (await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: second.id, policy_set: "current" } })).body;
     assert.deepEqual([replayed.equal, replayed.now.changed], [true, false]);
     const backtest = (await service.call("POST", "/v1/replay", { key: service.admin, body: { policy_set: "current", limit: 1000 } })).body;
@@ -78,6 +82,22 @@ describe("limits", () => {
     for (let i = 0; i < 12; i++) assert.equal((await service.call("POST", "/v1/gate/decide", { key: service.admin, body })).body.outcome, "EXECUTE");
     for (let i = 0; i < 10; i++) await submit(body);
     assert.equal((await service.call("POST", "/v1/gate/decide", { key: service.admin, body })).body.reason_code, "LIMIT_EXCEEDED");
+  });
+
+  test("a policy in shadow mode counts what it would have let through, and is enforced with that count", async () => {
+    const policy = (mode: string) => ({ policy: "trial", mode, rules: [{ name: "all", effect: "allow" }], limits: [{ name: "three", tool: "pay", operation: "trial", count: 3, window: "1h" }] });
+    const made = (await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: policy("shadow") })).body;
+    const said: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      const { id, decision } = await submit({ tool: "pay", operation: "trial" });
+      assert.equal(decision, "allow");
+      const { body } = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
+      said.push(`${body.events[0].entry.decision.shadow[0].effect} ${body.events[0].entry.facts.limits[0].used}`);
+    }
+    assert.deepEqual(said, ["allow 0", "allow 1", "allow 2", "deny 3", "deny 3"]);
+    await service.call("PUT", `/v1/policies/${made.id}?activate=true`, { key: service.admin, body: policy("enforce") });
+    assert.equal((await submit({ tool: "pay", operation: "trial" })).rule, "three");
+    await service.call("POST", `/v1/policies/${made.id}/deactivate`, { key: service.admin });
   });
 
   test("counters outlive a restart", async () => {

@@ -111,6 +111,35 @@ test("a set that could make an entry too large is refused, and the largest that 
   }
 });
 
+test("a decision fits its entry whatever names are in the set, the request and the agent's registration", async () => {
+  const wide = "漢".repeat(96);
+  const limits = Array.from({ length: 50 }, (_, i) => `  - { name: "${wide}${i}", count: 1, window: 1h, per: params.customer, effect: require_approval, reason: "${"\\u0001".repeat(1000)}", approval: { notify: ["${wide}-${i}"] } }\n`).join("");
+  const shadows = (count: number): string => Array.from({ length: count }, (_, i) => `policy: ${String(i).padEnd(64, "s")}\nmode: shadow\nrules: [{ name: short, effect: allow }, { name: "${wide}", effect: allow }]\n`).join("---\n");
+  const folder = folderOf({ "a.yaml": `policy: ${"a".repeat(64)}\nrules: [{ name: all, effect: allow }]\nlimits:\n${limits}`, "s.yaml": shadows(100) });
+  const service = await startService({ policies: folder.path });
+  try {
+    assert.ok(service.logged.some((line) => line.includes("take more than 38000 bytes in the record of a decision")));
+    for (let count = 14; ; count--) {
+      folder.write("s.yaml", shadows(count));
+      await service.restart();
+      if ((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code !== "NO_ACTIVE_POLICY") break;
+    }
+    const name = "漢".repeat(256);
+    const tools = ["*", ...Array.from({ length: 99 }, (_, i) => String(i).padEnd(128, "t"))];
+    assert.equal((await service.call("POST", "/v1/agents", { key: service.admin, body: { id: name, allowed_tools: tools } })).status, 201);
+    const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "漢".repeat(100), preset: "agent", agent_id: name, owner: "漢".repeat(100) } })).body;
+    for (const effect of ["allow", "require_approval"]) {
+      const { status, body } = await service.call("POST", "/v1/actions", { key, body: { agent_id: name, tool: name, operation: name, params: { customer: name } } });
+      assert.equal(body.decision, effect, `${status} ${JSON.stringify(body).slice(0, 300)}`);
+    }
+    const sizes = (await service.storage.entries(0, 1000)).map(({ bytes }) => bytes.length);
+    assert.ok(Math.max(...sizes) > 45_000, `it was to be a large one: ${Math.max(...sizes)}`);
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+});
+
 test("a policy that leaves the folder stops deciding, and the ledger says when", async () => {
   const folder = folderOf({ "a.yaml": allow("a"), "b.yaml": allow("b").replace("allow", "deny") });
   const service = await startService({ policies: folder.path });

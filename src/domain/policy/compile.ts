@@ -3,17 +3,16 @@ import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
 import type { JsonValue } from "../json.ts";
 import { parseDuration } from "../time.ts";
+import { boundEntry } from "./bounds.ts";
 import { compileCondition, compileExpression, type Condition, type Expression } from "./condition.ts";
 import { isGlob, matchesAny, matchGlob } from "./glob.ts";
 import { parseWindow, type Window } from "./window.ts";
 import type { Decision, Effect, LimitDocument, PolicySetDocument, PolicySetMember, Risk, RuleDocument } from "./types.ts";
 
-export const MAX_SHADOW_POLICIES = 100;
-export const MAX_CHANNELS = 100;
 /** Amounts of limits are whole millionths, so that sums are exact and come out the same in every store. */
 export const MICRO = 1_000_000;
-/** Of a set: what is known of each goes into the entry of a decision. */
-export const MAX_LIMITS = 50;
+/** Hex digits that tell what limits of one name count. */
+export const BASIS_DIGITS = 16;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
 
 export interface CompiledRule {
@@ -33,6 +32,8 @@ export interface CompiledLimit {
   /** What an action that goes beyond it meets: name, effect, terms, matchers. */
   rule: CompiledRule;
   tools: readonly string[] | null;
+  /** Of `LimitFact`. */
+  basis: string;
   /** What it counts for; null: all together. */
   per: Expression | null;
   /** Actions; without meaning where a sum is limited. */
@@ -122,34 +123,6 @@ export function compilePolicySet(document: PolicySetDocument): Compiled {
   return { digest: policySetDigest(document), document, policies, byTool, wide, limited: policies.some(({ limits }) => limits.length > 0) };
 }
 
-/**
- * A decision's entry lists what every shadow policy would have said and every channel to tell, and
- * an entry has a size. A set that could make an entry too large would turn each decision into a
- * fault, so it is refused here.
- */
-function boundEntry(document: PolicySetDocument, faults: CompileFault[]): void {
-  const shadows = document.policies.filter(({ definition }) => definition.mode === "shadow");
-  const over = shadows[MAX_SHADOW_POLICIES];
-  if (over !== undefined) faults.push({ policy: over.policy, rule: null, message: `is the ${MAX_SHADOW_POLICIES + 1}st policy in shadow mode; at most ${MAX_SHADOW_POLICIES} can be active together` });
-  let limits = 0;
-  for (const { policy, definition } of document.policies) {
-    limits += definition.limits?.length ?? 0;
-    if (limits <= MAX_LIMITS) continue;
-    faults.push({ policy, rule: definition.limits?.at(-1)?.name ?? null, message: `is the last of ${limits} limits; at most ${MAX_LIMITS} can be active together` });
-    break;
-  }
-  const channels = new Set<string>();
-  for (const { policy, definition } of document.policies) {
-    for (const rule of [...definition.rules, ...(definition.limits ?? [])]) {
-      for (const channel of rule.approval?.notify ?? []) channels.add(channel);
-      if (channels.size > MAX_CHANNELS) {
-        faults.push({ policy, rule: rule.name, message: `names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}` });
-        return;
-      }
-    }
-  }
-}
-
 /** The tools a policy can speak of; null when globs leave that open. */
 function namedTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
   const limited = limits.flatMap((limit) => limit.tools ?? ["*"]);
@@ -204,7 +177,8 @@ function compileLimit(policy: string, limit: LimitDocument, order: number, fault
   const by = per === undefined ? null : expression(per === "key" ? "principal.key_id" : per, "expression of per");
   const of = sum === undefined ? null : expression(sum, "expression of sum");
   if (faults.length > before || typeof window === "string") return null;
-  return { rule, tools: list(limit.tool), per: by, count: count ?? 0, sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICRO) }, window };
+  const basis = sha256Hex(utf8(canonicalText([per ?? null, sum ?? null]))).slice(0, BASIS_DIGITS);
+  return { rule, tools: list(limit.tool), basis, per: by, count: count ?? 0, sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICRO) }, window };
 }
 
 function compileRule(policy: string, rule: RuleDocument, order: number, faults: CompileFault[]): CompiledRule {

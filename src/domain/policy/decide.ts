@@ -72,7 +72,7 @@ function consultLimit(policy: CompiledPolicy, limit: CompiledLimit, request: Act
   if (match.kind === "none") return null;
   const denied = (reason_code: ReasonCode, why: string): Finding => ({ policy, rule, effect: "deny", reason_code, reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON) });
   if (match.kind === "error") return denied(match.code, match.message);
-  const used = usedBefore(facts, policy.name, rule.name, match.subject);
+  const used = usedBefore(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
   if (used === null) return denied("CONDITION_ERROR", "what was used of it is not known");
   if (!isExceeded(limit, used, match.amount)) return null;
   return { policy, rule, effect: rule.effect, reason_code: "LIMIT_EXCEEDED", reason: rule.reason ?? `it goes beyond the limit "${rule.name}" of policy "${policy.name}"` };

@@ -124,7 +124,7 @@ function explainLimit(policy: CompiledPolicy, limit: CompiledLimit, request: Act
   const match = matchLimit(policy, limit, request, activation);
   if (match.kind === "none") return { ...about, outcome: "aside", subject: null, used: null, error: null, answer: null };
   if (match.kind === "error") return { ...about, outcome: "failed", subject: null, used: null, error: match.message, answer: { effect: "deny", reason_code: match.code } };
-  const used = usedBefore(facts, policy.name, limit.rule.name, match.subject);
+  const used = usedBefore(facts, { policy: policy.name, limit: limit.rule.name, basis: limit.basis });
   if (used === null) return { ...about, outcome: "failed", subject: match.subject, used: null, error: "what was used of it is not known", answer: { effect: "deny", reason_code: "CONDITION_ERROR" } };
   const exceeded = isExceeded(limit, used, match.amount);
   return { ...about, outcome: exceeded ? "exceeded" : "within", subject: match.subject, used: used / unit, error: null, answer: exceeded ? { effect: limit.rule.effect, reason_code: "LIMIT_EXCEEDED" } : null };

@@ -21,6 +21,8 @@ export const MAX_AMOUNT = 1_000_000_000;
 export interface LimitNeed {
   policy: string;
   limit: string;
+  /** Of `LimitFact`. */
+  basis: string;
   subject: string;
   /** Uses from here on count, inclusive. Milliseconds. */
   since: number;
@@ -51,6 +53,7 @@ export function limitNeeds(compiled: Compiled, request: ActionRequest, facts: Fa
       needs.push({
         policy: policy.name,
         limit: limit.rule.name,
+        basis: limit.basis,
         subject: match.subject,
         since: startOfWindow(limit.window, now),
         until: endOfWindow(limit.window, now),
@@ -86,7 +89,7 @@ export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, request
     if ("error" in result) return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };
     const value = typeof result.value === "bigint" ? Number(result.value) : result.value;
     if (typeof value !== "number" || !(value >= 0 && value <= MAX_AMOUNT)) return { kind: "error", code: "CONDITION_ERROR", message: `the amount is not a number from 0 to ${MAX_AMOUNT}` };
-    amount = Math.round(value * MICRO);
+    amount = micros(value);
   }
   return { kind: "match", subject, amount };
 }
@@ -97,8 +100,8 @@ export function isExceeded(limit: CompiledLimit, used: number, amount: number): 
 }
 
 /** Null where the facts do not say: then nothing is known, and the limit denies. */
-export function usedBefore(facts: Facts, policy: string, limit: string, subject: string): number | null {
-  return facts.limits?.find((fact) => fact.policy === policy && fact.limit === limit && fact.subject === subject)?.used ?? null;
+export function usedBefore(facts: Facts, { policy, limit, basis }: Pick<LimitNeed, "policy" | "limit" | "basis">): number | null {
+  return facts.limits?.find((fact) => fact.policy === policy && fact.limit === limit && fact.basis === basis)?.used ?? null;
 }
 
 /**
@@ -107,11 +110,11 @@ export function usedBefore(facts: Facts, policy: string, limit: string, subject:
  */
 export function assumingUnused(compiled: Compiled, request: ActionRequest, facts: Facts, now: number, used: Readonly<Record<string, number>> = {}): Facts {
   if (!compiled.limited) return facts;
-  const missing = limitNeeds(compiled, request, facts, now).filter((need) => usedBefore(facts, need.policy, need.limit, need.subject) === null);
+  const missing = limitNeeds(compiled, request, facts, now).filter((need) => usedBefore(facts, need) === null);
   if (missing.length === 0) return facts;
-  const assumed = missing.map(({ policy, limit, subject, unit }): LimitFact => {
+  const assumed = missing.map(({ policy, limit, basis, unit }): LimitFact => {
     const amount = Object.hasOwn(used, limit) ? (used[limit] as number) : 0;
-    return { policy, limit, subject, used: Math.round(amount * (unit === "sum" ? MICRO : 1)) };
+    return { policy, limit, basis, used: Math.round(amount * (unit === "sum" ? MICRO : 1)) };
   });
   return { ...facts, limits: [...(facts.limits ?? []), ...assumed] };
 }
@@ -121,9 +124,15 @@ export function unknownLimit(compiled: Compiled, names: readonly string[]): stri
   return names.find((name) => !compiled.policies.some(({ limits }) => limits.some(({ rule }) => rule.name === name))) ?? null;
 }
 
+/** Upwards, or amounts below half a millionth would never come to anything, however many there are. */
+function micros(value: number): number {
+  const near = Math.round(value * MICRO);
+  return near / MICRO < value ? near + 1 : near;
+}
+
 const PLAIN = /^[\x20-\x7e]{0,128}$/;
 
-/** Short and printable, so that the facts of a decision fit its entry whatever an agent sends; else a digest of it. Null for what cannot be told apart. */
+/** Short and printable, so that it makes a key in every store whatever an agent sends; else a digest of it. Null for what cannot be told apart. */
 function subjectOf(value: unknown): string | null {
   const plain = typeof value === "bigint" ? Number(value) : value;
   if (typeof plain !== "string" && typeof plain !== "boolean" && !(typeof plain === "number" && Number.isFinite(plain))) return null;

@@ -83,11 +83,15 @@ export interface PolicySetDocument {
   policies: PolicySetMember[];
 }
 
-/** What was used of one limit before the action. */
+/**
+ * What was used of one limit before the action. Whose use it is stands in the request: the ledger holds nothing of the
+ * parameters but their commitment.
+ */
 export interface LimitFact {
   policy: string;
   limit: string;
-  subject: string;
+  /** Digest of what the limit counts, and for whom: a limit of the same name that counts something else is another one. */
+  basis: string;
   /** Actions, or millionths of a sum. */
   used: number;
 }

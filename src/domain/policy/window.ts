@@ -7,8 +7,10 @@ export type Window = { kind: "sliding"; ms: number } | { kind: "calendar"; unit:
 const UNITS: readonly string[] = ["hour", "day", "week", "month"];
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+/** Of clocks. */
+const LONGEST_CHANGE = 3 * HOUR;
 /** No longer period of the unit exists, a change of the clocks included. */
-const LONGEST: Readonly<Record<CalendarUnit, number>> = { hour: 2 * HOUR, day: DAY + 2 * HOUR, week: 7 * DAY + 2 * HOUR, month: 31 * DAY + 2 * HOUR };
+const LONGEST: Readonly<Record<CalendarUnit, number>> = { hour: 2 * HOUR, day: DAY + LONGEST_CHANGE, week: 7 * DAY + LONGEST_CHANGE, month: 31 * DAY + LONGEST_CHANGE };
 const MIN_WINDOW = 1_000;
 const MAX_WINDOW = 366 * DAY;
 
@@ -41,7 +43,11 @@ export function startOfWindow(window: Window, now: number): number {
   // The zone's offset may have been another one then; what it was is asked at the instant that it gives.
   const guess = start - offsetAt(window.zone, now);
   const exact = start - offsetAt(window.zone, guess);
-  return Math.min(exact, now);
+  if (window.unit === "hour") return Math.min(exact, now);
+  // Where clocks go back over midnight it comes twice, and the day begins with the first.
+  const first = start - offsetAt(window.zone, exact - LONGEST_CHANGE);
+  const twice = first < exact && first + offsetAt(window.zone, first) === start;
+  return Math.min(twice ? first : exact, now);
 }
 
 /** From when on a use of now counts in no window any more; for calendars a little later than it must be. */

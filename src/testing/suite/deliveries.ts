@@ -1,7 +1,7 @@
 /** What deliveries and the uses of limits promise. */
 import assert from "node:assert/strict";
 import { StorageError, type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
-import { deliveryRow, T0, useRow, type Case } from "./rows.ts";
+import { actionRow, deliveryRow, T0, useRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 const ids = (rows: readonly DeliveryRow[]): string[] => rows.map(({ id }) => id);
@@ -94,6 +94,18 @@ export function deliveryCases(test: Case): void {
     assert.equal((await storage.delivery("delivery-7"))?.position, 7);
   });
 
+  test("what was said of an action that still waits is not pruned", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await tx.insertAction(actionRow(1, { status: "pending_approval" }));
+      await tx.insertAction(actionRow(2));
+      await insert(tx, deliveryRow(1, { state: "delivered" }), deliveryRow(2, { state: "delivered" }), deliveryRow(3, { state: "delivered", action_id: null }));
+      assert.equal(await tx.pruneDeliveries(T0 + 1, 10), 2);
+    });
+    assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
+    await storage.write((tx) => tx.updateAction("action-1", { status: "pending_approval" }, { status: "denied", updated_at: T0 + 5 }));
+    assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 10)), 1);
+  });
+
   test("a transaction that is rolled back leaves no delivery and no use, and takes none away", async ({ storage }) => {
     await storage.write(async (tx) => {
       await insert(tx, deliveryRow(1, { state: "dead" }));
@@ -135,6 +147,19 @@ export function deliveryCases(test: Case): void {
       for (const n of [1, 2]) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
     assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 2, sum: Number.MAX_SAFE_INTEGER });
+    // Nor does it fail where it leaves what 64 bits hold.
+    await storage.write(async (tx) => {
+      for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
+    });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1100, sum: Number.MAX_SAFE_INTEGER });
+  });
+
+  test("a sum is exact up to its largest amount", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await tx.insertLimitUse(useRow(1, { amount: Number.MAX_SAFE_INTEGER - 11 }));
+      for (let n = 2; n <= 11; n++) await tx.insertLimitUse(useRow(n, { amount: 1 }));
+    });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 11, sum: Number.MAX_SAFE_INTEGER - 1 });
   });
 
   test("uses go with their action, and when they are over", async ({ storage }) => {

@@ -1,0 +1,166 @@
+/** The courier against notifiers that misbehave, rows that cannot be told and clocks that jump. */
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import type { Ledger, LedgerTransaction, Logger } from "../../src/contract/host.ts";
+import { NotifierError, type Message, type Notifier } from "../../src/contract/notifier.ts";
+import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
+import { createCourier, type Courier, type CourierOptions } from "../../src/kernel/courier.ts";
+import type { MessageBuilder } from "../../src/kernel/message.ts";
+import { memoryStorage } from "../../src/testing/memory-storage.ts";
+import { deliveryRow, T0 } from "../../src/testing/suite/rows.ts";
+
+const LINK = "https://assent.example/approve#apl1_WyJhIl0.c2VjcmV0";
+const DAY = 86_400_000;
+
+let storage: Storage;
+let courier: Courier | null;
+let logged: string[];
+let now: number;
+/** What the notifier does, by the id of the delivery; without it: delivered. */
+let plans: Map<string, (signal: AbortSignal) => unknown>;
+let attempts: string[];
+
+const note = (...args: unknown[]): void => void logged.push(JSON.stringify(args));
+const log = { debug: note, info: note, warn: note, error: note } as unknown as Logger;
+const ledger = {
+  submit: (job: (tx: LedgerTransaction) => Promise<unknown>) => storage.write((tx) => job(new Proxy(tx, { get: (it, name) => (name === "now" ? now : Reflect.get(it, name)) }) as unknown as LedgerTransaction)),
+  subscribe: () => () => {},
+} as unknown as Ledger;
+const messages: MessageBuilder = { build: (row) => Promise.resolve({ id: row.id, kind: row.kind, link: LINK, to: row.recipient } as unknown as Message) };
+
+function notifier(name: string): Notifier {
+  return {
+    name,
+    deliver(message, signal) {
+      attempts.push(message.id);
+      return (plans.get(message.id)?.(signal) ?? Promise.resolve()) as Promise<void>;
+    },
+  };
+}
+
+function run(over: Partial<CourierOptions> = {}): void {
+  courier = createCourier({
+    storage, ledger, log, messages, notifiers: [notifier("mail"), notifier("chat")], clock: () => now, timeoutMs: 60_000, keepMs: 30 * DAY, random: () => 0.5,
+    duty: { mine: () => Promise.resolve(true), release: () => Promise.resolve() },
+    ...over,
+  });
+  courier.start();
+}
+
+async function put(...rows: DeliveryRow[]): Promise<void> {
+  await storage.write(async (tx) => {
+    for (const { position: _, ...row } of rows) await tx.insertDelivery(row);
+  });
+}
+
+async function until(test: () => boolean | Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 300; i++) {
+    if (await test()) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error(`it did not come to that: ${JSON.stringify(await storage.deliveries({ limit: 50 }))}\n${logged.join("\n")}`);
+}
+
+const row = (n: number, over: Partial<DeliveryRow> = {}): DeliveryRow => deliveryRow(n, { give_up_at: T0 + 3 * DAY, ...over });
+const known = async (n: number): Promise<DeliveryRow> => (await storage.delivery(`delivery-${n}`)) as DeliveryRow;
+
+beforeEach(async () => {
+  storage = memoryStorage();
+  await storage.open();
+  [courier, logged, now, plans, attempts] = [null, [], T0, new Map(), []];
+});
+afterEach(async () => {
+  await courier?.stop();
+  await storage.close();
+});
+
+describe("whatever a notifier answers", () => {
+  const answers: [string, unknown, string | null][] = [
+    ["nothing", undefined, null],
+    ["null", null, null],
+    ["a text", "ok", null],
+    ["a reference", { reference: "m-1" }, "m-1"],
+    ["a number for a reference", { reference: 7 }, null],
+    ["a reference that is too long", { reference: "x".repeat(501) }, null],
+    ["half a surrogate pair", { reference: "a\ud83d" }, null],
+    ["the link for a reference", { reference: LINK }, null],
+    ["a getter that throws", { get reference() { throw new Error("boo"); } }, null],
+  ];
+  for (const [name, answer, reference] of answers) {
+    test(`${name}: it was delivered, once`, async () => {
+      await put(row(1));
+      plans.set("delivery-1", () => Promise.resolve(answer));
+      run();
+      await until(async () => (await known(1)).state === "delivered");
+      assert.deepEqual([(await known(1)).reference, attempts], [reference, ["delivery-1"]]);
+    });
+  }
+
+  const retry = (retryAfterMs: number): Error => new NotifierError("later", { retryAfterMs });
+  const failures: [string, unknown, string, number][] = [
+    ["an error", new Error("no"), "no", 5000],
+    ["nothing", undefined, "undefined", 5000],
+    ["what has no text", Object.create(null), "it failed and did not say how", 5000],
+    ["an error whose message is none", Object.assign(new Error("x"), { message: { a: 1 } }), "it failed and did not say how", 5000],
+    ["an error whose message throws", Object.defineProperty(new Error("x"), "message", { get() { throw new Error("boo"); } }), "it failed and did not say how", 5000],
+    ["half a surrogate pair", new Error("a\ud83d"), "a\ufffd", 5000],
+    ["a pair where the text is cut", new Error(`${"x".repeat(499)}\u{1f600}y`), `${"x".repeat(499)}…`, 5000],
+    ["the link", new Error(`POST {"link":"${LINK}"} failed`), 'POST {"link":"https://assent.example/approve#apl1_…"} failed', 5000],
+    ["a pause that is no number", retry(Number.NaN), "later", 5000],
+    ["a pause with a fraction", retry(6000.5), "later", 6001],
+    ["a pause that never ends", retry(Infinity), "later", 3_600_000],
+    ["a pause that is negative", retry(-1e9), "later", 5000],
+  ];
+  for (const [name, error, said, pause] of failures) {
+    test(`${name}, rejected: it is counted, told and tried again later`, async () => {
+      await put(row(1));
+      plans.set("delivery-1", () => Promise.reject(error));
+      run();
+      await until(async () => (await known(1)).attempts === 1);
+      const { state, last_error, next_at } = await known(1);
+      assert.deepEqual([state, last_error, next_at - T0], ["waiting", said, pause]);
+      assert.ok(!logged.join().includes("apl1_W"), logged.join());
+    });
+  }
+});
+
+test("a message that cannot be made is counted and given up, and those behind it go out", async () => {
+  await put(row(1, { give_up_at: T0 + 1000 }), row(2));
+  run({ messages: { build: (it) => (it.id === "delivery-1" ? Promise.reject(new SyntaxError("not JSON")) : messages.build(it)) } });
+  await until(async () => (await known(2)).state === "delivered");
+  const { state, attempts: tried, last_error } = await known(1);
+  assert.deepEqual([state, tried, last_error], ["dead", 1, "the message could not be made; the log says why"]);
+});
+
+test("a notifier that hangs with many destinations holds up no other notifier", async () => {
+  const hung = Array.from({ length: 40 }, (_, i) => row(i + 1, { destination: `mail ${i}` }));
+  for (const { id } of hung) plans.set(id, (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("late")))));
+  await put(...hung, row(41, { destination: "chat ops", notifier: "chat" }));
+  run();
+  await until(async () => (await known(41)).state === "delivered");
+  assert.equal(attempts.filter((id) => id !== "delivery-41").length, 16);
+});
+
+test("stopping waits for no pause and leaves what was under way to the next start", async () => {
+  await put(row(1));
+  let written = false;
+  const failing = { ...ledger, submit: (job: never) => (written ? ledger.submit(job) : Promise.reject(new Error("the store is away"))) } as Ledger;
+  run({ ledger: { ...failing, submit: (job: never) => (attempts.length > 0 ? failing.submit(job) : ledger.submit(job)) } as Ledger });
+  await until(() => logged.some((line) => line.includes("could not be recorded")));
+  assert.deepEqual(attempts, ["delivery-1"], "it is not sent again at once");
+  await courier?.stop();
+  written = true;
+  assert.equal((await known(1)).state, "waiting");
+  run();
+  await until(async () => (await known(1)).state === "delivered");
+});
+
+test("all that is over and old is removed, however much it is, on a clock that was set back too", async () => {
+  await put(...Array.from({ length: 1500 }, (_, i) => row(i + 1, { state: "delivered", action_id: null })));
+  now = T0 + 31 * DAY;
+  run({ keepMs: 30 * DAY });
+  await until(async () => (await storage.deliveries({ limit: 1 })).length === 0);
+  now = T0;
+  await put(row(1501, { state: "delivered", action_id: null, updated_at: T0 - 31 * DAY }));
+  await until(async () => (await storage.delivery("delivery-1501")) === null);
+});
