@@ -26,8 +26,8 @@ async function answering(listener: RequestListener): Promise<string> {
 describe("notify-ntfy", () => {
   const message = { kind: "approval_closed", to: "approvals", action: { agent_id: "a", tool: "t", operation: "o", reason: "", status: "expired" } } as unknown as Message;
   const deliver = async (listener: RequestListener, options: object = {}): ReturnType<Notifier["deliver"]> => {
-    const { notifiers } = (await ntfy.setup({} as Host, { server: await answering(listener), ...options })) as Contributions;
-    return (notifiers?.[0] as Notifier).deliver(message, new AbortController().signal);
+    const { notifiers = [] } = (await ntfy.setup({} as Host, { server: await answering(listener), ...options })) as Contributions;
+    return (notifiers[0] as Notifier).deliver(message, new AbortController().signal);
   };
 
   for (const [status, permanent] of [[401, true], [404, true], [307, true], [408, false], [429, false], [500, false], [503, false]] as const) {
