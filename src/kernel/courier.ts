@@ -15,6 +15,7 @@ const AFTER_FAILURE = 2_000;
 const FIRST_PAUSE = 5_000;
 const LONGEST_PAUSE = 3_600_000;
 const PRUNE_EVERY = 3_600_000;
+const RELEASE_EVERY = 1_000;
 const MAX_REFERENCE = 500;
 const MAX_ERROR = 500;
 /** Attempts of one notifier at once: one that is slow with everybody holds up no other. */
@@ -65,6 +66,7 @@ export function createCourier(options: CourierOptions): Courier {
   let looking: Promise<void> | null = null;
   let again = false;
   let pruneAt = 0;
+  let releasedAt = -Infinity;
   let unsubscribe = (): void => {};
 
   function lookIn(ms: number): void {
@@ -106,7 +108,11 @@ export function createCourier(options: CourierOptions): Courier {
     const next = await storage.nextDelivery();
     if (next === null) return NAP;
     if (next <= now) {
-      await ledger.submit((tx) => tx.releaseDeliveries(tx.now));
+      // A write: not with each look, of which every commit brings one while an attempt is under way.
+      if (Math.abs(now - releasedAt) >= RELEASE_EVERY) {
+        await ledger.submit((tx) => tx.releaseDeliveries(tx.now));
+        releasedAt = now;
+      }
       for (const row of await storage.dueDeliveries(now, LOOK)) {
         if (busy.has(row.destination) || underWay(row.notifier) >= AT_ONCE) continue;
         busy.set(row.destination, { notifier: row.notifier, done: begin(row) });

@@ -141,6 +141,24 @@ test("a notifier that hangs with many destinations holds up no other notifier", 
   assert.equal(attempts.filter((id) => id !== "delivery-41").length, 16);
 });
 
+test("looks while an attempt is under way write nothing", async () => {
+  const made = memoryStorage();
+  await made.open();
+  storage = made;
+  await put(row(1));
+  plans.set("delivery-1", (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("late")))));
+  let look = (): void => {};
+  run({ ledger: { ...ledger, subscribe: (listener: () => void) => ((look = listener), () => {}) } as unknown as Ledger });
+  await until(() => attempts.length === 1);
+  const looks = made.faults.calls("nextDelivery");
+  for (let i = 0; i < 20; i++) {
+    look();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.ok(made.faults.calls("nextDelivery") >= looks + 20);
+  assert.equal(made.faults.calls("tx.releaseDeliveries"), 1);
+});
+
 test("stopping waits for no pause and leaves what was under way to the next start", async () => {
   await put(row(1));
   let written = false;
