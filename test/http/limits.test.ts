@@ -69,6 +69,7 @@ describe("limits", () => {
     assert.equal((await service.call("POST", `/v1/actions/${three.id}/approval`, { key: approver, body: { token, approve: false } })).body.status, "denied");
     const headers = { "idempotency-key": "same" };
     const four = await submit({ tool: "ask", operation: "y" }, headers);
+    assert.equal(four.status, "pending_approval", "the denied one does not count");
     assert.equal((await submit({ tool: "ask", operation: "y" }, headers)).id, four.id);
     assert.equal((await ask()).rule, "two");
     service.clock.now += 3_600_001;
