@@ -31,11 +31,13 @@ interface Voter {
 export const LINK = "link";
 
 /** Throws APPROVAL_EXPIRED for one that ran out, recorded as expired before that is said. */
-export function voteOn(host: Host, credential: Credential | null, id: string, body: ApprovalBody): Promise<ActionRow> {
+export async function voteOn(host: Host, credential: Credential | null, id: string, body: ApprovalBody): Promise<ActionRow> {
+  // Who has no key gets to the ledger's lock, which all decisions wait for, with a true token alone.
+  if (credential === null) await voterByLink(host, host.storage, await linkedAction(host.storage, id, body.token), body.token);
   return verdictOn(host, async (tx) => {
     const who = credential === null ? null : await tx.confirm(credential);
     if (who !== null) assertScope(who);
-    const row = await (who === null ? linkedAction(tx, id) : visibleAction(tx, id, who));
+    const row = await (who === null ? linkedAction(tx, id, body.token) : visibleAction(tx, id, who));
     const { self, actor } = who === null ? await voterByLink(host, tx, row, body.token) : voterByKey(host, row, who, body.token);
     const votes = await tx.approvals(id);
     if (votes.some((vote) => vote.principal === actor.principal)) {
@@ -172,8 +174,7 @@ async function voterByLink(host: Host, tx: Pick<StorageReader, "entries">, row: 
 /** What a link may look at: its own action, and whether it can still decide. */
 export async function lookByLink(host: Host, token: string): Promise<{ row: ActionRow; approver: string; refusal: Refusal | null }> {
   const claims = readToken("link", token);
-  if (claims === null) refuseToken("malformed");
-  const row = await linkedAction(host.storage, claims?.action_id ?? "");
+  const row = await linkedAction(host.storage, claims?.action_id ?? "", token);
   try {
     const { actor } = await voterByLink(host, host.storage, row, token);
     return { row, approver: actor.principal, refusal: null };
@@ -184,10 +185,14 @@ export async function lookByLink(host: Host, token: string): Promise<{ row: Acti
   }
 }
 
-async function linkedAction(tx: Pick<StorageReader, "action">, id: string): Promise<ActionRow> {
+/** The answer to a token that was made up does not tell whether the action is there. */
+async function linkedAction(tx: Pick<StorageReader, "action">, id: string, token: string): Promise<ActionRow> {
+  const claims = readToken("link", token);
+  if (claims === null) refuseToken("malformed");
+  if (claims?.action_id !== id) refuseToken("other_action");
   const row = await tx.action(id);
-  if (row === null) throw new Refusal("ACTION_NOT_FOUND", `there is no action ${id}`);
-  return row;
+  if (row === null) refuseToken("altered");
+  return row as ActionRow;
 }
 
 /** Channels that the policy named, from the entry of the decision. */

@@ -36,7 +36,7 @@ export function linkRoute(host: Host): Route {
     method: "POST", path: "/v1/approval-link", tag: "actions", summary: "Look at the action that a link was sent for", scope: null, body: schema.LinkBody,
     description: "Changes nothing. The token goes in the body, so that it stands in no log and in no history. POST /v1/actions/{id}/approval takes the same token, without a key.",
     responses: { 200: { description: "The action, and who would decide.", schema: schema.LinkAnswer } },
-    errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "ACTION_NOT_FOUND", "MALFORMED_JSON", "INVALID_UTF8", "DUPLICATE_KEY", "LONE_SURROGATE", "UNSAFE_INTEGER", "TOO_DEEP", "BODY_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"],
+    errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "MALFORMED_JSON", "INVALID_UTF8", "DUPLICATE_KEY", "LONE_SURROGATE", "UNSAFE_INTEGER", "TOO_DEEP", "BODY_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"],
     handle: async ({ body }: RequestContext): Promise<Reply> => ({ status: 200, json: await linkAnswer(host, (body as schema.LinkBody).token) }),
   };
 }

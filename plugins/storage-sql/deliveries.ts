@@ -15,19 +15,26 @@ const WAITING = sql<boolean>`state = 'waiting'`;
 const SCHEDULED = sql<boolean>`state = 'scheduled'`;
 const OVER = sql<boolean>`state in ('delivered', 'dead', 'obsolete')`;
 
+// From one destination to the next by the index: what waits behind the first of a destination costs a look nothing.
+const FIRST = sql<boolean>`position in (
+  with recursive waiting (destination) as (
+    select min(destination) from deliveries where ${WAITING}
+    union all
+    select (select min(destination) from deliveries where ${WAITING} and deliveries.destination > waiting.destination) from waiting where waiting.destination is not null
+  )
+  select (select min(position) from deliveries where ${WAITING} and deliveries.destination = waiting.destination) from waiting where waiting.destination is not null)`;
 const DECIDED = sql<boolean>`not exists (select 1 from actions where actions.id = deliveries.action_id and actions.status = 'pending_approval')`;
 // As doubles, which are exact up to 2^53 and have room beyond: SQLite fails a sum of integers that goes beyond 2^63.
 const USED = sql<number>`cast(case when coalesce(sum(cast(amount as double precision)), 0) > 9007199254740991 then 9007199254740991 else coalesce(sum(cast(amount as double precision)), 0) end as bigint)`;
 
 export function prepareDeliveryReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
-  const first = db.selectFrom("deliveries").select((eb) => eb.fn.min("position").as("position")).where(WAITING).groupBy("destination");
   return {
     delivery: prepare(rows.where("id", "=", param("id"))),
     deliveryLists: deliveryLists(db),
     deliveriesOfAction: prepare(rows.where("action_id", "=", param("action_id")).orderBy("position")),
-    dueDeliveries: prepare(rows.where("position", "in", first).where("next_at", "<=", param("now")).orderBy("position").limit(param<number>("limit"))),
-    nextWaiting: prepare(db.selectFrom("deliveries").select((eb) => eb.fn.min("next_at").as("at")).where("position", "in", first)),
+    dueDeliveries: prepare(rows.where(FIRST).where("next_at", "<=", param("now")).orderBy("position").limit(param<number>("limit"))),
+    nextWaiting: prepare(db.selectFrom("deliveries").select((eb) => eb.fn.min("next_at").as("at")).where(FIRST)),
     nextScheduled: prepare(db.selectFrom("deliveries").select((eb) => eb.fn.min("next_at").as("at")).where(SCHEDULED)),
     limitUsed: prepare(
       db

@@ -29,6 +29,8 @@ export class ChannelError extends Error {
   }
 }
 
+const HALF_PAIR = /\p{Cs}/u;
+
 /** Throws ChannelError for what the schema cannot say. */
 export function readChannels(config: Config["channels"], notifiers: readonly Notifier[]): ReadonlyMap<string, Channel> {
   const known = new Map(notifiers.map((notifier) => [notifier.name, notifier]));
@@ -42,11 +44,14 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
         const meant = suggest(notifier, [...known.keys()]);
         throw new ChannelError(name, `there is no notifier "${notifier}"${meant === null ? (known.size === 0 ? "; configure a notifier plugin, such as notify-email" : `; there are ${[...known.keys()].join(", ")}`) : `; did you mean "${meant}"?`}`);
       }
+      if (HALF_PAIR.test(to)) throw new ChannelError(name, "an address holds half of a surrogate pair, which no store keeps");
       const fault = found.check?.(to, person) ?? null;
       if (fault !== null) throw new ChannelError(name, fault);
       return { notifier, to, person };
     };
-    for (const { owner } of given.people ?? []) if (!isOwner(owner)) throw new ChannelError(name, `"${owner}" cannot name a person`);
+    // Else each decision that asks would fail with its batch.
+    if (HALF_PAIR.test(name)) throw new ChannelError(name, "its name holds half of a surrogate pair, which no store keeps");
+    for (const { owner } of given.people ?? []) if (!isOwner(owner) || HALF_PAIR.test(owner)) throw new ChannelError(name, `"${owner}" cannot name a person`);
     const recipients = [...(given.people ?? []).map((one) => recipient(one.notifier, one.to, one.owner)), ...(given.places ?? []).map((one) => recipient(one.notifier, one.to, null))];
     if (recipients.length === 0) throw new ChannelError(name, "it names nobody; give it people or places");
     channels.set(name, {

@@ -16,6 +16,7 @@ const AFTER_FAILURE = 2_000;
 const FIRST_PAUSE = 5_000;
 const LONGEST_PAUSE = 3_600_000;
 const PRUNE_EVERY = 3_600_000;
+const RELEASE_EVERY = 1_000;
 const MAX_REFERENCE = 500;
 const MAX_ERROR = 500;
 /** Attempts of one notifier at once: one that is slow with everybody holds up no other. */
@@ -61,15 +62,18 @@ export function createCourier(options: CourierOptions): Courier {
   const hanging = new Map<string, number>();
   /** By destination. */
   const busy = new Map<string, { notifier: string; done: Promise<void> }>();
-  const stopping = new AbortController();
+  /** What ends whatever waits, when the service stops. */
+  const enders = new Set<() => void>();
+  let stopping = false;
   let timer: ReturnType<typeof setTimeout> | null = null;
   let looking: Promise<void> | null = null;
   let again = false;
   let pruneAt = 0;
+  let releasedAt = -Infinity;
   let unsubscribe = (): void => {};
 
   function lookIn(ms: number): void {
-    if (stopping.signal.aborted) return;
+    if (stopping) return;
     if (timer !== null) clearTimeout(timer);
     timer = setTimeout(look, Math.max(0, ms));
     timer.unref?.();
@@ -77,7 +81,7 @@ export function createCourier(options: CourierOptions): Courier {
 
   /** Now, or once more when the look that is going on is over. */
   function look(): void {
-    if (stopping.signal.aborted) return;
+    if (stopping) return;
     if (looking !== null) {
       again = true;
       return;
@@ -107,7 +111,11 @@ export function createCourier(options: CourierOptions): Courier {
     const next = await storage.nextDelivery();
     if (next === null) return NAP;
     if (next <= now) {
-      await ledger.submit((tx) => tx.releaseDeliveries(tx.now));
+      // A write: not with each look, of which every commit brings one while an attempt is under way.
+      if (Math.abs(now - releasedAt) >= RELEASE_EVERY) {
+        await ledger.submit((tx) => tx.releaseDeliveries(tx.now));
+        releasedAt = now;
+      }
       for (const row of await storage.dueDeliveries(now, LOOK)) {
         if (busy.has(row.destination) || underWay(row.notifier) >= AT_ONCE) continue;
         busy.set(row.destination, { notifier: row.notifier, done: begin(row) });
@@ -115,6 +123,20 @@ export function createCourier(options: CourierOptions): Courier {
     }
     // What is due and not begun waits for an attempt that is running, which looks again when it ends.
     return next <= now ? NAP : Math.min(next - now, NAP);
+  }
+
+  /** Ends early when the service stops. */
+  async function pause(ms: number): Promise<void> {
+    if (stopping) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        enders.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      enders.add(end);
+    });
   }
 
   function underWay(notifier: string): number {
@@ -127,8 +149,8 @@ export function createCourier(options: CourierOptions): Courier {
     try {
       await attempt(row);
     } catch (error) {
-      if (!stopping.signal.aborted) log.warn("a delivery could not be recorded; it is made again", { delivery: row.id, error: textOf(error) });
-      await pause(AFTER_FAILURE, stopping.signal);
+      if (!stopping) log.warn("a delivery could not be recorded; it is made again", { delivery: row.id, error: textOf(error) });
+      await pause(AFTER_FAILURE);
     } finally {
       busy.delete(row.destination);
       look();
@@ -144,7 +166,7 @@ export function createCourier(options: CourierOptions): Courier {
       await settle(row, { state: "delivered", attempts: row.attempts + 1, last_error: null, reference, delivered_at: clock(), updated_at: clock() });
     } catch (error) {
       if (!(error instanceof Failed)) throw error;
-      if (stopping.signal.aborted) return;
+      if (stopping) return;
       await failed(row, error.cause);
     }
   }
@@ -182,18 +204,25 @@ export function createCourier(options: CourierOptions): Courier {
     const notifier = notifiers.get(name);
     if (notifier === undefined) throw new Failed(new Error(`no notifier "${name}" is configured`));
     if ((hanging.get(name) ?? 0) >= MAX_HANGING) throw new Failed(new Error(`${MAX_HANGING} earlier calls of the notifier "${name}" have not ended`));
-    const over = AbortSignal.any([stopping.signal, AbortSignal.timeout(options.timeoutMs)]);
-    const calling = invoke(notifier, message, over);
+    if (stopping) throw new Failed(STOPPING);
+    // Not AbortSignal.any() over AbortSignal.timeout(): Node 20 collects those as garbage, and then nothing ends the call.
+    const over = new AbortController();
+    const end = (): void => over.abort(STOPPING);
+    const timer = setTimeout(() => over.abort(new Error(`it gave no answer within ${options.timeoutMs / 1000} s`)), options.timeoutMs);
+    enders.add(end);
+    const calling = invoke(notifier, message, over.signal);
     let ended = false;
     const done = calling.then(
       () => void (ended = true),
       () => void (ended = true),
     );
     try {
-      return await Promise.race([calling, aborted(over, options.timeoutMs)]);
+      return await Promise.race([calling, aborted(over.signal)]);
     } catch (error) {
       throw new Failed(error);
     } finally {
+      clearTimeout(timer);
+      enders.delete(end);
       if (!ended) {
         hanging.set(name, (hanging.get(name) ?? 0) + 1);
         void done.then(() => hanging.set(name, (hanging.get(name) ?? 1) - 1));
@@ -207,8 +236,9 @@ export function createCourier(options: CourierOptions): Courier {
       look();
     },
     async stop() {
-      if (stopping.signal.aborted) return;
-      stopping.abort(new Error("the service is stopping"));
+      if (stopping) return;
+      stopping = true;
+      for (const end of enders) end();
       unsubscribe();
       if (timer !== null) clearTimeout(timer);
       await looking;
@@ -217,6 +247,8 @@ export function createCourier(options: CourierOptions): Courier {
     },
   };
 }
+
+const STOPPING = new Error("the service is stopping");
 
 /** A notifier's own failure, told apart from the store's. */
 class Failed extends Error {
@@ -230,26 +262,8 @@ async function invoke(notifier: Notifier, message: Message, signal: AbortSignal)
   return asNotifier(notifier.name, () => notifier.deliver(message, signal));
 }
 
-function aborted(signal: AbortSignal, timeoutMs: number): Promise<never> {
-  return new Promise((_, reject) => {
-    const fail = (): void => reject(signal.reason instanceof DOMException && signal.reason.name === "TimeoutError" ? new Error(`it gave no answer within ${timeoutMs / 1000} s`) : (signal.reason as Error));
-    if (signal.aborted) fail();
-    else signal.addEventListener("abort", fail, { once: true });
-  });
-}
-
-/** Ends early when the service stops. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end);
-    if (signal.aborted) end();
-  });
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }));
 }
 
 const LINK_TOKEN = /apl1_[\w-]*(?:\.[\w-]*)?/g;

@@ -55,6 +55,18 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
+  it("shows what a second link in the same tab is about, and says so of one that is broken", { timeout: 60_000 }, async () => {
+    const [first, second] = [await ask({ params: { amount: 501, currency: "USD" } }), await ask({ params: { amount: 502, currency: "USD" } })];
+    const { page } = await open(console_.browser, await first.link("anna"));
+    await page.getByText("501").first().waitFor();
+    await page.evaluate((to) => void (location.href = to), await second.link("anna"));
+    await page.getByText("502").first().waitFor();
+    assert.equal(await page.getByText("501").count(), 0);
+    await page.evaluate(() => void (location.hash = "#apl1_%E0%A4%A"));
+    await page.getByText("Nothing was decided.").waitFor();
+    await page.close();
+  });
+
   it("approves nothing when a link is only followed", async () => {
     const { id, link } = await ask({ params: { amount: 500, currency: "USD" } });
     const address = await link("anna");

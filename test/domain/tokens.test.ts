@@ -32,6 +32,15 @@ describe("an approval token", () => {
     assert.equal(checkToken("approval", carrying(`["a-2","owner:ada",${claims.expires_at}]`), other, mac), "altered");
   });
 
+  test("of one kind does not make one of the other, under one secret", () => {
+    for (const [from, to, prefix] of [["approval", "link", "apl1_"], ["link", "approval", "apt1_"]] as const) {
+      const made = makeToken(from, claims, mac);
+      assert.equal(checkToken(to, made, claims, mac), "malformed");
+      assert.equal(checkToken(to, prefix + made.slice(prefix.length), claims, mac), "altered");
+      assert.equal(checkToken(from, made, claims, mac), "ok");
+    }
+  });
+
   test("that no service wrote is malformed, and never a fault", () => {
     for (const text of ['["a-1","\\ud800",1]', '["a-1","owner:ada",1e400]', '["a-1","owner:ada",-0]', ` ["a-1","owner:ada",${claims.expires_at}]`, '["\\udc00","owner:ada",1]', "null", "{}", '["a-1","owner:ada"]', '["a-1",null,1]', '["a-1","owner:ada","1"]', "["]) {
       assert.equal(checkToken("approval", carrying(text), claims, mac), "malformed", text);

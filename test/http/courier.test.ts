@@ -1,6 +1,8 @@
 /** The courier against notifiers that misbehave, rows that cannot be told and clocks that jump. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Ledger, LedgerTransaction, Logger } from "../../src/contract/host.ts";
 import { NotifierError, type Message, type Notifier } from "../../src/contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
@@ -139,6 +141,46 @@ test("a notifier that hangs with many destinations holds up no other notifier", 
   run();
   await until(async () => (await known(41)).state === "delivered");
   assert.equal(attempts.filter((id) => id !== "delivery-41").length, 16);
+});
+
+test("a call that never ends is given up in time, garbage collected or not", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  await put(row(1));
+  plans.set("delivery-1", () => new Promise(() => {}));
+  run({ timeoutMs: 500 });
+  await until(async () => {
+    collect();
+    return (await known(1)).attempts === 1;
+  });
+  assert.equal((await known(1)).last_error, "it gave no answer within 0.5 s");
+});
+
+test("a call that the service's end cut short is no failure, and none is begun after it", async () => {
+  await put(row(1), row(2, { destination: "chat ops", notifier: "chat" }));
+  for (const id of ["delivery-1", "delivery-2"]) plans.set(id, (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("cut")))));
+  run();
+  await until(() => attempts.length === 2);
+  await courier?.stop();
+  for (const n of [1, 2]) assert.deepEqual([(await known(n)).state, (await known(n)).attempts, (await known(n)).last_error], ["waiting", 0, null]);
+});
+
+test("looks while an attempt is under way write nothing", async () => {
+  const made = memoryStorage();
+  await made.open();
+  storage = made;
+  await put(row(1));
+  plans.set("delivery-1", (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("late")))));
+  let look = (): void => {};
+  run({ ledger: { ...ledger, subscribe: (listener: () => void) => ((look = listener), () => {}) } as unknown as Ledger });
+  await until(() => attempts.length === 1);
+  const looks = made.faults.calls("nextDelivery");
+  for (let i = 0; i < 20; i++) {
+    look();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.ok(made.faults.calls("nextDelivery") >= looks + 20);
+  assert.equal(made.faults.calls("tx.releaseDeliveries"), 1);
 });
 
 test("stopping waits for no pause and leaves what was under way to the next start", async () => {

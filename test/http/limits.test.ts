@@ -69,6 +69,7 @@ describe("limits", () => {
     assert.equal((await service.call("POST", `/v1/actions/${three.id}/approval`, { key: approver, body: { token, approve: false } })).body.status, "denied");
     const headers = { "idempotency-key": "same" };
     const four = await submit({ tool: "ask", operation: "y" }, headers);
+    assert.equal(four.status, "pending_approval", "the denied one does not count");
     assert.equal((await submit({ tool: "ask", operation: "y" }, headers)).id, four.id);
     assert.equal((await ask()).rule, "two");
     service.clock.now += 3_600_001;
@@ -103,5 +104,20 @@ describe("limits", () => {
   test("counters outlive a restart", async () => {
     await service.restart();
     assert.equal((await submit({ agent_id: "even", tool: "pay", operation: "count" })).rule, "ten");
+  });
+
+  test("uses that no window reaches any more are removed, a day later", async () => {
+    const kept = async () => (await service.storage.limitUsed("spending", "ten", "swept", 0)).count;
+    const pay = () => submit({ agent_id: "swept", tool: "pay", operation: "count" });
+    for (let i = 0; i < 3; i++) await pay();
+    service.clock.now += 3_600_000 + 86_400_000 - 60_000;
+    await pay();
+    assert.equal(await kept(), 4);
+    service.clock.now += 120_000;
+    // A few with each use: what others left goes, too.
+    for (let i = 0; i < 9; i++) await pay();
+    assert.equal(await kept(), 10);
+    assert.equal((await service.storage.limitUsed("spending", "ten", "even", 0)).count, 0);
+    service.clock.now = 0;
   });
 });

@@ -9,7 +9,9 @@ import { who } from "/console/text.js";
 import { render } from "/console/vendor/preact.mjs";
 
 const EVERY = 5000;
-const token = decodeURIComponent(location.hash.slice(1));
+const token = tokenOf(location.hash.slice(1));
+// Another link in the same tab changes nothing but the fragment, and must not leave the first request standing.
+addEventListener("hashchange", () => location.reload());
 const look = () => call("/v1/approval-link", { method: "POST", body: { token }, key: null });
 
 const ENDED = {
@@ -122,6 +124,15 @@ function Refused({ error, again }) {
   const broken = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
   if (!broken) return html`<${Problem} error=${error} again=${again} />`;
   return html`<${Problem} error=${error} /><p>Nothing was decided. Open the link exactly as it was sent to you, or decide in <a href="/#/approvals">the console</a> with an API key.</p>`;
+}
+
+/** @param {string} fragment whatever a mail program made of it */
+function tokenOf(fragment) {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    return fragment;
+  }
 }
 
 const known = /^[0-9a-f-]{36}$/.test(token);
