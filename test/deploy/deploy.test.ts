@@ -144,6 +144,44 @@ test("the Caddyfile is valid", { skip: withoutProgram("caddy") }, () => {
   execFileSync("caddy", ["validate", "--adapter", "caddyfile", "--config", join(ROOT, "deploy/proxy/Caddyfile")], { env: { ...process.env, ASSENT_HOSTNAME: "localhost", HOME: tmpdir() }, stdio: ["ignore", "ignore", "pipe"] });
 });
 
+test("behind the Caddy example events arrive as they happen, and a client that goes frees its stream", { skip: withoutProgram("caddy"), timeout: 60_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-caddy-"));
+  const service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN });
+  const port = await freePort();
+  // An address with a port alone has no certificate to get.
+  const env = { ...process.env, HOME: folder, ASSENT_HOSTNAME: `http://127.0.0.1:${port}`, ASSENT_UPSTREAM: new URL(service.url).host };
+  writeFileSync(join(folder, "Caddyfile"), `{\n\tadmin off\n}\n${text("proxy/Caddyfile")}`);
+  const caddy = spawn(programPath("caddy") as string, ["run", "--adapter", "caddyfile", "--config", join(folder, "Caddyfile")], { env, stdio: "ignore" });
+  const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
+  try {
+    for (let tries = 0; ; tries++) {
+      if (await fetch(`http://127.0.0.1:${port}/healthz`).then(({ status }) => status === 200, () => false)) break;
+      assert.ok(tries < 200, "Caddy listens");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    // One more than a key may hold at a time, one after another.
+    for (let i = 0; i <= 20; i++) {
+      const over = new AbortController();
+      let stream = await fetch(`http://127.0.0.1:${port}/v1/events`, { headers, signal: over.signal });
+      for (let tries = 0; stream.status === 429 && tries < 50; tries++) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        stream = await fetch(`http://127.0.0.1:${port}/v1/events`, { headers, signal: over.signal });
+      }
+      assert.equal(stream.status, 200, `stream ${i + 1}`);
+      if (i === 20) {
+        const reader = (stream.body as ReadableStream<Uint8Array>).getReader();
+        assert.equal((await fetch(`http://127.0.0.1:${port}/v1/actions`, { method: "POST", headers, body: JSON.stringify(ALLOWED) })).status, 200);
+        for (let seen = ""; !/^id: \d+$/m.test(seen); ) seen += Buffer.from((await reader.read()).value ?? []).toString("utf8");
+      }
+      over.abort();
+    }
+  } finally {
+    caddy.kill();
+    await stopProcess(service);
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
 describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutProgram("openssl") }, () => {
   const folder = mkdtempSync(join(tmpdir(), "assent-nginx-"));
   let service: ServiceProcess;
