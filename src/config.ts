@@ -227,8 +227,8 @@ function expand(document: Document, env: Environment, fault: (offset: number, me
         fault(node.range?.[0] ?? 0, `the environment variable ${name} is not set; set it, or write \${${name}:-default}`);
         return "";
       });
-      // A value that is one variable alone may be a number or a boolean, as if it had been written there.
-      node.value = isScalar(node) && /^\$\{[^}]*\}$/.test(text) ? plain(expanded) : expanded;
+      // A value that is one variable alone may be a number or a boolean, as if it had been written there; in quotes it is text.
+      node.value = isScalar(node) && node.type === "PLAIN" && /^\$\{[^}]*\}$/.test(text) ? plain(expanded) : expanded;
     },
   });
 }

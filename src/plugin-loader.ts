@@ -65,11 +65,20 @@ async function importPlugin(name: string): Promise<Plugin> {
   try {
     module = (await import(url)) as { default?: unknown };
   } catch (error) {
-    throw new PluginLoadError(`the plugin "${name}" cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    const why = asCommonJs(error) ? 'it is taken for CommonJS; write "type": "module" into the package.json of its folder' : error instanceof Error ? error.message : String(error);
+    throw new PluginLoadError(`the plugin "${name}" cannot be loaded: ${why}`, { cause: error });
   }
   const plugin = module.default as Partial<Plugin> | undefined;
-  if (typeof plugin !== "object" || plugin === null || typeof plugin.name !== "string" || typeof plugin.setup !== "function") {
-    throw new PluginLoadError(`the plugin "${name}" has no default export made with definePlugin({ name, setup })`);
-  }
+  const fault = (what: string): PluginLoadError => new PluginLoadError(`the plugin "${name}" ${what}`);
+  if (typeof plugin !== "object" || plugin === null) throw fault("has no default export; write export default definePlugin({ name, setup })");
+  if (typeof plugin.name !== "string" || plugin.name === "") throw fault('has no name; write export default definePlugin({ name: "my-plugin", setup })');
+  if (typeof plugin.setup !== "function") throw fault(`has no setup; write export default definePlugin({ name: ${JSON.stringify(plugin.name)}, setup: (host, options) => ({}) })`);
   return plugin as Plugin;
+}
+
+/** The runtimes' own words for it speak of cycles and of require. */
+function asCommonJs(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === "ERR_REQUIRE_CYCLE_MODULE" || code === "ERR_REQUIRE_ESM" || message.startsWith("Cannot use import statement outside a module");
 }

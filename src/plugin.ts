@@ -1,6 +1,6 @@
 import type { Static, TObject } from "@sinclair/typebox";
 /** For options: a plugin's schemas must be of the TypeBox that checks them. */
-export { Type } from "@sinclair/typebox";
+export { Type, type Static } from "@sinclair/typebox";
 import type { Host } from "./contract/host.ts";
 import type { Notifier } from "./contract/notifier.ts";
 import type { Page } from "./contract/page.ts";
@@ -47,8 +47,10 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
   return plugin;
 }
 
-export type { Host, Logger } from "./contract/host.ts";
+export type { Credential, Host, Logger } from "./contract/host.ts";
 export { NotifierError, type Delivered, type Feed, type Message, type Notifier } from "./contract/notifier.ts";
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";
 export { Refusal } from "./contract/errors.ts";
 export type { Reply, RequestContext, Route } from "./contract/resource.ts";
+export type { DecisionEntry, EntryBody } from "./domain/entries.ts";
+export { parsePolicies, type TextFault } from "./domain/policy/parse.ts";

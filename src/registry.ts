@@ -1,6 +1,6 @@
 /** Collects what the plugins bring, refuses what clashes, then is fixed. */
 import { Value } from "@sinclair/typebox/value";
-import { Type, type TObject } from "@sinclair/typebox";
+import { Kind, Type, type TObject } from "@sinclair/typebox";
 import type { Host } from "./contract/host.ts";
 import type { Notifier } from "./contract/notifier.ts";
 import type { Page } from "./contract/page.ts";
@@ -8,7 +8,8 @@ import type { PolicySource } from "./contract/policy-source.ts";
 import type { Route } from "./contract/resource.ts";
 import type { Storage } from "./contract/storage.ts";
 import type { LoadedPlugin } from "./plugin-loader.ts";
-import type { AnsweredRequest, Contributions } from "./plugin.ts";
+import type { AnsweredRequest, Contributions, Plugin } from "./plugin.ts";
+import { contributionsFault } from "./contributions.ts";
 import { explainFault, siblingsAt } from "./domain/validation.ts";
 
 /** Says which plugin and, for options, which key. */
@@ -44,12 +45,10 @@ export async function collect(plugins: readonly LoadedPlugin[], host: Host): Pro
     if (names.has(plugin.name)) throw new PluginError(plugin.name, `it is loaded twice, the second time as "${origin}"; name it once`);
     names.add(plugin.name);
     const checked = checkOptions(plugin.name, plugin.options ?? NO_OPTIONS, options);
-    try {
-      parts.push({ name: plugin.name, brought: await plugin.setup(host, checked as never) });
-    } catch (error) {
-      if (error instanceof PluginError) throw error;
-      throw new PluginError(plugin.name, `setup failed: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-    }
+    const brought = await setUp(plugin, host, checked);
+    const fault = contributionsFault(brought);
+    if (fault !== null) throw new PluginError(plugin.name, fault);
+    parts.push({ name: plugin.name, brought });
   }
   const storage = theStorage(parts);
   const routes = unique(parts, (b) => b.routes, (route) => `${route.method} ${route.path.replaceAll(/:[^/]+/g, ":")}`, (route) => `the route ${route.method} ${route.path}`);
@@ -59,12 +58,31 @@ export async function collect(plugins: readonly LoadedPlugin[], host: Host): Pro
   return Object.freeze({ storage, routes, pages, policySources, notifiers, answered: observers(parts, host), ...lifecycle(parts, host) });
 }
 
-function checkOptions(name: string, schema: TObject, given: unknown): unknown {
+async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Contributions> {
+  try {
+    return await plugin.setup(host, options as never);
+  } catch (error) {
+    if (error instanceof PluginError) throw error;
+    throw failure(plugin.name, "setup", error, host);
+  }
+}
+
+/** Operators are told in one line; where in the plugin it was is for its author, who asks for it. */
+function failure(plugin: string, what: string, error: unknown, host: Host): PluginError {
+  host.log.debug(`a plugin failed in ${what}`, { plugin, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+  return new PluginError(plugin, `${what} failed: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+}
+
+function checkOptions(name: string, declared: TObject, given: unknown): unknown {
+  if ((declared as Partial<TObject>)?.[Kind] !== "Object") throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");
+  // A key that nobody reads is a typing error: the contract refuses it also where the schema forgot to.
+  const schema = declared.additionalProperties === undefined ? { ...declared, additionalProperties: false } : declared;
   const options = Value.Default(schema, Value.Clone(given ?? {}));
-  const faults = [...Value.Errors(schema, options)].slice(0, 10);
+  // What is missing is of the wrong kind too: the first fault of a key says it.
+  const faults = [...Value.Errors(schema, options)].filter((fault, i, all) => all.findIndex(({ path }) => path === fault.path) === i).slice(0, 10);
   if (faults.length === 0) return options;
   const words = faults.map((fault) => `option "${fault.path.slice(1).replaceAll("/", ".") || "options"}": ${explainFault(fault, siblingsAt(schema, fault.path))}`);
-  throw new PluginError(name, [...new Set(words)].join("; "));
+  throw new PluginError(name, words.join("; "));
 }
 
 function theStorage(parts: readonly { name: string; brought: Contributions }[]): Storage | null {
@@ -134,7 +152,7 @@ function lifecycle(parts: readonly { name: string; brought: Contributions }[], h
           await part.brought.start?.();
         } catch (error) {
           await stop();
-          throw new PluginError(part.name, `start failed: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+          throw failure(part.name, "start", error, host);
         }
       }
     },

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { uuidv7 } from "uuidv7";
 import type { Config } from "./config.ts";
 import type { Host, Logger } from "./contract/host.ts";
-import type { PolicySource } from "./contract/policy-source.ts";
 import type { Route } from "./contract/resource.ts";
 import { StorageError, type Storage } from "./contract/storage.ts";
 import { formatVkey } from "./domain/checkpoint.ts";
@@ -13,20 +12,19 @@ import { createAgents, type AgentService } from "./kernel/agents.ts";
 import { createChannels, readChannels, type Channel } from "./kernel/channels.ts";
 import { createCourier, type Courier } from "./kernel/courier.ts";
 import { createMessages } from "./kernel/message.ts";
+import { createProcesses, type ProcessList } from "./kernel/processes.ts";
 import { createOutbox, type Outbox } from "./kernel/outbox.ts";
 import { addAdminKey, bootstrapKeys, type FirstKeys } from "./kernel/bootstrap.ts";
 import { createKeyUse, type KeyUse } from "./kernel/key-use.ts";
 import { createKeys, type KeyService } from "./kernel/keys.ts";
 import { createPolicies, type PolicyService } from "./kernel/policies.ts";
+import { loadPolicies } from "./kernel/policy-sources.ts";
 import { openVault, VaultError, type OpenVault } from "./kernel/vault.ts";
 import { openLedger, type OpenLedger } from "./ledger/index.ts";
 import { createLogger } from "./log.ts";
 import { createDuty } from "./kernel/duty.ts";
 import { loadPlugins, type LoadedPlugin } from "./plugin-loader.ts";
 import { collect } from "./registry.ts";
-
-/** Milliseconds. */
-const TAKE_AGAIN = 5000;
 
 /** Meta of a store that `assent copy` has begun to fill and not finished. */
 export const UNFINISHED_COPY = "unfinished_copy";
@@ -90,8 +88,13 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     get agents() { return after("agents"); },
     get vault() { return after("vault"); },
     channels: createChannels(() => channels),
+    get processes() {
+      if (processes === null) throw new Error("host.processes is there after start; use it in a handler or in start(), not in setup()");
+      return processes;
+    },
     duty: (name) => createDuty(after("storage"), name, instance, clock),
   };
+  let processes: ProcessList | null = null;
   let channels: ReadonlyMap<string, Channel> = new Map();
   const registry = await collect(options.plugins ?? (await loadPlugins(config)), host);
   routes = registry.routes;
@@ -116,6 +119,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     if (registry.storage === null) return;
     try {
       parts = await openParts(config, registry.storage, outbox, log, clock, options);
+      processes = createProcesses(parts.storage, instance, log, clock);
+      await processes.start();
       const first = await bootstrapKeys(parts.storage, parts.ledger, parts.keys, config.admin_key, uuidv7, clock);
       if (first.admin !== null) options.firstKeys?.(first);
       unwatch = await loadPolicies(parts.policies, registry.policySources, log);
@@ -154,6 +159,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       await courier?.stop();
       await registry.stop();
       await parts?.ledger.close();
+      await processes?.stop();
       await parts?.keyUse.stop();
       await parts?.vault.close();
       await registry.storage?.close();
@@ -262,37 +268,4 @@ async function pinSecret(storage: Storage, vault: OpenVault, log: Logger, accept
     throw new VaultError("ASSENT_SECRET is not the one that this database was started with: give every process on it the same. To change it, stop them all and start the first one with --accept-secret");
   }
   log.warn("the token secret is another one than before: approval tokens that were given out are of no use any more");
-}
-
-/** Takes what the sources have, and whatever they have later. Answers how to stop. */
-async function loadPolicies(policies: PolicyService, sources: readonly PolicySource[], log: Logger): Promise<() => Promise<void>> {
-  const stops: (() => Promise<void>)[] = [];
-  const retries = new Set<ReturnType<typeof setTimeout>>();
-  let running: Promise<void> = Promise.resolve();
-  let over = false;
-  for (const source of sources) {
-    await policies.sync(source);
-    const take = (): void => {
-      if (over) return;
-      running = policies.sync(source).catch((error: unknown) => {
-        // Not its content's fault: the store was not there, for instance. The same content must not be lost over it.
-        log.error("a policy source could not be taken; trying again", { source: source.name, error: String(error) });
-        const retry = setTimeout(() => {
-          retries.delete(retry);
-          take();
-        }, TAKE_AGAIN);
-        retry.unref?.();
-        retries.add(retry);
-      });
-    };
-    const stop = source.watch?.(take);
-    if (stop !== undefined) stops.push(stop);
-  }
-  await policies.current();
-  return async () => {
-    over = true;
-    for (const retry of retries) clearTimeout(retry);
-    for (const stop of stops) await stop();
-    await running;
-  };
 }

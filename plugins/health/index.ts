@@ -16,6 +16,7 @@ const Ready = Type.Object(
     migrations: Type.Object({ ok: Type.Boolean(), detail: Type.String(), applied: Type.Integer(), known: Type.Integer() }, { additionalProperties: false, description: "Steps of the schema that the store has had, and that this version knows." }),
     ledger: Check,
     lag: Type.Object({ ok: Type.Boolean(), detail: Type.String(), entries: Type.Integer() }, { additionalProperties: false, description: "Committed entries that this process's event streams have not been given yet. Does not count for readiness: decisions are not late." }),
+    replicas: Type.Object({ ok: Type.Boolean(), detail: Type.String(), processes: Type.Integer() }, { additionalProperties: false, description: "Processes that share the store, this one among them. One that died is counted for half a minute. Does not count for readiness." }),
     policies: Type.Object(
       {
         ok: Type.Boolean(),
@@ -52,6 +53,7 @@ export default definePlugin({
           const storage = await probe(() => host.storage.ping());
           const ledger = await probe(async () => void (await host.ledger.checkpoint()));
           const { migrations, lag } = await progressOf(host);
+          const replicas = await replicasOf(host);
           const { state, trouble } = await policyState(() => host.policies.state());
           const active = state.count > 0;
           const policies = {
@@ -64,7 +66,7 @@ export default definePlugin({
             faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file, line, column })),
           };
           const ready = storage.ok && migrations.ok && ledger.ok && active && !host.stopping.aborted;
-          return { status: ready ? 200 : 503, json: { ready, storage, migrations, ledger, lag, policies } };
+          return { status: ready ? 200 : 503, json: { ready, storage, migrations, ledger, lag, replicas, policies } };
         },
       },
     ],
@@ -86,6 +88,16 @@ async function progressOf(host: Host): Promise<Progress> {
   } catch (error) {
     const detail = error instanceof StorageError ? error.kind : "failed";
     return { migrations: { ok: false, detail, applied: 0, known: 0 }, lag: { ok: false, detail, entries: 0 } };
+  }
+}
+
+async function replicasOf(host: Host): Promise<{ ok: boolean; detail: string; processes: number }> {
+  try {
+    const { count, duties } = await host.processes.list();
+    const here = duties.filter((duty) => duty.here).map(({ name }) => name);
+    return { ok: true, detail: count === 1 && duties.length === 0 ? "ok" : here.length === 0 ? "others do the shared jobs" : `this one does ${here.join(", ")}`, processes: count };
+  } catch (error) {
+    return { ok: false, detail: error instanceof StorageError ? error.kind : "failed", processes: 0 };
   }
 }
 

@@ -11,8 +11,8 @@ import { sql } from "kysely";
 import { StorageError, type Storage, type StorageTransaction } from "../../src/contract/storage.ts";
 import { createCopying, prepareCopying } from "../storage-sql/copying.ts";
 import { MIGRATIONS, type Migration } from "../storage-sql/migrations.ts";
-import { createReader, prepareReads } from "../storage-sql/queries.ts";
-import { prepare, type SqlExecutor, type SqlRow } from "../storage-sql/statement.ts";
+import { createReader, prepareReads, readLeases } from "../storage-sql/queries.ts";
+import { param, prepare, type SqlExecutor, type SqlRow } from "../storage-sql/statement.ts";
 import { createTransaction, prepareWrites } from "../storage-sql/writes.ts";
 import { answered, connectPostgres, endClient, execute, type Client, type ClientOptions } from "./client.ts";
 import { toStorageError } from "./errors.ts";
@@ -51,6 +51,8 @@ const reads = prepareReads(db);
 const writes = prepareWrites(db);
 const copies = prepareCopying(db);
 const countPing = prepare(db.updateTable("liveness").set({ pings: sql`pings + 1` }).where("id", "=", sql.lit(1)));
+const DAY = 86_400_000;
+const forgetLeases = prepare(db.deleteFrom("leases").where("until", "<", param("before")));
 /** The same row as `reads.head`, locked. */
 const LOCK_HEAD = `${reads.head.sql} for update`;
 
@@ -103,6 +105,8 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     try {
       await migrate(writer, migrations);
       await execute(writer, countPing, {});
+      // Every process that ever ran had one of its own.
+      await execute(writer, forgetLeases, { before: Date.now() - DAY });
       return { reader, writer };
     } catch (error) {
       await Promise.all([endClient(writer), endClient(reader)]);
@@ -219,6 +223,13 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     async schema() {
       try {
         return { applied: await storedVersion(opened().reader), known: migrations.at(-1)?.version ?? 0 };
+      } catch (error) {
+        throw toStorageError(error, "read from Postgres");
+      }
+    },
+    async leases(now) {
+      try {
+        return await readLeases(reads, { all: async (statement, values) => (await answered(execute(opened().reader, statement, values), patience)).rows }, now);
       } catch (error) {
         throw toStorageError(error, "read from Postgres");
       }

@@ -59,6 +59,7 @@ export function prepareReads(db: Kysely<Tables>) {
     ),
     nextExpiry: prepare(db.selectFrom("actions").select((eb) => eb.fn.min("expires_at").as("at")).where(pending).where("expires_at", "is not", null)),
     sums: prepareSums(db),
+    leases: prepare(db.selectFrom("leases").select(["name", "holder", "until"]).where("until", ">", param("now")).orderBy("name")),
     ...prepareDeliveryReads(db),
     approvals: prepare(db.selectFrom("approvals").select(schema.APPROVAL_COLUMNS).where("action_id", "=", param("action_id")).orderBy("seq")),
     idempotency: prepare(
@@ -153,6 +154,16 @@ function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
 /** `snapshot` gives a view of one moment; absent where statements that are begun in one turn see one anyway. */
 export interface Readable extends Pick<SqlExecutor, "all"> {
   snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
+}
+
+export interface LiveLease {
+  name: string;
+  holder: string;
+  until: number;
+}
+
+export async function readLeases(reads: Reads, db: Pick<SqlExecutor, "all">, now: number): Promise<LiveLease[]> {
+  return (await db.all(reads.leases, { now })).map((row) => plain<LiveLease>(row));
 }
 
 export function createReader(reads: Reads, db: Readable): StorageReader {

@@ -13,7 +13,7 @@ import { sql } from "kysely";
 import { StorageError, type Storage, type StorageTransaction } from "../../src/contract/storage.ts";
 import { createCopying, prepareCopying } from "../storage-sql/copying.ts";
 import { MIGRATIONS, type Migration } from "../storage-sql/migrations.ts";
-import { createReader, prepareReads } from "../storage-sql/queries.ts";
+import { createReader, prepareReads, readLeases } from "../storage-sql/queries.ts";
 import { prepare, type SqlExecutor } from "../storage-sql/statement.ts";
 import { createTransaction, prepareWrites } from "../storage-sql/writes.ts";
 import { connectStore, type Connection } from "./connection.ts";
@@ -134,6 +134,7 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
         store ??= readOnly ? await openToRead(options.path, busyTimeout) : await openStore(options.path, busyTimeout, migrations);
       }),
     schema: async () => ({ applied: storedVersion(opened().reader, opened().path), known: migrations.at(-1)?.version ?? 0 }),
+    leases: (now) => readLeases(reads, { all: async (statement, values) => opened().reader.all(statement, values) }, now),
     lease: (name, holder, now, until) => enqueue(() => run(async (db) => (await db.run(writes.lease, { name, holder, now, until })) === 1)),
     async backup(path) {
       const { library, path: own } = opened();

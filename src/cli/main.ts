@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   migrate: async () => (await import("./migrate.ts")).migrate,
   copy: async () => (await import("./copy.ts")).copy,
   policy: async () => (await import("./policy/index.ts")).policy,
+  schema: async () => (await import("./schema.ts")).schema,
   demo: async () => (await import("./demo/index.ts")).demo,
 };
 

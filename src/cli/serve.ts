@@ -3,10 +3,12 @@ import { fileURLToPath } from "node:url";
 import { ConfigError, loadConfig } from "../config.ts";
 import { StorageError } from "../contract/storage.ts";
 import { LedgerTampered } from "../ledger/index.ts";
+import { ChannelError } from "../kernel/channels.ts";
 import { VaultError } from "../kernel/vault.ts";
 import { PluginError } from "../registry.ts";
 import { PluginLoadError } from "../plugin-loader.ts";
 import { createRuntime, type Runtime } from "../runtime.ts";
+import { guardStrays } from "../kernel/strays.ts";
 import { onSignals, serve as listen, ServerResponse, type Listening } from "../serve/index.ts";
 import { CommandError, parse, type Command, type Output } from "./command.ts";
 
@@ -40,6 +42,7 @@ examples:
       acceptRollback: values["accept-rollback"] === true,
       acceptSecret: values["accept-secret"] === true,
     }));
+    guardStrays(runtime.host.log);
     let listening: Listening;
     try {
       listening = await listen(runtime.fetch, config.server);
@@ -78,7 +81,7 @@ export async function startRuntime(create: () => Promise<Runtime>): Promise<Runt
     await runtime.start();
     return runtime;
   } catch (error) {
-    const known = [StorageError, LedgerTampered, VaultError, PluginError, PluginLoadError].some((kind) => error instanceof kind);
+    const known = [StorageError, LedgerTampered, VaultError, PluginError, PluginLoadError, ChannelError].some((kind) => error instanceof kind);
     if (known) throw new CommandError((error as Error).message);
     throw error;
   }

@@ -184,6 +184,12 @@ export interface Agents {
   facts(agentId: string): Promise<AgentFacts>;
 }
 
+/** The processes that share the store. */
+export interface Processes {
+  /** Those that live, this one among them, and the jobs that one of them does for all. Rejects with StorageError. */
+  list(): Promise<{ count: number; duties: { name: string; here: boolean }[] }>;
+}
+
 /** The channels of policies, as the configuration maps them to people. */
 export interface Channels {
   /** Whether one of these channels, or one that they escalate to, tells this person. */
@@ -227,6 +233,8 @@ export interface Host {
   /** After start. */
   readonly vault: Vault;
   readonly channels: Channels;
+  /** After start. */
+  readonly processes: Processes;
   /** Where several processes share the store, the one that does this job. After start. */
   duty(name: string): Duty;
 }

@@ -21,11 +21,12 @@ export interface PolicyFault {
   message: string;
 }
 
+/** Without faults the message is the fault, and the source its file. */
 export class PolicySourceError extends Error {
   readonly faults: PolicyFault[];
   /** What was looked at, as in `PolicyBundle`: it goes into the ledger with the refusal. */
   readonly source: Record<string, string>;
-  constructor(message: string, faults: PolicyFault[], source: Record<string, string> = {}) {
+  constructor(message: string, faults: PolicyFault[] = [], source: Record<string, string> = {}) {
     super(message);
     this.name = "PolicySourceError";
     this.faults = faults;
@@ -36,8 +37,9 @@ export class PolicySourceError extends Error {
 export interface PolicySource {
   readonly name: string;
   /**
-   * Reads everything now. Rejects with `PolicySourceError` when anything in it is not good; the last good set then
-   * stays. Null: another process sees to it.
+   * Reads everything now. Rejects with `PolicySourceError` when anything in it is not good or cannot be read; the last
+   * good set then stays. Any other error is a fault of the source itself: it stops a start, and later the load is tried
+   * again. Null: another process sees to it.
    */
   load(): Promise<PolicyBundle | null>;
   /** Calls `changed` when a new `load` may give something else; also when it was called late or for nothing. Returns how to stop. */

@@ -522,6 +522,8 @@ export interface Storage extends StorageReader {
    * (which then ends at `until`, also when that is earlier). In milliseconds of the caller's clock. One statement.
    */
   lease(name: string, holder: string, now: number, until: number): Promise<boolean>;
+  /** Leases that have not ended by `now`, in order of name. Those that ended long ago may be forgotten. */
+  leases(now: number): Promise<{ name: string; holder: string; until: number }[]>;
   /**
    * Writes a consistent copy of the whole store into a new file, also while others write to the store; for a store
    * that is opened to be read, too. Absent where the database has its own tools for that.

@@ -7,6 +7,7 @@ import type { Duty, Ledger, Logger } from "../contract/host.ts";
 import { NotifierError, type Delivered, type Message, type Notifier } from "../contract/notifier.ts";
 import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
 import { clipText } from "../domain/text.ts";
+import { asNotifier } from "./strays.ts";
 import { isObsolete, type MessageBuilder, type Obsolete } from "./message.ts";
 
 /** Milliseconds. */
@@ -258,7 +259,7 @@ class Failed extends Error {
 
 /** What throws before its first await rejects like anything else. */
 async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<Delivered | void> {
-  return notifier.deliver(message, signal);
+  return asNotifier(notifier.name, () => notifier.deliver(message, signal));
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

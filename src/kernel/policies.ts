@@ -9,6 +9,7 @@ import type { Ledger, Logger } from "../contract/host.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { compilePolicySet, emptyPolicySet, PolicyCompileError } from "../domain/policy/compile.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
+import { checkBundle } from "./policy-bundle.ts";
 import { activateBundle, basisOf, commitSet, sourceOfSet, planSetOrRefuse, recordRefusal } from "./policy-set.ts";
 
 /** Compiled sets kept besides the active one: replay of old decisions uses them. */
@@ -68,7 +69,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
   async function offer(source: PolicySource): Promise<{ bundle: PolicyBundle; digest: string } | null> {
     for (let offers = 1; ; offers++) {
       const basis = { value: await basisOf(options.storage, source.name) };
-      const bundle = await source.load();
+      const bundle = await load(source);
       if (bundle === null) return null;
       const digest = await service.activate(source.name, bundle, null, basis);
       if (digest !== null) return { bundle, digest };
@@ -101,8 +102,10 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     within,
     current: async () => within(options.storage, (await options.head()).policy_set),
     byDigest: (digest) => find(options.storage, digest),
-    activate: (sourceName, bundle, by, basis) =>
-      options.ledger().submit((tx) => activateBundle(tx, options.newId, sourceName, bundle, by, basis)),
+    activate: async (sourceName, bundle, by, basis) => {
+      checkBundle(sourceName, bundle);
+      return options.ledger().submit((tx) => activateBundle(tx, options.newId, sourceName, bundle, by, basis));
+    },
     plan: planSetOrRefuse,
     commit: commitSet,
     async state(): Promise<PolicyState> {
@@ -127,9 +130,18 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
   return service;
 }
 
+async function load(source: PolicySource): Promise<PolicyBundle | null> {
+  try {
+    return await source.load();
+  } catch (error) {
+    if (error instanceof PolicySourceError || error instanceof StorageError) throw error;
+    throw new Error(`the policy source "${source.name}" failed to load: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
 /** What is wrong with what a source offered; null when the error is of another kind. */
 function faultsOf(source: string, error: unknown): PolicyFault[] | null {
-  if (error instanceof PolicySourceError) return error.faults;
+  if (error instanceof PolicySourceError) return error.faults.length > 0 ? error.faults : [{ file: source, line: null, column: null, message: error.message }];
   if (!(error instanceof PolicyCompileError)) return null;
   return error.faults.map(({ policy, rule, message }) => ({ file: source, line: null, column: null, message: `policy "${policy}"${rule === null ? "" : `, rule "${rule}"`} ${message}` }));
 }

@@ -16,7 +16,7 @@ export interface FaultOptions {
 
 export interface Faults {
   /**
-   * Names of everything that can fail: `open`, `close`, `ping`, `lease`; `begin` and `commit` of `write`;
+   * Names of everything that can fail: `open`, `close`, `ping`, `lease`, `leases`; `begin` and `commit` of `write`;
    * reads outside a transaction by name (`head`); methods of the transaction as `tx.head`.
    */
   operations(): string[];
@@ -48,7 +48,7 @@ export const WRITER_METHODS: readonly Exclude<keyof StorageTransaction, keyof St
 ];
 
 const OPERATIONS: readonly string[] = [
-  "open", "close", "ping", "lease", "begin", "commit",
+  "open", "close", "ping", "lease", "leases", "begin", "commit",
   ...READER_METHODS,
   ...[...READER_METHODS, ...WRITER_METHODS].map((name) => `tx.${name}`),
 ];
@@ -127,7 +127,7 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
   return {
     name: storage.name,
     exclusive: storage.exclusive,
-    ...(faultyMembers(storage, ["open", "close", "ping", "lease", ...READER_METHODS], "") as unknown as Omit<Storage, "name" | "exclusive" | "schema" | "write">),
+    ...(faultyMembers(storage, ["open", "close", "ping", "lease", "leases", ...READER_METHODS], "") as unknown as Omit<Storage, "name" | "exclusive" | "schema" | "write">),
     schema: () => storage.schema(),
     write,
     ...(storage.backup === undefined ? {} : { backup: (path: string) => (storage.backup as (path: string) => Promise<void>)(path) }),

@@ -139,6 +139,10 @@ function plainMemoryStorage(): Storage {
       assertOpen();
       return { applied: 1, known: 1 };
     },
+    leases: async (now) => {
+      assertOpen();
+      return [...leases].filter(([, { until }]) => until > now).map(([name, held]) => ({ name, ...held })).sort((a, b) => (a.name < b.name ? -1 : 1));
+    },
     lease: (name, holder, now, until) =>
       enqueue(async () => {
         assertWritable();

@@ -180,6 +180,9 @@ describe("configuration", () => {
     assert.deepEqual([config.server.port, config.server.host, config.data], [9000, "0.0.0.0", join(folder, "${literal} a: [b]")]);
     const won = load(yaml, { PORT: "9000", NAME: "x", ASSENT_PORT: "0", ASSENT_HOST: "::1", ASSENT_LOG_ORIGIN: "log.example" });
     assert.deepEqual([won.config.server.port, won.config.server.host, won.config.ledger.origin], [0, "::1", "log.example"]);
+    // A password of digits stays text where it stands in quotes.
+    const digits = load('plugins:\n  - name: x\n    options:\n      password: "${P}"\n      port: ${P}\n', { P: "12345" });
+    assert.deepEqual(digits.config.plugins, [{ name: "x", options: { password: "12345", port: 12345 } }]);
   });
 
   test("faults have a place, or name the variable", () => {

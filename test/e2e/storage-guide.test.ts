@@ -5,7 +5,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { ROOT } from "../support/process.ts";
+import { endGroup, ROOT } from "../support/process.ts";
 import { ALLOWED } from "../support/service.ts";
 
 const blocks = [...readFileSync(join(ROOT, "docs/writing-a-storage.md"), "utf8").matchAll(/<!-- storage guide -->\n```sh\n([\s\S]*?)```/g)].map((match) => match[1] as string);
@@ -34,20 +34,6 @@ describe("the guide to a storage of one's own", () => {
       void ended.then(() => reject(new Error(said)));
     });
   }
-  /** To all of the group, until none of it is left. */
-  async function end({ child }: { child: ChildProcess }, signal: NodeJS.Signals): Promise<void> {
-    const group = -(child.pid as number);
-    process.kill(group, signal);
-    for (;;) {
-      try {
-        process.kill(group, 0);
-      } catch {
-        return;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
-
   test("the example passes the suite, outside the package", { timeout: 120_000 }, async () => {
     assert.equal(blocks.length, 2);
     const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { dependencies: Record<string, string> };
@@ -65,12 +51,12 @@ describe("the guide to a storage of one's own", () => {
       (await (await fetch(`${url}/v1/actions`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" }, body: JSON.stringify(ALLOWED) })).json()) as never;
     const first = await serve();
     const { id } = await submit(first.url);
-    await end(first, "SIGKILL");
+    await endGroup(first.child, "SIGKILL");
     appendFileSync(join(folder, "data", "journal.jsonl"), '[["putMeta","half a li');
     const second = await serve();
     const found = await fetch(`${second.url}/v1/actions/${id}`, { headers: { authorization: `Bearer ${ADMIN}` } });
     assert.equal(((await found.json()) as { id: string }).id, id);
     assert.equal((await submit(second.url)).status, "allowed");
-    await end(second, "SIGTERM");
+    await endGroup(second.child, "SIGTERM");
   });
 });

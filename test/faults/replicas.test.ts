@@ -167,6 +167,16 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal((await services[2]?.storage.action(body.id as string))?.status, "expired");
     }));
 
+  it("know of each other, and notice who leaves", { timeout: 60_000 }, () =>
+    withReplicas(3, async (services) => {
+      const seen = async (service: Service) => (await service.call("GET", "/readyz", { key: null })).body.replicas as { ok: boolean; detail: string; processes: number };
+      for (const service of services) assert.equal((await seen(service)).processes, 3);
+      const busy = (await Promise.all(services.map(seen))).filter(({ detail }) => detail.startsWith("this one does"));
+      assert.ok(busy.length >= 1, "the shared jobs are somebody's");
+      await (services[2] as Service).runtime.stop();
+      assert.equal((await seen(services[0] as Service)).processes, 2);
+    }, () => ({ broken: true })));
+
   it("limits are exact, whichever process decides", { timeout: 60_000 }, () =>
     withReplicas(3, async (services, { admin, agent }) => {
       const policy = { policy: "seven", rules: [{ name: "r", tool: "seven", effect: "allow" }], limits: [{ name: "seven", tool: "seven", count: 7, window: "1h" }] };

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage, type StorageReader, type StorageTransaction } from "../../src/contract/storage.ts";
 import { memoryStorage, withFaults, type FaultMode, type Faults } from "../../src/testing/index.ts";
-import { actionRow, agentRow, appendSome, approvalRow, hexOf, idempotencyRow, keyRow, policyRow, setRow, T0, versionRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, agentRow, appendSome, approvalRow, deliveryRow, hexOf, idempotencyRow, keyRow, policyRow, setRow, T0, useRow, versionRow } from "../../src/testing/suite/rows.ts";
 import { temporaryFolder } from "./children/spawn.ts";
 
 const folder = temporaryFolder();
@@ -48,6 +48,12 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.policyVersion("a", 1);
   await reader.policyVersions("a");
   await reader.policySet("a");
+  await reader.delivery("a");
+  await reader.deliveries({ limit: 1 });
+  await reader.deliveriesOfAction("a");
+  await reader.dueDeliveries(0, 1);
+  await reader.nextDelivery();
+  await reader.limitUsed("a", "b", "c", 0);
   await reader.meta("a");
 }
 
@@ -68,6 +74,14 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.updatePolicy("policy-1", { updated_at: T0 });
   await tx.insertPolicyVersion(versionRow("policy-1", 1));
   await tx.putPolicySet(setRow(1));
+  const { position: _, ...delivery } = deliveryRow(1);
+  await tx.insertDelivery(delivery);
+  await tx.updateDelivery(delivery.id, delivery, { state: "dead", updated_at: T0 });
+  await tx.releaseDeliveries(T0);
+  await tx.pruneDeliveries(T0, 1);
+  await tx.insertLimitUse(useRow(1));
+  await tx.releaseLimitUses("action-1");
+  await tx.pruneLimitUses(T0, 1);
   await tx.putMeta("done", hexOf("x"));
   await tx.foldSums(1);
 }
@@ -76,6 +90,7 @@ async function everything(storage: Storage): Promise<void> {
   await storage.open();
   await storage.ping();
   await storage.lease("job", "holder", 0, 1);
+  await storage.leases(0);
   await readAll(storage);
   await storage.write(writeAll);
   await storage.close();

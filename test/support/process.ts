@@ -19,8 +19,8 @@ export function startProcess(env: Record<string, string>, args: string[] = [], r
   return startCommand(commandOf(runtime, MAIN, ["serve", ...args], denoPermissions("start", env["ASSENT_DATA"])), env);
 }
 
-/** Starts a command that ends up serving. `detached`: as leader of a process group, so that a signal can reach all of it. */
-export async function startCommand([program, args]: [program: string, args: string[]], env: Record<string, string>, options: { detached?: boolean } = {}): Promise<ServiceProcess> {
+/** Starts a command that ends up serving. `detached`: as leader of a process group, so that a signal can reach all of it. `cwd`: this repository when absent. */
+export async function startCommand([program, args]: [program: string, args: string[]], env: Record<string, string>, options: { detached?: boolean; cwd?: string } = {}): Promise<ServiceProcess> {
   const child = spawn(program, args, {
     cwd: ROOT,
     env: { ...process.env, ASSENT_PORT: "0", DENO_NO_UPDATE_CHECK: "1", ...env },
@@ -45,4 +45,17 @@ export async function startCommand([program, args]: [program: string, args: stri
 export async function stopProcess(service: ServiceProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<number | string> {
   service.child.kill(signal);
   return service.ended;
+}
+
+/** Sends a signal to all of the process group that a detached child leads, and waits until none of it is left. */
+export async function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  const group = -(pid as number);
+  try {
+    for (let next: NodeJS.Signals | 0 = signal; ; next = 0) {
+      process.kill(group, next);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
 }

@@ -68,6 +68,7 @@ export function journalStorage(path: string): Storage {
     write: (work) => inTurn(() => transact(work)),
     // The format of the journal has not changed yet.
     schema: async () => ({ applied: 1, known: 1 }),
+    leases: async (at) => now().memory.leases(at),
     lease: (...args) =>
       inTurn(async () => {
         writable();

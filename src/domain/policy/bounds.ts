@@ -5,12 +5,14 @@
  */
 import { canonicalBytes } from "../canonical.ts";
 import type { JsonValue } from "../json.ts";
-import { BASIS_DIGITS, type CompileFault } from "./compile.ts";
+import type { CompileFault } from "./compile.ts";
 import type { Decision, LimitFact, PolicyDocument, PolicySetDocument, ShadowOutcome } from "./types.ts";
 
 export const MAX_SHADOW_POLICIES = 100;
 export const MAX_CHANNELS = 100;
 export const MAX_LIMITS = 50;
+/** Hex digits that tell what limits of one name count. */
+export const BASIS_DIGITS = 16;
 /** Bytes of an entry for all of them; the rest takes at most 27,000, the tools of a registered agent included. */
 export const MAX_NAMES = 38_000;
 

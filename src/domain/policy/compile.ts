@@ -3,7 +3,7 @@ import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
 import type { JsonValue } from "../json.ts";
 import { parseDuration } from "../time.ts";
-import { boundEntry } from "./bounds.ts";
+import { BASIS_DIGITS, boundEntry } from "./bounds.ts";
 import { compileCondition, compileExpression, type Condition, type Expression } from "./condition.ts";
 import { isGlob, matchesAny, matchGlob } from "./glob.ts";
 import { parseWindow, type Window } from "./window.ts";
@@ -11,8 +11,6 @@ import type { Decision, Effect, LimitDocument, PolicySetDocument, PolicySetMembe
 
 /** Amounts of limits are whole millionths, so that sums are exact and come out the same in every store. */
 export const MICRO = 1_000_000;
-/** Hex digits that tell what limits of one name count. */
-export const BASIS_DIGITS = 16;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
 
 export interface CompiledRule {

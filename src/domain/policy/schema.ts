@@ -75,19 +75,19 @@ export const PolicySchema = Type.Object(
 );
 
 const ACTION = {
-  agent_id: Type.String({ minLength: 1, maxLength: 256 }),
-  tool: Type.String({ minLength: 1, maxLength: 256 }),
-  operation: Type.String({ minLength: 1, maxLength: 256 }),
-  params: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-  context: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  agent_id: Type.String({ minLength: 1, maxLength: 256, description: "Who acts." }),
+  tool: Type.String({ minLength: 1, maxLength: 256, description: "With what." }),
+  operation: Type.String({ minLength: 1, maxLength: 256, description: "What is done." }),
+  params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments; {} when absent." })),
+  context: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "What else is said of the action; {} when absent." })),
 };
-const Action = Type.Object(ACTION, { additionalProperties: false });
+const Action = Type.Object(ACTION, { additionalProperties: false, description: "What is submitted." });
 const Principal = Type.Object(
   {
-    key_id: Type.Optional(Type.String()),
-    name: Type.Optional(Type.String()),
-    agent_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-    owner: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    key_id: Type.Optional(Type.String({ description: "Id of the key." })),
+    name: Type.Optional(Type.String({ description: "Name of the key." })),
+    agent_id: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: "Agent that the key is bound to." })),
+    owner: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: "Whose key it is." })),
   },
   { additionalProperties: false, description: "The key that submits the action; what is absent is null, and key_id is test." },
 );
@@ -104,7 +104,7 @@ export const PolicyTestSchema = Type.Object(
     cases: Type.Array(
       Type.Object(
         {
-          name: Type.String({ minLength: 1, maxLength: 200 }),
+          name: Type.String({ minLength: 1, maxLength: 200, description: "What the case shows." }),
           now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
           action: Action,
           principal: Type.Optional(Principal),
@@ -112,17 +112,17 @@ export const PolicyTestSchema = Type.Object(
           expect: Type.Object(
             {
               effect: Effect,
-              policy: Type.Optional(Type.String()),
-              rule: Type.Optional(Type.String()),
-              reason_code: Type.Optional(Type.String()),
+              policy: Type.Optional(Type.String({ description: "Policy that decides." })),
+              rule: Type.Optional(Type.String({ description: "Rule or limit that decides." })),
+              reason_code: Type.Optional(Type.String({ description: "Such as POLICY_RULE, NO_MATCHING_RULE, CONDITION_ERROR, LIMIT_EXCEEDED." })),
               risk: Type.Optional(Risk),
             },
-            { additionalProperties: false },
+            { additionalProperties: false, description: "What must come out; what is absent is not looked at." },
           ),
         },
-        { additionalProperties: false },
+        { additionalProperties: false, description: "One action and what must come out." },
       ),
-      { minItems: 1 },
+      { minItems: 1, description: "Each on its own: nothing of one is left for the next." },
     ),
   },
   { additionalProperties: false, $id: "assent-policy-test", description: "Tests beside a policy." },

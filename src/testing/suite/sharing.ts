@@ -42,6 +42,16 @@ export function sharingCases(test: Case): void {
     assert.equal(await storage.lease("job", "one", 2600, 3600), true, "it can be given up");
   });
 
+  test("leases that have not ended are listed, in order of name", async ({ storage }) => {
+    await storage.lease("b", "two", 1000, 3000);
+    await storage.lease("a", "one", 1000, 2000);
+    await storage.lease("c", "one", 1000, 1500);
+    assert.deepEqual(await storage.leases(1500), [{ name: "a", holder: "one", until: 2000 }, { name: "b", holder: "two", until: 3000 }]);
+    await storage.lease("a", "one", 1600, 0);
+    assert.deepEqual((await storage.leases(1600)).map(({ name }) => name), ["b"]);
+    assert.deepEqual(await storage.leases(3000), []);
+  });
+
   test("of many who ask for a free lease at once one gets it", async ({ storage }) => {
     const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => storage.lease("job", `holder ${i}`, 1000, 2000)));
     assert.equal(answers.filter((got) => got).length, 1);

@@ -1,0 +1,24 @@
+import { editorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../editor-schemas.ts";
+import { EXIT, parse, usage, type Command } from "./command.ts";
+
+const NAMES = Object.keys(EDITOR_SCHEMA_FILES);
+
+export const schema: Command = {
+  summary: "print the JSON Schema of policies, their tests or assent.yaml, for editors",
+  help: `usage: assent schema policy|policy-test|config
+
+Prints a JSON Schema (draft 2020-12). Editors with the YAML language server take it from a line at the top of a file:
+
+  # yaml-language-server: $schema=./policy.schema.json
+
+examples:
+  assent schema policy > policy.schema.json
+  assent schema config > assent.schema.json`,
+  run(args, io) {
+    const { positionals } = parse(args, {});
+    const [name] = positionals;
+    if (positionals.length !== 1 || name === undefined || !NAMES.includes(name)) throw usage(`assent schema takes one of ${NAMES.join(", ")}`);
+    io.out(editorSchema(name as EditorSchema).trimEnd());
+    return Promise.resolve(EXIT.ok);
+  },
+};

@@ -1,0 +1,49 @@
+/** A notifier that throws where nobody awaits it does not stop the service; a fault of the service itself still does. */
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { ROOT, startProcess, stopProcess } from "../support/process.ts";
+import { ASKED, POLICIES } from "../support/service.ts";
+
+const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
+const PLUGIN = `import { definePlugin } from "assent/plugin";
+import { EventEmitter } from "node:events";
+export default definePlugin({
+  name: "careless",
+  setup: () => ({
+    notifiers: [{ name: "careless", async deliver() {
+      setTimeout(() => { throw new Error("thrown in a timer"); }, 10);
+      setTimeout(() => { void Promise.reject(new Error("rejected, and nobody looks")); }, 20);
+      const socket = new EventEmitter();
+      setTimeout(() => socket.emit("error", new Error("an event without a listener")), 30);
+    } }],
+    routes: [{ method: "POST", path: "/v1/break", tag: "x", summary: "x", scope: null, responses: { 200: { description: "x" } }, errors: [], handle() { setTimeout(() => { throw new Error("the service's own fault"); }, 10); return { status: 200, json: {} }; } }],
+  }),
+});
+`;
+
+test("the service goes on beside a careless notifier, and tells whose fault it is", { timeout: 60_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-strays-"));
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(ROOT, join(folder, "node_modules", "assent"));
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+  writeFileSync(join(folder, "careless.ts"), PLUGIN);
+  writeFileSync(join(folder, "assent.yaml"), "plugins: [built-in, ./careless.ts]\nchannels:\n  finance: { notifier: careless, people: [{ owner: anna, to: anna }] }\n");
+  const service = await startProcess({ ASSENT_POLICIES: POLICIES, ASSENT_DATA: join(folder, "data"), ASSENT_ADMIN_KEY: ADMIN }, ["--config", join(folder, "assent.yaml")]);
+  try {
+    const submit = async (): Promise<number> => (await fetch(`${service.url}/v1/actions`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" }, body: JSON.stringify(ASKED) })).status;
+    assert.equal(await submit(), 202);
+    const words = ["thrown in a timer", "rejected, and nobody looks", "an event without a listener"];
+    for (let i = 0; i < 200 && !words.every((word) => service.output().includes(word)); i++) await new Promise((resolve) => setTimeout(resolve, 50));
+    for (const word of words) assert.ok(service.output().split("\n").some((line) => line.includes(word) && line.includes('"notifier":"careless"')), `${word}: ${service.output().slice(-1500)}`);
+    assert.equal(await submit(), 202);
+    await fetch(`${service.url}/v1/break`, { method: "POST" });
+    assert.equal(await service.ended, 1);
+    assert.match(service.output(), /the service's own fault/);
+  } finally {
+    await stopProcess(service, "SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
