@@ -69,15 +69,20 @@ test("a key that is bound to an agent sees no delivery, whatever its scopes; a r
       const { position: _, ...row } = deliveryRow(1, { state: "dead" });
       return tx.insertDelivery(row);
     });
-    const make = async (more: object): Promise<string> => (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "k", scopes: ["deliveries:read", "deliveries:retry"], ...more } })).body.key;
-    const [bound, free] = [await make({ agent_id: "bot" }), await make({})];
+    const make = async (more: object): Promise<string> => {
+      const { status, body } = await service.call("POST", "/v1/api-keys", { key: service.admin, body: { scopes: ["deliveries:read", "deliveries:retry"], ...more } });
+      assert.equal(status, 201, JSON.stringify(body));
+      return body.key as string;
+    };
+    const [bound, free] = [await make({ name: "bound", agent_id: "bot" }), await make({ name: "free" })];
     for (const [method, path] of [["GET", "/v1/deliveries"], ["GET", "/v1/deliveries/delivery-1"], ["POST", "/v1/deliveries/delivery-1/retry"]] as const) {
       const { status, body } = await service.call(method, path, { key: bound });
       assert.deepEqual([status, body.code], [403, "INSUFFICIENT_SCOPE"], path);
+      assert.match(body.detail, /is bound to an agent/);
     }
     const before = Date.now();
     const { status, body } = await service.call("POST", "/v1/deliveries/delivery-1/retry", { key: free });
-    assert.deepEqual([status, body.state], [200, "waiting"]);
+    assert.deepEqual([status, body.state], [200, "waiting"], JSON.stringify(body));
     assert.ok(Date.parse(body.give_up_at) >= before + 3 * 86_400_000);
   } finally {
     await service.close();
