@@ -118,7 +118,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     state = "started";
     if (registry.storage === null) return;
     try {
-      parts = await openParts(config, registry.storage, outbox, log, clock, options);
+      parts = await openParts(config, registry.storage, registry.policySources.map(({ name }) => name), outbox, log, clock, options);
       processes = createProcesses(parts.storage, instance, log, clock);
       await processes.start();
       const first = await bootstrapKeys(parts.storage, parts.ledger, parts.keys, config.admin_key, uuidv7, clock);
@@ -201,7 +201,7 @@ interface Parts {
   vault: OpenVault;
 }
 
-async function openParts(config: Config, storage: Storage, outbox: Outbox, log: Logger, clock: () => number, options: RuntimeOptions): Promise<Parts> {
+async function openParts(config: Config, storage: Storage, sources: readonly string[], outbox: Outbox, log: Logger, clock: () => number, options: RuntimeOptions): Promise<Parts> {
   await storage.open();
   if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "") throw new StorageError("unavailable", "this store is an unfinished copy of another one; run the same `assent copy` again to finish it");
   const vault = openVault(config, log);
@@ -214,7 +214,7 @@ async function openParts(config: Config, storage: Storage, outbox: Outbox, log: 
   const keys = createKeys({ storage, head, clock, newId: uuidv7, used: (id, now) => keyUse.note(id, now) });
   const agents = createAgents({ storage, head, requireRegistered: config.require_registered_agents });
   const policies = createPolicies({
-    storage, head, clock, log, newId: uuidv7,
+    storage, head, clock, log, sources, newId: uuidv7,
     ledger: () => {
       if (ledger === null) throw new Error("the ledger is not open yet");
       return ledger;

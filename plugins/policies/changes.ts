@@ -38,7 +38,7 @@ export function createPolicy(host: Host, read: ReadPolicy, { credential, activat
       if (row === null || row.deleted_at !== null) throw new Refusal("POLICY_NOT_FOUND", `the policy that the idempotency key "${call?.key ?? ""}" made was deleted; send a new key to make it again`);
       return { row, replayed: true };
     }
-    const plan = await planSave(tx, read, host.newId);
+    const plan = await planSave(tx, read, host);
     if (plan.outcome !== "created") throw new Refusal("POLICY_NAME_TAKEN", `there is a policy "${plan.name}"; PUT /v1/policies/${plan.name} makes a new version of it`);
     await saveAll(host, tx, [plan], who, activate, { change: "create", policy: plan.name });
     await rememberCreated(tx, who, call, plan.id);
@@ -51,11 +51,11 @@ export function updatePolicy(host: Host, idOrName: string, read: ReadPolicy, hea
     const who = await authorised(tx, credential, activate);
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
-    assertOurs(row);
+    assertOurs(row, host.policies.sources);
     if (read.document.policy !== row.name) {
       throw new Refusal("VALIDATION_FAILED", `the body is the policy "${read.document.policy}", and the address is that of "${row.name}"; a policy keeps its name`, { errors: [{ pointer: "/policy", detail: `"${row.name}"` }] });
     }
-    const plan = await planSave(tx, read, host.newId);
+    const plan = await planSave(tx, read, host);
     await saveAll(host, tx, [plan], who, activate, { change: "update", policy: row.name });
     return saved(tx, plan);
   });
@@ -73,7 +73,7 @@ export function importPolicies(host: Host, read: readonly ReadPolicy[], { creden
   return host.ledger.submit(async (tx) => {
     const who = await authorised(tx, credential, activate);
     const plans: PlannedSave[] = [];
-    for (const one of read) plans.push(await planSave(tx, one, host.newId));
+    for (const one of read) plans.push(await planSave(tx, one, host));
     const policySet = await saveAll(host, tx, plans, who, activate, { change: "import" });
     return { plans, policySet };
   });
@@ -96,7 +96,7 @@ export function activatePolicy(host: Host, idOrName: string, version: number | n
     const who = await confirmed(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
-    assertOurs(row);
+    assertOurs(row, host.policies.sources);
     const wanted = await findVersion(tx, row, version ?? row.latest_version);
     const set = host.policies.plan(tx, new Map([[row.name, { version: wanted.version, definition: documentOf(wanted) }]]));
     if (row.active_version === wanted.version) return row;
@@ -112,7 +112,7 @@ export function deactivatePolicy(host: Host, idOrName: string, headers: Headers,
     const who = await confirmed(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
-    assertOurs(row);
+    assertOurs(row, host.policies.sources);
     return row.active_version === null ? row : takeOut(host, tx, row, "deactivate", who);
   });
 }
@@ -122,7 +122,7 @@ export function deletePolicy(host: Host, idOrName: string, headers: Headers, cre
     const who = await confirmed(tx, credential, "policies:write");
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
-    assertOurs(row);
+    assertOurs(row, host.policies.sources);
     if (row.active_version !== null) mayActivate(who);
     const left = row.active_version === null ? row : await takeOut(host, tx, row, "delete", who);
     const change = { deleted_at: tx.now, updated_at: tx.now };

@@ -10,7 +10,7 @@ import { nextLink, pageOf, type PageQuery } from "../../src/toolkit/paging.ts";
 import { IF_MATCH } from "../../src/toolkit/preconditions.ts";
 import { activatePolicy, createPolicy, deactivatePolicy, deletePolicy, etagOf, importPolicies, updatePolicy } from "./changes.ts";
 import { dryRun } from "./dry-run.ts";
-import { documentOf, findPolicy, findVersion } from "./library.ts";
+import { documentOf, findPolicy, findVersion, managerOf } from "./library.ts";
 import { policiesFromYaml } from "../../src/toolkit/candidates.ts";
 import { policyOf, YAML_TYPES } from "./read.ts";
 import { Shadow, shadow, ShadowQuery } from "./shadow.ts";
@@ -26,7 +26,7 @@ function routes(host: Host): Route[] {
   const activating = ({ query, credential }: RequestContext): { credential: Credential | null; activate: boolean } => ({ credential, activate: query["activate"] === true });
 
   async function answer(row: PolicyRow, status: number, version = row.latest_version): Promise<Reply> {
-    return { status, json: show(row, await findVersion(host.storage, row, version)), headers: { ETag: etagOf(row) } };
+    return { status, json: show(host, row, await findVersion(host.storage, row, version)), headers: { ETag: etagOf(row) } };
   }
 
   async function list({ query }: RequestContext): Promise<Reply> {
@@ -35,7 +35,7 @@ function routes(host: Host): Route[] {
       (row) => row.deleted_at === null && (asked.name === undefined || row.name === asked.name) && (asked.status === undefined || (asked.status === "active") === (row.active_version !== null)),
     );
     const { rows, next_cursor } = pageOf("policies", all, asked);
-    const policies = await Promise.all(rows.map(async (row) => summary(row, await findVersion(host.storage, row, row.latest_version))));
+    const policies = await Promise.all(rows.map(async (row) => summary(host, row, await findVersion(host.storage, row, row.latest_version))));
     return { status: 200, json: { policies, next_cursor }, headers: nextLink("/v1/policies", asked, next_cursor) };
   }
 
@@ -85,7 +85,7 @@ function routes(host: Host): Route[] {
 
   async function remove({ params, headers, credential }: RequestContext): Promise<Reply> {
     const row = await deletePolicy(host, params["id"] as string, headers, credential);
-    return { status: 200, json: show(row, await findVersion(host.storage, row, row.latest_version)) };
+    return { status: 200, json: show(host, row, await findVersion(host.storage, row, row.latest_version)) };
   }
 
   const one = { description: "The policy.", schema: schema.PolicyRecord };
@@ -154,11 +154,11 @@ function routes(host: Host): Route[] {
   ];
 }
 
-function head(row: PolicyRow, version: PolicyVersionRow) {
-  const { id, name, managed_by, active_version, latest_version } = row;
+function head(host: Host, row: PolicyRow, version: PolicyVersionRow) {
+  const { id, name, active_version, latest_version } = row;
   const { description, mode } = documentOf(version);
   return {
-    id, name, description: description ?? null, mode: mode ?? ("enforce" as const), managed_by,
+    id, name, description: description ?? null, mode: mode ?? ("enforce" as const), managed_by: managerOf(row, host.policies.sources),
     status: active_version === null ? ("inactive" as const) : ("active" as const),
     active_version, latest_version, created_at: toRfc3339(row.created_at), updated_at: toRfc3339(row.updated_at),
   };
@@ -168,10 +168,10 @@ function body(row: PolicyVersionRow) {
   return { version: row.version, definition: documentOf(row) as unknown as Record<string, unknown>, digest: row.digest, created_by: row.created_by };
 }
 
-function show(row: PolicyRow, version: PolicyVersionRow): schema.PolicyRecord {
-  return { ...head(row, version), ...body(version) };
+function show(host: Host, row: PolicyRow, version: PolicyVersionRow): schema.PolicyRecord {
+  return { ...head(host, row, version), ...body(version) };
 }
 
-function summary(row: PolicyRow, version: PolicyVersionRow): schema.PolicySummary {
-  return { ...head(row, version), rules: documentOf(version).rules.length };
+function summary(host: Host, row: PolicyRow, version: PolicyVersionRow): schema.PolicySummary {
+  return { ...head(host, row, version), rules: documentOf(version).rules.length };
 }

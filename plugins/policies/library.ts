@@ -1,6 +1,6 @@
 /** Policies and their versions, inside a batch: what is there, what a change would make, and the change. */
 import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, LedgerTransaction } from "../../src/contract/host.ts";
+import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
 import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/contract/storage.ts";
 import type { PolicyDocument } from "../../src/domain/policy/types.ts";
 import type { ReadPolicy } from "../../src/toolkit/candidates.ts";
@@ -20,9 +20,14 @@ export async function findVersion(reader: Reader, row: PolicyRow, version: numbe
   return found;
 }
 
+/** The source that manages it; one that is not configured any more manages nothing. */
+export function managerOf({ managed_by }: PolicyRow, sources: readonly string[]): string | null {
+  return managed_by !== null && sources.includes(managed_by) ? managed_by : null;
+}
+
 /** A policy that files manage is changed in the files, or the next load would undo the change. */
-export function assertOurs(row: PolicyRow): void {
-  if (row.managed_by === null || row.active_version === null) return;
+export function assertOurs(row: PolicyRow, sources: readonly string[]): void {
+  if (row.active_version === null || managerOf(row, sources) === null) return;
   throw new Refusal("POLICY_MANAGED", `the policy "${row.name}" is managed by ${row.managed_by} and read-only here; change it where it comes from`);
 }
 
@@ -36,11 +41,11 @@ export interface PlannedSave {
 }
 
 /** What saving a policy would do. Reads only. Throws POLICY_MANAGED. */
-export async function planSave(tx: LedgerTransaction, read: ReadPolicy, newId: () => string): Promise<PlannedSave> {
+export async function planSave(tx: LedgerTransaction, read: ReadPolicy, { newId, policies }: Pick<Host, "newId" | "policies">): Promise<PlannedSave> {
   const name = read.document.policy;
   const row = await tx.policyByName(name);
   if (row === null) return { id: newId(), name, version: 1, outcome: "created", read, row };
-  assertOurs(row);
+  assertOurs(row, policies.sources);
   const latest = await tx.policyVersion(row.id, row.latest_version);
   const same = latest?.digest === read.digest;
   // A deleted policy's name comes back with its numbers: (policy, version) in a record means one thing for ever.

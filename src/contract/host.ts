@@ -124,6 +124,8 @@ export interface PolicyState {
 }
 
 export interface Policies {
+  /** Names of the configured policy sources. What another one brought, which is not configured any more, is nobody's. */
+  readonly sources: readonly string[];
   /** The active set as of now. */
   current(): Promise<ActivePolicies>;
   /** Any set ever active, by digest; null when it never was. */

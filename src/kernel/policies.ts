@@ -19,6 +19,7 @@ const OFFERS = 5;
 
 export interface PoliciesOptions {
   storage: StorageReader;
+  sources: readonly string[];
   ledger(): Ledger;
   head(): Promise<LedgerHead>;
   newId(): string;
@@ -29,6 +30,8 @@ export interface PoliciesOptions {
 export interface PolicyService extends Policies {
   /** The set under the lock, for the sequencer. */
   within(tx: StorageReader, digest: string | null): Promise<ActivePolicies>;
+  /** Active policies of sources that are not configured any more. */
+  orphans(): Promise<string[]>;
   /** Loads a source and activates it; a faulty one keeps the last good set and is told in `state`. */
   sync(source: PolicySource): Promise<void>;
 }
@@ -99,12 +102,17 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
   }
 
   const service: PolicyService = {
+    sources: options.sources,
+    async orphans() {
+      const rows = await options.storage.policies();
+      return rows.filter((row) => row.managed_by !== null && row.active_version !== null && !options.sources.includes(row.managed_by)).map(({ name }) => name);
+    },
     within,
     current: async () => within(options.storage, (await options.head()).policy_set),
     byDigest: (digest) => find(options.storage, digest),
     activate: async (sourceName, bundle, by, basis) => {
       checkBundle(sourceName, bundle);
-      return options.ledger().submit((tx) => activateBundle(tx, options.newId, sourceName, bundle, by, basis));
+      return options.ledger().submit((tx) => activateBundle(tx, { newId: options.newId, sources: options.sources }, sourceName, bundle, by, basis));
     },
     plan: planSetOrRefuse,
     commit: commitSet,

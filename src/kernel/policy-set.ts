@@ -74,12 +74,12 @@ export function recordRefusal(tx: LedgerTransaction, source: Record<string, stri
 }
 
 /** A source's whole offer in one transaction: new versions where a definition changed, the set, its entry, the head's digest. Answers the digest; null when `basis` is not what was taken last. */
-export async function activateBundle(tx: LedgerTransaction, newId: () => string, sourceName: string, bundle: PolicyBundle, by: Credential | null, basis?: { value: string | null }): Promise<string | null> {
+export async function activateBundle(tx: LedgerTransaction, { newId, sources }: { newId(): string; sources: readonly string[] }, sourceName: string, bundle: PolicyBundle, by: Credential | null, basis?: { value: string | null }): Promise<string | null> {
   const taken = await basisOf(tx, sourceName);
   if (basis !== undefined && basis.value !== taken) return null;
   const confirmed = by === null ? null : await tx.confirm(by);
   const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
-  refuseClashes(sourceName, bundle, stored);
+  refuseClashes(sourceName, sources, bundle, stored);
   const plan = await planVersions(tx, newId, sourceName, bundle, stored);
   const edits = new Map<string, PolicyEdit | null>(plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]));
   const dropped = [...stored.values()].filter((row) => row.managed_by === sourceName && row.active_version !== null && !edits.has(row.name));
@@ -90,7 +90,11 @@ export async function activateBundle(tx: LedgerTransaction, newId: () => string,
   const digest = planned.digest ?? sha256Hex(utf8(planned.text));
   const offered = canonicalText({ digest, source: bundle.source });
   if (offered !== taken) await tx.putMeta(`policy_source:${sourceName}`, offered);
-  if (digest === tx.activePolicies.digest) return digest;
+  if (digest === tx.activePolicies.digest) {
+    // The same policies from another source: who may change them is all that changes.
+    for (const { row } of plan) if (row.managed_by !== sourceName) await tx.updatePolicy(row.id, { managed_by: sourceName, updated_at: tx.now });
+    return digest;
+  }
 
   for (const { row, isNew, changed, document, digest: definitionDigest } of plan) {
     const now = tx.now;
@@ -108,10 +112,11 @@ export async function activateBundle(tx: LedgerTransaction, newId: () => string,
   return digest;
 }
 
-function refuseClashes(sourceName: string, bundle: PolicyBundle, stored: ReadonlyMap<string, PolicyRow>): void {
+/** What a source brought that is not configured any more is there to be taken. */
+function refuseClashes(sourceName: string, sources: readonly string[], bundle: PolicyBundle, stored: ReadonlyMap<string, PolicyRow>): void {
   const clashes = bundle.policies.filter(({ document }) => {
     const row = stored.get(document.policy);
-    return row !== undefined && row.managed_by !== sourceName && row.active_version !== null;
+    return row !== undefined && row.managed_by !== sourceName && row.active_version !== null && (row.managed_by === null || sources.includes(row.managed_by));
   });
   if (clashes.length === 0) return;
   throw new PolicySourceError(`${clashes.length} of its names belong to another source`, clashes.map(({ document, origin }) => ({

@@ -39,10 +39,17 @@ export async function loadPolicies(policies: PolicyService, sources: readonly Po
   try {
     for (const source of sources) await begin(source);
     await policies.current();
+    await tellOrphans(policies, log);
   } catch (error) {
     // The ones before it watch already, and would keep the process from ending.
     await stopAll();
     throw error;
   }
   return stopAll;
+}
+
+/** They go on deciding: to drop them silently could open what they deny. */
+async function tellOrphans(policies: PolicyService, log: Logger): Promise<void> {
+  const orphans = await policies.orphans();
+  if (orphans.length > 0) log.warn("policies are active whose source is not configured any more; they stay until they are deactivated or another source brings them", { policies: orphans.join(", ") });
 }

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { EDITOR_SCHEMA_FILES } from "../../src/editor-schemas.ts";
 import { EXIT } from "../../src/cli/command.ts";
 import { MAIN, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
@@ -32,13 +33,23 @@ describe("help and usage", () => {
     assert.equal(overview.code, 0);
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
     const names = [...overview.out.matchAll(/^ {2}(\w+) {2,}/gm)].map((match) => match[1] as string);
-    assert.deepEqual(names, ["serve", "keys", "submit", "approve", "deny", "actions", "verify", "audit", "backup", "migrate", "copy", "policy", "demo"]);
+    assert.deepEqual(names, ["serve", "keys", "submit", "approve", "deny", "actions", "verify", "audit", "backup", "migrate", "copy", "policy", "schema", "demo"]);
     for (const name of names) {
       const help = await assent([name, "--help"]);
       assert.equal(help.code, 0);
       assert.match(help.out, /^usage: assent [\s\S]*examples:\n {2}/, name);
       assert.ok(page.includes(`\`assent ${name}`), `docs/cli.md does not tell of ${name}`);
     }
+  });
+
+  test("schema prints what the package publishes", async () => {
+    for (const [name, file] of Object.entries(EDITOR_SCHEMA_FILES)) {
+      const printed = await assent(["schema", name]);
+      assert.deepEqual([printed.code, printed.out], [0, readFileSync(join(ROOT, "src", file), "utf8")]);
+    }
+    const wrong = await assent(["schema", "polices"]);
+    assert.equal(wrong.code, EXIT.usage);
+    assert.match(wrong.err, /assent schema takes one of policy, policy-test, config/);
   });
 
   test("exit codes are the documented ones", () => {

@@ -91,7 +91,7 @@ describe("what is refused", () => {
       await assert.rejects(load(["storage-sqlit"]), /there is no built-in plugin "storage-sqlit"/);
       await assert.rejects(load([join(folder, "none.mjs")]), /cannot be loaded/);
       await assert.rejects(load([join(folder, "broken.mjs")]), /cannot be loaded/);
-      await assert.rejects(load([join(folder, "no.mjs")]), /has no default export made with definePlugin/);
+      await assert.rejects(load([join(folder, "no.mjs")]), /has no default export; write export default definePlugin/);
       const { config } = loadConfig({ cwd: folder, env: {} });
       const loaded = await loadPlugins(config);
       assert.deepEqual(loaded.map(({ plugin: { name } }) => name), ["storage-sqlite", "yes"]);

@@ -161,3 +161,28 @@ test("a policy that leaves the folder stops deciding, and the ledger says when",
     folder.remove();
   }
 });
+
+describe("policies of a source that is not configured any more", () => {
+  test("go on deciding, can be changed by hand, and are taken over by another source", async () => {
+    const folder = folderOf({ "a.yaml": allow("a"), "b.yaml": allow("b") });
+    const service = await startService({ policies: folder.path });
+    try {
+      const policy = async (name: string) => (await service.call("GET", `/v1/policies/${name}`, { key: service.admin })).body;
+      assert.equal((await policy("a")).managed_by, "policy-files");
+      const { host } = service.runtime;
+      // As a service without policy-files sees it: another source offers the same policy `a`.
+      const offered = { policies: [{ document: JSON.parse(JSON.stringify((await policy("a")).definition)), origin: "a" }], source: { kind: "git", commit: "c1" } };
+      await assert.rejects(host.policies.activate("policy-git", offered, null), /belong to another source/);
+      (host.policies.sources as string[]).splice(0, 1, "policy-git");
+      assert.equal((await policy("b")).managed_by, null);
+      const before = (await host.ledger.head()).policy_set;
+      assert.equal(await host.policies.activate("policy-git", offered, null), before);
+      assert.deepEqual([(await policy("a")).managed_by, (await policy("b")).status], ["policy-git", "active"]);
+      assert.equal((await service.call("POST", "/v1/policies/b/deactivate", { key: service.admin })).status, 200);
+      assert.equal((await service.call("POST", "/v1/policies/a/deactivate", { key: service.admin })).body.code, "POLICY_MANAGED");
+    } finally {
+      await service.close();
+      folder.remove();
+    }
+  });
+});
