@@ -156,6 +156,39 @@ test("a call that never ends is given up in time, garbage collected or not", asy
   assert.equal((await known(1)).last_error, "it gave no answer within 0.5 s");
 });
 
+test("one process delivers: this one when the duty is its own, and what another settled meanwhile stays as it is", async () => {
+  let mine = false;
+  await put(row(1));
+  plans.set("delivery-1", async () => {
+    await storage.write((tx) => tx.updateDelivery("delivery-1", { state: "waiting", attempts: 0 }, { state: "delivered", attempts: 1, reference: "theirs", updated_at: T0 }));
+    throw new Error("late");
+  });
+  run({ duty: { mine: () => Promise.resolve(mine), release: () => Promise.resolve() } });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.deepEqual(attempts, []);
+  mine = true;
+  await until(() => logged.some((line) => line.includes("late")));
+  await courier?.stop();
+  const { state, attempts: tried, reference, last_error } = await known(1);
+  assert.deepEqual([state, tried, reference, last_error], ["delivered", 1, "theirs", null]);
+});
+
+test("a notifier whose calls never end is not called without end, and goes on when they do", async () => {
+  const stuck: (() => void)[] = [];
+  const rows = Array.from({ length: 60 }, (_, i) => row(i + 1, { destination: `mail ${i}` }));
+  for (const { id } of rows) plans.set(id, () => new Promise<void>((resolve) => stuck.push(resolve)));
+  await put(...rows);
+  run({ timeoutMs: 50 });
+  await until(async () => (await storage.deliveries({ limit: 100 })).every((one) => one.attempts === 1));
+  // Twenty that hang, and those that were under way when the twentieth was given up.
+  assert.ok(attempts.length >= 20 && attempts.length <= 36, String(attempts.length));
+  assert.match((await storage.deliveries({ limit: 100 })).map(({ last_error }) => last_error).join(), /earlier calls of the notifier "mail" have not ended/);
+  plans.clear();
+  for (const end of stuck) end();
+  now += 10_000;
+  await until(async () => (await storage.deliveries({ limit: 100 })).every(({ state }) => state === "delivered"));
+});
+
 test("a call that the service's end cut short is no failure, and none is begun after it", async () => {
   await put(row(1), row(2, { destination: "chat ops", notifier: "chat" }));
   for (const id of ["delivery-1", "delivery-2"]) plans.set(id, (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("cut")))));

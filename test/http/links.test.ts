@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { makeToken } from "../../src/domain/tokens.ts";
 import { withFaults } from "../../src/testing/faults.ts";
+import { deliveryRow } from "../../src/testing/suite/rows.ts";
 import { ASKED, quiet, startService } from "../support/service.ts";
 
 test("without a true token nobody gets to the lock that decisions wait for", async () => {
@@ -56,6 +57,33 @@ test("calls without a key are counted by address, link or no link", async () => 
     codes.push((await service.call("POST", "/v1/actions/x/approval", { key: null, body: { token: "apl1_x", approve: true } })).body.code);
     assert.deepEqual(codes, ["TOKEN_MALFORMED", "TOKEN_MALFORMED", "TOKEN_MALFORMED", "RATE_LIMITED"]);
     assert.equal((await service.call("POST", "/v1/actions", { body: ASKED })).status, 202, "whoever has a key is not concerned");
+  } finally {
+    await service.close();
+  }
+});
+
+test("a key that is bound to an agent sees no delivery, whatever its scopes; a retry has three days again", async () => {
+  const service = await startService();
+  try {
+    await service.storage.write((tx) => {
+      const { position: _, ...row } = deliveryRow(1, { state: "dead" });
+      return tx.insertDelivery(row);
+    });
+    const make = async (more: object): Promise<string> => {
+      const { status, body } = await service.call("POST", "/v1/api-keys", { key: service.admin, body: { scopes: ["deliveries:read", "deliveries:retry"], ...more } });
+      assert.equal(status, 201, JSON.stringify(body));
+      return body.key as string;
+    };
+    const [bound, free] = [await make({ name: "bound", agent_id: "bot" }), await make({ name: "free" })];
+    for (const [method, path] of [["GET", "/v1/deliveries"], ["GET", "/v1/deliveries/delivery-1"], ["POST", "/v1/deliveries/delivery-1/retry"]] as const) {
+      const { status, body } = await service.call(method, path, { key: bound });
+      assert.deepEqual([status, body.code], [403, "INSUFFICIENT_SCOPE"], path);
+      assert.match(body.detail, /is bound to an agent/);
+    }
+    const before = Date.now();
+    const { status, body } = await service.call("POST", "/v1/deliveries/delivery-1/retry", { key: free });
+    assert.deepEqual([status, body.state], [200, "waiting"], JSON.stringify(body));
+    assert.ok(Date.parse(body.give_up_at) >= before + 3 * 86_400_000);
   } finally {
     await service.close();
   }
