@@ -56,7 +56,10 @@ export interface ApprovalMessage extends MessageBase {
   reference: string | null;
 }
 
-/** What was asked is over: `action.status` says how (`approved`, `denied`, `expired` or `cancelled`). */
+/**
+ * What was asked is over: `action.status` says how (`approved`, `denied`, `expired` or `cancelled`), or what came of an
+ * approval meanwhile (`executing`, `succeeded`, `failed`).
+ */
 export interface ClosedMessage extends MessageBase {
   kind: "approval_closed";
   channel: string;
