@@ -9,6 +9,10 @@ import { join } from "node:path";
 
 const named = process.argv.slice(2);
 const files = named.length > 0 ? named : readdirSync(import.meta.dirname ?? new URL(".", import.meta.url).pathname, { recursive: true }).map((file) => join("test", file)).filter((file) => file.endsWith(".test.ts")).sort();
+// The longest first, so that no core waits for them at the end.
+const LONG = ["runtimes", "faults", "browser", "e2e", "deploy", "cli"].map((folder) => join("test", folder, ""));
+const rank = (file) => LONG.findIndex((folder) => file.startsWith(folder)) + 1 || LONG.length + 1;
+files.sort((a, b) => rank(a) - rank(b));
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 // Older ones of Node 20 do not know the flag.
 const concurrency = major > 20 || minor >= 10 ? [`--test-concurrency=${Math.max(2, availableParallelism() - 1)}`] : [];
