@@ -88,13 +88,9 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     get agents() { return after("agents"); },
     get vault() { return after("vault"); },
     channels: createChannels(() => channels),
-    get processes() {
-      if (processes === null) throw new Error("host.processes is there after start; use it in a handler or in start(), not in setup()");
-      return processes;
-    },
+    get processes() { return after("processes"); },
     duty: (name) => createDuty(after("storage"), name, instance, clock),
   };
-  let processes: ProcessList | null = null;
   let channels: ReadonlyMap<string, Channel> = new Map();
   const registry = await collect(options.plugins ?? (await loadPlugins(config)), host);
   routes = registry.routes;
@@ -118,9 +114,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     state = "started";
     if (registry.storage === null) return;
     try {
-      parts = await openParts(config, registry.storage, registry.policySources.map(({ name }) => name), outbox, log, clock, options);
-      processes = createProcesses(parts.storage, instance, log, clock);
-      await processes.start();
+      parts = await openParts(config, registry.storage, registry.policySources.map(({ name }) => name), outbox, instance, log, clock, options);
+      await parts.processes.start();
       const first = await bootstrapKeys(parts.storage, parts.ledger, parts.keys, config.admin_key, uuidv7, clock);
       if (first.admin !== null) options.firstKeys?.(first);
       unwatch = await loadPolicies(parts.policies, registry.policySources, log);
@@ -159,7 +154,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       await courier?.stop();
       await registry.stop();
       await parts?.ledger.close();
-      await processes?.stop();
+      await parts?.processes.stop();
       await parts?.keyUse.stop();
       await parts?.vault.close();
       await registry.storage?.close();
@@ -199,9 +194,10 @@ interface Parts {
   keyUse: KeyUse;
   agents: AgentService;
   vault: OpenVault;
+  processes: ProcessList;
 }
 
-async function openParts(config: Config, storage: Storage, sources: readonly string[], outbox: Outbox, log: Logger, clock: () => number, options: RuntimeOptions): Promise<Parts> {
+async function openParts(config: Config, storage: Storage, sources: readonly string[], outbox: Outbox, instance: string, log: Logger, clock: () => number, options: RuntimeOptions): Promise<Parts> {
   await storage.open();
   if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "") throw new StorageError("unavailable", "this store is an unfinished copy of another one; run the same `assent copy` again to finish it");
   const vault = openVault(config, log);
@@ -231,7 +227,7 @@ async function openParts(config: Config, storage: Storage, sources: readonly str
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
-  return { storage, ledger, policies, keys, keyUse, agents, vault };
+  return { storage, ledger, policies, keys, keyUse, agents, vault, processes: createProcesses(storage, instance, log, clock) };
 }
 
 /** The log's name and key are kept with it: another key would start a second history under the same entries. */

@@ -128,7 +128,8 @@ async function verdictOn(host: Host, job: (tx: LedgerTransaction) => Promise<Act
   return row;
 }
 
-function isOverdue(row: ActionRow, now: number): boolean {
+/** Run out, whether it is marked so already or not. */
+export function isOverdue(row: ActionRow, now: number): boolean {
   return row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
 }
 
@@ -154,14 +155,14 @@ function assertScope(who: Credential): void {
 function voterByKey(host: Host, row: ActionRow, who: Credential, token: string): Voter {
   const self = relationTo(row, who);
   assertNotSelf(host, self);
-  refuseToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
+  assertToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
   return { actor: actorOf(who.key, who.principal), self };
 }
 
 /** A link is good for whom it was sent to, for as long as the configuration names them in a channel of the decision. */
 async function voterByLink(host: Host, tx: Pick<StorageReader, "entries">, row: ActionRow, token: string): Promise<Voter> {
-  const principal = readToken("link", token)?.approver ?? "";
-  refuseToken(checkToken("link", token, tokenClaims(row, principal), linkMac(host)));
+  const principal = claimsOf(token).approver;
+  assertToken(checkToken("link", token, tokenClaims(row, principal), linkMac(host)));
   const owner = principal.slice("owner:".length);
   if (!host.channels.holds(await channelsOf(tx, row), owner)) {
     throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, who is in no channel of this decision any more; decide with a key, or ask the operator`);
@@ -173,26 +174,31 @@ async function voterByLink(host: Host, tx: Pick<StorageReader, "entries">, row: 
 
 /** What a link may look at: its own action, and whether it can still decide. */
 export async function lookByLink(host: Host, token: string): Promise<{ row: ActionRow; approver: string; refusal: Refusal | null }> {
-  const claims = readToken("link", token);
-  const row = await linkedAction(host.storage, claims?.action_id ?? "", token);
+  const { action_id, approver } = claimsOf(token);
+  const row = await linkedAction(host.storage, action_id, token);
   try {
-    const { actor } = await voterByLink(host, host.storage, row, token);
-    return { row, approver: actor.principal, refusal: null };
+    await voterByLink(host, host.storage, row, token);
+    return { row, approver, refusal: null };
   } catch (error) {
     // Who holds a true token was sent it, and may know what became of the action.
     if (!(error instanceof Refusal) || error.code !== "SELF_APPROVAL") throw error;
-    return { row, approver: claims?.approver ?? "", refusal: error };
+    return { row, approver, refusal: error };
   }
 }
 
 /** The answer to a token that was made up does not tell whether the action is there. */
 async function linkedAction(tx: Pick<StorageReader, "action">, id: string, token: string): Promise<ActionRow> {
-  const claims = readToken("link", token);
-  if (claims === null) refuseToken("malformed");
-  if (claims?.action_id !== id) refuseToken("other_action");
+  if (claimsOf(token).action_id !== id) throw refusalOf("other_action");
   const row = await tx.action(id);
-  if (row === null) refuseToken("altered");
-  return row as ActionRow;
+  if (row === null) throw refusalOf("altered");
+  return row;
+}
+
+/** What a link token says of itself, true or not. */
+function claimsOf(token: string): { action_id: string; approver: string } {
+  const claims = readToken("link", token);
+  if (claims === null) throw refusalOf("malformed");
+  return claims;
 }
 
 /** Channels that the policy named, from the entry of the decision. */
@@ -206,18 +212,20 @@ function assertNotSelf(host: Host, self: SelfRelation | null): void {
   if (self !== null && !host.config.approvals.allow_self_approval) throw new Refusal("SELF_APPROVAL", `${RELATION_WORDS[self]}; somebody else must decide`);
 }
 
-function refuseToken(verdict: TokenVerdict): void {
+function assertToken(verdict: TokenVerdict): void {
+  if (verdict !== "ok") throw refusalOf(verdict);
+}
+
+function refusalOf(verdict: Exclude<TokenVerdict, "ok">): Refusal {
   switch (verdict) {
-    case "ok":
-      return;
     case "malformed":
-      throw new Refusal("TOKEN_MALFORMED", "this is not an approval token; take `approval_token` from GET /v1/actions/{id} with your own key, or open the link as it was sent");
+      return new Refusal("TOKEN_MALFORMED", "this is not an approval token; take `approval_token` from GET /v1/actions/{id} with your own key, or open the link as it was sent");
     case "altered":
-      throw new Refusal("TOKEN_INVALID", "the token does not fit this action and approver; take it anew from GET /v1/actions/{id}, or open the link as it was sent");
+      return new Refusal("TOKEN_INVALID", "the token does not fit this action and approver; take it anew from GET /v1/actions/{id}, or open the link as it was sent");
     case "other_action":
-      throw new Refusal("TOKEN_OTHER_ACTION", "the token was made for another action; take the one that this action shows");
+      return new Refusal("TOKEN_OTHER_ACTION", "the token was made for another action; take the one that this action shows");
     case "other_approver":
-      throw new Refusal("TOKEN_OTHER_APPROVER", "the token was made for somebody else; take your own from GET /v1/actions/{id}");
+      return new Refusal("TOKEN_OTHER_APPROVER", "the token was made for somebody else; take your own from GET /v1/actions/{id}");
   }
 }
 

@@ -9,12 +9,13 @@ import type { JsonObject } from "../../src/domain/json.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
 import { sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { looksLike } from "../../src/domain/tokens.ts";
 import { definePlugin } from "../../src/plugin.ts";
-import { cancelAction, visibleAction, voteOn } from "./approve.ts";
+import { cancelAction, isOverdue, visibleAction, voteOn } from "./approve.ts";
 import { reportResult, startAction } from "./execute.ts";
 import { createExpiry, type Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
-import { isLinkToken, linkAnswer, linkRoute } from "./links.ts";
+import { linkAnswer, linkRoute } from "./links.ts";
 import { readRecord } from "./record.ts";
 import * as schema from "./schemas.ts";
 import { assertBinding, factsOf, requestOf, submitAction } from "./submit.ts";
@@ -81,7 +82,7 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
     const { params, query, credential } = context;
     const who = credential as Credential;
     let row = await visibleAction(host.storage, params["id"] as string, who);
-    if (row.status === "pending_approval" && (row.expires_at ?? 0) <= host.clock()) {
+    if (isOverdue(row, host.clock())) {
       await expiry.sweep();
       row = await visibleAction(host.storage, row.id, who);
     }
@@ -142,7 +143,7 @@ function routes(host: Host, expiry: Expiry, waiters: Waiters): Route[] {
 
   async function vote({ credential, params, body }: RequestContext): Promise<Reply> {
     const { token } = body as schema.ApprovalBody;
-    if (credential === null && !isLinkToken(token)) throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`; only the token of a link that was sent to you is good without one", { headers: { "WWW-Authenticate": "Bearer" } });
+    if (credential === null && !looksLike("link", token)) throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`; only the token of a link that was sent to you is good without one", { headers: { "WWW-Authenticate": "Bearer" } });
     const row = await voteOn(host, credential, params["id"] as string, body as schema.ApprovalBody);
     return credential === null ? { status: 200, json: await linkAnswer(host, token) } : answer(row, credential);
   }

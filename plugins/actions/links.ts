@@ -4,20 +4,16 @@ import type { Host } from "../../src/contract/host.ts";
 import type { Reply, RequestContext, Route } from "../../src/contract/resource.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { lookByLink } from "./approve.ts";
+import { isOverdue, lookByLink } from "./approve.ts";
 import { votesOf } from "./record.ts";
 import * as schema from "./schemas.ts";
-
-export function isLinkToken(token: string): boolean {
-  return token.startsWith("apl1_");
-}
 
 export async function linkAnswer(host: Host, token: string): Promise<Static<typeof schema.LinkAnswer>> {
   const { row, approver, refusal } = await lookByLink(host, token);
   const { params, context } = JSON.parse(row.request) as ActionRequest;
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
   // Overdue and not yet marked: whoever looks must not be shown a button.
-  const status = row.status === "pending_approval" && (row.expires_at ?? 0) <= host.clock() ? "expired" : row.status;
+  const status = isOverdue(row, host.clock()) ? "expired" : row.status;
   return {
     approver,
     refusal: refusal?.message ?? null,

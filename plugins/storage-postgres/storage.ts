@@ -193,7 +193,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     store.writer = connectWriter();
   }
 
-  const reader = createReader(reads, {
+  const looks: Pick<SqlExecutor, "all"> = {
     async all(statement, values) {
       try {
         return (await answered(execute(opened().reader, statement, values), patience)).rows;
@@ -201,6 +201,9 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
         throw toStorageError(error, "read from Postgres");
       }
     },
+  };
+  const reader = createReader(reads, {
+    ...looks,
     async snapshot(work) {
       try {
         return (await answered(opened().reader.begin("isolation level repeatable read read only", (tx) =>
@@ -227,13 +230,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
         throw toStorageError(error, "read from Postgres");
       }
     },
-    async leases(now) {
-      try {
-        return await readLeases(reads, { all: async (statement, values) => (await answered(execute(opened().reader, statement, values), patience)).rows }, now);
-      } catch (error) {
-        throw toStorageError(error, "read from Postgres");
-      }
-    },
+    leases: (now) => readLeases(reads, looks, now),
     lease: (name, holder, now, until) =>
       enqueue(async () => {
         try {

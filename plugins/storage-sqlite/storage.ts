@@ -123,7 +123,8 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
     return result;
   }
 
-  const reader = createReader(reads, { all: async (statement, values) => opened().reader.all(statement, values) });
+  const looks: Pick<SqlExecutor, "all"> = { all: async (statement, values) => opened().reader.all(statement, values) };
+  const reader = createReader(reads, looks);
 
   return {
     ...reader,
@@ -134,7 +135,7 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
         store ??= readOnly ? await openToRead(options.path, busyTimeout) : await openStore(options.path, busyTimeout, migrations);
       }),
     schema: async () => ({ applied: storedVersion(opened().reader, opened().path), known: migrations.at(-1)?.version ?? 0 }),
-    leases: (now) => readLeases(reads, { all: async (statement, values) => opened().reader.all(statement, values) }, now),
+    leases: (now) => readLeases(reads, looks, now),
     lease: (name, holder, now, until) => enqueue(() => run(async (db) => (await db.run(writes.lease, { name, holder, now, until })) === 1)),
     async backup(path) {
       const { library, path: own } = opened();
@@ -147,7 +148,7 @@ export function sqliteStorage(options: SqliteStorageOptions): Storage {
         connection.close();
       }
     },
-    copying: createCopying(copies, { all: async (statement, values) => opened().reader.all(statement, values) }, (work) => enqueue(() => run(work))),
+    copying: createCopying(copies, looks, (work) => enqueue(() => run(work))),
     close: () =>
       enqueue(async () => {
         if (store === null) return;

@@ -29,6 +29,11 @@ export function isOwner(owner: string): boolean {
   return identity !== "" && identity.length <= MAX_LENGTH;
 }
 
+/** The principal of a key, by its owner where it has one. */
+export function principalOfKey({ id, owner }: { id: string; owner: string | null }): string {
+  return owner === null ? `key:${id}` : principalOf(owner);
+}
+
 /** The principal of whoever acts for this owner: by a key, or by a link that was sent. */
 export function principalOf(owner: string): string {
   return `owner:${ownerIdentity(owner)}`;

@@ -63,14 +63,18 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
   return "ok";
 }
 
+/** Whether it begins as tokens of this kind do. */
+export function looksLike(kind: TokenKind, token: string): boolean {
+  return token.startsWith(FORMS[kind].prefix);
+}
+
 /** What a token says of itself, true or not; null when it is no token of this kind. */
 export function readToken(
   kind: TokenKind,
   token: string,
 ): { action_id: string; approver: string; expires_at: number; mac: Uint8Array } | null {
-  const { prefix } = FORMS[kind];
-  if (!token.startsWith(prefix) || token.length > 2048) return null;
-  const [payload, signature, ...rest] = token.slice(prefix.length).split(".");
+  if (!looksLike(kind, token) || token.length > 2048) return null;
+  const [payload, signature, ...rest] = token.slice(FORMS[kind].prefix.length).split(".");
   if (payload === undefined || signature === undefined || rest.length > 0) return null;
   try {
     const mac = fromBase64Url(signature);

@@ -9,7 +9,7 @@ import type { Credential, Keys } from "../contract/host.ts";
 import type { KeyRow, LedgerHead, StorageReader, Visibility } from "../contract/storage.ts";
 import { formatKey, inspectKey } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
-import { principalOf } from "../domain/owner.ts";
+import { principalOfKey } from "../domain/owner.ts";
 import { holds, type Scope } from "../domain/scopes.ts";
 
 const CACHE_LIMIT = 10_000;
@@ -108,7 +108,7 @@ export function credentialOf(key: KeyRow, epoch: number): Credential {
   return {
     key,
     epoch,
-    principal: key.owner === null ? `key:${key.id}` : principalOf(key.owner),
+    principal: principalOfKey(key),
     visibility: visibilityOf(key),
     holds: (scope: Scope) => holds(key.scopes, scope),
   };

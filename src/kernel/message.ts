@@ -4,7 +4,7 @@ import type { ActionRow, ApprovalRow, DeliveryRow, Storage } from "../contract/s
 import type { ActionRequest } from "../domain/actions.ts";
 import { toHex } from "../domain/hash.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { principalOf } from "../domain/owner.ts";
+import { principalOf, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { makeToken, type Mac } from "../domain/tokens.ts";
 
@@ -94,7 +94,7 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[]): MessageAction 
     risk_level: row.risk_level,
     policy: row.policy,
     rule: row.rule,
-    submitted_by: row.submitted_owner === null ? `key:${row.submitted_by}` : principalOf(row.submitted_owner),
+    submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
     request_hash: row.request_hash,
     quorum: row.quorum ?? 1,
     votes: votes.map((vote) => ({ approver: vote.principal, approve: vote.approve, reason: vote.reason, at: toRfc3339(vote.created_at) })),

@@ -37,13 +37,7 @@ export interface RuleDocument {
 }
 
 /** At most `count` matching actions, or at most `at_most` as the sum of `sum`, for each `per`, in a window. */
-export interface LimitDocument {
-  name: string;
-  description?: string;
-  tool?: string | string[];
-  operation?: string | string[];
-  agent?: string | string[];
-  when?: string;
+export interface LimitDocument extends Omit<RuleDocument, "effect"> {
   /** CEL, or `key` for the submitting key. Absent: all together. */
   per?: string;
   count?: number;
@@ -54,9 +48,6 @@ export interface LimitDocument {
   time_zone?: string;
   /** Deny when absent. */
   effect?: "deny" | "require_approval";
-  risk?: Risk;
-  reason?: string;
-  approval?: ApprovalTerms;
 }
 
 /** One policy as written, after validation: the same shape as the YAML (design, section 5). */
