@@ -1,8 +1,9 @@
 /** A bare mirror of one branch or tag, and the files of one commit of it. */
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { TextFault } from "../../src/domain/policy/parse.ts";
+import { MAX_FILE, type TextFault } from "../../src/domain/policy/parse.ts";
 import type { PolicyFile } from "../../src/kernel/policy-folder.ts";
+import { listPolicyTree, readPolicyTree } from "../../src/kernel/policy-tree.ts";
 import { git, GitError, type GitOptions } from "./git.ts";
 
 export interface RepositoryOptions {
@@ -30,7 +31,6 @@ export interface Repository {
 }
 
 const HEAD = "refs/assent/head";
-const MAX_FILE = 4 * 1024 * 1024;
 
 export function openRepository(options: RepositoryOptions): Repository {
   const { folder, timeoutMs, url, ref } = options;
@@ -116,36 +116,13 @@ export function openRepository(options: RepositoryOptions): Repository {
     async files(commit, path, recursive) {
       await verify(commit);
       const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
-      let listing: Buffer;
-      try {
-        listing = await local(["ls-tree", "-z", "-l", "--full-tree", ...(recursive ? ["-r"] : []), tree]);
-      } catch (error) {
+      const listing = await listPolicyTree(local, tree, recursive, "a link is not followed in a repository; put the file itself there").catch((error: unknown) => {
         throw new RemoteError(`the commit ${commit} has no folder "${path}"${error instanceof GitError ? "" : `: ${String(error)}`}`);
-      }
-      const blobs: { id: string; name: string; size: number }[] = [];
-      const faults: TextFault[] = [];
-      for (const entry of listing.toString("utf8").split("\0")) {
-        const [, mode, type, id = "", size, name = ""] = /^(\d+) (\w+) ([0-9a-f]+) +(\d+|-)\t([^]+)$/.exec(entry) ?? [];
-        if (type !== "blob" || !/\.ya?ml$/.test(name) || name.split("/").some((part) => part.startsWith("."))) continue;
-        if (mode === "120000") faults.push({ file: name, line: null, column: null, message: "a link is not followed in a repository; put the file itself there" });
-        else if (Number(size) > MAX_FILE) faults.push({ file: name, line: null, column: null, message: `the file has more than ${MAX_FILE} bytes` });
-        else blobs.push({ id, name, size: Number(size) });
-      }
-      const contents = await readBlobs(blobs);
-      return { files: blobs.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })), faults };
+      });
+      const tooLarge = listing.files.filter(({ size }) => size > MAX_FILE).map(({ name }): TextFault => ({ file: name, line: null, column: null, message: `the file has more than ${MAX_FILE} bytes` }));
+      const files = listing.files.filter(({ size }) => size <= MAX_FILE);
+      const contents = await readPolicyTree(local, files, (id) => new RemoteError(`the mirror does not have the object ${id}`));
+      return { files: files.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })), faults: [...listing.faults, ...tooLarge] };
     },
   };
-
-  async function readBlobs(blobs: readonly { id: string; size: number }[]): Promise<Uint8Array[]> {
-    if (blobs.length === 0) return [];
-    const all = await local(["cat-file", "--batch"], `${blobs.map(({ id }) => id).join("\n")}\n`);
-    let at = 0;
-    return blobs.map(({ id, size }) => {
-      const header = `${id} blob ${size}\n`;
-      if (all.toString("latin1", at, at + header.length) !== header) throw new RemoteError(`the mirror does not have the object ${id}`);
-      const from = at + header.length;
-      at = from + size + 1;
-      return new Uint8Array(all.subarray(from, from + size));
-    });
-  }
 }

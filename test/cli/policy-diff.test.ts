@@ -88,6 +88,10 @@ describe("diff", () => {
     commit({ "policies/a.yaml": "policy: a\n" });
     const faulty = await diff(folder, "HEAD~2", "HEAD");
     assert.deepEqual([faulty.code, /^a\.yaml:1:1: rules: .*\nassent: the policies of HEAD are not good; nothing was compared\n/.test(faulty.err)], [2, true], faulty.err);
+    const blob = git("rev-parse", "HEAD~2:policies/a.yaml");
+    rmSync(join(folder, ".git", "objects", blob.slice(0, 2), blob.slice(2)));
+    const broken = await diff(folder, "HEAD~2", "HEAD");
+    assert.deepEqual([broken.code, broken.err.includes(`git does not have the object ${blob}`)], [1, true], broken.err);
     const alone = folderWith(t, { "p/a.yaml": policy("a", rule("r", "allow")) });
     const run = await assent(["policy", "diff", "main", "p"], { cwd: alone, env: { ...GIT_ENV, GIT_CEILING_DIRECTORIES: join(alone, "..") } });
     assert.deepEqual([run.code, /no revision either: the working folder is in no git repository/.test(run.err)], [2, true], run.err);

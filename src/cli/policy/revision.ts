@@ -1,8 +1,8 @@
 /** Policies as they stand in a revision of a git repository, read without touching the working folder. */
 import { execFile } from "node:child_process";
 import { relative, resolve, sep } from "node:path";
-import type { TextFault } from "../../domain/policy/parse.ts";
 import { parsePolicyFolder, type PolicyFile, type PolicyFolder } from "../../kernel/policy-folder.ts";
+import { listPolicyTree, readPolicyTree, type RunGit } from "../../kernel/policy-tree.ts";
 import { CommandError, EXIT, safe } from "../command.ts";
 
 const MAX_OUTPUT = 512 * 1024 * 1024;
@@ -37,19 +37,12 @@ export async function loadRevision({ rev, folder }: Revision, fallback: string, 
   const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
   const kind = decode(await git(["cat-file", "-t", tree], `the revision "${name}" has no folder ${safe(path)}`)).trim();
   if (kind !== "tree") throw new CommandError(`${where} is a file, not a folder`, EXIT.usage);
-  const listing = decode(await git(["ls-tree", "-z", "--full-tree", ...(recursive ? ["-r"] : []), tree]));
-  const blobs: { id: string; name: string }[] = [];
-  const faults: TextFault[] = [];
-  for (const entry of listing.split("\0")) {
-    const [, mode, type, id, name] = /^(\d+) (\w+) ([0-9a-f]+)\t([^]+)$/.exec(entry) ?? [];
-    if (type !== "blob" || id === undefined || name === undefined) continue;
-    if (!/\.ya?ml$/.test(name) || name.split("/").some((part) => part.startsWith("."))) continue;
-    if (mode === "120000") faults.push({ file: name, line: null, column: null, message: "a link is not followed in a revision" });
-    else blobs.push({ id, name });
-  }
-  const contents = await readBlobs(blobs.map(({ id }) => id));
-  return parsePolicyFolder(where, blobs.map(({ name }, i): PolicyFile => ({ name, content: contents[i] as Buffer })), faults);
+  const { files, faults } = await listPolicyTree(run, tree, recursive, "a link is not followed in a revision");
+  const contents = await readPolicyTree(run, files, (id) => new CommandError(`git does not have the object ${id}; a shallow or partial clone has to fetch it first`));
+  return parsePolicyFolder(where, files.map(({ name }, i): PolicyFile => ({ name, content: contents[i] as Uint8Array })), faults);
 }
+
+const run: RunGit = (args, input) => git([...args], null, input);
 
 async function inRepository(root: string, folder: string | null, fallback: string): Promise<string> {
   if (folder !== null && !/^\.\.?(\/|$)/.test(folder)) return folder.replaceAll(/\/+$/g, "");
@@ -61,20 +54,6 @@ async function inRepository(root: string, folder: string | null, fallback: strin
 
 function fromHere(folder: string): string {
   return relative(process.cwd(), folder) || ".";
-}
-
-async function readBlobs(ids: readonly string[]): Promise<Buffer[]> {
-  if (ids.length === 0) return [];
-  const all = await git(["cat-file", "--batch"], null, `${ids.join("\n")}\n`);
-  const blobs: Buffer[] = [];
-  for (let at = 0; blobs.length < ids.length; ) {
-    const line = all.indexOf(10, at);
-    const size = Number(/^[0-9a-f]+ blob (\d+)$/.exec(all.toString("latin1", at, line))?.[1]);
-    if (line < 0 || !Number.isSafeInteger(size)) throw new CommandError(`git does not have the object ${ids[blobs.length]}; a shallow or partial clone has to fetch it first`);
-    blobs.push(all.subarray(line + 1, line + 1 + size));
-    at = line + 1 + size + 1;
-  }
-  return blobs;
 }
 
 function decode(bytes: Buffer): string {
