@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
 import { compilePolicySet, buildPolicySet } from "../src/domain/policy/compile.ts";
-import { loadPolicyFolder } from "../src/kernel/policy-folder.ts";
-import { backtest } from "../src/toolkit/backtest.ts";
+import { loadPolicyFolder } from "../src/policies/folder.ts";
+import { backtest } from "../src/policies/backtest.ts";
 import { end, measure, POLICIES, start } from "./load.ts";
 
 const DECISIONS = Number(process.env["BENCH_DECISIONS"] ?? 100_000);
@@ -23,16 +23,37 @@ try {
   await storage.open({ readOnly: true });
   const { documents } = await loadPolicyFolder(POLICIES);
   const defaults = documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document }));
-  const plain = [{ policy: "plain", version: 1, definition: { policy: "plain", rules: [{ name: "refunds", tool: "stripe", operation: "refund", effect: "require_approval" as const }] } }];
+  const plain = [
+    {
+      policy: "plain",
+      version: 1,
+      definition: {
+        policy: "plain",
+        rules: [{ name: "refunds", tool: "stripe", operation: "refund", effect: "require_approval" as const }],
+      },
+    },
+  ];
   process.stdout.write("policies           decisions   flipped   decisions/s   of 50,000\n");
-  for (const [name, members] of [["plain rules", plain], ["default policies", defaults]] as const) {
+  for (const [name, members] of [
+    ["plain rules", plain],
+    ["default policies", defaults],
+  ] as const) {
     const compiled = compilePolicySet(buildPolicySet(members));
-    const range = { visibility: { all: true }, since: 0, until: Number.MAX_SAFE_INTEGER, limit: DECISIONS, budgetMs: Infinity, examples: 3 } as const;
+    const range = {
+      visibility: { all: true },
+      since: 0,
+      until: Number.MAX_SAFE_INTEGER,
+      limit: DECISIONS,
+      budgetMs: Infinity,
+      examples: 3,
+    } as const;
     await backtest(storage, compiled, { ...range, limit: 5_000 });
     const before = performance.now();
     const { evaluated, flipped } = await backtest(storage, compiled, range);
     const rate = (evaluated / (performance.now() - before)) * 1000;
-    process.stdout.write(`${name.padEnd(17)}${String(evaluated).padStart(11)}${String(flipped).padStart(10)}${rate.toFixed(0).padStart(14)}${`${((rate / LIMIT) * 100).toFixed(0)} %`.padStart(12)}\n`);
+    process.stdout.write(
+      `${name.padEnd(17)}${String(evaluated).padStart(11)}${String(flipped).padStart(10)}${rate.toFixed(0).padStart(14)}${`${((rate / LIMIT) * 100).toFixed(0)} %`.padStart(12)}\n`,
+    );
   }
   await storage.close();
 } finally {

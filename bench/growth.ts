@@ -15,9 +15,13 @@ const PROOFS = 500;
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
-const server = process.env["DATABASE_URL"] === "start" ? (delete process.env["DATABASE_URL"], await startPostgres()) : null;
+const server =
+  process.env["DATABASE_URL"] === "start" ? (delete process.env["DATABASE_URL"], await startPostgres()) : null;
 const database = server === null ? null : await server.database();
-const service = await start("./service.ts", folder, { ASSENT_ADMIN_KEY: ADMIN, ...(database === null ? {} : { DATABASE_URL: database }) });
+const service = await start("./service.ts", folder, {
+  ASSENT_ADMIN_KEY: ADMIN,
+  ...(database === null ? {} : { DATABASE_URL: database }),
+});
 const auth = { authorization: `Bearer ${ADMIN}` };
 const out = (line: string): boolean => process.stdout.write(`${line}\n`);
 
@@ -32,7 +36,11 @@ async function proofs(): Promise<{ p50: number; p99: number }> {
   const total = await size();
   for (let i = 0; i < PROOFS; i++) {
     const from = Math.floor((total * i) / PROOFS);
-    const { events } = (await (await fetch(`${service.url}/v1/events?after=${Math.max(0, from - 1)}&limit=1`, { headers: { ...auth, accept: "application/json" } })).json()) as { events: { hash: string }[] };
+    const { events } = (await (
+      await fetch(`${service.url}/v1/events?after=${Math.max(0, from - 1)}&limit=1`, {
+        headers: { ...auth, accept: "application/json" },
+      })
+    ).json()) as { events: { hash: string }[] };
     if (events[0] !== undefined) hashes.push(events[0].hash);
   }
   const times: number[] = [];
@@ -48,11 +56,18 @@ async function proofs(): Promise<{ p50: number; p99: number }> {
 }
 
 /** MiB that the process holds. */
-const memory = (): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.child.pid}/status`, "utf8"))?.[1]) / 1024;
+const memory = (): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.child.pid}/status`, "utf8"))?.[1]) / 1024;
 
 /** MiB on the disk. */
 async function stored(): Promise<number> {
-  if (database === null) return readdirSync(folder).filter((name) => name.startsWith("assent.db")).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0) / (1 << 20);
+  if (database === null)
+    return (
+      readdirSync(folder)
+        .filter((name) => name.startsWith("assent.db"))
+        .reduce((sum, name) => sum + statSync(join(folder, name)).size, 0) /
+      (1 << 20)
+    );
   const client = postgres(database, { max: 1 });
   const [row] = await client`select pg_database_size(current_database())::float8 as bytes`;
   await client.end();
@@ -71,7 +86,9 @@ try {
     const { p50, p99 } = await proofs();
     const mib = await stored();
     const cell = (n: number, digits: number, width: number): string => n.toFixed(digits).padStart(width);
-    out(`${String(await size()).padEnd(9)}${cell(rps, 0, 9)}${cell(held, 0, 13)}${cell(p50, 2, 15)}${cell(p99, 2, 15)}${cell(mib, 0, 15)}${cell((mib * (1 << 20)) / (await size()), 0, 17)}`);
+    out(
+      `${String(await size()).padEnd(9)}${cell(rps, 0, 9)}${cell(held, 0, 13)}${cell(p50, 2, 15)}${cell(p99, 2, 15)}${cell(mib, 0, 15)}${cell((mib * (1 << 20)) / (await size()), 0, 17)}`,
+    );
   }
 } finally {
   await end(service);

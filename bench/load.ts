@@ -22,10 +22,25 @@ export interface Measured {
 }
 
 /** Starts a script of this folder that prints `{url, key}`. */
-export async function start(script: "./service.ts" | "./reference.ts", data: string, env: Record<string, string> = {}, runtime: RuntimeName = thisRuntime): Promise<Server> {
+export async function start(
+  script: "./service.ts" | "./reference.ts",
+  data: string,
+  env: Record<string, string> = {},
+  runtime: RuntimeName = thisRuntime,
+): Promise<Server> {
   const path = new URL(script, import.meta.url).pathname;
-  const permissions = ["--no-prompt", "--allow-net", "--allow-read", `--allow-write=${data}`, "--allow-env", "--allow-sys=uid"];
-  const child = spawn(...commandOf(runtime, path, [data, POLICIES], permissions), { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, DENO_NO_UPDATE_CHECK: "1", ...env } });
+  const permissions = [
+    "--no-prompt",
+    "--allow-net",
+    "--allow-read",
+    `--allow-write=${data}`,
+    "--allow-env",
+    "--allow-sys=uid",
+  ];
+  const child = spawn(...commandOf(runtime, path, [data, POLICIES], permissions), {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, DENO_NO_UPDATE_CHECK: "1", ...env },
+  });
   const line = await new Promise<string>((resolve, reject) => {
     child.stdout?.once("data", (chunk: Buffer) => resolve(chunk.toString()));
     child.once("exit", (code) => reject(new Error(`${script} ended with ${code ?? "a signal"}`)));
@@ -41,7 +56,12 @@ export async function end({ child }: Server): Promise<void> {
 }
 
 /** POST /v1/actions on all of the servers at once, the connections shared out among them. */
-export async function measure(servers: readonly Pick<Server, "url" | "key">[], connections: number, seconds: number, amount?: number): Promise<Measured> {
+export async function measure(
+  servers: readonly Pick<Server, "url" | "key">[],
+  connections: number,
+  seconds: number,
+  amount?: number,
+): Promise<Measured> {
   // autocannon keeps latencies in whole milliseconds; its own histogram has p97_5 and no p95, so take our own.
   const latencies: number[] = [];
   const results = await Promise.all(
@@ -57,7 +77,8 @@ export async function measure(servers: readonly Pick<Server, "url" | "key">[], c
               headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
               body: JSON.stringify(sample.body),
             },
-            (error: unknown, done) => (error == null ? resolve(done) : reject(new Error("the load generator failed", { cause: error }))),
+            (error: unknown, done) =>
+              error == null ? resolve(done) : reject(new Error("the load generator failed", { cause: error })),
           );
           run.on("response", (_client, _status, _bytes, ms) => {
             if (latencies.length < 1_000_000) latencies.push(ms);
@@ -67,8 +88,15 @@ export async function measure(servers: readonly Pick<Server, "url" | "key">[], c
   );
   latencies.sort((a, b) => a - b);
   const at = (q: number): number => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * q))] ?? NaN;
-  const sum = (pick: (result: autocannon.Result) => number): number => results.reduce((total, result) => total + pick(result), 0);
-  const measured = { rps: sum((r) => r["2xx"] / r.duration), p50: at(0.5), p95: at(0.95), p99: at(0.99), errors: sum((r) => r.non2xx + r.errors) };
+  const sum = (pick: (result: autocannon.Result) => number): number =>
+    results.reduce((total, result) => total + pick(result), 0);
+  const measured = {
+    rps: sum((r) => r["2xx"] / r.duration),
+    p50: at(0.5),
+    p95: at(0.95),
+    p99: at(0.99),
+    errors: sum((r) => r.non2xx + r.errors),
+  };
   if (measured.errors > 0) throw new Error(`${measured.errors} requests failed: the numbers mean nothing`);
   return measured;
 }
@@ -77,4 +105,3 @@ export function mean(parts: Measured[]): Measured {
   const of = (pick: (m: Measured) => number): number => parts.reduce((sum, part) => sum + pick(part), 0) / parts.length;
   return { rps: of((m) => m.rps), p50: of((m) => m.p50), p95: of((m) => m.p95), p99: of((m) => m.p99), errors: 0 };
 }
-

@@ -15,7 +15,8 @@ import sample from "./sample.json" with { type: "json" };
 
 const [data] = process.argv.slice(2) as [string];
 const database = process.env["DATABASE_URL"];
-const storage = database === undefined ? sqliteStorage({ path: join(data, "reference.db") }) : postgresStorage({ url: database });
+const storage =
+  database === undefined ? sqliteStorage({ path: join(data, "reference.db") }) : postgresStorage({ url: database });
 await storage.open();
 
 const MAX_BATCH = 256;
@@ -37,7 +38,7 @@ let pool = Buffer.alloc(0);
 async function run(): Promise<void> {
   for (;;) {
     // Gathers as the sequencer does.
-    for (let seen = -1; waiting.length > seen && waiting.length < MAX_BATCH; ) {
+    for (let seen = -1; waiting.length > seen && waiting.length < MAX_BATCH;) {
       seen = waiting.length;
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -50,8 +51,22 @@ async function run(): Promise<void> {
       for (let i = 0; i < batch.length; i++) {
         const seq = size + i;
         const id = uuidv7();
-        entries.push({ seq, type: "decision", leaf_hash: unique(), bytes: entryBytes, action_id: id, agent_id: "support-bot", submitted_by: "key", created_at: seq });
-        await tx.insertAction({ ...(sample.row as ActionRow), id, decision_seq: seq, decision_hash: id.padEnd(64, "0") });
+        entries.push({
+          seq,
+          type: "decision",
+          leaf_hash: unique(),
+          bytes: entryBytes,
+          action_id: id,
+          agent_id: "support-bot",
+          submitted_by: "key",
+          created_at: seq,
+        });
+        await tx.insertAction({
+          ...(sample.row as ActionRow),
+          id,
+          decision_seq: seq,
+          decision_hash: id.padEnd(64, "0"),
+        });
       }
       await tx.append(entries, [], { ...head, size: size + batch.length });
       if (size > 0) await tx.putCheckpoint(size, sample.note);

@@ -32,7 +32,9 @@ try {
       if (runtime === "node") node.set(connections, m.rps);
       const cell = (n: number): string => n.toFixed(1).padStart(9);
       const share = (of: number | undefined): string => `${((m.rps / (of ?? NaN)) * 100).toFixed(0)} %`;
-      out(`${String(connections).padStart(11)}  ${runtime.padEnd(7)}${m.rps.toFixed(0).padStart(9)}${cell(m.p50)}${cell(m.p95)}${cell(m.p99)}${share(limit.rps).padStart(19)}${share(node.get(connections)).padStart(10)}`);
+      out(
+        `${String(connections).padStart(11)}  ${runtime.padEnd(7)}${m.rps.toFixed(0).padStart(9)}${cell(m.p50)}${cell(m.p95)}${cell(m.p99)}${share(limit.rps).padStart(19)}${share(node.get(connections)).padStart(10)}`,
+      );
     }
     await Promise.all([end(ours), end(bare)]);
   }

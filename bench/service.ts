@@ -3,15 +3,20 @@ import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 import { onSignals, serve, ServerResponse } from "../src/serve/index.ts";
 
 const [data, policies] = process.argv.slice(2) as [string, string];
-const given = ["DATABASE_URL", "ASSENT_SECRET", "ASSENT_LOG_KEY", "ASSENT_LOG_ORIGIN", "ASSENT_ADMIN_KEY"].map((name) => [name, process.env[name]]);
-const { config } = loadConfig({ cwd: data, env: { ...Object.fromEntries(given), ASSENT_DATA: data, ASSENT_POLICIES: policies, ASSENT_PORT: "0" } });
+const given = ["DATABASE_URL", "ASSENT_SECRET", "ASSENT_LOG_KEY", "ASSENT_LOG_ORIGIN", "ASSENT_ADMIN_KEY"].map(
+  (name) => [name, process.env[name]],
+);
+const { config } = loadConfig({
+  cwd: data,
+  env: { ...Object.fromEntries(given), ASSENT_DATA: data, ASSENT_POLICIES: policies, ASSENT_PORT: "0" },
+});
 let key = process.env["ASSENT_ADMIN_KEY"] ?? "";
 const runtime = await createRuntime(config, {
   log: createLogger("info", () => {}),
   Response: ServerResponse,
-  firstKeys: (keys) => (key = keys.agent ?? key),
 });
 await runtime.start();
+await runtime.createFirstKeys((keys) => (key = keys.agent));
 const { url, stop } = await serve(runtime.fetch, config.server);
 // A clean end writes the profile that --cpu-prof asks for.
 onSignals(async () => {

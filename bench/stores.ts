@@ -16,7 +16,7 @@ const FLEETS = [1, 2, 4];
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 const postgres = await startPostgres();
 const shared = {
-  ASSENT_SECRET: "a secret of 32 characters or more",
+  ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
   ASSENT_LOG_KEY: generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string,
   ASSENT_LOG_ORIGIN: "bench.test/log",
   ASSENT_ADMIN_KEY: `assent-test-admin-${"0".repeat(32)}`,
@@ -41,7 +41,12 @@ async function compare(name: string, ours: Server[], bare: Server, bareName: str
 
 try {
   const here = (name: string): string => mkdtempSync(join(folder, name));
-  await compare("SQLite, 1 process", [await start("./service.ts", here("sqlite"))], await start("./reference.ts", here("bare")), "bare SQLite");
+  await compare(
+    "SQLite, 1 process",
+    [await start("./service.ts", here("sqlite"))],
+    await start("./reference.ts", here("bare")),
+    "bare SQLite",
+  );
   for (const processes of FLEETS) {
     const env = { ...shared, DATABASE_URL: await postgres.database() };
     const ours: Server[] = [];

@@ -30,13 +30,23 @@ try {
     const bare = mean(parts.bare);
     const ratio = ours.rps / bare.rps;
     if (connections > 1 && ratio < TARGET) met = false;
-    rows.push(row(connections, "assent", ours, `${(ratio * 100).toFixed(0)} % of the reference`), row(connections, "reference", bare, ""));
+    rows.push(
+      row(connections, "assent", ours, `${(ratio * 100).toFixed(0)} % of the reference`),
+      row(connections, "reference", bare, ""),
+    );
   }
 } finally {
   await Promise.all([end(service), end(reference)]);
   rmSync(folder, { recursive: true, force: true });
 }
-process.stdout.write(["connections  server       req/s   p50 ms   p95 ms   p99 ms", ...rows, `target: ${TARGET * 100} % of the reference at 32 and 128 connections: ${met ? "met" : "MISSED"}`, ""].join("\n"));
+process.stdout.write(
+  [
+    "connections  server       req/s   p50 ms   p95 ms   p99 ms",
+    ...rows,
+    `target: ${TARGET * 100} % of the reference at 32 and 128 connections: ${met ? "met" : "MISSED"}`,
+    "",
+  ].join("\n"),
+);
 
 function row(connections: number, name: string, m: Measured, note: string): string {
   const cell = (n: number): string => n.toFixed(1).padStart(9);

@@ -1,9 +1,9 @@
 /** What the package exports: the runtime, its configuration, and how to write a plugin. */
 export { createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
-export { ConfigError, defaultConfig, loadConfig, type Config } from "./config.ts";
+export { ConfigError, defaultConfig, loadConfig, type Config } from "./config/index.ts";
 export { definePlugin, type Contributions, type Plugin } from "./plugin.ts";
 export type { Host } from "./contract/host.ts";
 export { Refusal, type ErrorCode } from "./contract/errors.ts";
 export type { Reply, RequestContext, Route } from "./contract/resource.ts";
 export type { Storage, StorageTransaction } from "./contract/storage.ts";
-export { createLogger } from "./log.ts";
+export { createLogger } from "./serve/log.ts";

@@ -1,12 +1,16 @@
 import type { Static, TObject } from "@sinclair/typebox";
 /** For options: a plugin's schemas must be of the TypeBox that checks them. */
 export { Type, type Static } from "@sinclair/typebox";
-import type { Host } from "./contract/host.ts";
+import type { PluginCommand } from "./contract/command.ts";
+import type { ErrorKind } from "./contract/errors.ts";
+import type { Host, Logger } from "./contract/host.ts";
 import type { Notifier } from "./contract/notifier.ts";
 import type { Page } from "./contract/page.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
 import type { Route } from "./contract/resource.ts";
 import type { Storage } from "./contract/storage.ts";
+import type { PluginEntryType } from "./domain/entries.ts";
+import type { PluginScope } from "./domain/scopes.ts";
 
 /**
  * What a plugin brings. A closed set: a new kind is a change to the core.
@@ -15,13 +19,12 @@ import type { Storage } from "./contract/storage.ts";
  * when a later plugin's start failed, and must be idempotent.
  */
 export interface Contributions {
-  storage?: Storage;
   routes?: Route[];
   policySources?: PolicySource[];
   notifiers?: Notifier[];
   pages?: Page[];
   /** Told of every request once its response is made. Must be quick; what it throws is logged and harms nobody. */
-  answered?(request: AnsweredRequest): void;
+  onResponse?(request: AnsweredRequest): void;
   start?(): Promise<void>;
   stop?(): Promise<void>;
 }
@@ -39,7 +42,30 @@ export interface Plugin<Options extends TObject = TObject> {
   name: string;
   /** Checked before `setup`; unknown keys are refused. Absent: the plugin takes no options. */
   options?: Options;
-  setup(host: Host, options: Static<Options>): Contributions | Promise<Contributions>;
+  /** Scopes that it brings: what `defineScopes` gives. */
+  scopes?: Readonly<Record<string, PluginScope>>;
+  /** Errors that it brings: what `defineErrors` gives. */
+  errors?: Readonly<Record<string, ErrorKind>>;
+  /** Types of ledger entries that it brings, `<name>:<type>`, each with the form of its `data`. */
+  entries?: Readonly<Record<PluginEntryType, TObject>>;
+  /** A command of the command line, run as `assent <name>`. It runs without the service, and asks it. */
+  command?: PluginCommand;
+  /**
+   * Exactly one plugin brings the storage, not yet open. Beside `setup` and not in it: a command that works on the
+   * store alone runs nothing else of any plugin.
+   */
+  storage?(host: StorageHost, options: Static<Options>): Storage | Promise<Storage>;
+  /** Everything else that the plugin brings. */
+  setup?(host: Host, options: Static<Options>): Contributions | Promise<Contributions>;
+}
+
+/** What there is when the storage is made: nothing is open yet. */
+export interface StorageHost {
+  readonly log: Logger;
+  /** The data folder. */
+  readonly data: string;
+  /** Where the configuration has the database; null when it names none. */
+  readonly databaseUrl: string | null;
 }
 
 /** Gives `setup` its option types. */
@@ -50,7 +76,28 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
 export type { Credential, Host, Logger } from "./contract/host.ts";
 export { NotifierError, type Delivered, type Feed, type Message, type Notifier } from "./contract/notifier.ts";
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";
-export { Refusal } from "./contract/errors.ts";
-export type { Reply, RequestContext, Route } from "./contract/resource.ts";
-export type { DecisionEntry, EntryBody } from "./domain/entries.ts";
+export type { CommandContext, PluginCommand } from "./contract/command.ts";
+export type { Document, DocumentReader, Documents, DocumentWriter } from "./contract/documents.ts";
+export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
+export type { LedgerTransaction } from "./contract/host.ts";
+export { defineRoute, type Reply, type RequestContext, type Route } from "./contract/resource.ts";
+export { actorOf } from "./domain/actor.ts";
+export { openEntry, type DecisionEntry, type EntryBody, type PluginEntry } from "./domain/entries.ts";
+export { sha256Hex, utf8 } from "./domain/hash.ts";
+export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
+export { toRfc3339 } from "./domain/time.ts";
+export { maySee, type Visibility } from "./domain/visibility.ts";
+export { confirmed } from "./http/resource/authority.ts";
+export { assertMatch, IF_MATCH } from "./http/resource/preconditions.ts";
+export { cutPage, decodeCursor, DEFAULT_LIMIT, nextLink, PAGE_QUERY, pageOf } from "./http/resource/paging.ts";
+export { createdEarlier, idempotentCall, rememberCreated, REPLAYED } from "./http/resource/idempotency.ts";
 export { parsePolicies, type TextFault } from "./domain/policy/parse.ts";
+export {
+  checkPolicyFolder,
+  parsePolicyFolder,
+  testPolicyFolder,
+  type CheckedFolder,
+  type PolicyFile,
+  type PolicyFolder,
+} from "./policies/folder.ts";
+export { listPolicyTree, readPolicyTree, sizePolicyTree, type TreeFile } from "./policies/git-tree.ts";

@@ -1,19 +1,192 @@
 /**
- * Runs every test file, or those that are named, two at a time at least: many of them wait for processes, disks and
- * browsers more than they compute. Node's own runner leaves a core free, which on two cores means one file at a time.
+ * Runs test files on built JavaScript: `node test/run.mjs [quick|fast|rest|all] [file or folder …]`, `fast` when nothing
+ * is named. Each file is a process of its own, and what is expensive is started once for all of them. With
+ * ASSENT_TEST_COVERAGE=1 the lines that ran are counted, too.
  */
 import { spawn } from "node:child_process";
-import { readdirSync } from "node:fs";
-import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join, relative, resolve, sep } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "./build.mjs";
+import { reportCoverage } from "./coverage.mjs";
 
-const named = process.argv.slice(2);
-const files = named.length > 0 ? named : readdirSync(import.meta.dirname ?? new URL(".", import.meta.url).pathname, { recursive: true }).map((file) => join("test", file)).filter((file) => file.endsWith(".test.ts")).sort();
-// The longest first, so that no core waits for them at the end.
-const LONG = ["runtimes", "faults", "browser", "e2e", "deploy", "cli"].map((folder) => join("test", folder, ""));
-const rank = (file) => LONG.findIndex((folder) => file.startsWith(folder)) + 1 || LONG.length + 1;
-files.sort((a, b) => rank(a) - rank(b));
-const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-// Older ones of Node 20 do not know the flag.
-const concurrency = major > 20 || minor >= 10 ? [`--test-concurrency=${Math.max(2, availableParallelism() - 1)}`] : [];
-spawn(process.execPath, ["--import", "tsx", "--test", ...concurrency, ...files], { stdio: "inherit" }).on("exit", (code, signal) => process.exit(signal === null ? (code ?? 1) : 1));
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** What everybody waits for least: the pure part, the ledger, the handler and the storage contract. */
+const QUICK = ["test/domain/", "test/ledger/", "test/http/", "test/conformance/"];
+/** What `npm test` leaves to `npm run test:all`: browsers, proxies, fleets on Postgres, crashes, other runtimes, fuzz. */
+const REST = [
+  "test/runtimes/",
+  "test/browser/",
+  "test/fuzz/",
+  "test/e2e/",
+  "test/deploy/",
+  "test/package/",
+  "test/conformance/storage-postgres.test.ts",
+  "test/faults/audit-columns-postgres.test.ts",
+  "test/faults/crash.test.ts",
+  "test/faults/disk.test.ts",
+  "test/faults/fleet.test.ts",
+  "test/faults/replicas.test.ts",
+  "test/faults/storage-crash.test.ts",
+  "test/faults/storage-cut.test.ts",
+  "test/faults/storage-failover.test.ts",
+  "test/faults/storage-postgres.test.ts",
+  "test/faults/storage-repair.test.ts",
+  "test/cli/store.test.ts",
+];
+/** The longest, which begin first so that no core waits for them at the end. */
+const LONG = [
+  "test/faults/fleet.test.ts",
+  "test/runtimes/core.test.ts",
+  "test/runtimes/service.test.ts",
+  "test/browser/console-pictures.test.ts",
+  "test/deploy/ci.test.ts",
+  "test/faults/replicas.test.ts",
+  "test/conformance/storage-postgres.test.ts",
+  "test/cli/store.test.ts",
+  "test/faults/sequencer.test.ts",
+  "test/plugins/console/verify.test.ts",
+  "test/ledger/tamper.test.ts",
+  "test/conformance/storage-sqlite.test.ts",
+  "test/cli/cli.test.ts",
+  "test/cli/first-start.test.ts",
+  "test/plugins/events/events.test.ts",
+];
+/** No machine is so busy that a file takes longer; only one that hangs does. */
+const BOUND_MS = 20 * 60_000;
+const AT_ONCE = Math.max(2, availableParallelism());
+
+const within = (paths) => (file) => paths.some((path) => file === path || file.startsWith(path));
+const GROUPS = {
+  quick: (file) => within(QUICK)(file) && !within(REST)(file),
+  fast: (file) => !within(REST)(file),
+  rest: within(REST),
+  all: () => true,
+};
+
+/** Files of the sources, as paths from the root with forward slashes. */
+function filesOf(names) {
+  const every = readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" })
+    .map((file) => `test/${file.split(sep).join("/")}`)
+    .filter((file) => file.endsWith(".test.ts"))
+    .sort();
+  const groups = names.filter((name) => name in GROUPS);
+  const paths = names
+    .filter((name) => !(name in GROUPS))
+    .map((name) => relative(ROOT, resolve(name)).split(sep).join("/"));
+  const chosen = every.filter(
+    (file) =>
+      groups.some((group) => GROUPS[group](file)) ||
+      paths.some((path) => file === path || file.startsWith(`${path}/`)) ||
+      (names.length === 0 && GROUPS.fast(file)),
+  );
+  if (chosen.length === 0) throw new Error(`no test file is meant by ${names.join(" ")}`);
+  const rank = (file) => (LONG.includes(file) ? LONG.indexOf(file) : LONG.length);
+  return chosen.sort((a, b) => rank(a) - rank(b));
+}
+
+/** One Postgres and one browser for all files that want them; answers what their tests are told, and how to stop. */
+async function startShared(files) {
+  const wants = (support) =>
+    files.some((file) => readFileSync(join(ROOT, file), "utf8").includes(`support/${support}`));
+  const load = (name) => import(pathToFileURL(join(ROOT, "build", "test", "support", name)).href);
+  const env = {};
+  const stops = [];
+  if (wants("postgres.ts")) {
+    const { startPostgres, withoutPostgres } = await load("postgres.js");
+    if (withoutPostgres === false) {
+      // With fsync: the service refuses a server without.
+      const server = await startPostgres({ own: true });
+      env.ASSENT_TEST_DATABASE = server.url;
+      stops.push(() => server.stop());
+    }
+  }
+  if (wants("browser.ts") || wants("console.ts")) {
+    const { startBrowser, withoutBrowser } = await load("browser.js");
+    if (withoutBrowser === false) {
+      const browser = await startBrowser();
+      env.ASSENT_TEST_BROWSER = browser.wsEndpoint();
+      stops.push(() => browser.close());
+    }
+  }
+  return { env, stop: () => Promise.all(stops.map((stop) => stop())) };
+}
+
+const COUNTED = ["tests", "pass", "fail", "cancelled", "skipped", "todo"];
+
+/** Runs one file to its end. */
+function runFile(file, env) {
+  const begun = performance.now();
+  const child = spawn(
+    process.execPath,
+    ["--enable-source-maps", "--test-reporter=spec", "--test-reporter-destination=stdout", built(file)],
+    { cwd: ROOT, env: { ...process.env, ...env, FORCE_COLOR: "0" }, stdio: ["ignore", "pipe", "pipe"] },
+  );
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk.toString()));
+  const bound = setTimeout(() => {
+    output += `\nnot at its end after ${BOUND_MS / 60_000} minutes\n`;
+    child.kill("SIGKILL");
+  }, BOUND_MS);
+  return new Promise((done) =>
+    child.once("close", (code) => {
+      clearTimeout(bound);
+      const counts = Object.fromEntries(
+        COUNTED.map((name) => [name, Number(new RegExp(`^ℹ ${name} (\\d+)$`, "m").exec(output)?.[1] ?? 0)]),
+      );
+      // A file that ended before its tests did has no closing lines.
+      const ended = /^ℹ tests \d+$/m.test(output);
+      if (!ended) counts.fail++;
+      done({ file, output, counts, good: code === 0 && ended, seconds: (performance.now() - begun) / 1000 });
+    }),
+  );
+}
+
+const built = (file) => join(ROOT, "build", file.replace(/\.ts$/, ".js"));
+
+function tell({ file, output, counts, good, seconds }) {
+  const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
+  console.log(
+    `${good ? "ok    " : "FAILED"} ${seconds.toFixed(1).padStart(6)} s  ${file}: ${counts.pass} passed${skipped}`,
+  );
+  if (!good) console.log(output.replaceAll(/^/gm, "    "));
+}
+
+async function runAll(files, env) {
+  const waiting = [...files];
+  const results = [];
+  const worker = async () => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const result = await runFile(file, env);
+      results.push(result);
+      tell(result);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return results;
+}
+
+const begun = performance.now();
+const files = filesOf(process.argv.slice(2));
+build();
+const coverage = process.env["ASSENT_TEST_COVERAGE"] === "1" ? mkdtempSync(join(tmpdir(), "assent-coverage-")) : null;
+const shared = await startShared(files);
+let results;
+try {
+  results = await runAll(files, { ...shared.env, ...(coverage === null ? {} : { NODE_V8_COVERAGE: coverage }) });
+} finally {
+  await shared.stop();
+}
+if (coverage !== null) {
+  reportCoverage(coverage, join(ROOT, "build"));
+  rmSync(coverage, { recursive: true });
+}
+const sum = (name) => results.reduce((total, { counts }) => total + counts[name], 0);
+const slowest = [...results].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
+console.log(`\nslowest: ${slowest.map(({ file, seconds }) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
+for (const { file, good } of results) if (!good) console.log(`failed: ${file}`);
+for (const name of COUNTED) console.log(`# ${name} ${sum(name)}`);
+console.log(`# ${files.length} files in ${((performance.now() - begun) / 1000).toFixed(0)} s`);
+console.log(`${sum("pass")} passed, ${sum("fail") + sum("cancelled")} failed`);
+process.exitCode = results.every(({ good }) => good) ? 0 : 1;

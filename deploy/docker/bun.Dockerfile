@@ -1,16 +1,25 @@
 # docker build -f deploy/docker/bun.Dockerfile -t assent:bun .
-FROM node:20.20.2-bookworm-slim AS dependencies
+FROM node:24.14.0-bookworm-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --no-audit --no-fund
-
-FROM oven/bun:1.4.5-slim
-ENV NODE_ENV=production ASSENT_HOST=0.0.0.0 ASSENT_PORT=8000 ASSENT_DATA=/data ASSENT_POLICIES=/policies
-WORKDIR /app
-COPY --from=dependencies /app/node_modules ./node_modules
-COPY package.json LICENSE ./
+COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json ./
+RUN npm ci --no-audit --no-fund
+COPY .ci ./.ci
 COPY src ./src
 COPY plugins ./plugins
+COPY policies ./policies
+COPY docs/errors.md ./docs/errors.md
+RUN npm run build && npm prune --omit=dev --no-audit --no-fund
+
+FROM oven/bun:1.4.5-slim
+# For policies that are followed in a git repository.
+RUN apt-get update && apt-get install -y --no-install-recommends git ca-certificates openssh-client && rm -rf /var/lib/apt/lists/*
+ENV NODE_ENV=production ASSENT_HOST=0.0.0.0 ASSENT_PORT=8000 ASSENT_DATA=/data ASSENT_POLICIES=/policies
+# The log of a container is read by many: the keys of a new store go to a file beside it.
+ENV ASSENT_FIRST_KEYS=file
+WORKDIR /app
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+COPY package.json LICENSE ./
 # A volume or a bind mount takes the place of these.
 COPY policies /policies
 RUN mkdir /data && chown 10001:10001 /data && chmod 700 /data
@@ -19,4 +28,4 @@ VOLUME /data
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["bun", "-e", "fetch(`http://127.0.0.1:${process.env.ASSENT_PORT}/readyz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["bun", "src/cli/assent.mjs", "serve"]
+CMD ["bun", "dist/src/cli/bin.js", "serve"]

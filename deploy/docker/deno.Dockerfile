@@ -1,16 +1,25 @@
 # docker build -f deploy/docker/deno.Dockerfile -t assent:deno .
-FROM node:20.20.2-bookworm-slim AS dependencies
+FROM node:24.14.0-bookworm-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --no-audit --no-fund
-
-FROM denoland/deno:debian-2.9.6
-ENV DENO_NO_UPDATE_CHECK=1 DENO_DIR=/tmp/deno ASSENT_HOST=0.0.0.0 ASSENT_PORT=8000 ASSENT_DATA=/data ASSENT_POLICIES=/policies
-WORKDIR /app
-COPY --from=dependencies /app/node_modules ./node_modules
-COPY package.json deno.json LICENSE ./
+COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json ./
+RUN npm ci --no-audit --no-fund
+COPY .ci ./.ci
 COPY src ./src
 COPY plugins ./plugins
+COPY policies ./policies
+COPY docs/errors.md ./docs/errors.md
+RUN npm run build && npm prune --omit=dev --no-audit --no-fund
+
+FROM denoland/deno:debian-2.9.6
+# For policies that are followed in a git repository.
+RUN apt-get update && apt-get install -y --no-install-recommends git ca-certificates openssh-client && rm -rf /var/lib/apt/lists/*
+ENV DENO_NO_UPDATE_CHECK=1 DENO_DIR=/tmp/deno ASSENT_HOST=0.0.0.0 ASSENT_PORT=8000 ASSENT_DATA=/data ASSENT_POLICIES=/policies
+# The log of a container is read by many: the keys of a new store go to a file beside it.
+ENV ASSENT_FIRST_KEYS=file
+WORKDIR /app
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+COPY package.json LICENSE ./
 # A volume or a bind mount takes the place of these.
 COPY policies /policies
 RUN mkdir /data && chown 10001:10001 /data && chmod 700 /data
@@ -19,5 +28,5 @@ VOLUME /data
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["deno", "eval", "const answer = await fetch(`http://127.0.0.1:${Deno.env.get('ASSENT_PORT')}/readyz`).catch(() => ({ ok: false })); Deno.exit(answer.ok ? 0 : 1)"]
-# The permissions of deno.json's task, for the folders of this image.
-CMD ["deno", "run", "--no-prompt", "--allow-net", "--allow-read=/app,/data,/policies,/run/secrets", "--allow-write=/data", "--allow-env", "--allow-sys=uid", "src/cli/main.ts", "serve"]
+# The permissions of deno.json's task, for the folders of this image, and git.
+CMD ["deno", "run", "--no-prompt", "--allow-net", "--allow-read=/app,/data,/policies,/run/secrets", "--allow-write=/data", "--allow-env", "--allow-sys=uid", "--allow-run=git", "dist/src/cli/bin.js", "serve"]

@@ -3,37 +3,60 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
-import type { ExecutionEntry } from "../../src/domain/entries.ts";
 import { canonicalText } from "../../src/domain/canonical.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { checkPermit } from "../../src/domain/permit.ts";
-import { commit, commitResult } from "../../src/domain/request.ts";
+import { commitResult } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { permitClaims } from "./record.ts";
+import { assertRecorded } from "./recorded.ts";
+import { aboutAction, reread, unknownAction } from "./rows.ts";
 import type { ResultBody } from "./schemas.ts";
 
 /** A tool that holds the permit may start an action it could not otherwise see: the permit is the proof. */
 export function startAction(host: Host, credential: Credential, id: string, permit: string): Promise<ActionRow> {
-  return host.ledger.submit(async (tx) => {
+  return host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
     const row = await tx.action(id);
     const claims = row === null ? null : permitClaims(host, row);
     const genuine =
       claims !== null && checkPermit(permit, claims, host.vault.publicKey, (...args) => host.vault.verify(...args));
     const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
-    if (!reachable) throw new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
-    if (row.permit_expires_at === null) throw new Refusal("ACTION_NOT_STARTABLE", `the action is ${row.status}; only an allowed or approved one can start`);
-    if (!genuine) throw new Refusal("PERMIT_INVALID", "the permit was not made for this action by this log; take `permit` from GET /v1/actions/{id}");
+    if (!reachable) throw unknownAction(id);
+    await assertRecorded(host, tx, row);
+    if (row.permit_expires_at === null)
+      throw new Refusal(
+        "ACTION_NOT_STARTABLE",
+        `the action is ${row.status}; only an allowed or approved one can start`,
+      );
+    if (!genuine)
+      throw new Refusal(
+        "PERMIT_INVALID",
+        "the permit was not made for this action by this log; take `permit` from GET /v1/actions/{id}",
+      );
     if (row.status !== "allowed" && row.status !== "approved") {
       throw new Refusal("ACTION_NOT_STARTABLE", `the action is ${row.status}; a permit is good for one start`);
     }
     if (row.permit_expires_at <= tx.now) {
-      throw new Refusal("PERMIT_EXPIRED", `the permit ended at ${toRfc3339(row.permit_expires_at)}; submit the action again`);
+      throw new Refusal(
+        "PERMIT_EXPIRED",
+        `the permit ended at ${toRfc3339(row.permit_expires_at)}; submit the action again`,
+      );
     }
     tx.record(
-      { ...entryOf(row, tx.now), phase: "start", by: actorOf(who.key, who.principal), permit: sha256Hex(utf8(permit)), success: null, result: null, status: "executing" },
+      {
+        type: "execution",
+        v: 1,
+        ...aboutAction(row, tx.now),
+        phase: "start",
+        by: actorOf(who.key, who.principal),
+        permit: sha256Hex(utf8(permit)),
+        success: null,
+        result: null,
+        status: "executing",
+      },
       row.submitted_by,
     );
     const moved = await tx.updateAction(
@@ -47,36 +70,42 @@ export function startAction(host: Host, credential: Credential, id: string, perm
 }
 
 export function reportResult(host: Host, credential: Credential, id: string, body: ResultBody): Promise<ActionRow> {
-  return host.ledger.submit(async (tx) => {
+  return host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
     const row = await tx.action(id);
     const starter = row !== null && row.started_by === who.key.id;
     if (row === null || !(maySee(who.visibility, row) || starter)) {
-      throw new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
+      throw unknownAction(id);
     }
+    await assertRecorded(host, tx, row);
     if (row.status !== "executing") {
       const how = row.result === null ? "start it first" : "its result was reported already";
       throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${how}`);
     }
-    if (!starter) throw new Refusal("NOT_THE_EXECUTOR", "another key started this action; only that key reports its result");
+    if (!starter)
+      throw new Refusal("NOT_THE_EXECUTOR", "another key started this action; only that key reports its result");
     const result = { error: body.error ?? null, meta: (body.meta ?? {}) as JsonObject, success: body.success };
     const status = body.success ? "succeeded" : "failed";
     tx.record(
-      { ...entryOf(row, tx.now), phase: "result", by: actorOf(who.key, who.principal), permit: null, success: body.success, result: commitResult(row.salt, result), status },
+      {
+        type: "execution",
+        v: 1,
+        ...aboutAction(row, tx.now),
+        phase: "result",
+        by: actorOf(who.key, who.principal),
+        permit: null,
+        success: body.success,
+        result: commitResult(row.salt, result),
+        status,
+      },
       row.submitted_by,
     );
-    const moved = await tx.updateAction(id, { status: "executing" }, { status, result: canonicalText(result), updated_at: tx.now });
+    const moved = await tx.updateAction(
+      id,
+      { status: "executing" },
+      { status, result: canonicalText(result), updated_at: tx.now },
+    );
     if (!moved) throw new Error(`${id} took no result although the ledger's lock was held`);
     return reread(tx, id);
   });
-}
-
-function entryOf(row: ActionRow, now: number): Pick<ExecutionEntry, "type" | "v" | "action_id" | "at" | "agent_id" | "commitment"> {
-  return { type: "execution", v: 1, action_id: row.id, at: toRfc3339(now), agent_id: row.agent_id, commitment: commit(row.salt, row.request_hash) };
-}
-
-async function reread(tx: { action(id: string): Promise<ActionRow | null> }, id: string): Promise<ActionRow> {
-  const row = await tx.action(id);
-  if (row === null) throw new Error(`the action ${id} vanished inside its transaction`);
-  return row;
 }

@@ -38,9 +38,12 @@ export function createExpiry(host: Host): Expiry {
     if (stopped || at >= wakeAt) return;
     wakeAt = at;
     if (timer !== null) clearTimeout(timer);
-    timer = setTimeout(() => {
-      running = tick();
-    }, Math.max(0, at - host.clock()));
+    timer = setTimeout(
+      () => {
+        running = tick();
+      },
+      Math.max(0, at - host.clock()),
+    );
     timer.unref?.();
   }
 

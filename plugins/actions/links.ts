@@ -1,12 +1,13 @@
 /** What the approval page needs: a look at one action by a link token, without a key. */
 import type { Static } from "@sinclair/typebox";
 import type { Host } from "../../src/contract/host.ts";
-import type { Reply, RequestContext, Route } from "../../src/contract/resource.ts";
+import { defineRoute, type Route } from "../../src/contract/resource.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { isOverdue, lookByLink } from "./approve.ts";
+import { isOverdue } from "./approve.ts";
 import { votesOf } from "./record.ts";
 import * as schema from "./schemas.ts";
+import { lookByLink } from "./voter.ts";
 
 export async function linkAnswer(host: Host, token: string): Promise<Static<typeof schema.LinkAnswer>> {
   const { row, approver, refusal } = await lookByLink(host, token);
@@ -18,7 +19,18 @@ export async function linkAnswer(host: Host, token: string): Promise<Static<type
     approver,
     refusal: refusal?.message ?? null,
     action: {
-      id, agent_id, tool, operation, params, context, status, reason, risk_level, policy, rule, request_hash,
+      id,
+      agent_id,
+      tool,
+      operation,
+      params,
+      context,
+      status,
+      reason,
+      risk_level,
+      policy,
+      rule,
+      request_hash,
       approvals: votesOf(await host.storage.approvals(id)),
       approvals_needed: row.quorum,
       expires_at: row.expires_at === null ? null : toRfc3339(row.expires_at),
@@ -28,11 +40,17 @@ export async function linkAnswer(host: Host, token: string): Promise<Static<type
 }
 
 export function linkRoute(host: Host): Route {
-  return {
-    method: "POST", path: "/v1/approval-link", tag: "actions", summary: "Look at the action that a link was sent for", scope: null, body: schema.LinkBody,
-    description: "Changes nothing. The token goes in the body, so that it stands in no log and in no history. POST /v1/actions/{id}/approval takes the same token, without a key.",
+  return defineRoute({
+    method: "POST",
+    path: "/v1/approval-link",
+    tag: "actions",
+    summary: "Look at the action that a link was sent for",
+    scope: null,
+    body: schema.LinkBody,
+    description:
+      "Changes nothing. The token goes in the body, so that it stands in no log and in no history. POST /v1/actions/{id}/approval takes the same token, without a key.",
     responses: { 200: { description: "The action, and who would decide.", schema: schema.LinkAnswer } },
-    errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "MALFORMED_JSON", "INVALID_UTF8", "DUPLICATE_KEY", "LONE_SURROGATE", "UNSAFE_INTEGER", "TOO_DEEP", "BODY_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"],
-    handle: async ({ body }: RequestContext): Promise<Reply> => ({ status: 200, json: await linkAnswer(host, (body as schema.LinkBody).token) }),
-  };
+    errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "STORAGE_UNAVAILABLE"],
+    handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
+  });
 }

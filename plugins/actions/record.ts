@@ -1,12 +1,14 @@
 /** An action as the API shows it, to one credential. */
 import type { Credential, Host } from "../../src/contract/host.ts";
+import type { Reply } from "../../src/contract/resource.ts";
 import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { selfRelation } from "../../src/domain/approval.ts";
 import { makePermit, type PermitClaims } from "../../src/domain/permit.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
-import type { ActionRecord } from "./schemas.ts";
+import { isRecorded } from "./recorded.ts";
+import { ActionRecord } from "./schemas.ts";
 
 export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
   return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };
@@ -46,7 +48,11 @@ export function relationTo(row: ActionRow, credential: Credential) {
 
 /** The same for somebody who has no key at hand. */
 export function relationOfOwner(row: ActionRow, owner: string) {
-  return selfRelation({ key_id: row.submitted_by, agent_id: row.submitted_agent, owner: row.submitted_owner }, row.agent_id, { key_id: "", agent_id: null, owner });
+  return selfRelation(
+    { key_id: row.submitted_by, agent_id: row.submitted_agent, owner: row.submitted_owner },
+    row.agent_id,
+    { key_id: "", agent_id: null, owner },
+  );
 }
 
 /** The token only where this credential may use it now; `approvals` are the votes so far. */
@@ -58,24 +64,32 @@ function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], cre
   return makeToken("approval", tokenClaims(row, credential.principal), approvalMac(host));
 }
 
-function permitFor(host: Host, row: ActionRow, credential: Credential): Promise<string> | null {
+/** @param fresh the row comes from the transaction that wrote it; one that was read is held against the ledger first */
+function permitFor(host: Host, row: ActionRow, credential: Credential, fresh: boolean): Promise<string | null> | null {
   if (row.status !== "allowed" && row.status !== "approved") return null;
   const claims = permitClaims(host, row);
   if (claims === null || claims.expires_at <= host.clock() || !credential.holds("actions:execute")) return null;
-  return makePermit(claims, host.vault.publicKey, (message) => host.vault.signAsync(message));
+  const permit = () => makePermit(claims, host.vault.publicKey, (message) => host.vault.signAsync(message));
+  return fresh ? permit() : isRecorded(host, row).then((recorded) => (recorded ? permit() : null));
 }
 
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
+
+export interface RecordOptions {
+  token: boolean;
+  /** The row comes from the transaction that wrote it. */
+  fresh?: boolean;
+}
 
 async function toRecord(
   host: Host,
   row: ActionRow,
   votes: readonly ApprovalRow[],
   credential: Credential,
-  options: { token: boolean },
+  options: RecordOptions,
 ): Promise<ActionRecord> {
   // Begun before the rest is put together, and awaited where it stands.
-  const permit = permitFor(host, row, credential);
+  const permit = permitFor(host, row, credential, options.fresh ?? false);
   const request = JSON.parse(row.request) as ActionRequest;
   const record: ActionRecord = {
     id: row.id,
@@ -123,7 +137,24 @@ export function votesOf(votes: readonly ApprovalRow[]): ActionRecord["approvals"
 }
 
 /** Reads the votes where there can be any. */
-export async function readRecord(host: Host, row: ActionRow, credential: Credential, options: { token: boolean }): Promise<ActionRecord> {
+export async function readRecord(
+  host: Host,
+  row: ActionRow,
+  credential: Credential,
+  options: RecordOptions,
+): Promise<ActionRecord> {
   const votes = row.quorum === null ? [] : await host.storage.approvals(row.id);
   return toRecord(host, row, votes, credential, options);
+}
+
+export const RECORD = { description: "The action.", schema: ActionRecord };
+
+/** The answer of a route that gives one action, with the approval token where this credential may use it. */
+export async function answerWith(
+  host: Host,
+  row: ActionRow,
+  credential: Credential,
+  { headers = {}, fresh = false }: { headers?: Record<string, string>; fresh?: boolean } = {},
+): Promise<Reply> {
+  return { status: 200, json: await readRecord(host, row, credential, { token: true, fresh }), headers };
 }

@@ -1,10 +1,12 @@
 import { Type, type Static } from "@sinclair/typebox";
+import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
 import { ACTION_STATUSES } from "../../src/domain/actions.ts";
 
-/** Names are shown to people and written to logs: no control characters. */
-const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, pattern: "^[^\\u0000-\\u001f\\u007f]*$", description });
+/** Names are compared, shown to people and written to logs: nothing in them hides or has two spellings. */
+const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Json = Type.Record(Type.String(), Type.Unknown());
-const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) => Type.Union([schema, Type.Null()]);
+const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
 const Time = (description: string) => Type.String({ format: "date-time", description });
 
 export const ActionBody = Type.Object(
@@ -12,19 +14,35 @@ export const ActionBody = Type.Object(
     agent_id: Name("Agent that wants to act. A key bound to an agent may name only that one."),
     tool: Name("Tool to be used, e.g. `stripe`."),
     operation: Name("What the tool is to do, e.g. `refund`."),
-    params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments, as the tool will get them." })),
-    context: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Why and for whom: ticket, user, session." })),
+    params: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "Arguments, as the tool will get them." }),
+    ),
+    context: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "Why and for whom: ticket, user, session." }),
+    ),
   },
   {
     additionalProperties: false,
-    examples: [{ agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 120, currency: "USD" }, context: { ticket: "T-1001" } }],
+    examples: [
+      {
+        agent_id: "support-bot",
+        tool: "stripe",
+        operation: "refund",
+        params: { amount: 120, currency: "USD" },
+        context: { ticket: "T-1001" },
+      },
+    ],
   },
 );
 export type ActionBody = Static<typeof ActionBody>;
 
 export const ApprovalBody = Type.Object(
   {
-    token: Type.String({ minLength: 1, maxLength: 4096, description: "The `approval_token` that this credential sees on the action." }),
+    token: Type.String({
+      minLength: 1,
+      maxLength: 4096,
+      description: "The `approval_token` that this credential sees on the action.",
+    }),
     approve: Type.Boolean({ description: "False denies." }),
     reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
   },
@@ -42,7 +60,9 @@ export const ResultBody = Type.Object(
   {
     success: Type.Boolean(),
     error: Type.Optional(Nullable(Type.String({ maxLength: 10_000, description: "What went wrong." }))),
-    meta: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Anything worth keeping: ids, amounts, durations." })),
+    meta: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "Anything worth keeping: ids, amounts, durations." }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -66,20 +86,29 @@ export const ListQuery = Type.Object(
     operation: Type.Optional(Type.String({ maxLength: 256 })),
     since: Type.Optional(Time("Created at or after.")),
     until: Type.Optional(Time("Created before.")),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 20 })),
-    cursor: Type.Optional(Type.String({ maxLength: 64, description: "`next_cursor` of the page before." })),
-    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, description: "For old clients; `cursor` does not slow down and does not skip." })),
+    ...PAGE_QUERY,
   },
   { additionalProperties: false },
 );
 export type ListQuery = Static<typeof ListQuery>;
 
 export const WaitQuery = Type.Object(
-  { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400, description: "Seconds to wait for a verdict; cut to what the service grants." })) },
+  {
+    wait: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 86_400,
+        description: "Seconds to wait for a verdict; cut to what the service grants.",
+      }),
+    ),
+  },
   { additionalProperties: false },
 );
 
-export const IdParams = Type.Object({ id: Type.String({ format: "uuid", description: "Action." }) }, { additionalProperties: false });
+export const IdParams = Type.Object(
+  { id: Type.String({ format: "uuid", description: "Action." }) },
+  { additionalProperties: false },
+);
 
 const ApprovalRecord = Type.Object(
   {
@@ -116,26 +145,72 @@ export const ActionRecord = Type.Object(
     submitted_by: Type.String({ description: "Key." }),
     approvals: Type.Array(ApprovalRecord),
     approvals_needed: Nullable(Type.Integer({ description: "Quorum; null where no approval was asked for." })),
-    permit: Nullable(Type.String({ description: "Signed statement that the action may run, for keys that may execute; null before and after." })),
+    permit: Nullable(
+      Type.String({
+        description: "Signed statement that the action may run, for keys that may execute; null before and after.",
+      }),
+    ),
     permit_expires_at: Nullable(Time("End of the permit.")),
     expires_at: Nullable(Time("End of the time to approve.")),
-    result: Type.Union([Type.Object({ success: Type.Boolean(), error: Nullable(Type.String()), meta: Json }, { additionalProperties: false }), Type.Null()]),
+    result: Type.Union([
+      Type.Object(
+        { success: Type.Boolean(), error: Nullable(Type.String()), meta: Json },
+        { additionalProperties: false },
+      ),
+      Type.Null(),
+    ]),
     created_at: Time("When it was decided."),
     updated_at: Time("Last change of status."),
-    approval_token: Type.Optional(Type.String({ description: "For a credential that may approve this action, and nobody else." })),
+    approval_token: Type.Optional(
+      Type.String({ description: "For a credential that may approve this action, and nobody else." }),
+    ),
   },
   { title: "Action", additionalProperties: false },
 );
 export type ActionRecord = Static<typeof ActionRecord>;
 
-export const LinkBody = Type.Object({ token: Type.String({ minLength: 1, maxLength: 2048, description: "Link token: what stands behind the `#` of the link." }) }, { additionalProperties: false });
+export const LinkBody = Type.Object(
+  {
+    token: Type.String({
+      minLength: 1,
+      maxLength: 2048,
+      description: "Link token: what stands behind the `#` of the link.",
+    }),
+  },
+  { additionalProperties: false },
+);
 export type LinkBody = Static<typeof LinkBody>;
 
 export const LinkAnswer = Type.Object(
   {
     approver: Type.String({ description: "Principal that the link was sent to." }),
-    refusal: Nullable(Type.String({ description: "Why this approver cannot decide, where no verdict of anybody is the reason; null when they may." })),
-    action: Type.Pick(ActionRecord, ["id", "agent_id", "tool", "operation", "params", "context", "status", "reason", "risk_level", "policy", "rule", "request_hash", "approvals", "approvals_needed", "expires_at", "created_at"], { title: "LinkedAction", additionalProperties: false }),
+    refusal: Nullable(
+      Type.String({
+        description: "Why this approver cannot decide, where no verdict of anybody is the reason; null when they may.",
+      }),
+    ),
+    action: Type.Pick(
+      ActionRecord,
+      [
+        "id",
+        "agent_id",
+        "tool",
+        "operation",
+        "params",
+        "context",
+        "status",
+        "reason",
+        "risk_level",
+        "policy",
+        "rule",
+        "request_hash",
+        "approvals",
+        "approvals_needed",
+        "expires_at",
+        "created_at",
+      ],
+      { title: "LinkedAction", additionalProperties: false },
+    ),
   },
   { additionalProperties: false },
 );

@@ -6,15 +6,19 @@ import type { ActionRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
+import { usedBy } from "../../src/domain/limit-uses.ts";
 import { permitTimes } from "../../src/domain/permit.ts";
-import { decide } from "../../src/domain/policy/decide.ts";
+import { decideOn } from "../../src/domain/policy/decide.ts";
+import { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import type { Decision, Facts } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { readUses, usedBy, writeUses } from "./limits.ts";
+import { createdEarlier, rememberCreated } from "../../src/http/resource/idempotency.ts";
+import { readUses, writeUses } from "./limits.ts";
+import { reread } from "./rows.ts";
 import type { ActionBody } from "./schemas.ts";
 
-export const SUBMIT_ROUTE = "POST /v1/actions";
+const SUBMIT_ROUTE = "POST /v1/actions";
 
 const STATUS_OF = { allow: "allowed", deny: "denied", require_approval: "pending_approval" } as const;
 
@@ -47,7 +51,10 @@ export function factsOf(credential: Credential, agent: AgentFacts): Facts {
 export function assertBinding(credential: Credential, agentId: string): void {
   const bound = credential.key.agent_id;
   if (bound === null || bound === agentId) return;
-  throw new Refusal("AGENT_MISMATCH", `the key "${credential.key.name}" is bound to the agent "${bound}" and cannot submit as "${agentId}"`);
+  throw new Refusal(
+    "AGENT_MISMATCH",
+    `the key "${credential.key.name}" is bound to the agent "${bound}" and cannot submit as "${agentId}"`,
+  );
 }
 
 /** Decides under the ledger's lock, so that the policy set and the key are those of this very moment. */
@@ -61,42 +68,27 @@ export function submitAction(
   const sealed = sealRequest(request);
   const id = host.newId();
   const salt = newSalt();
-  return host.ledger.submit(async (tx) => {
+  const call = idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: sealed.hash };
+  return host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
     assertBinding(who, request.agent_id);
-    if (idempotencyKey !== null) {
-      const earlier = await findEarlier(tx, who, idempotencyKey, sealed.hash);
-      if (earlier !== null) return { row: earlier, replayed: true };
-    }
+    const earlier = await createdEarlier(tx, who, call);
+    if (earlier !== null) return { row: await reread(tx, earlier), replayed: true };
     const { compiled, source } = tx.activePolicies;
     const commit = source?.["commit"];
-    const known: Facts = { ...factsOf(who, await tx.agentFacts(request.agent_id)), ...(commit === undefined ? {} : { policy_commit: commit }) };
-    const { facts, needs } = await readUses(tx, compiled, request, known, tx.now);
-    const decision = decide(compiled, request, facts, tx.now);
+    const known: Facts = {
+      ...factsOf(who, await tx.agentFacts(request.agent_id)),
+      ...(commit === undefined ? {} : { policy_commit: commit }),
+    };
+    const evaluation = new Evaluation(compiled, request, known, tx.now);
+    const { facts, needs } = await readUses(tx, evaluation, known);
+    const decision = decideOn(evaluation, facts);
     const row = record(host, tx, who, { id, salt, request, sealed, facts, decision });
     await tx.insertAction(row);
     await writeUses(tx, usedBy(decision, needs), id);
-    if (idempotencyKey !== null) {
-      await tx.insertIdempotency({
-        key_id: who.key.id,
-        route: SUBMIT_ROUTE,
-        idempotency_key: idempotencyKey,
-        body_hash: sealed.hash,
-        resource_id: id,
-        created_at: tx.now,
-      });
-    }
+    await rememberCreated(tx, who, call, id);
     return { row, replayed: false };
   });
-}
-
-async function findEarlier(tx: LedgerTransaction, who: Credential, key: string, bodyHash: string): Promise<ActionRow | null> {
-  const earlier = await tx.idempotency(who.key.id, SUBMIT_ROUTE, key);
-  if (earlier === null) return null;
-  if (earlier.body_hash !== bodyHash) {
-    throw new Refusal("IDEMPOTENCY_CONFLICT", `the idempotency key "${key}" was used for another action (${earlier.resource_id}); send a new key with a new action`);
-  }
-  return tx.action(earlier.resource_id);
 }
 
 interface Submission {
@@ -112,10 +104,11 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
   const { id, salt, request, sealed, facts, decision } = it;
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
+  const permit = status === "allowed" ? permitTimes(tx.now, host.config.permits.valid_seconds) : null;
   const { seq, hash } = tx.record(
     {
       type: "decision",
-      v: 1,
+      v: 2,
       action_id: id,
       at: toRfc3339(tx.now),
       agent_id: request.agent_id,
@@ -128,16 +121,17 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
       decision,
       status,
       expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
+      permit_expires_at: permit === null ? null : toRfc3339(permit.expires_at),
     },
     who.key.id,
   );
-  const permit = status === "allowed" ? permitTimes(tx.now, host.config.permits.valid_seconds) : null;
   return {
     id,
     agent_id: request.agent_id,
     tool: request.tool,
     operation: request.operation,
-    request: sealed.text,
+    // Whoever is asked reads it in the order that its author gave it.
+    request: decision.approval === null ? sealed.text : JSON.stringify(request),
     request_hash: sealed.hash,
     salt,
     status,

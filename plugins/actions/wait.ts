@@ -8,6 +8,8 @@ export interface Waiters {
    * the client went away or the service stops.
    */
   verdict(id: string, ms: number, signal: AbortSignal): Promise<ActionRow | null>;
+  /** How long a client that asks for so many seconds may wait. Milliseconds. */
+  grant(seconds: number): number;
   stop(): void;
 }
 
@@ -35,6 +37,7 @@ export function createWaiters(host: Host): Waiters {
   }
 
   return {
+    grant: (seconds) => Math.min(seconds, host.config.server.max_wait_seconds) * 1000,
     async verdict(id, ms, signal) {
       listen();
       const end = AbortSignal.any([signal, host.stopping]);

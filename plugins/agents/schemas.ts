@@ -1,26 +1,52 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { PAGE_QUERY } from "../../src/toolkit/paging.ts";
+import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
 
 const CLEAN = "^[^\\u0000-\\u001f\\u007f]*$";
-const Label = (maxLength: number, description: string) => Type.String({ minLength: 1, maxLength, pattern: CLEAN, description });
-const nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Tools>>(schema: T) => Type.Union([schema, Type.Null()]);
+const Label = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, pattern: CLEAN, description });
+const Name = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, format: "name", description });
+const nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Tools>>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
 // Bounded so that the whole list fits a ledger entry.
-const Tools = () => Type.Array(Label(128, "Glob: `*` stands for any characters, `?` for one."), { maxItems: 100, description: "Tools that the agent may use. Null: every tool; an empty list: none." });
+const Tools = () =>
+  Type.Array(Name(128, "Glob: `*` stands for any characters, `?` for one."), {
+    maxItems: 100,
+    description: "Tools that the agent may use, without regard to case. Null: every tool; an empty list: none.",
+  });
 
 const changeable = {
   name: Type.Optional(Label(100, "For people; the id when absent.")),
   description: Type.Optional(nullable(Type.String({ maxLength: 2000 }))),
   allowed_tools: Type.Optional(nullable(Tools())),
-  metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Anything; at most 16 KiB as JSON." })),
+  metadata: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), { description: "Anything; at most 16 KiB as JSON." }),
+  ),
 };
 
 export const AgentBody = Type.Object(
-  { id: Label(256, "What actions name as `agent_id`."), ...changeable },
-  { additionalProperties: false, examples: [{ id: "support-bot", name: "Support bot", description: "Answers tickets.", allowed_tools: ["stripe", "crm.*"], metadata: { team: "support" } }] },
+  { id: Name(256, "What actions name as `agent_id`."), ...changeable },
+  {
+    additionalProperties: false,
+    examples: [
+      {
+        id: "support-bot",
+        name: "Support bot",
+        description: "Answers tickets.",
+        allowed_tools: ["stripe", "crm.*"],
+        metadata: { team: "support" },
+      },
+    ],
+  },
 );
 export type AgentBody = Static<typeof AgentBody>;
 
-export const AgentPatch = Type.Object(changeable, { additionalProperties: false, minProperties: 1, description: "What is absent stays as it is.", examples: [{ allowed_tools: ["stripe"] }] });
+export const AgentPatch = Type.Object(changeable, {
+  additionalProperties: false,
+  minProperties: 1,
+  description: "What is absent stays as it is.",
+  examples: [{ allowed_tools: ["stripe"] }],
+});
 export type AgentPatch = Static<typeof AgentPatch>;
 
 export const SuspendBody = Type.Object(
@@ -29,7 +55,10 @@ export const SuspendBody = Type.Object(
 );
 export type SuspendBody = Static<typeof SuspendBody>;
 
-export const AgentParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 256, description: "Agent." }) }, { additionalProperties: false });
+export const AgentParams = Type.Object(
+  { id: Type.String({ minLength: 1, maxLength: 256, description: "Agent." }) },
+  { additionalProperties: false },
+);
 
 export const ListQuery = Type.Object(
   { status: Type.Optional(Type.Union([Type.Literal("active"), Type.Literal("suspended")])), ...PAGE_QUERY },
@@ -57,12 +86,27 @@ export const AgentRecord = Type.Object(
   {
     title: "Agent",
     additionalProperties: false,
-    examples: [{
-      id: "support-bot", name: "Support bot", description: "Answers tickets.", allowed_tools: ["stripe", "crm.*"], metadata: { team: "support" }, status: "active",
-      suspended_at: null, suspended_reason: null, version: 1, created_by: "019346a0-0000-7000-8000-000000000000", created_at: "2026-01-31T12:00:00.000Z", updated_at: "2026-01-31T12:00:00.000Z",
-    }],
+    examples: [
+      {
+        id: "support-bot",
+        name: "Support bot",
+        description: "Answers tickets.",
+        allowed_tools: ["stripe", "crm.*"],
+        metadata: { team: "support" },
+        status: "active",
+        suspended_at: null,
+        suspended_reason: null,
+        version: 1,
+        created_by: "019346a0-0000-7000-8000-000000000000",
+        created_at: "2026-01-31T12:00:00.000Z",
+        updated_at: "2026-01-31T12:00:00.000Z",
+      },
+    ],
   },
 );
 export type AgentRecord = Static<typeof AgentRecord>;
 
-export const AgentList = Type.Object({ agents: Type.Array(AgentRecord), next_cursor: Type.Union([Type.String(), Type.Null()]) }, { additionalProperties: false });
+export const AgentList = Type.Object(
+  { agents: Type.Array(AgentRecord), next_cursor: Type.Union([Type.String(), Type.Null()]) },
+  { additionalProperties: false },
+);

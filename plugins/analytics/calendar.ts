@@ -15,7 +15,17 @@ export interface Zone {
 export function zoneOf(name: string): Zone | null {
   let format: Intl.DateTimeFormat;
   try {
-    format = new Intl.DateTimeFormat("en-US", { timeZone: name, hourCycle: "h23", era: "short", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" });
+    format = new Intl.DateTimeFormat("en-US", {
+      timeZone: name,
+      hourCycle: "h23",
+      era: "short",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+    });
   } catch {
     return null;
   }
@@ -25,7 +35,14 @@ export function zoneOf(name: string): Zone | null {
     offset(at) {
       const parts: Record<string, string> = {};
       for (const { type, value } of format.formatToParts(at)) parts[type] = value;
-      const local = Date.UTC(Number(parts["year"]), Number(parts["month"]) - 1, Number(parts["day"]), Number(parts["hour"]), Number(parts["minute"]), Number(parts["second"]));
+      const local = Date.UTC(
+        Number(parts["year"]),
+        Number(parts["month"]) - 1,
+        Number(parts["day"]),
+        Number(parts["hour"]),
+        Number(parts["minute"]),
+        Number(parts["second"]),
+      );
       return local - Math.floor(at / 1000) * 1000;
     },
   };
@@ -55,7 +72,13 @@ function following(midnight: number, interval: Exclude<Interval, "hour">): numbe
 }
 
 /** `since`, every start of an interval after it, `until`. Null when there would be more than `most` intervals. */
-export function boundariesOf(since: number, until: number, interval: Interval, zone: Zone, most: number): number[] | null {
+export function boundariesOf(
+  since: number,
+  until: number,
+  interval: Interval,
+  zone: Zone,
+  most: number,
+): number[] | null {
   const boundaries = [since];
   const take = (at: number): boolean => {
     // Not twice: a zone that moves over the date line skips a day, which then begins when the next one does.
@@ -63,7 +86,7 @@ export function boundariesOf(since: number, until: number, interval: Interval, z
     return boundaries.length <= most;
   };
   if (interval === "hour") {
-    for (let at = since; ; ) {
+    for (let at = since; ;) {
       const local = at + zone.offset(at);
       const next = at + HOUR - (((local % HOUR) + HOUR) % HOUR);
       if (next >= until) break;
@@ -71,7 +94,11 @@ export function boundariesOf(since: number, until: number, interval: Interval, z
       at = next;
     }
   } else {
-    for (let midnight = following(floor(since + zone.offset(since), interval), interval); ; midnight = following(midnight, interval)) {
+    for (
+      let midnight = following(floor(since + zone.offset(since), interval), interval);
+      ;
+      midnight = following(midnight, interval)
+    ) {
       const at = startOfDay(zone, midnight);
       if (at >= until) break;
       if (!take(at)) return null;

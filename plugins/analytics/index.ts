@@ -2,13 +2,12 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { Reply, RequestContext } from "../../src/contract/resource.ts";
+import { defineRoute, type Reply } from "../../src/contract/resource.ts";
 import type { ActionCounts } from "../../src/contract/storage.ts";
 import { ACTION_STATUSES } from "../../src/domain/actions.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { boundariesOf, zoneOf, type Interval } from "./calendar.ts";
-import { createFolding } from "./fold.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -19,10 +18,29 @@ const EFFECTS = ["allow", "deny", "require_approval"] as const;
 
 const Query = Type.Object(
   {
-    since: Type.Optional(Type.String({ format: "date-time", description: "Actions created at or after; a day before `until` when absent." })),
-    until: Type.Optional(Type.String({ format: "date-time", description: "Actions created before; this moment when absent." })),
-    interval: Type.Optional(Type.Union((["hour", "day", "week", "month"] as const).map((name) => Type.Literal(name)), { description: "Of the series; by the length of the range when absent. Weeks begin on Monday." })),
-    time_zone: Type.Optional(Type.String({ minLength: 1, maxLength: 64, examples: ["Europe/Berlin"], description: "IANA name of the time zone in which days, weeks and months begin; UTC when absent." })),
+    since: Type.Optional(
+      Type.String({
+        format: "date-time",
+        description: "Actions created at or after; a day before `until` when absent.",
+      }),
+    ),
+    until: Type.Optional(
+      Type.String({ format: "date-time", description: "Actions created before; this moment when absent." }),
+    ),
+    interval: Type.Optional(
+      Type.Union(
+        (["hour", "day", "week", "month"] as const).map((name) => Type.Literal(name)),
+        { description: "Of the series; by the length of the range when absent. Weeks begin on Monday." },
+      ),
+    ),
+    time_zone: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        examples: ["Europe/Berlin"],
+        description: "IANA name of the time zone in which days, weeks and months begin; UTC when absent.",
+      }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -30,8 +48,12 @@ type Query = Static<typeof Query>;
 
 const Count = Type.Integer({ minimum: 0 });
 const Named = (name: string) => Type.Object({ [name]: Type.String(), count: Count }, { additionalProperties: false });
-const Statuses = Type.Object(Object.fromEntries(ACTION_STATUSES.map((status) => [status, Count])), { additionalProperties: false });
-const Decisions = Type.Object(Object.fromEntries(EFFECTS.map((effect) => [effect, Count])), { additionalProperties: false });
+const Statuses = Type.Object(Object.fromEntries(ACTION_STATUSES.map((status) => [status, Count])), {
+  additionalProperties: false,
+});
+const Decisions = Type.Object(Object.fromEntries(EFFECTS.map((effect) => [effect, Count])), {
+  additionalProperties: false,
+});
 const Time = Type.String({ format: "date-time" });
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 const Wait = (description: string) => Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description });
@@ -47,14 +69,31 @@ const Answer = Type.Object(
     by_decision: Decisions,
     by_tool: Type.Array(Named("tool"), { description: `The ${LISTED} most frequent.` }),
     by_agent: Type.Array(Named("agent_id"), { description: `The ${LISTED} most frequent.` }),
-    by_rule: Type.Array(Type.Object({ policy: NullableString, rule: NullableString, count: Count }, { additionalProperties: false }), { description: `The ${LISTED} most frequent. Null: decided by no policy.` }),
-    others: Type.Object({ tools: Count, agents: Count, rules: Count }, { additionalProperties: false, description: "Actions of what the lists leave out." }),
+    by_rule: Type.Array(
+      Type.Object({ policy: NullableString, rule: NullableString, count: Count }, { additionalProperties: false }),
+      { description: `The ${LISTED} most frequent. Null: decided by no policy.` },
+    ),
+    others: Type.Object(
+      { tools: Count, agents: Count, rules: Count },
+      { additionalProperties: false, description: "Actions of what the lists leave out." },
+    ),
     approvals: Type.Object(
-      { decided: Count, p50_ms: Wait("Half of the verdicts came within so long."), p95_ms: Wait("95 % of the verdicts came within so long.") },
-      { additionalProperties: false, description: "How long people took, from the submission to the verdict. Expired and withdrawn ones have no verdict." },
+      {
+        decided: Count,
+        p50_ms: Wait("Half of the verdicts came within so long."),
+        p95_ms: Wait("95 % of the verdicts came within so long."),
+      },
+      {
+        additionalProperties: false,
+        description:
+          "How long people took, from the submission to the verdict. Expired and withdrawn ones have no verdict.",
+      },
     ),
     series: Type.Array(
-      Type.Object({ start: Time, end: Time, total: Count, by_status: Statuses, by_decision: Decisions }, { additionalProperties: false }),
+      Type.Object(
+        { start: Time, end: Time, total: Count, by_status: Statuses, by_decision: Decisions },
+        { additionalProperties: false },
+      ),
       { description: "One for each interval, empty ones included. The first and the last are cut to the range." },
     ),
   },
@@ -63,44 +102,63 @@ const Answer = Type.Object(
 
 export default definePlugin({
   name: "analytics",
-  setup(host) {
-    const folding = createFolding(host);
-    return {
-      routes: [
-        {
-          method: "GET", path: "/v1/analytics", tag: "analytics", summary: "Sums over a range", scope: "analytics:read", query: Query,
-          description: "Counts the actions that were created in the range and that this key may see, by what they are now.",
-          responses: { 200: { description: "The sums.", schema: Answer } }, errors: ["INVALID_RANGE"],
-          handle: (context) => analytics(host, context),
-        },
-      ],
-      start: async () => folding.start(),
-      stop: () => folding.stop(),
-    };
-  },
+  setup: (host) => ({
+    routes: [
+      defineRoute({
+        method: "GET",
+        path: "/v1/analytics",
+        tag: "analytics",
+        summary: "Sums over a range",
+        scope: "analytics:read",
+        query: Query,
+        description:
+          "Counts the actions that were created in the range and that this key may see, by what they are now.",
+        responses: { 200: { description: "The sums.", schema: Answer } },
+        errors: ["INVALID_RANGE"],
+        handle: ({ query, credential }) => analytics(host, query, credential),
+      }),
+    ],
+  }),
 });
 
-async function analytics(host: Host, { query, credential }: RequestContext): Promise<Reply> {
-  const asked = query as Query;
+async function analytics(host: Host, asked: Query, { visibility }: Credential): Promise<Reply> {
   // What was decided in this very millisecond counts too.
   const until = instant(asked.until) ?? host.clock() + 1;
   const since = instant(asked.since) ?? until - DAY;
-  if (since >= until) throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must lie before until (${toRfc3339(until)})`, { errors: [{ parameter: "since", detail: "a time before `until`" }] });
+  if (since >= until)
+    throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must lie before until (${toRfc3339(until)})`, {
+      errors: [{ parameter: "since", detail: "a time before `until`" }],
+    });
   const zone = zoneOf(asked.time_zone ?? "UTC");
   if (zone === null) {
-    throw new Refusal("VALIDATION_FAILED", `"${asked.time_zone ?? ""}" is not a time zone known here; use an IANA name such as Europe/Berlin`, { errors: [{ parameter: "time_zone", detail: "an IANA name such as Europe/Berlin" }] });
+    throw new Refusal(
+      "VALIDATION_FAILED",
+      `"${asked.time_zone ?? ""}" is not a time zone known here; use an IANA name such as Europe/Berlin`,
+      { errors: [{ parameter: "time_zone", detail: "an IANA name such as Europe/Berlin" }] },
+    );
   }
   const interval = asked.interval ?? intervalFor(until - since);
   const boundaries = boundariesOf(since, until, interval, zone, MOST_INTERVALS);
   if (boundaries === null) {
-    throw new Refusal("INVALID_RANGE", `the range has more than ${MOST_INTERVALS} intervals of one ${interval}; choose a longer interval or a shorter range`, { errors: [{ parameter: "interval", detail: `at most ${MOST_INTERVALS} intervals` }] });
+    throw new Refusal(
+      "INVALID_RANGE",
+      `the range has more than ${MOST_INTERVALS} intervals of one ${interval}; choose a longer interval or a shorter range`,
+      { errors: [{ parameter: "interval", detail: `at most ${MOST_INTERVALS} intervals` }] },
+    );
   }
-  const counts = await host.storage.analytics({ visibility: (credential as Credential).visibility, boundaries });
-  const [tools, agents, rules] = [top(counts.tool, (c) => c.value), top(counts.agent, (c) => c.value), top(counts.rule, (c) => `${c.policy ?? ""}/${c.rule ?? ""}`)];
+  const counts = await host.storage.analytics({ visibility, boundaries });
+  const [tools, agents, rules] = [
+    top(counts.tool, (c) => c.value),
+    top(counts.agent, (c) => c.value),
+    top(counts.rule, (c) => `${c.policy ?? ""}/${c.rule ?? ""}`),
+  ];
   return {
     status: 200,
     json: {
-      since: toRfc3339(since), until: toRfc3339(until), interval, time_zone: zone.name,
+      since: toRfc3339(since),
+      until: toRfc3339(until),
+      interval,
+      time_zone: zone.name,
       total: sum(counts.decision),
       by_status: filled(ACTION_STATUSES, Object.fromEntries(counts.status.map(({ value, count }) => [value, count]))),
       by_decision: filled(EFFECTS, Object.fromEntries(counts.decision.map(({ value, count }) => [value, count]))),
@@ -141,7 +199,10 @@ function filled<K extends string>(names: readonly K[], counts: Partial<Record<st
 const sum = (items: readonly { count: number }[]): number => items.reduce((total, { count }) => total + count, 0);
 
 /** The most frequent, ties by name. */
-function top<T extends { count: number }>(items: readonly T[], name: (item: T) => string): { listed: T[]; others: number } {
+function top<T extends { count: number }>(
+  items: readonly T[],
+  name: (item: T) => string,
+): { listed: T[]; others: number } {
   const ordered = [...items].sort((a, b) => b.count - a.count || (name(a) < name(b) ? -1 : 1));
   return { listed: ordered.slice(0, LISTED), others: sum(ordered.slice(LISTED)) };
 }

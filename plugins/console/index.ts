@@ -1,63 +1,20 @@
 /** The console: a page at `/` and the files it loads. It holds no rights of its own: everything goes through the API with the visitor's key. */
+import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 import type { Page } from "../../src/contract/page.ts";
-import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
+import { createAssets, createDocument, type AssetFile } from "../../src/http/resource/assets.ts";
 import { definePlugin } from "../../src/plugin.ts";
 
-const require = createRequire(import.meta.url);
+const FOLDER = fileURLToPath(new URL("./assets/", import.meta.url));
+/** Files of other packages, put there by the build (.ci/vendor.mjs), also for a service that runs from its sources. */
+const VENDOR = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/console/vendor/" : "./vendor/", import.meta.url),
+);
 
-/** Modules and styles of the application, by path under `assets/` and under `/console/`. */
-const OWN = [
-  "favicon.svg",
-  "console.css",
-  "main.js",
-  "approve.js",
-  "api.js",
-  "backtest.js",
-  "live.js",
-  "text.js",
-  "ui.js",
-  "request.js",
-  "verify.js",
-  "forms.js",
-  "chart.js",
-  "proof.js",
-  "yaml.js",
-  "pages/action.js",
-  "pages/actions.js",
-  "pages/agents.js",
-  "pages/analytics.js",
-  "pages/approvals.js",
-  "pages/backtest.js",
-  "pages/deliveries.js",
-  "pages/events.js",
-  "pages/keys.js",
-  "pages/policies.js",
-  "pages/policy-editor.js",
-  "pages/policy.js",
-  "pages/provenance.js",
-  "pages/queue.js",
-  "pages/system.js",
-  "pages/verdict.js",
-];
-
-/** Files of packages. Preact's hooks import "preact" by name, which no browser resolves without an import map: the address stands in for it. */
-const VENDOR: Readonly<Record<string, () => string>> = {
-  "preact.mjs": () => require.resolve("preact"),
-  "hooks.mjs": () => require.resolve("preact/hooks"),
-  "htm.mjs": () => new URL("htm.module.js", `file://${require.resolve("htm")}`).pathname,
-  "uplot.mjs": () => beside("uPlot.esm.js"),
-  "uplot.css": () => beside("uPlot.min.css"),
-};
-
-const TYPES: Readonly<Record<string, string>> = {
-  js: "text/javascript; charset=utf-8",
-  mjs: "text/javascript; charset=utf-8",
-  css: "text/css; charset=utf-8",
-  svg: "image/svg+xml",
-  html: "text/html; charset=utf-8",
-};
+/** The one stream of all tabs runs in a worker, which takes its policy from its own file's headers. */
+const WORKER = "stream-worker.js";
+const WORKER_POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'";
 
 /** Nothing from elsewhere, no inline script or style, no frame, and no text that becomes markup: `innerHTML` throws. */
 const POLICY = [
@@ -66,11 +23,13 @@ const POLICY = [
   "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
+  "worker-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
+  // Made once, by live.js, for the address of the worker.
+  "trusted-types assent-worker",
 ].join("; ");
 
 const PAGE_HEADERS = {
@@ -82,40 +41,50 @@ const PAGE_HEADERS = {
 
 export default definePlugin({
   name: "console",
-  setup: () => ({
-    pages: [
-      { path: "/", title: "Console", serve: file(() => own("index.html"), PAGE_HEADERS) },
-      { path: "/approve", title: "Approve or deny", serve: file(() => own("approve.html"), PAGE_HEADERS) },
-      ...OWN.map((name): Page => ({ path: `/console/${name}`, title: name, serve: file(() => own(name)) })),
-      ...Object.entries(VENDOR).map(([name, path]): Page => ({ path: `/console/vendor/${name}`, title: name, serve: file(path, {}, forBrowsers) })),
-    ],
-  }),
+  setup() {
+    const assets = createAssets("/console", files());
+    /** A page of `assets/`, with the addresses of this version. All that its script needs is asked for at once, and what comes next when that is there. */
+    const page = (name: string, entry: string, next?: string): Page["serve"] =>
+      createDocument(async () => {
+        const [html, base, now, later] = await Promise.all([
+          readFile(`${FOLDER}${name}`, "utf8"),
+          assets.base(),
+          assets.imports(entry),
+          next === undefined ? [] : assets.imports(next),
+        ]);
+        const links = [
+          ...now.map((module) => `<link rel="modulepreload" href="${base}/${module}">`),
+          ...later
+            .filter((module) => !now.includes(module))
+            .map((module) => `<link rel="modulepreload" href="${base}/${module}" fetchpriority="low">`),
+        ];
+        return html.replaceAll("{base}", base).replace("{preload}", links.join("\n"));
+      }, PAGE_HEADERS);
+    return {
+      pages: [
+        { path: "/", title: "Console", serve: page("index.html", "main.js", "pages/approvals.js") },
+        { path: "/approve", title: "Approve or deny", serve: page("approve.html", "approve.js") },
+        assets.page,
+      ],
+    };
+  },
 });
 
-function own(name: string): string {
-  return new URL(`./assets/${name}`, import.meta.url).pathname;
-}
-
-/** uPlot exports no more than its CommonJS build to `require`. */
-function beside(name: string): string {
-  return new URL(name, `file://${require.resolve("uplot")}`).pathname;
-}
-
-function forBrowsers(module: string): string {
-  return module.replaceAll('from"preact"', 'from"/console/vendor/preact.mjs"').replaceAll(/^\/\/# sourceMappingURL=.*$/gm, "");
-}
-
-/** Read at the first request and kept. Asked for again at every visit: modules of two versions must not meet in one page. */
-function file(path: () => string, headers: Record<string, string> = {}, change?: (text: string) => string): Page["serve"] {
-  let loaded: Promise<{ bytes: Uint8Array; headers: Record<string, string> }> | null = null;
-  return async (request) => {
-    loaded ??= readFile(path()).then((buffer) => {
-      const bytes = change === undefined ? new Uint8Array(buffer) : utf8(change(buffer.toString("utf8")));
-      const type = TYPES[path().split(".").at(-1) as string] as string;
-      return { bytes, headers: { ...headers, "Content-Type": type, ETag: `"${sha256Hex(bytes).slice(0, 32)}"`, "Cache-Control": "no-cache" } };
-    });
-    const answer = await loaded;
-    if (request.headers.get("if-none-match") === answer.headers["ETag"]) return new Response(null, { status: 304, headers: answer.headers });
-    return new Response(request.method === "HEAD" ? null : (answer.bytes as BodyInit), { status: 200, headers: answer.headers });
+/** Modules and styles of the application by their path under `assets/`, and what they load of packages. */
+function files(): Record<string, AssetFile> {
+  const own = readdirSync(FOLDER, { recursive: true, encoding: "utf8" })
+    .map((name) => name.replaceAll("\\", "/"))
+    .filter((name) => /\.(?:js|css|svg)$/.test(name));
+  const worker = { "Content-Security-Policy": WORKER_POLICY };
+  return {
+    ...Object.fromEntries(
+      own.map((name) => [name, { path: () => `${FOLDER}${name}`, ...(name === WORKER ? { headers: worker } : {}) }]),
+    ),
+    ...Object.fromEntries(
+      ["preact.mjs", "hooks.mjs", "htm.mjs", "uplot.mjs", "uplot.css"].map((name) => [
+        `vendor/${name}`,
+        { path: () => `${VENDOR}${name}` },
+      ]),
+    ),
   };
 }

@@ -1,79 +1,132 @@
 /** What was sent to people and programs, what waits and what was given up. */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { Reply, RequestContext, Route } from "../../src/contract/resource.ts";
+import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { DELIVERY_PATIENCE } from "../../src/contract/notifier.ts";
 import type { DeliveryRow } from "../../src/contract/storage.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { PATIENCE } from "../../src/kernel/outbox.ts";
 import { definePlugin } from "../../src/plugin.ts";
-import { confirmed } from "../../src/toolkit/authority.ts";
-import { cutPage, decodeSeqCursor, DEFAULT_LIMIT, nextLink } from "../../src/toolkit/paging.ts";
+import { confirmed } from "../../src/http/resource/authority.ts";
+import { cutPage, decodeSeqCursor, DEFAULT_LIMIT, nextLink } from "../../src/http/resource/paging.ts";
 import * as schema from "./schemas.ts";
 
 export default definePlugin({ name: "deliveries", setup: (host) => ({ routes: routes(host) }) });
 
 function routes(host: Host): Route[] {
-  async function list({ query, credential }: RequestContext): Promise<Reply> {
-    assertUnbound(credential);
-    const { cursor, limit = DEFAULT_LIMIT, ...filter } = query as schema.ListQuery;
-    const found = await host.storage.deliveries({ ...filter, limit: limit + 1, ...(cursor === undefined ? {} : { before_position: decodeSeqCursor("deliveries", cursor) }) });
-    const { rows, next_cursor } = cutPage("deliveries", found, limit, (row) => row.position);
-    return { status: 200, json: { deliveries: rows.map(show), next_cursor }, headers: nextLink("/v1/deliveries", query, next_cursor) };
-  }
-
-  async function get({ params, credential }: RequestContext): Promise<Reply> {
-    assertUnbound(credential);
-    return { status: 200, json: show(await known(host.storage, params["id"] as string)) };
-  }
-
-  async function retry({ params, credential }: RequestContext): Promise<Reply> {
-    const id = params["id"] as string;
-    const row = await host.ledger.submit(async (tx) => {
-      assertUnbound(await confirmed(tx, credential, "deliveries:retry"));
-      const before = await known(tx, id);
-      if (before.state !== "dead") throw new Refusal("DELIVERY_NOT_DEAD", `the delivery is ${before.state}; only one that was given up can be retried`);
-      await tx.updateDelivery(id, before, { state: "waiting", next_at: tx.now, give_up_at: tx.now + PATIENCE, updated_at: tx.now });
-      return known(tx, id);
-    });
-    return { status: 200, json: show(row) };
-  }
-
   const one = { description: "The delivery.", schema: schema.DeliveryRecord };
   const tag = "deliveries";
   return [
-    {
-      method: "GET", path: "/v1/deliveries", tag, summary: "List deliveries, newest first", scope: "deliveries:read", query: schema.ListQuery,
-      description: "`state=dead` lists what was given up. Nothing of what was said is shown: the links in it are secrets of their recipients.",
+    defineRoute({
+      method: "GET",
+      path: "/v1/deliveries",
+      tag,
+      summary: "List deliveries, newest first",
+      scope: "deliveries:read",
+      query: schema.ListQuery,
+      description:
+        "`state=dead` lists what was given up. Nothing of what was said is shown: the links in it are secrets of their recipients.",
       responses: { 200: { description: "A page.", schema: schema.DeliveryList } },
-      errors: ["MISSING_CREDENTIAL", "INVALID_CREDENTIAL", "INSUFFICIENT_SCOPE", "VALIDATION_FAILED", "INVALID_CURSOR", "STORAGE_UNAVAILABLE"], handle: list,
-    },
-    {
-      method: "GET", path: "/v1/deliveries/:id", tag, summary: "Look at a delivery", scope: "deliveries:read", params: schema.DeliveryParams,
-      responses: { 200: one }, errors: ["MISSING_CREDENTIAL", "INVALID_CREDENTIAL", "INSUFFICIENT_SCOPE", "DELIVERY_NOT_FOUND", "STORAGE_UNAVAILABLE"], handle: get,
-    },
-    {
-      method: "POST", path: "/v1/deliveries/:id/retry", tag, summary: "Try a dead delivery again", scope: "deliveries:retry", params: schema.DeliveryParams,
+      errors: ["INVALID_CURSOR"],
+      async handle({ query, credential }) {
+        assertUnbound(credential);
+        const { cursor, limit = DEFAULT_LIMIT, ...filter } = query;
+        const found = await host.storage.deliveries({
+          ...filter,
+          limit: limit + 1,
+          ...(cursor === undefined ? {} : { before_position: decodeSeqCursor("deliveries", cursor) }),
+        });
+        const { rows, next_cursor } = cutPage("deliveries", found, limit, (row) => row.position);
+        return {
+          status: 200,
+          json: { deliveries: rows.map(show), next_cursor },
+          headers: nextLink("/v1/deliveries", query, next_cursor),
+        };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/deliveries/:id",
+      tag,
+      summary: "Look at a delivery",
+      scope: "deliveries:read",
+      params: schema.DeliveryParams,
+      responses: { 200: one },
+      errors: ["DELIVERY_NOT_FOUND"],
+      async handle({ params: { id }, credential }) {
+        assertUnbound(credential);
+        return { status: 200, json: show(await deliveryOf(host.storage, id)) };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/deliveries/:id/retry",
+      tag,
+      summary: "Try a dead delivery again",
+      scope: "deliveries:retry",
+      params: schema.DeliveryParams,
       description: "It is tried for another three days.",
-      responses: { 200: one }, errors: ["MISSING_CREDENTIAL", "INVALID_CREDENTIAL", "INSUFFICIENT_SCOPE", "DELIVERY_NOT_FOUND", "DELIVERY_NOT_DEAD", "BAD_REQUEST", "STORAGE_UNAVAILABLE", "SHUTTING_DOWN"], handle: retry,
-    },
+      responses: { 200: one },
+      errors: ["DELIVERY_NOT_FOUND", "DELIVERY_NOT_DEAD"],
+      async handle({ params: { id }, credential }) {
+        const row = await host.ledger.transact(async (tx) => {
+          assertUnbound(await confirmed(tx, credential, "deliveries:retry"));
+          const before = await deliveryOf(tx, id);
+          if (before.state !== "dead")
+            throw new Refusal(
+              "DELIVERY_NOT_DEAD",
+              `the delivery is ${before.state}; only one that was given up can be retried`,
+            );
+          await tx.updateDelivery(id, before, {
+            state: "waiting",
+            next_at: tx.now,
+            give_up_at: tx.now + DELIVERY_PATIENCE,
+            updated_at: tx.now,
+          });
+          return deliveryOf(tx, id);
+        });
+        return { status: 200, json: show(row) };
+      },
+    }),
   ];
 }
 
 /** Who approves, and how they are reached, is nothing for an agent. */
-function assertUnbound(credential: Credential | null): void {
-  if (credential !== null && credential.key.agent_id !== null) throw new Refusal("INSUFFICIENT_SCOPE", `the key "${credential.key.name}" is bound to an agent, and agents see no deliveries`);
+function assertUnbound(credential: Credential): void {
+  if (credential.key.agent_id !== null)
+    throw new Refusal(
+      "INSUFFICIENT_SCOPE",
+      `the key "${credential.key.name}" is bound to an agent, and agents see no deliveries`,
+    );
 }
 
-async function known(reader: { delivery(id: string): Promise<DeliveryRow | null> }, id: string): Promise<DeliveryRow> {
+async function deliveryOf(
+  reader: { delivery(id: string): Promise<DeliveryRow | null> },
+  id: string,
+): Promise<DeliveryRow> {
   const row = await reader.delivery(id);
-  if (row === null) throw new Refusal("DELIVERY_NOT_FOUND", `there is no delivery "${id}"; those that are over are removed after a while`);
+  if (row === null)
+    throw new Refusal(
+      "DELIVERY_NOT_FOUND",
+      `there is no delivery "${id}"; those that are over are removed after a while`,
+    );
   return row;
 }
 
 function show(row: DeliveryRow): schema.DeliveryRecord {
-  const { id, kind, state, destination, notifier, recipient, channel, person, action_id, seq, attempts, last_error } = row;
+  const { id, kind, state, destination, notifier, recipient, channel, person, action_id, seq, attempts, last_error } =
+    row;
   return {
-    id, kind, state, destination, notifier, recipient, channel, person, action_id, seq, attempts,
+    id,
+    kind,
+    state,
+    destination,
+    notifier,
+    recipient,
+    channel,
+    person,
+    action_id,
+    seq,
+    attempts,
     next_attempt_at: state === "waiting" || state === "scheduled" ? toRfc3339(row.next_at) : null,
     give_up_at: toRfc3339(row.give_up_at),
     last_error,

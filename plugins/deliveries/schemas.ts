@@ -1,13 +1,20 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { PAGE_QUERY } from "../../src/toolkit/paging.ts";
+import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
 
 const Time = Type.String({ format: "date-time" });
 const Nullable = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.Union([schema, Type.Null()]);
 const State = Type.Union(
   (["scheduled", "waiting", "delivered", "dead", "obsolete"] as const).map((state) => Type.Literal(state)),
-  { description: "scheduled: not before next_attempt_at. waiting: to be delivered, in order. dead: given up, may be retried. obsolete: there was nothing to say any more." },
+  {
+    description:
+      "scheduled: not before next_attempt_at. waiting: to be delivered, in order. dead: given up, may be retried. obsolete: there was nothing left to say.",
+  },
 );
-const Kind = Type.Union((["approval_requested", "approval_escalated", "approval_reminder", "approval_closed", "event"] as const).map((kind) => Type.Literal(kind)));
+const Kind = Type.Union(
+  (["approval_requested", "approval_escalated", "approval_reminder", "approval_closed", "event"] as const).map((kind) =>
+    Type.Literal(kind),
+  ),
+);
 
 export const DeliveryRecord = Type.Object(
   {
@@ -44,5 +51,11 @@ export const ListQuery = Type.Object(
 );
 export type ListQuery = Static<typeof ListQuery>;
 
-export const DeliveryList = Type.Object({ deliveries: Type.Array(DeliveryRecord), next_cursor: Nullable(Type.String()) }, { additionalProperties: false });
-export const DeliveryParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 64, description: "Delivery." }) }, { additionalProperties: false });
+export const DeliveryList = Type.Object(
+  { deliveries: Type.Array(DeliveryRecord), next_cursor: Nullable(Type.String()) },
+  { additionalProperties: false },
+);
+export const DeliveryParams = Type.Object(
+  { id: Type.String({ minLength: 1, maxLength: 64, description: "Delivery." }) },
+  { additionalProperties: false },
+);

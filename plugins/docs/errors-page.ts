@@ -1,15 +1,24 @@
 /** Where a problem's `type` leads: the table of docs/errors.md, with an anchor for each code. */
 import { readFile } from "node:fs/promises";
+import type { ErrorKind } from "../../src/contract/errors.ts";
 import { page } from "./pages.ts";
 
 const ROW = /^\| `([A-Z_0-9]+)` \| (\d+) \| ([^|]+) \| ([^|]+) \|$/gm;
 
-export async function errorsPage(): Promise<string> {
+export async function errorsPage(base: string, own: readonly ErrorKind[]): Promise<string> {
   const text = await readFile(new URL("../../docs/errors.md", import.meta.url), "utf8");
-  const rows = [...text.matchAll(ROW)].map(([, code = "", status = "", title = "", remedy = ""]) =>
-    `<tr id="${code.toLowerCase().replaceAll("_", "-")}"><td><code>${code}</code></td><td>${status}</td><td>${inline(title)}</td><td>${inline(remedy)}</td></tr>`,
+  const rows = [
+    ...[...text.matchAll(ROW)].map(([, ...cells]) => cells),
+    ...own.map(({ code, status, title }) => [code, String(status), title, "A plugin brings it: see `detail`."]),
+  ].map(
+    ([code = "", status = "", title = "", remedy = ""]) =>
+      `<tr id="${code.toLowerCase().replaceAll("_", "-")}"><td><code>${code}</code></td><td>${status}</td><td>${inline(title)}</td><td>${inline(remedy)}</td></tr>`,
   );
-  return page("Errors", "", `<main class="errors">
+  return page(
+    base,
+    "Errors",
+    "",
+    `<main class="errors">
 <h1>Errors</h1>
 <p>Every refusal is <code>application/problem+json</code> (RFC 9457). Programs branch on <code>code</code>, which is stable; <code>detail</code> is for people; <code>errors</code> names each fault by pointer or parameter.</p>
 <table>
@@ -18,7 +27,8 @@ export async function errorsPage(): Promise<string> {
 ${rows.join("\n")}
 </tbody>
 </table>
-</main>`);
+</main>`,
+  );
 }
 
 function inline(text: string): string {

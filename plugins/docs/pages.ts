@@ -1,7 +1,7 @@
 /** The pages' HTML. No script stands in them: the policy allows files of this origin alone. */
 
 /** @param styles lets the page's own scripts write style elements, which Redoc cannot do without */
-export function html(body: string, { styles = false }: { styles?: boolean } = {}): Response {
+export function htmlHeaders({ styles = false }: { styles?: boolean } = {}): Record<string, string> {
   const policy = [
     "default-src 'none'",
     "script-src 'self'",
@@ -13,18 +13,19 @@ export function html(body: string, { styles = false }: { styles?: boolean } = {}
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join("; ");
-  return new Response(body, { status: 200, headers: { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy, "Cache-Control": "no-cache" } });
+  return { "Content-Security-Policy": policy };
 }
 
-export function page(title: string, head: string, body: string): string {
+/** @param base where the files of the pages stand */
+export function page(base: string, title: string, head: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · Assent</title>
-<link rel="icon" href="/docs/assets/favicon.svg">
-<link rel="stylesheet" href="/docs/assets/docs.css">
+<link rel="icon" href="${base}/favicon.svg">
+<link rel="stylesheet" href="${base}/docs.css">
 ${head}
 </head>
 <body>
@@ -35,10 +36,20 @@ ${body}
 `;
 }
 
-export function swaggerPage(): string {
-  return page("API", '<link rel="stylesheet" href="/docs/assets/swagger-ui.css">', '<main id="swagger"></main>\n<script src="/docs/assets/swagger-ui-bundle.js"></script>\n<script src="/docs/assets/start-swagger.js"></script>');
+export function swaggerPage(base: string): string {
+  return page(
+    base,
+    "API",
+    `<link rel="stylesheet" href="${base}/swagger-ui.css">`,
+    `<main id="swagger"></main>\n<script src="${base}/swagger-ui-bundle.js"></script>\n<script src="${base}/start-swagger.js"></script>`,
+  );
 }
 
-export function redocPage(): string {
-  return page("API reference", "", '<redoc spec-url="/openapi.json" disable-telemetry="true"></redoc>\n<script type="module" src="/docs/assets/redoc.standalone.js"></script>');
+export function redocPage(base: string): string {
+  return page(
+    base,
+    "API reference",
+    "",
+    `<redoc spec-url="/openapi.json" disable-search="true"></redoc>\n<script src="${base}/redoc.standalone.js"></script>`,
+  );
 }

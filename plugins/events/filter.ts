@@ -1,13 +1,13 @@
 /** Which ledger entries a subscriber gets, and how they look. */
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { EntryRow } from "../../src/contract/storage.ts";
+import { openEntry } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import type { Event, EventsQuery } from "./schemas.ts";
 
 const KNOWN_TOOLS = 10_000;
-const decoder = new TextDecoder();
 
 export interface EventFilter {
   /** Null for what the subscriber does not get. */
@@ -39,9 +39,10 @@ export function createFilter(asked: EventsQuery, { visibility }: Credential, too
       if (types !== null && !types.has(row.type)) return null;
       if (agent !== undefined && row.agent_id !== agent) return null;
       if (asked.action_id !== undefined && row.action_id !== asked.action_id) return null;
-      const entry = JSON.parse(decoder.decode(row.bytes)) as Event["entry"];
+      const entry = openEntry(row.bytes);
       if (asked.tool !== undefined) {
-        const tool = row.action_id === null ? null : ((entry["tool"] as string | undefined) ?? (await toolOf(row.action_id)));
+        const tool =
+          row.action_id === null ? null : ((entry["tool"] as string | undefined) ?? (await toolOf(row.action_id)));
         if (tool !== asked.tool) return null;
       }
       return { seq: row.seq, hash: toHex(row.leaf_hash), type: row.type, at: toRfc3339(row.created_at), entry };

@@ -2,23 +2,50 @@
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { Reply, RequestContext } from "../../src/contract/resource.ts";
+import { defineRoute, type Reply, type RequestContext } from "../../src/contract/resource.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { createFeed, PAGE, type Feed } from "./feed.ts";
 import { createFilter, toolLookup, type ToolOf } from "./filter.ts";
-import { EventPage, EventsQuery, type Event } from "./schemas.ts";
+import { EventPage, eventsQuery, type Event, type EventsQuery } from "./schemas.ts";
 import { createStream } from "./stream.ts";
 
 const Options = Type.Object(
   {
-    max_streams_per_key: Type.Integer({ default: 20, minimum: 1, maximum: 100_000, description: "Open streams of one API key." }),
-    max_streams: Type.Integer({ default: 1000, minimum: 1, maximum: 1_000_000, description: "Open streams of this process." }),
-    heartbeat_seconds: Type.Number({ default: 15, minimum: 0.05, maximum: 300, description: "A comment after so long without an event keeps proxies from closing the connection." }),
-    retry_milliseconds: Type.Integer({ default: 1000, minimum: 1, maximum: 600_000, description: "How long a client waits before it connects again." }),
-    stall_seconds: Type.Number({ default: 30, minimum: 0.05, maximum: 3600, description: "A client that leaves a batch unread for so long is cut off; it resumes by sequence." }),
+    max_streams_per_key: Type.Integer({
+      default: 20,
+      minimum: 1,
+      maximum: 100_000,
+      description: "Open streams of one API key.",
+    }),
+    max_streams: Type.Integer({
+      default: 1000,
+      minimum: 1,
+      maximum: 1_000_000,
+      description: "Open streams of this process.",
+    }),
+    heartbeat_seconds: Type.Number({
+      default: 15,
+      minimum: 0.05,
+      maximum: 300,
+      description: "A comment after so long without an event keeps proxies from closing the connection.",
+    }),
+    retry_milliseconds: Type.Integer({
+      default: 1000,
+      minimum: 1,
+      maximum: 600_000,
+      description: "How long a client waits before it connects again.",
+    }),
+    stall_seconds: Type.Number({
+      default: 30,
+      minimum: 0.05,
+      maximum: 3600,
+      description: "A client that leaves a batch unread for so long is cut off; it resumes by sequence.",
+    }),
   },
   { additionalProperties: false },
 );
+
+type Asked = RequestContext<unknown, EventsQuery, undefined, Credential>;
 
 /** Entries that one poll looks at: a narrow filter over a long ledger must not keep others waiting. */
 const MAX_LOOKED_AT = 10_000;
@@ -32,12 +59,16 @@ export default definePlugin({
     let total = 0;
     let feed: Feed | null = null;
 
-    function stream({ credential, query }: RequestContext, from: number): Reply {
-      const who = credential as Credential;
+    function stream(query: EventsQuery, who: Credential, from: number): Reply {
       const held = open.get(who.key.id) ?? 0;
       if (held >= options.max_streams_per_key || total >= options.max_streams) {
-        const why = held >= options.max_streams_per_key ? `the key "${who.key.name}" has ${held} open streams, as many as it may` : `this process has ${total} open streams, as many as it takes`;
-        throw new Refusal("TOO_MANY_STREAMS", `${why}; close one, or read with Accept: application/json`, { headers: { "Retry-After": "5" } });
+        const why =
+          held >= options.max_streams_per_key
+            ? `the key "${who.key.name}" has ${held} open streams, as many as it may`
+            : `this process has ${total} open streams, as many as it takes`;
+        throw new Refusal("TOO_MANY_STREAMS", `${why}; close one, or read with Accept: application/json`, {
+          headers: { "Retry-After": "5" },
+        });
       }
       open.set(who.key.id, held + 1);
       total += 1;
@@ -45,9 +76,11 @@ export default definePlugin({
         status: 200,
         headers: { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" },
         stream: createStream({
-          host, credential: who, from,
+          host,
+          credential: who,
+          from,
           feed: feed as Feed,
-          filter: createFilter(query as EventsQuery, who, toolOf),
+          filter: createFilter(query, who, toolOf),
           heartbeatMs: options.heartbeat_seconds * 1000,
           retryMs: options.retry_milliseconds,
           stallMs: options.stall_seconds * 1000,
@@ -61,28 +94,53 @@ export default definePlugin({
       };
     }
 
-    async function events(context: RequestContext): Promise<Reply> {
-      const asked = context.query as EventsQuery;
+    async function events({ query: asked, credential, headers }: Asked): Promise<Reply> {
       if (asked.agent_id !== undefined && asked.agent !== undefined && asked.agent_id !== asked.agent) {
-        throw new Refusal("VALIDATION_FAILED", "`agent` and `agent_id` are the same filter; send one of them", { errors: [{ parameter: "agent", detail: "same as agent_id" }] });
+        throw new Refusal("VALIDATION_FAILED", "`agent` and `agent_id` are the same filter; send one of them", {
+          errors: [{ parameter: "agent", detail: "same as agent_id" }],
+        });
       }
-      const last = lastEventId(context.headers) ?? asked.after;
-      if (wantsJson(context.headers.get("accept"))) return poll(host, context, last ?? -1, toolOf);
-      if (asked.limit !== undefined) throw new Refusal("VALIDATION_FAILED", "a stream takes no limit; poll with Accept: application/json", { errors: [{ parameter: "limit", detail: "only with Accept: application/json" }] });
+      const last = lastEventId(headers) ?? asked.after;
+      if (wantsJson(headers.get("accept"))) return poll(host, asked, credential, last ?? -1, toolOf);
+      if (asked.limit !== undefined)
+        throw new Refusal("VALIDATION_FAILED", "a stream takes no limit; poll with Accept: application/json", {
+          errors: [{ parameter: "limit", detail: "only with Accept: application/json" }],
+        });
       const { size } = await host.ledger.head();
-      if (last !== undefined && last >= size) throw new Refusal("INVALID_RANGE", `there is no event ${last} yet: the newest is ${size - 1}; was the store replaced by an older one?`);
-      return stream(context, last === undefined ? size : last + 1);
+      if (last !== undefined && last >= size)
+        throw new Refusal(
+          "INVALID_RANGE",
+          `there is no event ${last} yet: the newest is ${size - 1}; was the store replaced by an older one?`,
+        );
+      return stream(asked, credential, last === undefined ? size : last + 1);
     }
 
     return {
       routes: [
-        {
-          method: "GET", path: "/v1/events", tag: "events", summary: "Follow the ledger", scope: "events:read", query: EventsQuery, headers: Type.Object({ "Last-Event-ID": Type.Optional(Type.String({ description: "What a client that reconnects has seen last; wins over `after`." })) }),
-          description: "Server-sent events by default: unnamed, `id` is the ledger sequence, so that `Last-Event-ID` resumes without a gap. With `Accept: application/json` one page, for pollers.",
-          responses: { 200: { description: "A page of events; or, unless JSON alone is accepted, a stream.", schema: EventPage, also: ["text/event-stream"] } },
+        defineRoute({
+          method: "GET",
+          path: "/v1/events",
+          tag: "events",
+          summary: "Follow the ledger",
+          scope: "events:read",
+          query: eventsQuery(host.entryTypes),
+          headers: Type.Object({
+            "Last-Event-ID": Type.Optional(
+              Type.String({ description: "What a client that reconnects has seen last; wins over `after`." }),
+            ),
+          }),
+          description:
+            "Server-sent events by default: unnamed, `id` is the ledger sequence, so that `Last-Event-ID` resumes without a gap. With `Accept: application/json` one page, for pollers.",
+          responses: {
+            200: {
+              description: "A page of events; or, unless JSON alone is accepted, a stream.",
+              schema: EventPage,
+              also: ["text/event-stream"],
+            },
+          },
           errors: ["TOO_MANY_STREAMS", "INVALID_RANGE", "NOT_ACCEPTABLE"],
           handle: events,
-        },
+        }),
       ],
       async start() {
         feed = createFeed(host);
@@ -94,12 +152,21 @@ export default definePlugin({
   },
 });
 
-async function poll(host: Host, { query, credential }: RequestContext, after: number, toolOf: ToolOf): Promise<Reply> {
-  const asked = query as EventsQuery;
-  const filter = createFilter(asked, credential as Credential, toolOf);
+async function poll(
+  host: Host,
+  asked: EventsQuery,
+  credential: Credential,
+  after: number,
+  toolOf: ToolOf,
+): Promise<Reply> {
+  const filter = createFilter(asked, credential, toolOf);
   const limit = asked.limit ?? 100;
   const { size } = await host.ledger.head();
-  if (after >= size) throw new Refusal("INVALID_RANGE", `there is no event ${after} yet: the newest is ${size - 1}; was the store replaced by an older one?`);
+  if (after >= size)
+    throw new Refusal(
+      "INVALID_RANGE",
+      `there is no event ${after} yet: the newest is ${size - 1}; was the store replaced by an older one?`,
+    );
   const events: Event[] = [];
   let next = after + 1;
   const end = Math.min(size, next + MAX_LOOKED_AT);
@@ -119,7 +186,9 @@ function lastEventId(headers: Headers): number | null {
   const id = headers.get("last-event-id");
   if (id === null || id === "") return null;
   if (/^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id))) return Number(id);
-  throw new Refusal("VALIDATION_FAILED", `the Last-Event-ID "${id.slice(0, 40)}" is not a ledger sequence`, { errors: [{ parameter: "Last-Event-ID", detail: "the id of an event of this ledger" }] });
+  throw new Refusal("VALIDATION_FAILED", `the Last-Event-ID "${id.slice(0, 40)}" is not a ledger sequence`, {
+    errors: [{ parameter: "Last-Event-ID", detail: "the id of an event of this ledger" }],
+  });
 }
 
 function wantsJson(accept: string | null): boolean {

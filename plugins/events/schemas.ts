@@ -1,36 +1,66 @@
 import { Type, type Static } from "@sinclair/typebox";
+import type { EntryType } from "../../src/domain/entries.ts";
 
-export const EVENT_TYPES = ["decision", "approval", "execution", "policy_set", "api_key", "agent"] as const;
-
-const List = EVENT_TYPES.join("|");
-
-export const EventsQuery = Type.Object(
-  {
-    after: Type.Optional(Type.Integer({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER, description: "Only events with a greater sequence; -1 for all there ever were. A stream without it begins now, a poll at the beginning. `Last-Event-ID` wins over it." })),
-    type: Type.Optional(Type.String({ pattern: `^(?:${List})(?:,(?:${List}))*$`, maxLength: 200, description: `one or more of ${EVENT_TYPES.join(", ")}, separated by commas` })),
-    agent_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-    agent: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: "Same as `agent_id`." })),
-    tool: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: "Events of actions with this tool." })),
-    action_id: Type.Optional(Type.String({ format: "uuid" })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most events of one poll; a stream takes no limit." })),
-  },
-  { additionalProperties: false },
-);
-export type EventsQuery = Static<typeof EventsQuery>;
+/** @param types of entries that there are */
+export function eventsQuery(types: readonly EntryType[]) {
+  const list = types.map((type) => type.replaceAll(".", "\\.")).join("|");
+  return Type.Object(
+    {
+      after: Type.Optional(
+        Type.Integer({
+          minimum: -1,
+          maximum: Number.MAX_SAFE_INTEGER,
+          description:
+            "Only events with a greater sequence; -1 for all there ever were. A stream without it begins now, a poll at the beginning. `Last-Event-ID` wins over it.",
+        }),
+      ),
+      type: Type.Optional(
+        Type.String({
+          pattern: `^(?:${list})(?:,(?:${list}))*$`,
+          maxLength: 2000,
+          description: `one or more of ${types.join(", ")}, separated by commas`,
+        }),
+      ),
+      agent_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+      agent: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: "Same as `agent_id`." })),
+      tool: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 256, description: "Events of actions with this tool." }),
+      ),
+      action_id: Type.Optional(Type.String({ format: "uuid" })),
+      limit: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: 1000,
+          default: 100,
+          description: "Most events of one poll; a stream takes no limit.",
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  );
+}
+export type EventsQuery = Static<ReturnType<typeof eventsQuery>>;
 
 const EXAMPLE = {
   seq: 41,
   hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   type: "decision",
   at: "2026-01-31T12:00:00.000Z",
-  entry: { type: "decision", action_id: "019346a0-0000-7000-8000-000000000000", agent_id: "support-bot", tool: "stripe", operation: "refund", status: "allowed" },
+  entry: {
+    type: "decision",
+    action_id: "019346a0-0000-7000-8000-000000000000",
+    agent_id: "support-bot",
+    tool: "stripe",
+    operation: "refund",
+    status: "allowed",
+  },
 };
 
 export const Event = Type.Object(
   {
     seq: Type.Integer({ description: "Ledger sequence; the SSE `id`." }),
     hash: Type.String({ description: "Leaf hash, hex." }),
-    type: Type.Union(EVENT_TYPES.map((type) => Type.Literal(type))),
+    type: Type.String({ description: "Of the entry; `<plugin>:<type>` where a plugin recorded it." }),
     at: Type.String({ format: "date-time" }),
     entry: Type.Record(Type.String(), Type.Unknown(), { description: "The ledger entry." }),
   },
@@ -42,7 +72,10 @@ export const EventPage = Type.Object(
   {
     events: Type.Array(Event),
     next_after: Type.Integer({ description: "`after` of the next poll: everything up to here was looked at." }),
-    head: Type.Integer({ description: "Sequence of the newest event of all; -1 when there is none. The poll has caught up when `next_after` is as large." }),
+    head: Type.Integer({
+      description:
+        "Sequence of the newest event of all; -1 when there is none. The poll has caught up when `next_after` is as large.",
+    }),
   },
   { additionalProperties: false, examples: [{ events: [EXAMPLE], next_after: 41, head: 41 }] },
 );

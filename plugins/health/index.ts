@@ -1,6 +1,8 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
 import { Type } from "@sinclair/typebox";
-import type { Host, PolicyState } from "../../src/contract/host.ts";
+import type { Host } from "../../src/contract/host.ts";
+import type { PolicyState } from "../../src/contract/policy-source.ts";
+import { defineRoute } from "../../src/contract/resource.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
@@ -13,20 +15,69 @@ const Ready = Type.Object(
   {
     ready: Type.Boolean(),
     storage: Check,
-    migrations: Type.Object({ ok: Type.Boolean(), detail: Type.String(), applied: Type.Integer(), known: Type.Integer() }, { additionalProperties: false, description: "Steps of the schema that the store has had, and that this version knows." }),
+    migrations: Type.Object(
+      { ok: Type.Boolean(), detail: Type.String(), applied: Type.Integer(), known: Type.Integer() },
+      {
+        additionalProperties: false,
+        description: "Steps of the schema that the store has had, and that this version knows.",
+      },
+    ),
     ledger: Check,
-    lag: Type.Object({ ok: Type.Boolean(), detail: Type.String(), entries: Type.Integer() }, { additionalProperties: false, description: "Committed entries that this process's event streams have not been given yet. Does not count for readiness: decisions are not late." }),
-    replicas: Type.Object({ ok: Type.Boolean(), detail: Type.String(), processes: Type.Integer() }, { additionalProperties: false, description: "Processes that share the store, this one among them. One that died is counted for half a minute. Does not count for readiness." }),
+    lag: Type.Object(
+      { ok: Type.Boolean(), detail: Type.String(), entries: Type.Integer() },
+      {
+        additionalProperties: false,
+        description:
+          "Committed entries that this process's event streams have not been given yet. Does not count for readiness: decisions are not late.",
+      },
+    ),
+    replicas: Type.Object(
+      { ok: Type.Boolean(), detail: Type.String(), processes: Type.Integer() },
+      {
+        additionalProperties: false,
+        description:
+          "Processes that share the store, this one among them. One that died is counted for half a minute. Does not count for readiness.",
+      },
+    ),
     policies: Type.Object(
       {
         ok: Type.Boolean(),
         detail: Type.String(),
         active: Type.Integer({ description: "Policies in the active set." }),
         policy_set: Type.Union([Type.String(), Type.Null()]),
-        source: Type.Union([Type.Object({ kind: Type.String(), commit: Type.Optional(Type.String()) }, { additionalProperties: false }), Type.Null()], { description: "Where the active set came from, and the commit where that is git." }),
-        stale_since: Type.Union([Type.String(), Type.Null()], { description: "Since when a source has offered something that could not be taken." }),
+        source: Type.Union(
+          [
+            Type.Object({ kind: Type.String(), commit: Type.Optional(Type.String()) }, { additionalProperties: false }),
+            Type.Null(),
+          ],
+          { description: "Where the active set came from, and the commit where that is git." },
+        ),
+        offers: Type.Array(
+          Type.Object(
+            {
+              source: Type.String({ description: "Name of the source." }),
+              commit: Type.Union([Type.String(), Type.Null()], { description: "Where it is a git repository." }),
+              taken: Type.Boolean({ description: "False where it was refused: the last good set is served." }),
+            },
+            { additionalProperties: false },
+          ),
+          {
+            description:
+              "What each source was seen to offer last. A commit that changes no policy is taken and makes no new set.",
+          },
+        ),
+        stale_since: Type.Union([Type.String(), Type.Null()], {
+          description: "Since when a source has offered something that could not be taken.",
+        }),
         faults: Type.Array(
-          Type.Object({ file: Type.String(), line: Type.Union([Type.Integer(), Type.Null()]), column: Type.Union([Type.Integer(), Type.Null()]) }, { additionalProperties: false }),
+          Type.Object(
+            {
+              file: Type.String(),
+              line: Type.Union([Type.Integer(), Type.Null()]),
+              column: Type.Union([Type.Integer(), Type.Null()]),
+            },
+            { additionalProperties: false },
+          ),
           { description: "Where it could not be taken, the first ten; what is wrong there is in the service's log." },
         ),
       },
@@ -40,15 +91,26 @@ export default definePlugin({
   name: "health",
   setup: (host) => ({
     routes: [
-      {
-        method: "GET", path: "/healthz", tag: "health", summary: "The process is alive", scope: null, unlimited: true,
-        responses: { 200: { description: "Alive.", schema: Type.Object({ alive: Type.Literal(true) }) } }, errors: [],
+      defineRoute({
+        method: "GET",
+        path: "/healthz",
+        tag: "health",
+        summary: "The process is alive",
+        scope: null,
+        unlimited: true,
+        responses: { 200: { description: "Alive.", schema: Type.Object({ alive: Type.Literal(true) }) } },
         handle: () => ({ status: 200, json: { alive: true } }),
-      },
-      {
-        method: "GET", path: "/readyz", tag: "health", summary: "The service can decide", scope: null, unlimited: true,
-        description: "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops.",
-        responses: { 200: { description: "Ready.", schema: Ready }, 503: { description: "Not ready.", schema: Ready } }, errors: [],
+      }),
+      defineRoute({
+        method: "GET",
+        path: "/readyz",
+        tag: "health",
+        summary: "The service can decide",
+        scope: null,
+        unlimited: true,
+        description:
+          "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops.",
+        responses: { 200: { description: "Ready.", schema: Ready }, 503: { description: "Not ready.", schema: Ready } },
         async handle() {
           const storage = await probe(() => host.storage.ping());
           const ledger = await probe(async () => void (await host.ledger.checkpoint()));
@@ -58,17 +120,25 @@ export default definePlugin({
           const active = state.count > 0;
           const policies = {
             ok: active,
-            detail: trouble !== null ? trouble : !active ? "no policy is active: every action is denied" : state.stale_since === null ? "active" : `the last good set is served; ${state.faults.length} faults in what came after`,
+            detail:
+              trouble !== null
+                ? trouble
+                : !active
+                  ? "no policy is active: every action is denied"
+                  : state.stale_since === null
+                    ? "active"
+                    : `the last good set is served; ${state.faults.length} faults in what came after`,
             active: state.count,
             policy_set: state.digest,
             source: sourceOf(state),
+            offers: state.offers.map(({ name, source: { commit = null }, taken }) => ({ source: name, commit, taken })),
             stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
-            faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file, line, column })),
+            faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: inside(file), line, column })),
           };
           const ready = storage.ok && migrations.ok && ledger.ok && active && !host.stopping.aborted;
           return { status: ready ? 200 : 503, json: { ready, storage, migrations, ledger, lag, replicas, policies } };
         },
-      },
+      }),
     ],
   }),
 });
@@ -82,8 +152,22 @@ async function progressOf(host: Host): Promise<Progress> {
   try {
     const [{ applied, known }, entries] = await Promise.all([host.storage.schema(), host.ledger.lag()]);
     return {
-      migrations: { ok: applied === known, detail: applied === known ? "ok" : applied > known ? "a newer version migrated the store: update this process" : "migrations wait", applied, known },
-      lag: { ok: entries < FAR_BEHIND, detail: entries < FAR_BEHIND ? "ok" : "event streams of this process are behind", entries },
+      migrations: {
+        ok: applied === known,
+        detail:
+          applied === known
+            ? "ok"
+            : applied > known
+              ? "a newer version migrated the store: update this process"
+              : "migrations wait",
+        applied,
+        known,
+      },
+      lag: {
+        ok: entries < FAR_BEHIND,
+        detail: entries < FAR_BEHIND ? "ok" : "event streams of this process are behind",
+        entries,
+      },
     };
   } catch (error) {
     const detail = error instanceof StorageError ? error.kind : "failed";
@@ -95,18 +179,32 @@ async function replicasOf(host: Host): Promise<{ ok: boolean; detail: string; pr
   try {
     const { count, duties } = await host.processes.list();
     const here = duties.filter((duty) => duty.here).map(({ name }) => name);
-    return { ok: true, detail: count === 1 && duties.length === 0 ? "ok" : here.length === 0 ? "others do the shared jobs" : `this one does ${here.join(", ")}`, processes: count };
+    return {
+      ok: true,
+      detail:
+        count === 1 && duties.length === 0
+          ? "ok"
+          : here.length === 0
+            ? "others do the shared jobs"
+            : `this one does ${here.join(", ")}`,
+      processes: count,
+    };
   } catch (error) {
     return { ok: false, detail: error instanceof StorageError ? error.kind : "failed", processes: 0 };
   }
 }
 
 async function policyState(read: () => Promise<PolicyState>): Promise<{ state: PolicyState; trouble: string | null }> {
-  let state: PolicyState = { digest: null, count: 0, faults: [], stale_since: null, source: null };
+  let state: PolicyState = { digest: null, count: 0, faults: [], stale_since: null, source: null, offers: [] };
   const { ok, detail } = await probe(async () => {
     state = await read();
   });
   return { state, trouble: ok ? null : detail };
+}
+
+/** A fault of the source as a whole names its address or its path. */
+function inside(file: string): string {
+  return file.startsWith("/") || /[:\\]/.test(file) ? "(the source)" : file;
 }
 
 /** Addresses and paths are for the log. */

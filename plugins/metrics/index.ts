@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Host } from "../../src/contract/host.ts";
+import { defineRoute } from "../../src/contract/resource.ts";
 import type { EntryRow } from "../../src/contract/storage.ts";
 import { definePlugin } from "../../src/plugin.ts";
 
@@ -18,9 +19,25 @@ export default definePlugin({
   name: "metrics",
   setup(host) {
     const register = new Registry();
-    const requests = new Histogram({ name: "assent_http_request_duration_seconds", help: "Time until a response was made. Waits that clients asked for are part of it.", labelNames: ["method", "route", "status"], buckets: SECONDS, registers: [register] });
-    const entries = new Counter({ name: "assent_ledger_entries_seen_total", help: "Entries of the shared ledger that this process has seen since it started, whoever wrote them: the same from every process, so not to be summed.", labelNames: ["type"], registers: [register] });
-    const decisions = new Counter({ name: "assent_decisions_seen_total", help: "Decisions among them.", labelNames: ["effect", "reason_code"], registers: [register] });
+    const requests = new Histogram({
+      name: "assent_http_request_duration_seconds",
+      help: "Time until a response was made. Waits that clients asked for are part of it.",
+      labelNames: ["method", "route", "status"],
+      buckets: SECONDS,
+      registers: [register],
+    });
+    const entries = new Counter({
+      name: "assent_ledger_entries_seen_total",
+      help: "Entries of the shared ledger that this process has seen since it started, whoever wrote them: the same from every process, so not to be summed.",
+      labelNames: ["type"],
+      registers: [register],
+    });
+    const decisions = new Counter({
+      name: "assent_decisions_seen_total",
+      help: "Decisions among them.",
+      labelNames: ["effect", "reason_code"],
+      registers: [register],
+    });
     gauges(host, register);
     let unsubscribe: (() => void) | null = null;
 
@@ -35,13 +52,23 @@ export default definePlugin({
 
     return {
       // The route and not the path: what a client makes up must not become a label.
-      answered: ({ method, route, status, ms }) => requests.observe({ method: route === null ? "other" : method, route: route ?? "none", status }, ms / 1000),
+      onResponse: ({ method, route, status, ms }) =>
+        requests.observe({ method: route === null ? "other" : method, route: route ?? "none", status }, ms / 1000),
       routes: [
-        {
-          method: "GET", path: "/metrics", tag: "health", summary: "Metrics for Prometheus", scope: "metrics:read", unlimited: true,
-          responses: { 200: { description: "Metrics.", contentType: "text/plain", schema: Type.String() } }, errors: [],
-          handle: async () => ({ status: 200, headers: { "Content-Type": register.contentType }, text: await register.metrics() }),
-        },
+        defineRoute({
+          method: "GET",
+          path: "/metrics",
+          tag: "health",
+          summary: "Metrics for Prometheus",
+          scope: "metrics:read",
+          unlimited: true,
+          responses: { 200: { description: "Metrics.", contentType: "text/plain", schema: Type.String() } },
+          handle: async () => ({
+            status: 200,
+            headers: { "Content-Type": register.contentType },
+            text: await register.metrics(),
+          }),
+        }),
       ],
       async start() {
         unsubscribe = host.ledger.subscribe(see);
@@ -56,9 +83,17 @@ export default definePlugin({
 
 /** Read when they are asked for. A store that is not there leaves the last value out instead of repeating it. */
 function gauges(host: Host, register: Registry): void {
-  const gauge = (name: string, help: string, read: (gauge: Gauge) => Promise<void> | void, labelNames: string[] = []): void => {
+  const gauge = (
+    name: string,
+    help: string,
+    read: (gauge: Gauge) => Promise<void> | void,
+    labelNames: string[] = [],
+  ): void => {
     new Gauge({
-      name, help, labelNames, registers: [register],
+      name,
+      help,
+      labelNames,
+      registers: [register],
       async collect() {
         this.reset();
         try {
@@ -70,18 +105,45 @@ function gauges(host: Host, register: Registry): void {
     });
   };
   gauge("assent_ledger_size", "Entries in the ledger.", async (it) => it.set((await host.ledger.head()).size));
-  gauge("assent_ledger_lag_entries", "Committed entries that this process's event streams have not been given yet.", async (it) => it.set(await host.ledger.lag()));
-  gauge("assent_policies_active", "Policies in the active set.", async (it) => it.set((await host.policies.state()).count));
-  gauge("assent_policy_set_info", "The active set, by its digest.", async (it) => it.set({ policy_set: (await host.policies.state()).digest ?? "none" }, 1), ["policy_set"]);
-  gauge("assent_policy_source_stale", "1 while a policy source offers something that could not be taken.", async (it) => it.set((await host.policies.state()).stale_since === null ? 0 : 1));
-  gauge("assent_policy_source_stale_since_seconds", "Since when, as a Unix time; absent while none does.", async (it) => {
-    const since = (await host.policies.state()).stale_since;
-    if (since === null) it.remove();
-    else it.set(since / 1000);
-  });
-  gauge("assent_policy_source_fault", "1 for each place where it could not be taken.", async (it) => {
-    for (const { file, line, column } of (await host.policies.state()).faults.slice(0, 20)) it.set({ file, line: line ?? "", column: column ?? "" }, 1);
-  }, ["file", "line", "column"]);
-  gauge("assent_process_resident_memory_bytes", "Memory that the process holds.", (it) => it.set(process.memoryUsage().rss));
-  gauge("assent_process_start_time_seconds", "When the process started, as a Unix time.", (it) => it.set(Math.round(Date.now() / 1000 - process.uptime())));
+  gauge(
+    "assent_ledger_lag_entries",
+    "Committed entries that this process's event streams have not been given yet.",
+    async (it) => it.set(await host.ledger.lag()),
+  );
+  gauge("assent_policies_active", "Policies in the active set.", async (it) =>
+    it.set((await host.policies.state()).count),
+  );
+  gauge(
+    "assent_policy_set_info",
+    "The active set, by its digest.",
+    async (it) => it.set({ policy_set: (await host.policies.state()).digest ?? "none" }, 1),
+    ["policy_set"],
+  );
+  gauge("assent_policy_source_stale", "1 while a policy source offers something that could not be taken.", async (it) =>
+    it.set((await host.policies.state()).stale_since === null ? 0 : 1),
+  );
+  gauge(
+    "assent_policy_source_stale_since_seconds",
+    "Since when, as a Unix time; absent while none does.",
+    async (it) => {
+      const since = (await host.policies.state()).stale_since;
+      if (since === null) it.remove();
+      else it.set(since / 1000);
+    },
+  );
+  gauge(
+    "assent_policy_source_fault",
+    "1 for each place where it could not be taken.",
+    async (it) => {
+      for (const { file, line, column } of (await host.policies.state()).faults.slice(0, 20))
+        it.set({ file, line: line ?? "", column: column ?? "" }, 1);
+    },
+    ["file", "line", "column"],
+  );
+  gauge("assent_process_resident_memory_bytes", "Memory that the process holds.", (it) =>
+    it.set(process.memoryUsage().rss),
+  );
+  gauge("assent_process_start_time_seconds", "When the process started, as a Unix time.", (it) =>
+    it.set(Math.round(Date.now() / 1000 - process.uptime())),
+  );
 }

@@ -31,14 +31,17 @@ const ADDRESS = /^[^\s@<>(),:;"\\[\]\p{Cc}\p{Cf}]{1,64}@[^\s@<>(),:;"\\[\]\p{Cc}
 export default definePlugin({
   name: "notify-email",
   options: Options,
-  setup: async (_host, options) => (Object.keys(options).length === 0 ? {} : { notifiers: [await createNotifier(options)] }),
+  setup: async (_host, options) =>
+    Object.keys(options).length === 0 ? {} : { notifiers: [await createNotifier(options)] },
 });
 
 /** Rejects with Error for what the schema cannot say. */
 export async function createNotifier(options: EmailOptions): Promise<Notifier> {
   const { host, from: sender, user, password } = options;
-  if (host === undefined || sender === undefined) throw new Error(`the option "${host === undefined ? "host" : "from"}" is missing`);
-  if ((user === undefined) !== (password === undefined)) throw new Error(`the option "${user === undefined ? "user" : "password"}" is missing beside the other of the two`);
+  if (host === undefined || sender === undefined)
+    throw new Error(`the option "${host === undefined ? "host" : "from"}" is missing`);
+  if ((user === undefined) !== (password === undefined))
+    throw new Error(`the option "${user === undefined ? "user" : "password"}" is missing beside the other of the two`);
   const from = readMailbox("from", sender);
   const replyTo = options.reply_to === undefined ? undefined : readMailbox("reply_to", options.reply_to);
   const secure = options.secure ?? options.port === 465;
@@ -65,7 +68,9 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
   async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
     if (message.kind === "event") throw new NotifierError("notify-email has no feeds", { permanent: true });
     const messageId = `<${message.id}@${from.address.slice(from.address.lastIndexOf("@") + 1)}>`;
-    const thread = isMessageId(message.reference) ? { inReplyTo: message.reference, references: [message.reference] } : {};
+    const thread = isMessageId(message.reference)
+      ? { inReplyTo: message.reference, references: [message.reference] }
+      : {};
     try {
       await transport.sendMail({
         from,
@@ -85,14 +90,19 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
     return { reference: messageId };
   }
 
-  return { name: "notify-email", check: (to) => (ADDRESS.test(to) ? null : `"${to}" is no mail address; write it alone, such as anna@example.com`), deliver };
+  return {
+    name: "notify-email",
+    check: (to) => (ADDRESS.test(to) ? null : `"${to}" is no mail address; write it alone, such as anna@example.com`),
+    deliver,
+  };
 }
 
 /** `anna@example.com`, or `Anna <anna@example.com>`. Throws Error. */
 function readMailbox(option: string, text: string): { name: string; address: string } {
   const [, name = "", inner] = /^([^<>\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? [];
   const address = inner ?? text;
-  if (!ADDRESS.test(address)) throw new Error(`the option "${option}" must be an address, as assent@example.com or Assent <assent@example.com>`);
+  if (!ADDRESS.test(address))
+    throw new Error(`the option "${option}" must be an address, as assent@example.com or Assent <assent@example.com>`);
   return { name: name.trim().replace(/^"(.*)"$/, "$1"), address };
 }
 

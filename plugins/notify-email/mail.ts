@@ -1,7 +1,7 @@
 /** What stands in a mail: the same words as text and as HTML. */
 import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier.ts";
 import { clipText } from "../../src/domain/text.ts";
-import { endingOf, factsOf, requestOf, titleOf } from "../../src/toolkit/notice.ts";
+import { endingOf, factsOf, requestOf, titleOf } from "../../src/contract/notice.ts";
 
 /** Characters of the request. What is longer is for the page: mail programs clip large messages without saying what is missing. */
 const MAX_REQUEST = 20_000;
@@ -17,20 +17,37 @@ export function write(message: ApprovalMessage | ClosedMessage): Mail {
   const { action } = message;
   const title = titleOf(message);
   const facts = factsOf(action);
-  const request = requestOf(action).map(([name, json]) => ({ name, json: clipText(json, MAX_REQUEST), cut: json.length > MAX_REQUEST }));
+  const request = requestOf(action).map(([name, json]) => ({
+    name,
+    json: clipText(json, MAX_REQUEST),
+    cut: json.length > MAX_REQUEST,
+  }));
   const asks = message.kind !== "approval_closed";
-  const opening = asks ? "An agent asks for your decision. It waits until somebody decides or the request expires." : endingOf(action);
+  const opening = asks
+    ? "An agent asks for your decision. It waits until somebody decides or the request expires."
+    : endingOf(action);
   const link = asks ? message.link : null;
-  const about = !asks ? null : message.person === null ? "The page asks for your key. Opening it decides nothing." : `This link is yours alone and decides as ${message.person}: do not pass this mail on. Opening it decides nothing.`;
+  const about = !asks
+    ? null
+    : message.person === null
+      ? "The page asks for your key. Opening it decides nothing."
+      : `This link is yours alone and decides as ${message.person}: do not pass this mail on. Opening it decides nothing.`;
   const width = Math.max(...facts.map(([name]) => name.length)) + 2;
   const text = [
-    title, "", opening, "",
+    title,
+    "",
+    opening,
+    "",
     ...(link === null ? [] : [`Decide: ${link}`, about as string, ""]),
     ...facts.map(([name, value]) => `${`${name}:`.padEnd(width)}${value}`),
     ...request.flatMap(({ name, json, cut }) => ["", `${name}:`, json, ...(cut ? [CUT] : [])]),
     "",
   ].join("\n");
-  return { subject: `[Assent] ${title.charAt(0).toLowerCase()}${title.slice(1)}`, text, html: html({ title, opening, link, about, facts, request }) };
+  return {
+    subject: `[Assent] ${title.charAt(0).toLowerCase()}${title.slice(1)}`,
+    text,
+    html: html({ title, opening, link, about, facts, request }),
+  };
 }
 
 interface Parts {
@@ -45,17 +62,29 @@ interface Parts {
 /** Inline styles, nothing that is fetched. What an agent wrote is isolated, so that a text of another direction moves nothing beside it. */
 function html({ title, opening, link, about, facts, request }: Parts): string {
   const cell = 'style="padding:4px 12px 4px 0;vertical-align:top"';
-  const button = 'style="display:inline-block;padding:10px 18px;background:#1f5fbf;color:#fff;text-decoration:none;border-radius:4px"';
-  const pre = 'dir="ltr" style="background:#f4f4f4;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"';
+  const button =
+    'style="display:inline-block;padding:10px 18px;background:#1f5fbf;color:#fff;text-decoration:none;border-radius:4px"';
+  const pre =
+    'dir="ltr" style="background:#f4f4f4;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"';
   return [
     '<!doctype html><html lang="en" dir="ltr"><head><meta charset="utf-8"></head><body style="font-family:sans-serif;color:#222;max-width:700px">',
     `<h1 style="font-size:20px"><bdi>${escape(title)}</bdi></h1>`,
     `<p><bdi>${escape(opening)}</bdi></p>`,
-    ...(link === null ? [] : [`<p><a href="${escape(link)}" ${button}>Open the approval page</a></p><p style="color:#666"><bdi>${escape(about ?? "")}</bdi></p>`]),
+    ...(link === null
+      ? []
+      : [
+          `<p><a href="${escape(link)}" ${button}>Open the approval page</a></p><p style="color:#666"><bdi>${escape(about ?? "")}</bdi></p>`,
+        ]),
     '<table style="border-collapse:collapse">',
-    ...facts.map(([name, value]) => `<tr><th align="left" ${cell}>${escape(name)}</th><td ${cell}><bdi>${escape(value)}</bdi></td></tr>`),
+    ...facts.map(
+      ([name, value]) =>
+        `<tr><th align="left" ${cell}>${escape(name)}</th><td ${cell}><bdi>${escape(value)}</bdi></td></tr>`,
+    ),
     "</table>",
-    ...request.map(({ name, json, cut }) => `<h2 style="font-size:16px">${escape(name)}</h2><pre ${pre}>${escape(json)}</pre>${cut ? `<p><strong>${CUT}</strong></p>` : ""}`),
+    ...request.map(
+      ({ name, json, cut }) =>
+        `<h2 style="font-size:16px">${escape(name)}</h2><pre ${pre}>${escape(json)}</pre>${cut ? `<p><strong>${CUT}</strong></p>` : ""}`,
+    ),
     "</body></html>",
   ].join("\n");
 }

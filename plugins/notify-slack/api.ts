@@ -6,9 +6,34 @@ const MAX_ANSWER = 1_048_576;
 
 /** No later attempt can do better: the place, the app or what is sent must change first. */
 const PERMANENT = new Set([
-  "channel_not_found", "user_not_found", "is_archived", "cannot_dm_bot", "messages_tab_disabled", "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel",
-  "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope", "no_permission", "not_allowed_token_type", "access_denied", "team_access_not_granted", "ekm_access_denied",
-  "invalid_arguments", "invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long", "no_text", "deprecated_endpoint", "method_deprecated", "unknown_method",
+  "channel_not_found",
+  "user_not_found",
+  "is_archived",
+  "cannot_dm_bot",
+  "messages_tab_disabled",
+  "restricted_action",
+  "restricted_action_read_only_channel",
+  "restricted_action_thread_only_channel",
+  "invalid_auth",
+  "not_authed",
+  "account_inactive",
+  "token_revoked",
+  "token_expired",
+  "missing_scope",
+  "no_permission",
+  "not_allowed_token_type",
+  "access_denied",
+  "team_access_not_granted",
+  "ekm_access_denied",
+  "invalid_arguments",
+  "invalid_blocks",
+  "invalid_blocks_format",
+  "msg_too_long",
+  "msg_blocks_too_long",
+  "no_text",
+  "deprecated_endpoint",
+  "method_deprecated",
+  "unknown_method",
 ]);
 
 /** Slack took the call and said no. */
@@ -38,11 +63,21 @@ export function createSlackCall(apiUrl: string, token: string): SlackCall {
     const retryAfterMs = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null;
     if (response.status !== 200) {
       await response.body?.cancel().catch(() => undefined);
-      throw new NotifierError(response.status === 429 ? `Slack limits the rate of ${method}` : `Slack answered ${method} with status ${response.status}`, { retryAfterMs });
+      throw new NotifierError(
+        response.status === 429
+          ? `Slack limits the rate of ${method}`
+          : `Slack answered ${method} with status ${response.status}`,
+        { retryAfterMs },
+      );
     }
     const answer = readAnswer(await readText(response));
     if (answer === null) throw new Error(`what answered ${method} is not Slack: no JSON with "ok"`);
-    if (answer["ok"] !== true) throw new SlackError(method, typeof answer["error"] === "string" ? answer["error"].slice(0, 100) : "no reason", retryAfterMs);
+    if (answer["ok"] !== true)
+      throw new SlackError(
+        method,
+        typeof answer["error"] === "string" ? answer["error"].slice(0, 100) : "no reason",
+        retryAfterMs,
+      );
     return answer;
   };
 }

@@ -3,7 +3,7 @@
  * escaped: it is no markup, no link and no mention.
  */
 import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier.ts";
-import { endingOf, factsOf, requestOf, titleOf } from "../../src/toolkit/notice.ts";
+import { endingOf, factsOf, requestOf, titleOf } from "../../src/contract/notice.ts";
 
 /** Slack's limits, in characters as they are sent. */
 const MAX_HEADER = 150;
@@ -23,9 +23,11 @@ export interface Shown {
 export function show(message: ApprovalMessage | ClosedMessage, { brief = false } = {}): Shown {
   const title = titleOf(message);
   const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
-  if (message.kind === "approval_closed") blocks.push({ type: "section", text: plain(endingOf(message.action), MAX_TEXT) });
+  if (message.kind === "approval_closed")
+    blocks.push({ type: "section", text: plain(endingOf(message.action), MAX_TEXT) });
   const fields = factsOf(message.action).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
-  for (let i = 0; i < fields.length; i += MAX_FIELDS) blocks.push({ type: "section", fields: fields.slice(i, i + MAX_FIELDS) });
+  for (let i = 0; i < fields.length; i += MAX_FIELDS)
+    blocks.push({ type: "section", fields: fields.slice(i, i + MAX_FIELDS) });
   blocks.push(...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message)));
   if (message.kind !== "approval_closed") blocks.push(...decision(message));
   return { text: within(title, MAX_TEXT), blocks };
@@ -34,14 +36,27 @@ export function show(message: ApprovalMessage | ClosedMessage, { brief = false }
 /** For a thread under the request, which shows the rest. */
 export function showReminder(message: ApprovalMessage): Shown {
   const title = titleOf(message);
-  return { text: within(title, MAX_TEXT), blocks: [{ type: "section", text: plain(title, MAX_TEXT) }, ...decision(message)] };
+  return {
+    text: within(title, MAX_TEXT),
+    blocks: [{ type: "section", text: plain(title, MAX_TEXT) }, ...decision(message)],
+  };
 }
 
 function decision({ link, person }: ApprovalMessage): object[] {
-  const button = { type: "button", action_id: "open_approval", style: "primary", text: plain("Open the approval page", 75), url: link };
+  const button = {
+    type: "button",
+    action_id: "open_approval",
+    style: "primary",
+    text: plain("Open the approval page", 75),
+    url: link,
+  };
   return [
     { type: "actions", elements: [button] },
-    note(person === null ? "The page asks for your key. Opening it decides nothing." : `The link is yours alone and decides as ${person}. Opening it decides nothing.`),
+    note(
+      person === null
+        ? "The page asks for your key. Opening it decides nothing."
+        : `The link is yours alone and decides as ${person}. Opening it decides nothing.`,
+    ),
   ];
 }
 
@@ -52,7 +67,11 @@ function code(message: ApprovalMessage | ClosedMessage): object[] {
     // A backtick can only stand inside a string of the JSON, where this is the same character.
     const parts = split(json.replaceAll("`", "\\u0060"), MAX_TEXT - 50);
     const room = MAX_CODE_BLOCKS - blocks.length;
-    for (const [i, part] of parts.slice(0, room).entries()) blocks.push({ type: "section", text: { type: "mrkdwn", verbatim: true, text: `${i === 0 ? `*${name}*\n` : ""}\`\`\`\n${part}\n\`\`\`` } });
+    for (const [i, part] of parts.slice(0, room).entries())
+      blocks.push({
+        type: "section",
+        text: { type: "mrkdwn", verbatim: true, text: `${i === 0 ? `*${name}*\n` : ""}\`\`\`\n${part}\n\`\`\`` },
+      });
     cut ||= parts.length > room;
   }
   if (cut) blocks.push(note("Cut here: the request goes on. The approval page shows all of it."));

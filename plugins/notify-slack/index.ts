@@ -3,8 +3,15 @@ import { Type, definePlugin, NotifierError, type Delivered, type Message, type N
 import { createSlackCall, SlackError } from "./api.ts";
 import { show, showReminder, type Shown } from "./blocks.ts";
 
-/** The request is not there any more, or may not be changed or answered: a new message says it all. */
-const LOST = ["message_not_found", "thread_not_found", "cannot_reply_to_message", "cant_update_message", "edit_window_closed", "channel_not_found"];
+/** The request is no longer there, or may not be changed or answered: a new message says it all. */
+const LOST = [
+  "message_not_found",
+  "thread_not_found",
+  "cannot_reply_to_message",
+  "cant_update_message",
+  "edit_window_closed",
+  "channel_not_found",
+];
 /** Slack does not take the blocks: they are too long in some way. */
 const REFUSED = ["invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long"];
 /** What is given to people must not be read by others, nor be changed on the way. */
@@ -17,7 +24,10 @@ export interface SlackOptions {
 
 export default definePlugin({
   name: "notify-slack",
-  options: Type.Object({ token: Type.Optional(Type.String()), api_url: Type.Optional(Type.String()) }, { additionalProperties: false }),
+  options: Type.Object(
+    { token: Type.Optional(Type.String()), api_url: Type.Optional(Type.String()) },
+    { additionalProperties: false },
+  ),
   setup(_host, { token, ...rest }) {
     if (token !== undefined) return { notifiers: [createNotifier({ token, ...rest })] };
     if (Object.keys(rest).length > 0) throw new Error('the option "token" is missing');
@@ -27,15 +37,23 @@ export default definePlugin({
 
 /** Throws Error for what the schema cannot say. */
 export function createNotifier({ token, api_url = "https://slack.com/api" }: SlackOptions): Notifier {
-  if (!/^xoxb-[\x21-\x7e]+$/.test(token)) throw new Error('the option "token" must be a bot token, which begins with xoxb-');
+  if (!/^xoxb-[\x21-\x7e]+$/.test(token))
+    throw new Error('the option "token" must be a bot token, which begins with xoxb-');
   const url = URL.canParse(api_url) ? new URL(api_url) : null;
-  const safe = url !== null && (url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.includes(url.hostname)));
+  const safe =
+    url !== null && (url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.includes(url.hostname)));
   if (!safe) throw new Error('the option "api_url" must begin with https://');
   const call = createSlackCall(api_url.replace(/\/+$/, ""), token);
 
   async function post(channel: string, shown: Shown, signal: AbortSignal, more: object = {}): Promise<Delivered> {
-    const answer = await call("chat.postMessage", { channel, ...shown, ...INERT, ...more, unfurl_links: false, unfurl_media: false }, signal);
-    return typeof answer["channel"] === "string" && typeof answer["ts"] === "string" ? { reference: `${answer["channel"]}:${answer["ts"]}` } : {};
+    const answer = await call(
+      "chat.postMessage",
+      { channel, ...shown, ...INERT, ...more, unfurl_links: false, unfurl_media: false },
+      signal,
+    );
+    return typeof answer["channel"] === "string" && typeof answer["ts"] === "string"
+      ? { reference: `${answer["channel"]}:${answer["ts"]}` }
+      : {};
   }
 
   async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
@@ -44,7 +62,8 @@ export function createNotifier({ token, api_url = "https://slack.com/api" }: Sla
     return withoutRefusal(message, async (shown) => {
       if (before === null) return post(message.to, shown, signal);
       try {
-        if (message.kind === "approval_reminder") return await post(before.channel, showReminder(message), signal, { thread_ts: before.ts });
+        if (message.kind === "approval_reminder")
+          return await post(before.channel, showReminder(message), signal, { thread_ts: before.ts });
         await call("chat.update", { ...before, ...shown, ...INERT }, signal);
         return {};
       } catch (error) {
@@ -61,7 +80,10 @@ export function createNotifier({ token, api_url = "https://slack.com/api" }: Sla
 const INERT = { parse: "none", link_names: false, mrkdwn: false };
 
 /** An agent must not keep people from being asked by making its request too long for Slack. */
-async function withoutRefusal(message: Exclude<Message, { kind: "event" }>, send: (shown: Shown) => Promise<Delivered>): Promise<Delivered> {
+async function withoutRefusal(
+  message: Exclude<Message, { kind: "event" }>,
+  send: (shown: Shown) => Promise<Delivered>,
+): Promise<Delivered> {
   try {
     return await send(show(message));
   } catch (error) {
@@ -71,8 +93,10 @@ async function withoutRefusal(message: Exclude<Message, { kind: "event" }>, send
 }
 
 function checkRecipient(to: string, person: string | null): string | null {
-  if (!/^[CDGUW][A-Z0-9]{5,30}$/.test(to)) return `"${to}" is no id of Slack; write the id of a user (U0123456789) or of a channel (C0123456789), which Slack shows in their details`;
-  if (person !== null && /^[CG]/.test(to)) return `${to} is a channel that several people see, and the link of ${person} would decide for whoever clicks it; write the id of the user (U0123456789), or name the channel under places`;
+  if (!/^[CDGUW][A-Z0-9]{5,30}$/.test(to))
+    return `"${to}" is no id of Slack; write the id of a user (U0123456789) or of a channel (C0123456789), which Slack shows in their details`;
+  if (person !== null && /^[CG]/.test(to))
+    return `${to} is a channel that several people see, and the link of ${person} would decide for whoever clicks it; write the id of the user (U0123456789), or name the channel under places`;
   return null;
 }
 

@@ -18,9 +18,20 @@ export function bodyOf(message: Message, max = MAX_BODY): string {
   }
   const { action, kind, channel, person } = message;
   const link = message.kind === "approval_closed" ? {} : { link: message.link };
-  const whole = (shown: object): object => ({ type: kind, timestamp: message.at, data: { channel, person, ...link, action: shown } });
+  const whole = (shown: object): object => ({
+    type: kind,
+    timestamp: message.at,
+    data: { channel, person, ...link, action: shown },
+  });
   const withoutParams = { ...action, truncated: true, params: null, params_digest: digest(action.params) };
-  return fitting([whole({ ...action, truncated: false }), whole(withoutParams), whole({ ...withoutParams, context: null, context_digest: digest(action.context) })], max);
+  return fitting(
+    [
+      whole({ ...action, truncated: false }),
+      whole(withoutParams),
+      whole({ ...withoutParams, context: null, context_digest: digest(action.context) }),
+    ],
+    max,
+  );
 }
 
 /** The first that fits. */
@@ -29,7 +40,9 @@ function fitting(candidates: readonly object[], max: number): string {
     const text = JSON.stringify(candidate);
     if (Buffer.byteLength(text) <= max) return text;
   }
-  throw new NotifierError(`the message is larger than ${max} bytes even without parameters and context`, { permanent: true });
+  throw new NotifierError(`the message is larger than ${max} bytes even without parameters and context`, {
+    permanent: true,
+  });
 }
 
 /** Of the canonical JSON. */

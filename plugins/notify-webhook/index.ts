@@ -9,13 +9,11 @@ import { bodyOf } from "./body.ts";
 import { post, type Answer, type Resolve, type Target } from "./send.ts";
 import { readSecret, signatureHeaders } from "./sign.ts";
 
-const ENTRY_TYPES = ["decision", "approval", "execution", "policy_set", "api_key", "agent", "*"] as const;
-
 const Destination = Type.Object(
   {
     url: Type.String({ minLength: 1, maxLength: 2000 }),
     secret: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 10 })]),
-    events: Type.Optional(Type.Array(Type.Union(ENTRY_TYPES.map((type) => Type.Literal(type))), { minItems: 1 })),
+    events: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
     agents: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: 100 })),
     headers: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 4000 }))),
     allow_private: Type.Optional(Type.Boolean()),
@@ -32,13 +30,31 @@ interface Configured {
 }
 
 /** What belongs to the protocol is not the operator's to set. */
-const RESERVED = /^(webhook-.*|host|content-length|content-type|connection|transfer-encoding|expect|upgrade|te|trailer)$/i;
+const RESERVED =
+  /^(webhook-.*|host|content-length|content-type|connection|transfer-encoding|expect|upgrade|te|trailer)$/i;
 
 export default definePlugin({
   name: "notify-webhook",
-  options: Type.Object({ destinations: Type.Optional(Type.Record(Type.String(), Destination)) }, { additionalProperties: false }),
-  setup: (_host, { destinations = {} }) => (Object.keys(destinations).length === 0 ? {} : { notifiers: [createNotifier(destinations)] }),
+  options: Type.Object(
+    { destinations: Type.Optional(Type.Record(Type.String(), Destination)) },
+    { additionalProperties: false },
+  ),
+  setup(host, { destinations = {} }) {
+    if (Object.keys(destinations).length === 0) return {};
+    for (const [name, { events = [] }] of Object.entries(destinations)) assertTypes(name, events, host.entryTypes);
+    return { notifiers: [createNotifier(destinations)] };
+  },
 });
+
+/** Which types there are is known when every plugin is. */
+function assertTypes(name: string, events: readonly string[], types: readonly string[]): void {
+  const wrong = events.find((type) => type !== "*" && !types.includes(type));
+  if (wrong === undefined) return;
+  const meant = suggest(wrong, types);
+  throw new Error(
+    `destination "${name}": no entry of the ledger has the type "${wrong}"; ${meant === null ? `there are ${types.join(", ")}, or "*" for all` : `did you mean "${meant}"?`}`,
+  );
+}
 
 /** Throws Error for what the schema cannot say. `resolve` is the tests'. */
 export function createNotifier(destinations: Record<string, Static<typeof Destination>>, resolve?: Resolve): Notifier {
@@ -53,7 +69,8 @@ export function createNotifier(destinations: Record<string, Static<typeof Destin
     },
     async deliver(message: Message, signal: AbortSignal) {
       const destination = known.get(message.to);
-      if (destination === undefined) throw new NotifierError(`notify-webhook has no destination "${message.to}" any more`, { permanent: true });
+      if (destination === undefined)
+        throw new NotifierError(`notify-webhook no longer has a destination "${message.to}"`, { permanent: true });
       const body = bodyOf(message);
       const now = Date.now();
       const headers = {
@@ -72,34 +89,63 @@ function configure(name: string, options: Static<typeof Destination>): Configure
   const { allow_private: allowPrivate = false, tls_ca_file, timeout_seconds = 10 } = options;
   const url = URL.canParse(options.url) ? new URL(options.url) : null;
   if (url === null || !["https:", "http:"].includes(url.protocol)) throw fault("its url must begin with https://");
-  if (url.username !== "" || url.password !== "") throw fault("its url must hold no user and password; put them into headers, as Authorization");
-  if (url.protocol === "http:" && !allowPrivate) throw fault("its url must begin with https://, because messages hold links that decide; http:// is for private addresses, with allow_private");
+  if (url.username !== "" || url.password !== "")
+    throw fault("its url must hold no user and password; put them into headers, as Authorization");
+  if (url.protocol === "http:" && !allowPrivate)
+    throw fault(
+      "its url must begin with https://, because messages hold links that decide; http:// is for private addresses, with allow_private",
+    );
   const literal = url.hostname.replace(/^\[|\]$/g, "");
-  if (!allowPrivate && isIP(literal) !== 0 && !isPublicAddress(literal)) throw fault(`${literal} is no public address; set allow_private to send there all the same`);
+  if (!allowPrivate && isIP(literal) !== 0 && !isPublicAddress(literal))
+    throw fault(`${literal} is no public address; set allow_private to send there all the same`);
   const secrets = typeof options.secret === "string" ? [options.secret] : options.secret;
   const keys = secrets.map((secret) => {
     const key = readSecret(secret);
-    if (key === null) throw fault('each secret must be "whsec_" and the base64 of 24 to 64 bytes; make one with: echo "whsec_$(openssl rand -base64 32)"');
+    if (key === null)
+      throw fault(
+        'each secret must be "whsec_" and the base64 of 24 to 64 bytes; make one with: echo "whsec_$(openssl rand -base64 32)"',
+      );
     return key;
   });
-  const headers = Object.fromEntries(Object.entries(options.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value]));
+  const headers = Object.fromEntries(
+    Object.entries(options.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value]),
+  );
   for (const [key, value] of Object.entries(headers)) {
-    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(key) || /[^\t\x20-\x7e\x80-\xff]/.test(value)) throw fault(`"${key}" is no header that can be sent`);
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(key) || /[^\t\x20-\x7e\x80-\xff]/.test(value))
+      throw fault(`"${key}" is no header that can be sent`);
     if (RESERVED.test(key)) throw fault(`the header "${key}" is set by the protocol`);
   }
-  return { target: { url, allowPrivate, timeoutMs: timeout_seconds * 1000, ca: tls_ca_file === undefined ? undefined : readFileSync(tls_ca_file, "utf8") }, keys, headers };
+  return {
+    target: {
+      url,
+      allowPrivate,
+      timeoutMs: timeout_seconds * 1000,
+      ca: tls_ca_file === undefined ? undefined : readFileSync(tls_ca_file, "utf8"),
+    },
+    keys,
+    headers,
+  };
 }
 
-function feedOf(to: string, events: readonly (typeof ENTRY_TYPES)[number][] | undefined, agents: readonly string[] | undefined): Feed[] {
+function feedOf(to: string, events: readonly string[] | undefined, agents: readonly string[] | undefined): Feed[] {
   if (events === undefined && agents === undefined) return [];
-  return [{ to, ...(events === undefined || events.includes("*") ? {} : { types: events }), ...(agents === undefined ? {} : { agents }) }];
+  return [
+    {
+      to,
+      ...(events === undefined || events.includes("*") ? {} : { types: events }),
+      ...(agents === undefined ? {} : { agents }),
+    },
+  ];
 }
 
 /** Gone is gone for good; whatever else a receiver answers may be mended within the days that a message is tried. */
 function judge({ url }: Target, { status, retryAfter }: Answer, now: number): void {
   if (status >= 200 && status < 300) return;
   const redirect = status >= 300 && status < 400 ? ", and redirects are not followed" : "";
-  throw new NotifierError(`${url.host} answered ${status}${redirect}`, { permanent: status === 410, retryAfterMs: readRetryAfter(retryAfter, now) });
+  throw new NotifierError(`${url.host} answered ${status}${redirect}`, {
+    permanent: status === 410,
+    retryAfterMs: readRetryAfter(retryAfter, now),
+  });
 }
 
 /** RFC 9110 section 10.2.3: seconds or a date. Milliseconds from `now`; null when absent or not to be read. */

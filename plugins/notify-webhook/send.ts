@@ -34,7 +34,13 @@ export type Resolve = (name: string) => Promise<string[]>;
 const resolveName: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
 /** Rejects when there is no answer, and with NotifierError when an address of the name is not public. */
-export async function post(target: Target, headers: Readonly<Record<string, string>>, body: string, signal: AbortSignal, resolve: Resolve = resolveName): Promise<Answer> {
+export async function post(
+  target: Target,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+  signal: AbortSignal,
+  resolve: Resolve = resolveName,
+): Promise<Answer> {
   const late = AbortSignal.timeout(target.timeoutMs);
   const over = AbortSignal.any([signal, late]);
   try {
@@ -49,7 +55,8 @@ export async function post(target: Target, headers: Readonly<Record<string, stri
     }
     throw new Error(`${target.url.hostname} has no address`);
   } catch (error) {
-    if (late.aborted && !signal.aborted) throw new Error(`${target.url.host} gave no answer within ${target.timeoutMs / 1000} s`, { cause: error });
+    if (late.aborted && !signal.aborted)
+      throw new Error(`${target.url.host} gave no answer within ${target.timeoutMs / 1000} s`, { cause: error });
     throw error;
   }
 }
@@ -59,11 +66,20 @@ async function checkedAddresses({ url, allowPrivate }: Target, resolve: Resolve,
   const name = bare(url.hostname);
   const found = isIP(name) === 0 ? await raced(resolve(name), over) : [name];
   const closed = found.find((address) => isIP(address) === 0 || !isPublicAddress(address));
-  if (!allowPrivate && closed !== undefined) throw new NotifierError(`${url.hostname} stands for ${closed}, which is no public address; set allow_private to send there all the same`);
+  if (!allowPrivate && closed !== undefined)
+    throw new NotifierError(
+      `${url.hostname} stands for ${closed}, which is no public address; set allow_private to send there all the same`,
+    );
   return [...found].sort((a, b) => isIP(a) - isIP(b));
 }
 
-function postTo(address: string, { url, ca }: Target, headers: Readonly<Record<string, string>>, body: string, over: AbortSignal): Promise<Answer> {
+function postTo(
+  address: string,
+  { url, ca }: Target,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+  over: AbortSignal,
+): Promise<Answer> {
   const secure = url.protocol === "https:";
   const name = bare(url.hostname);
   const options: RequestOptions & { servername?: string; ca?: string } = {

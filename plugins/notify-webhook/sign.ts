@@ -15,7 +15,13 @@ export function readSecret(text: string): Uint8Array | null {
  * The three headers. One signature for each key, in their order: while a secret is rotated a receiver knows the old or the new one.
  * @param timestamp of this attempt, in seconds since 1970
  */
-export function signatureHeaders(keys: readonly Uint8Array[], id: string, timestamp: number, body: string): Record<string, string> {
-  const sign = (key: Uint8Array): string => `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64")}`;
+export function signatureHeaders(
+  keys: readonly Uint8Array[],
+  id: string,
+  timestamp: number,
+  body: string,
+): Record<string, string> {
+  const sign = (key: Uint8Array): string =>
+    `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64")}`;
   return { "webhook-id": id, "webhook-timestamp": String(timestamp), "webhook-signature": keys.map(sign).join(" ") };
 }

@@ -2,11 +2,13 @@
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host, LedgerTransaction, PolicyEdit } from "../../src/contract/host.ts";
 import type { PolicyRow } from "../../src/contract/storage.ts";
-import { confirmed } from "../../src/toolkit/authority.ts";
-import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/toolkit/idempotency.ts";
-import { assertMatch } from "../../src/toolkit/preconditions.ts";
+import { confirmed } from "../../src/http/resource/authority.ts";
+import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/http/resource/idempotency.ts";
+import { assertMatch } from "../../src/http/resource/preconditions.ts";
 import { assertOurs, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
-import type { ReadPolicy } from "../../src/toolkit/candidates.ts";
+import type { ReadPolicy } from "../../src/http/resource/candidates.ts";
+import { policyChange } from "../../src/domain/changes.ts";
+import type { PolicyChange } from "../../src/domain/entries.ts";
 
 /** Changes with the newest version and with the active one. */
 export function etagOf(row: PolicyRow): string {
@@ -14,46 +16,73 @@ export function etagOf(row: PolicyRow): string {
 }
 
 /** Activation changes what is allowed: it has a scope of its own. */
-async function authorised(tx: LedgerTransaction, credential: Credential | null, activates: boolean): Promise<Credential> {
+async function authorised(tx: LedgerTransaction, credential: Credential, activates: boolean): Promise<Credential> {
   const who = await confirmed(tx, credential, "policies:write");
   if (activates) mayActivate(who);
   return who;
 }
 
 function mayActivate(who: Credential): void {
-  if (!who.holds("policies:activate")) throw new Refusal("INSUFFICIENT_SCOPE", `this changes the active set, which needs the scope policies:activate; the key "${who.key.name}" lacks it`);
+  if (!who.holds("policies:activate"))
+    throw new Refusal(
+      "INSUFFICIENT_SCOPE",
+      `this changes the active set, which needs the scope policies:activate; the key "${who.key.name}" lacks it`,
+    );
 }
 
 interface Save {
-  credential: Credential | null;
+  credential: Credential;
   activate: boolean;
 }
 
-export function createPolicy(host: Host, read: ReadPolicy, { credential, activate }: Save, call: IdempotentCall | null): Promise<{ row: PolicyRow; replayed: boolean }> {
-  return host.ledger.submit(async (tx) => {
+export function createPolicy(
+  host: Host,
+  read: ReadPolicy,
+  { credential, activate }: Save,
+  call: IdempotentCall | null,
+): Promise<{ row: PolicyRow; replayed: boolean }> {
+  return host.ledger.transact(async (tx) => {
     const who = await authorised(tx, credential, activate);
     const earlier = await createdEarlier(tx, who, call);
     if (earlier !== null) {
       const row = await tx.policy(earlier);
-      if (row === null || row.deleted_at !== null) throw new Refusal("POLICY_NOT_FOUND", `the policy that the idempotency key "${call?.key ?? ""}" made was deleted; send a new key to make it again`);
+      if (row === null || row.deleted_at !== null)
+        throw new Refusal(
+          "POLICY_NOT_FOUND",
+          `the policy that the idempotency key "${call?.key ?? ""}" made was deleted; send a new key to make it again`,
+        );
       return { row, replayed: true };
     }
     const plan = await planSave(tx, read, host);
-    if (plan.outcome !== "created") throw new Refusal("POLICY_NAME_TAKEN", `there is a policy "${plan.name}"; PUT /v1/policies/${plan.name} makes a new version of it`);
+    if (plan.outcome !== "created")
+      throw new Refusal(
+        "POLICY_NAME_TAKEN",
+        `there is a policy "${plan.name}"; PUT /v1/policies/${plan.name} makes a new version of it`,
+      );
     await saveAll(host, tx, [plan], who, activate, { change: "create", policy: plan.name });
     await rememberCreated(tx, who, call, plan.id);
     return { row: await saved(tx, plan), replayed: false };
   });
 }
 
-export function updatePolicy(host: Host, idOrName: string, read: ReadPolicy, headers: Headers, { credential, activate }: Save): Promise<PolicyRow> {
-  return host.ledger.submit(async (tx) => {
+export function updatePolicy(
+  host: Host,
+  idOrName: string,
+  read: ReadPolicy,
+  headers: Headers,
+  { credential, activate }: Save,
+): Promise<PolicyRow> {
+  return host.ledger.transact(async (tx) => {
     const who = await authorised(tx, credential, activate);
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
     assertOurs(row, host.policies.sources);
     if (read.document.policy !== row.name) {
-      throw new Refusal("VALIDATION_FAILED", `the body is the policy "${read.document.policy}", and the address is that of "${row.name}"; a policy keeps its name`, { errors: [{ pointer: "/policy", detail: `"${row.name}"` }] });
+      throw new Refusal(
+        "VALIDATION_FAILED",
+        `the body is the policy "${read.document.policy}", and the address is that of "${row.name}"; a policy keeps its name`,
+        { errors: [{ pointer: "/policy", detail: `"${row.name}"` }] },
+      );
     }
     const plan = await planSave(tx, read, host);
     await saveAll(host, tx, [plan], who, activate, { change: "update", policy: row.name });
@@ -69,8 +98,12 @@ async function saved(tx: LedgerTransaction, plan: PlannedSave): Promise<PolicyRo
 }
 
 /** All or nothing. */
-export function importPolicies(host: Host, read: readonly ReadPolicy[], { credential, activate }: Save): Promise<{ plans: PlannedSave[]; policySet: string | null }> {
-  return host.ledger.submit(async (tx) => {
+export function importPolicies(
+  host: Host,
+  read: readonly ReadPolicy[],
+  { credential, activate }: Save,
+): Promise<{ plans: PlannedSave[]; policySet: string | null }> {
+  return host.ledger.transact(async (tx) => {
     const who = await authorised(tx, credential, activate);
     const plans: PlannedSave[] = [];
     for (const one of read) plans.push(await planSave(tx, one, host));
@@ -79,62 +112,102 @@ export function importPolicies(host: Host, read: readonly ReadPolicy[], { creden
   });
 }
 
-async function saveAll(host: Host, tx: LedgerTransaction, plans: readonly PlannedSave[], who: Credential, activate: boolean, source: Record<string, string>): Promise<string | null> {
-  const edits = new Map<string, PolicyEdit>(activate ? plans.map((plan) => [plan.name, { version: plan.version, definition: plan.read.document }]) : []);
+async function saveAll(
+  host: Host,
+  tx: LedgerTransaction,
+  plans: readonly PlannedSave[],
+  who: Credential,
+  activate: boolean,
+  source: Record<string, string>,
+): Promise<string | null> {
+  const edits = new Map<string, PolicyEdit>(
+    activate ? plans.map((plan) => [plan.name, { version: plan.version, definition: plan.read.document }]) : [],
+  );
   const set = host.policies.plan(tx, edits);
+  const changes: PolicyChange[] = [];
   for (const plan of plans) {
-    await save(tx, plan, who);
-    if (activate && plan.row?.active_version !== plan.version) await tx.updatePolicy(plan.id, { active_version: plan.version, updated_at: tx.now });
+    const made = await save(tx, plan, who);
+    const activated = activate && plan.row?.active_version !== plan.version;
+    if (activated) await tx.updatePolicy(plan.id, { active_version: plan.version, updated_at: tx.now });
+    if (made !== "nothing" || activated)
+      changes.push(policyChange(await saved(tx, plan), made === "version" ? plan.read.digest : null));
   }
-  if (activate) await host.policies.commit(tx, set, { kind: "api", ...source }, who);
+  await host.policies.commit(tx, set, { kind: "api", ...source }, who, changes);
   return set.digest;
 }
 
 /** @param version null: the newest */
-export function activatePolicy(host: Host, idOrName: string, version: number | null, headers: Headers, credential: Credential | null): Promise<PolicyRow> {
-  return host.ledger.submit(async (tx) => {
+export function activatePolicy(
+  host: Host,
+  idOrName: string,
+  version: number | null,
+  headers: Headers,
+  credential: Credential,
+): Promise<PolicyRow> {
+  return host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
     assertOurs(row, host.policies.sources);
     const wanted = await findVersion(tx, row, version ?? row.latest_version);
-    const set = host.policies.plan(tx, new Map([[row.name, { version: wanted.version, definition: documentOf(wanted) }]]));
+    const set = host.policies.plan(
+      tx,
+      new Map([[row.name, { version: wanted.version, definition: documentOf(wanted) }]]),
+    );
     if (row.active_version === wanted.version) return row;
     const change = { managed_by: null, active_version: wanted.version, updated_at: tx.now };
+    const after = { ...row, ...change };
     await tx.updatePolicy(row.id, change);
-    await host.policies.commit(tx, set, { kind: "api", change: "activate", policy: row.name }, who);
-    return { ...row, ...change };
+    await host.policies.commit(tx, set, { kind: "api", change: "activate", policy: row.name }, who, [
+      policyChange(after, null),
+    ]);
+    return after;
   });
 }
 
-export function deactivatePolicy(host: Host, idOrName: string, headers: Headers, credential: Credential | null): Promise<PolicyRow> {
-  return host.ledger.submit(async (tx) => {
+export function deactivatePolicy(
+  host: Host,
+  idOrName: string,
+  headers: Headers,
+  credential: Credential,
+): Promise<PolicyRow> {
+  return host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
     assertOurs(row, host.policies.sources);
-    return row.active_version === null ? row : takeOut(host, tx, row, "deactivate", who);
+    return row.active_version === null ? row : takeOut(host, tx, row, { deleted_at: row.deleted_at }, who);
   });
 }
 
-export function deletePolicy(host: Host, idOrName: string, headers: Headers, credential: Credential | null): Promise<PolicyRow> {
-  return host.ledger.submit(async (tx) => {
+export function deletePolicy(
+  host: Host,
+  idOrName: string,
+  headers: Headers,
+  credential: Credential,
+): Promise<PolicyRow> {
+  return host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "policies:write");
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
     assertOurs(row, host.policies.sources);
     if (row.active_version !== null) mayActivate(who);
-    const left = row.active_version === null ? row : await takeOut(host, tx, row, "delete", who);
-    const change = { deleted_at: tx.now, updated_at: tx.now };
-    await tx.updatePolicy(row.id, change);
-    return { ...left, ...change };
+    return takeOut(host, tx, row, { deleted_at: tx.now }, who);
   });
 }
 
-async function takeOut(host: Host, tx: LedgerTransaction, row: PolicyRow, change: string, who: Credential): Promise<PolicyRow> {
-  const set = host.policies.plan(tx, new Map([[row.name, null]]));
-  const left = { active_version: null, updated_at: tx.now };
+async function takeOut(
+  host: Host,
+  tx: LedgerTransaction,
+  row: PolicyRow,
+  { deleted_at }: Pick<PolicyRow, "deleted_at">,
+  who: Credential,
+): Promise<PolicyRow> {
+  const set = host.policies.plan(tx, new Map(row.active_version === null ? [] : [[row.name, null]]));
+  const left = { active_version: null, deleted_at, updated_at: tx.now };
   await tx.updatePolicy(row.id, left);
-  await host.policies.commit(tx, set, { kind: "api", change, policy: row.name }, who);
-  return { ...row, ...left };
+  const after = { ...row, ...left };
+  const source = { kind: "api", change: deleted_at === null ? "deactivate" : "delete", policy: row.name };
+  await host.policies.commit(tx, set, source, who, [policyChange(after, null)]);
+  return after;
 }

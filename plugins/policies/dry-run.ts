@@ -1,22 +1,134 @@
+/** What candidates would decide about sample actions. */
+import { Type, type Static } from "@sinclair/typebox";
 import type { Host } from "../../src/contract/host.ts";
-import type { Reply } from "../../src/contract/resource.ts";
+import { defineRoute, type Reply, type Route } from "../../src/contract/resource.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
 import { assumingUnused } from "../../src/domain/policy/limits.ts";
 import type { Decision, Facts } from "../../src/domain/policy/types.ts";
 import { parseRfc3339 } from "../../src/domain/time.ts";
-import { candidatesOf, withCandidates } from "../../src/toolkit/candidates.ts";
-import type { DryRunBody } from "./schemas.ts";
+import { candidatesOf, withCandidates } from "../../src/http/resource/candidates.ts";
+import { DEFINITION, Nullable } from "./schemas.ts";
+
+const SampleAction = Type.Object(
+  {
+    agent_id: Type.String({ minLength: 1, maxLength: 256 }),
+    tool: Type.String({ minLength: 1, maxLength: 256 }),
+    operation: Type.String({ minLength: 1, maxLength: 256 }),
+    params: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    context: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  },
+  { additionalProperties: false },
+);
+
+const DryRunBody = Type.Object(
+  {
+    policy: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "The candidate, in the shape of the YAML." }),
+    ),
+    yaml: Type.Optional(Type.String({ description: "The candidates as YAML instead; one or more documents." })),
+    actions: Type.Array(SampleAction, { minItems: 1, maxItems: 100 }),
+    alone: Type.Optional(
+      Type.Boolean({
+        description:
+          "Decides with the candidates alone. Otherwise they take the place of the active policies of their names, or join them.",
+      }),
+    ),
+    now: Type.Optional(Type.String({ format: "date-time", description: "The clock; this moment when absent." })),
+    principal: Type.Optional(
+      Type.Object(
+        {
+          key_id: Type.Optional(Type.String({ maxLength: 256 })),
+          name: Type.Optional(Type.String({ maxLength: 256 })),
+          agent_id: Type.Optional(Nullable(Type.String({ maxLength: 256 }))),
+          owner: Type.Optional(Nullable(Type.String({ maxLength: 256 }))),
+        },
+        { additionalProperties: false, description: "The key that would submit the actions." },
+      ),
+    ),
+  },
+  {
+    additionalProperties: false,
+    examples: [
+      {
+        policy: DEFINITION,
+        actions: [{ agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 120 } }],
+      },
+    ],
+  },
+);
+type DryRunBody = Static<typeof DryRunBody>;
+
+const DecisionRecord = Type.Record(Type.String(), Type.Unknown());
+const DECISION = {
+  effect: "allow",
+  reason: 'allowed by rule "small refunds" of policy "refunds"',
+  reason_code: "POLICY_RULE",
+  risk_level: null,
+  policy: "refunds",
+  policy_version: 2,
+  rule: "small refunds",
+  approval: null,
+  shadow: [],
+};
+
+const DryRun = Type.Object(
+  {
+    policy_set: Nullable(Type.String({ description: "Digest that the set with the candidates would have." })),
+    results: Type.Array(
+      Type.Object(
+        {
+          current: DecisionRecord,
+          candidate: DecisionRecord,
+          changed: Type.Boolean({ description: "The effect, or what an approval needs, is another." }),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  {
+    additionalProperties: false,
+    examples: [
+      {
+        policy_set: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        results: [{ current: DECISION, candidate: DECISION, changed: false }],
+      },
+    ],
+  },
+);
+
+export function dryRunRoute(host: Host, tag: string, bodyLimit: number): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/policies/dry-run",
+    tag,
+    summary: "What a candidate would decide",
+    scope: "policies:read",
+    body: DryRunBody,
+    bodyLimit,
+    description:
+      "Decides sample actions with the active set and with the candidate in it. Records nothing, and knows no registered agents.",
+    responses: { 200: { description: "Both decisions of each action.", schema: DryRun } },
+    errors: ["POLICY_INVALID"],
+    handle: ({ body }) => dryRun(host, body),
+  });
+}
 
 /** Sample actions under the active set and under the set with the candidates. Nothing is recorded. */
-export async function dryRun(host: Host, body: DryRunBody): Promise<Reply> {
+async function dryRun(host: Host, body: DryRunBody): Promise<Reply> {
   const { compiled: active } = await host.policies.current();
   const candidate = withCandidates(active, candidatesOf(body), body.alone === true);
   const now = (body.now === undefined ? null : parseRfc3339(body.now)) ?? host.clock();
   const { key_id, name, agent_id, owner } = body.principal ?? {};
-  const facts: Facts = { principal: { key_id: key_id ?? "test", name: name ?? "test", agent_id: agent_id ?? null, owner: owner ?? null } };
+  const facts: Facts = {
+    principal: { key_id: key_id ?? "test", name: name ?? "test", agent_id: agent_id ?? null, owner: owner ?? null },
+  };
   const results = body.actions.map((action) => {
-    const request = { ...action, params: (action.params ?? {}) as JsonObject, context: (action.context ?? {}) as JsonObject };
+    const request = {
+      ...action,
+      params: (action.params ?? {}) as JsonObject,
+      context: (action.context ?? {}) as JsonObject,
+    };
     const before = decide(active, request, assumingUnused(active, request, facts, now), now);
     const after = decide(candidate, request, assumingUnused(candidate, request, facts, now), now);
     return { current: before, candidate: after, changed: outcomeOf(before) !== outcomeOf(after) };

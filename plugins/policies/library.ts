@@ -3,24 +3,29 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
 import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/contract/storage.ts";
 import type { PolicyDocument } from "../../src/domain/policy/types.ts";
-import type { ReadPolicy } from "../../src/toolkit/candidates.ts";
+import type { ReadPolicy } from "../../src/http/resource/candidates.ts";
 
 type Reader = Pick<StorageReader, "policy" | "policyByName" | "policyVersion">;
 
 /** By id or by name; deleted ones are not found. */
 export async function findPolicy(reader: Reader, idOrName: string): Promise<PolicyRow> {
   const row = (await reader.policy(idOrName)) ?? (await reader.policyByName(idOrName));
-  if (row === null || row.deleted_at !== null) throw new Refusal("POLICY_NOT_FOUND", `there is no policy "${idOrName}"`);
+  if (row === null || row.deleted_at !== null)
+    throw new Refusal("POLICY_NOT_FOUND", `there is no policy "${idOrName}"`);
   return row;
 }
 
 export async function findVersion(reader: Reader, row: PolicyRow, version: number): Promise<PolicyVersionRow> {
   const found = await reader.policyVersion(row.id, version);
-  if (found === null) throw new Refusal("POLICY_VERSION_NOT_FOUND", `the policy "${row.name}" has no version ${version}; its newest is ${row.latest_version}`);
+  if (found === null)
+    throw new Refusal(
+      "POLICY_VERSION_NOT_FOUND",
+      `the policy "${row.name}" has no version ${version}; its newest is ${row.latest_version}`,
+    );
   return found;
 }
 
-/** The source that manages it; one that is not configured any more manages nothing. */
+/** The source that manages it; one that is no longer configured manages nothing. */
 export function managerOf({ managed_by }: PolicyRow, sources: readonly string[]): string | null {
   return managed_by !== null && sources.includes(managed_by) ? managed_by : null;
 }
@@ -28,7 +33,10 @@ export function managerOf({ managed_by }: PolicyRow, sources: readonly string[])
 /** A policy that files manage is changed in the files, or the next load would undo the change. */
 export function assertOurs(row: PolicyRow, sources: readonly string[]): void {
   if (row.active_version === null || managerOf(row, sources) === null) return;
-  throw new Refusal("POLICY_MANAGED", `the policy "${row.name}" is managed by ${row.managed_by} and read-only here; change it where it comes from`);
+  throw new Refusal(
+    "POLICY_MANAGED",
+    `the policy "${row.name}" is managed by ${row.managed_by} and read-only here; change it where it comes from`,
+  );
 }
 
 export interface PlannedSave {
@@ -41,28 +49,54 @@ export interface PlannedSave {
 }
 
 /** What saving a policy would do. Reads only. Throws POLICY_MANAGED. */
-export async function planSave(tx: LedgerTransaction, read: ReadPolicy, { newId, policies }: Pick<Host, "newId" | "policies">): Promise<PlannedSave> {
+export async function planSave(
+  tx: LedgerTransaction,
+  read: ReadPolicy,
+  { newId, policies }: Pick<Host, "newId" | "policies">,
+): Promise<PlannedSave> {
   const name = read.document.policy;
   const row = await tx.policyByName(name);
   if (row === null) return { id: newId(), name, version: 1, outcome: "created", read, row };
   assertOurs(row, policies.sources);
   const latest = await tx.policyVersion(row.id, row.latest_version);
   const same = latest?.digest === read.digest;
-  // A deleted policy's name comes back with its numbers: (policy, version) in a record means one thing for ever.
+  // A deleted policy's name comes back with its numbers: (policy, version) in a record means one thing forever.
   const outcome = row.deleted_at !== null ? "created" : same ? "unchanged" : "updated";
   return { id: row.id, name, version: row.latest_version + (same ? 0 : 1), outcome, read, row };
 }
 
-export async function save(tx: LedgerTransaction, plan: PlannedSave, who: Credential): Promise<void> {
+/** Answers what it made; `row`: the policy is back, with the version that it had. */
+export async function save(
+  tx: LedgerTransaction,
+  plan: PlannedSave,
+  who: Credential,
+): Promise<"version" | "row" | "nothing"> {
   const { id, name, version, row, read } = plan;
+  const isNew = row === null || version !== row.latest_version;
   if (row === null) {
-    await tx.insertPolicy({ id, name, managed_by: null, latest_version: version, active_version: null, deleted_at: null, created_at: tx.now, updated_at: tx.now });
+    await tx.insertPolicy({
+      id,
+      name,
+      managed_by: null,
+      latest_version: version,
+      active_version: null,
+      deleted_at: null,
+      created_at: tx.now,
+      updated_at: tx.now,
+    });
   } else if (plan.outcome !== "unchanged") {
     await tx.updatePolicy(id, { managed_by: null, latest_version: version, deleted_at: null, updated_at: tx.now });
   }
-  if (row === null || version !== row.latest_version) {
-    await tx.insertPolicyVersion({ policy_id: id, version, definition: read.text, digest: read.digest, created_by: who.key.id, created_at: tx.now });
-  }
+  if (!isNew) return plan.outcome === "unchanged" ? "nothing" : "row";
+  await tx.insertPolicyVersion({
+    policy_id: id,
+    version,
+    definition: read.text,
+    digest: read.digest,
+    created_by: who.key.id,
+    created_at: tx.now,
+  });
+  return "version";
 }
 
 export function documentOf(row: PolicyVersionRow): PolicyDocument {

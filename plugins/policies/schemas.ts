@@ -1,17 +1,29 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { PolicySchema } from "../../src/domain/policy/schema.ts";
-import { PAGE_QUERY } from "../../src/toolkit/paging.ts";
+import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
 
-const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) => Type.Union([schema, Type.Null()]);
+export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
 const Time = Type.String({ format: "date-time" });
-const Version = Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: "Version; grows by one with every change, and never changes itself." });
+const Version = Type.Integer({
+  minimum: 1,
+  maximum: 2_147_483_647,
+  description: "Version; grows by one with every change, and never changes itself.",
+});
 
-const DEFINITION = {
+export const DEFINITION = {
   policy: "refunds",
   description: "Refunds above 1,000 are asked for.",
   rules: [
     { name: "small refunds", tool: "stripe", operation: "refund", when: "params.amount <= 1000", effect: "allow" },
-    { name: "large refunds", tool: "stripe", operation: "refund", effect: "require_approval", risk: "high", approval: { quorum: 2, expires_in: "1h" } },
+    {
+      name: "large refunds",
+      tool: "stripe",
+      operation: "refund",
+      effect: "require_approval",
+      risk: "high",
+      approval: { quorum: 2, expires_in: "1h" },
+    },
   ],
 };
 const YAML = `policy: refunds
@@ -23,9 +35,16 @@ const AT = "2026-01-31T12:00:00.000Z";
 
 const { $id: _, ...policyOptions } = PolicySchema;
 /** The same shape as the YAML. */
-export const PolicyBody = { ...policyOptions, title: "PolicyDefinition", examples: [DEFINITION] } as typeof PolicySchema;
+export const PolicyBody = {
+  ...policyOptions,
+  title: "PolicyDefinition",
+  examples: [DEFINITION],
+} as typeof PolicySchema;
 
-export const PolicyParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 64, description: "Policy: its id, or its name." }) }, { additionalProperties: false });
+export const PolicyParams = Type.Object(
+  { id: Type.String({ minLength: 1, maxLength: 64, description: "Policy: its id, or its name." }) },
+  { additionalProperties: false },
+);
 
 export const ListQuery = Type.Object(
   {
@@ -37,15 +56,31 @@ export const ListQuery = Type.Object(
 );
 export type ListQuery = Static<typeof ListQuery>;
 
-export const ActivateQuery = Type.Object({ activate: Type.Optional(Type.Boolean({ description: "Makes the new version the active one at once; needs policies:activate too." })) }, { additionalProperties: false });
+export const ActivateQuery = Type.Object(
+  {
+    activate: Type.Optional(
+      Type.Boolean({ description: "Makes the new version the active one at once; needs policies:activate too." }),
+    ),
+  },
+  { additionalProperties: false },
+);
 export const VersionQuery = Type.Object({ version: Type.Optional(Version) }, { additionalProperties: false });
 export const PageQuery = Type.Object({ ...PAGE_QUERY }, { additionalProperties: false });
-export const DiffQuery = Type.Object({ from: Type.Optional(Version), to: Type.Optional(Version) }, { additionalProperties: false });
+export const DiffQuery = Type.Object(
+  { from: Type.Optional(Version), to: Type.Optional(Version) },
+  { additionalProperties: false },
+);
 
-export const ActivateBody = Type.Object({ version: Type.Optional(Version) }, { additionalProperties: false, examples: [{ version: 1 }] });
+export const ActivateBody = Type.Object(
+  { version: Type.Optional(Version) },
+  { additionalProperties: false, examples: [{ version: 1 }] },
+);
 export type ActivateBody = Static<typeof ActivateBody>;
 
-export const ImportBody = Type.Object({ yaml: Type.String({ minLength: 1, description: "One or more YAML documents, separated by `---`." }) }, { additionalProperties: false, examples: [{ yaml: YAML }] });
+export const ImportBody = Type.Object(
+  { yaml: Type.String({ minLength: 1, description: "One or more YAML documents, separated by `---`." }) },
+  { additionalProperties: false, examples: [{ yaml: YAML }] },
+);
 export type ImportBody = Static<typeof ImportBody>;
 
 const head = {
@@ -66,20 +101,57 @@ const body = {
   digest: Type.String({ description: "SHA-256 of the definition's canonical JSON, hex." }),
   created_by: Nullable(Type.String({ description: "Key that made the version; null when a source did." })),
 };
-const HEAD = { id: ID, name: "refunds", description: "Refunds above 1,000 are asked for.", mode: "enforce", managed_by: null, status: "active", active_version: 1, latest_version: 2, created_at: AT, updated_at: AT };
-const BODY = { version: 2, definition: DEFINITION, digest: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", created_by: ID };
+/** What does not hinder a policy, and is hardly meant. */
+const warnings = Type.Array(Type.String(), {
+  description: "What the policy can hardly mean: channels that it tells and that the configuration does not have.",
+});
+const HEAD = {
+  id: ID,
+  name: "refunds",
+  description: "Refunds above 1,000 are asked for.",
+  mode: "enforce",
+  managed_by: null,
+  status: "active",
+  active_version: 1,
+  latest_version: 2,
+  created_at: AT,
+  updated_at: AT,
+};
+const BODY = {
+  version: 2,
+  definition: DEFINITION,
+  digest: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+  created_by: ID,
+};
 
-export const PolicyRecord = Type.Object({ ...head, ...body }, { title: "Policy", additionalProperties: false, examples: [{ ...HEAD, ...BODY }] });
+export const PolicyRecord = Type.Object(
+  { ...head, ...body, warnings },
+  { title: "Policy", additionalProperties: false, examples: [{ ...HEAD, ...BODY, warnings: [] }] },
+);
 export type PolicyRecord = Static<typeof PolicyRecord>;
 
-const PolicySummary = Type.Object({ ...head, rules: Type.Integer({ description: "How many rules the newest version has." }) }, { additionalProperties: false });
+const PolicySummary = Type.Object(
+  { ...head, rules: Type.Integer({ description: "How many rules the newest version has." }) },
+  { additionalProperties: false },
+);
 export type PolicySummary = Static<typeof PolicySummary>;
 
-export const PolicyList = Type.Object({ policies: Type.Array(PolicySummary), next_cursor: Nullable(Type.String()) }, { additionalProperties: false, examples: [{ policies: [{ ...HEAD, rules: 2 }], next_cursor: null }] });
+export const PolicyList = Type.Object(
+  { policies: Type.Array(PolicySummary), next_cursor: Nullable(Type.String()) },
+  { additionalProperties: false, examples: [{ policies: [{ ...HEAD, rules: 2 }], next_cursor: null }] },
+);
 
 export const VersionList = Type.Object(
-  { versions: Type.Array(Type.Object({ ...body, active: Type.Boolean(), created_at: Time }, { additionalProperties: false })), next_cursor: Nullable(Type.String()) },
-  { additionalProperties: false, examples: [{ versions: [{ ...BODY, active: false, created_at: AT }], next_cursor: null }] },
+  {
+    versions: Type.Array(
+      Type.Object({ ...body, active: Type.Boolean(), created_at: Time }, { additionalProperties: false }),
+    ),
+    next_cursor: Nullable(Type.String()),
+  },
+  {
+    additionalProperties: false,
+    examples: [{ versions: [{ ...BODY, active: false, created_at: AT }], next_cursor: null }],
+  },
 );
 
 export const Diff = Type.Object(
@@ -90,11 +162,20 @@ export const Diff = Type.Object(
     changes: Type.Array(
       Type.Object(
         {
-          kind: Type.Union(["policy_changed", "rule_added", "rule_removed", "rule_changed", "rule_moved"].map((kind) => Type.Literal(kind))),
+          kind: Type.Union(
+            ["policy_changed", "rule_added", "rule_removed", "rule_changed", "rule_moved"].map((kind) =>
+              Type.Literal(kind),
+            ),
+          ),
           rule: Nullable(Type.String()),
           before: Nullable(Type.Integer({ description: "Place among the rules, from 1." })),
           after: Nullable(Type.Integer({ description: "Place among the rules, from 1." })),
-          fields: Type.Array(Type.Object({ field: Type.String(), before: Type.Unknown(), after: Type.Unknown() }, { additionalProperties: false })),
+          fields: Type.Array(
+            Type.Object(
+              { field: Type.String(), before: Type.Unknown(), after: Type.Unknown() },
+              { additionalProperties: false },
+            ),
+          ),
           summary: Type.String({ description: "One sentence for people." }),
         },
         { additionalProperties: false },
@@ -103,7 +184,23 @@ export const Diff = Type.Object(
   },
   {
     additionalProperties: false,
-    examples: [{ policy: "refunds", from: 1, to: 2, changes: [{ kind: "rule_changed", rule: "small refunds", before: 1, after: 1, fields: [{ field: "effect", before: "allow", after: "deny" }], summary: 'the effect of the rule "small refunds" is deny; it was allow' }] }],
+    examples: [
+      {
+        policy: "refunds",
+        from: 1,
+        to: 2,
+        changes: [
+          {
+            kind: "rule_changed",
+            rule: "small refunds",
+            before: 1,
+            after: 1,
+            fields: [{ field: "effect", before: "allow", after: "deny" }],
+            summary: 'the effect of the rule "small refunds" is deny; it was allow',
+          },
+        ],
+      },
+    ],
   },
 );
 
@@ -111,56 +208,27 @@ export const Imported = Type.Object(
   {
     policies: Type.Array(
       Type.Object(
-        { id: Type.String({ format: "uuid" }), name: Type.String(), version: Type.Integer(), outcome: Type.Union([Type.Literal("created"), Type.Literal("updated"), Type.Literal("unchanged")]), active: Type.Boolean({ description: "This version is the active one." }) },
+        {
+          id: Type.String({ format: "uuid" }),
+          name: Type.String(),
+          version: Type.Integer(),
+          outcome: Type.Union([Type.Literal("created"), Type.Literal("updated"), Type.Literal("unchanged")]),
+          active: Type.Boolean({ description: "This version is the active one." }),
+        },
         { additionalProperties: false },
       ),
     ),
     policy_set: Nullable(Type.String({ description: "Digest of the active set after the import." })),
+    warnings,
   },
-  { additionalProperties: false, examples: [{ policies: [{ id: ID, name: "refunds", version: 1, outcome: "created", active: true }], policy_set: BODY.digest }] },
-);
-
-const SampleAction = Type.Object(
   {
-    agent_id: Type.String({ minLength: 1, maxLength: 256 }),
-    tool: Type.String({ minLength: 1, maxLength: 256 }),
-    operation: Type.String({ minLength: 1, maxLength: 256 }),
-    params: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    context: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    additionalProperties: false,
+    examples: [
+      {
+        policies: [{ id: ID, name: "refunds", version: 1, outcome: "created", active: true }],
+        policy_set: BODY.digest,
+        warnings: [],
+      },
+    ],
   },
-  { additionalProperties: false },
-);
-
-export const DryRunBody = Type.Object(
-  {
-    policy: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "The candidate, in the shape of the YAML." })),
-    yaml: Type.Optional(Type.String({ description: "The candidates as YAML instead; one or more documents." })),
-    actions: Type.Array(SampleAction, { minItems: 1, maxItems: 100 }),
-    alone: Type.Optional(Type.Boolean({ description: "Decides with the candidates alone. Otherwise they take the place of the active policies of their names, or join them." })),
-    now: Type.Optional(Type.String({ format: "date-time", description: "The clock; this moment when absent." })),
-    principal: Type.Optional(
-      Type.Object(
-        {
-          key_id: Type.Optional(Type.String({ maxLength: 256 })),
-          name: Type.Optional(Type.String({ maxLength: 256 })),
-          agent_id: Type.Optional(Nullable(Type.String({ maxLength: 256 }))),
-          owner: Type.Optional(Nullable(Type.String({ maxLength: 256 }))),
-        },
-        { additionalProperties: false, description: "The key that would submit the actions." },
-      ),
-    ),
-  },
-  { additionalProperties: false, examples: [{ policy: DEFINITION, actions: [{ agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 120 } }] }] },
-);
-export type DryRunBody = Static<typeof DryRunBody>;
-
-const Decision = Type.Record(Type.String(), Type.Unknown());
-const DECISION = { effect: "allow", reason: 'allowed by rule "small refunds" of policy "refunds"', reason_code: "POLICY_RULE", risk_level: null, policy: "refunds", policy_version: 2, rule: "small refunds", approval: null, shadow: [] };
-
-export const DryRun = Type.Object(
-  {
-    policy_set: Nullable(Type.String({ description: "Digest that the set with the candidates would have." })),
-    results: Type.Array(Type.Object({ current: Decision, candidate: Decision, changed: Type.Boolean({ description: "The effect, or what an approval needs, is another." }) }, { additionalProperties: false })),
-  },
-  { additionalProperties: false, examples: [{ policy_set: BODY.digest, results: [{ current: DECISION, candidate: DECISION, changed: false }] }] },
 );

@@ -1,17 +1,17 @@
 /** What a policy in shadow mode would have changed, by what it said when the decisions were made. */
 import { Type } from "@sinclair/typebox";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import type { Reply, RequestContext } from "../../src/contract/resource.ts";
-import { shadowReport } from "../../src/toolkit/backtest.ts";
-import { backtestJson, FlipFields, SpanFields, spanOf, type AskedSpan } from "../../src/toolkit/backtest-schemas.ts";
+import type { Host } from "../../src/contract/host.ts";
+import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { backtestJson, FlipFields, SpanFields, spanOf } from "../../src/http/resource/backtest.ts";
 import { findPolicy } from "./library.ts";
+import { PolicyParams } from "./schemas.ts";
 
 /** Longest look of one request, in milliseconds; the answer says where to go on. */
 const BUDGET = 20_000;
 
-export const ShadowQuery = Type.Object(SpanFields, { additionalProperties: false });
+const ShadowQuery = Type.Object(SpanFields, { additionalProperties: false });
 
-export const Shadow = Type.Object(
+const Shadow = Type.Object(
   {
     policy: Type.String(),
     ...FlipFields,
@@ -20,9 +20,29 @@ export const Shadow = Type.Object(
   { additionalProperties: false },
 );
 
-export async function shadow(host: Host, { params, query, credential, signal }: RequestContext): Promise<Reply> {
-  const row = await findPolicy(host.storage, params["id"] as string);
-  const span = spanOf(query as AskedSpan, host.clock());
-  const report = await shadowReport(host.storage, row.name, { ...span, visibility: (credential as Credential).visibility, budgetMs: BUDGET, signal: AbortSignal.any([signal, host.stopping]) });
-  return { status: 200, json: { policy: row.name, ...backtestJson(span, report) } };
+export function shadowRoute(host: Host, tag: string): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/policies/:id/shadow",
+    tag,
+    summary: "What a policy in shadow mode would have changed",
+    scope: "policies:read",
+    params: PolicyParams,
+    query: ShadowQuery,
+    description:
+      "Of the decisions of a range that the policy had a say in while it was in shadow mode: those that would have come out otherwise had it been enforced, grouped, with examples that the key may see.",
+    responses: { 200: { description: "What would have flipped.", schema: Shadow } },
+    errors: ["POLICY_NOT_FOUND", "INVALID_RANGE"],
+    async handle({ params, query, credential, signal }) {
+      const row = await findPolicy(host.storage, params.id);
+      const span = spanOf(query, host.clock());
+      const report = await host.policies.shadowReport(row.name, {
+        ...span,
+        visibility: credential.visibility,
+        budgetMs: BUDGET,
+        signal: AbortSignal.any([signal, host.stopping]),
+      });
+      return { status: 200, json: { policy: row.name, ...backtestJson(span, report) } };
+    },
+  });
 }

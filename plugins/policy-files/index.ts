@@ -1,8 +1,7 @@
 /** Policies from a folder, taken as a whole or not at all, and again whenever it changes. */
 import { Type } from "@sinclair/typebox";
 import { PolicySourceError, type PolicyBundle } from "../../src/contract/policy-source.ts";
-import { checkPolicyFolder, type CheckedFolder } from "../../src/kernel/policy-folder.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import { checkPolicyFolder, definePlugin, type CheckedFolder } from "../../src/plugin.ts";
 import { signatureOf, watchFolder } from "./watch.ts";
 
 const Options = Type.Object(
@@ -10,7 +9,12 @@ const Options = Type.Object(
     path: Type.Optional(Type.String({ description: "Folder; `policies` of the configuration when absent." })),
     recursive: Type.Boolean({ default: false, description: "Takes the folders inside it too." }),
     watch: Type.Boolean({ default: true, description: "Takes what changes while the service runs." }),
-    poll_seconds: Type.Number({ default: 2, minimum: 0.1, maximum: 3600, description: "How often the folder is looked at, besides the file system's own events." }),
+    poll_seconds: Type.Number({
+      default: 2,
+      minimum: 0.1,
+      maximum: 3600,
+      description: "How often the folder is looked at, besides the file system's own events.",
+    }),
   },
   { additionalProperties: false },
 );
@@ -48,7 +52,12 @@ export default definePlugin({
           name: "policy-files",
           async load(): Promise<PolicyBundle> {
             const folder = await read();
-            if (folder.faults.length > 0) throw new PolicySourceError(`${folder.faults.length} ${folder.faults.length === 1 ? "fault" : "faults"} in ${path}`, folder.faults, { kind: "folder", path });
+            if (folder.faults.length > 0)
+              throw new PolicySourceError(
+                `${folder.faults.length} ${folder.faults.length === 1 ? "fault" : "faults"} in ${path}`,
+                folder.faults,
+                { kind: "folder", path },
+              );
             return {
               policies: folder.documents.map(({ document, file }) => ({ document, origin: file })),
               source: { kind: "folder", path },
@@ -57,7 +66,11 @@ export default definePlugin({
           ...(options.watch
             ? {
                 watch(changed) {
-                  const watching = watchFolder(path, { recursive, pollMs: options.poll_seconds * 1000, log: host.log, loaded: () => loaded }, changed);
+                  const watching = watchFolder(
+                    path,
+                    { recursive, pollMs: options.poll_seconds * 1000, log: host.log, loaded: () => loaded },
+                    changed,
+                  );
                   return () => watching.stop();
                 },
               }

@@ -21,19 +21,24 @@ export interface Watching {
 export async function signatureOf(path: string, recursive: boolean): Promise<string> {
   try {
     const lines = [await realpath(path)];
-    const visit = async (folder: string): Promise<void> => {
+    const visit = async (folder: string, above: readonly string[]): Promise<void> => {
+      const real = await realpath(folder);
+      // A link that leads back: the load refuses it.
+      if (above.includes(real)) return;
       const names = (await readdir(folder)).filter((name) => !name.startsWith(".")).sort();
       for (const name of names) {
         const file = join(folder, name);
         const found = await stat(file, { bigint: true }).catch(() => null);
         if (found?.isDirectory() === true) {
-          if (recursive) await visit(file);
+          if (recursive) await visit(file, [...above, real]);
         } else if (/\.ya?ml$/.test(name)) {
-          lines.push(`${file} ${found === null ? "gone" : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")}`);
+          lines.push(
+            `${file} ${found === null ? "gone" : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")}`,
+          );
         }
       }
     };
-    await visit(path);
+    await visit(path, []);
     return lines.join("\n");
   } catch (error) {
     return `unreadable: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
@@ -41,15 +46,29 @@ export async function signatureOf(path: string, recursive: boolean): Promise<str
 }
 
 /** Calls `changed` once for each state of the folder that is not the one last loaded, when it has been still for a moment. */
-export function watchFolder(path: string, options: { recursive: boolean; pollMs: number; log: Logger; loaded(): string | null }, changed: () => void): Watching {
+export function watchFolder(
+  path: string,
+  options: { recursive: boolean; pollMs: number; log: Logger; loaded(): string | null },
+  changed: () => void,
+): Watching {
   let told: string | null = null;
   let stopped = false;
   let timer: ReturnType<typeof setTimeout> | null = null;
   let looking: Promise<void> | null = null;
 
-  const events = watchPath(path, { ignoreInitial: true, depth: options.recursive ? undefined : 0, ignorePermissionErrors: true, ignored: (name) => /(^|[/\\])\.(?!\.data)[^/\\]+$/.test(name) && name !== path } as Parameters<typeof watchPath>[1]);
+  const events = watchPath(path, {
+    ignoreInitial: true,
+    depth: options.recursive ? undefined : 0,
+    ignorePermissionErrors: true,
+    ignored: (name) => /(^|[/\\])\.(?!\.data)[^/\\]+$/.test(name) && name !== path,
+  } as Parameters<typeof watchPath>[1]);
   events.on("all", () => look(SETTLE));
-  events.on("error", (error) => options.log.debug("a policy folder cannot be watched by events; it is looked at instead", { path, error: String(error) }));
+  events.on("error", (error) =>
+    options.log.debug("a policy folder cannot be watched by events; it is looked at instead", {
+      path,
+      error: String(error),
+    }),
+  );
 
   function look(afterMs: number): void {
     if (stopped) return;

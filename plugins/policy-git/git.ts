@@ -34,10 +34,21 @@ export async function git(args: readonly string[], options: GitOptions): Promise
     GIT_TERMINAL_PROMPT: "0",
     // Asks nobody: an answer that is needed and not configured is a failure.
     GIT_ASKPASS: "true",
+    // What is missing is fetched by us, with the credentials, or not at all.
+    GIT_NO_LAZY_FETCH: "1",
     GIT_CONFIG_COUNT: String(settings.length),
     ...options.env,
   };
-  for (const name of ["SSH_AUTH_SOCK", "https_proxy", "HTTPS_PROXY", "http_proxy", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "TMPDIR"]) {
+  for (const name of [
+    "SSH_AUTH_SOCK",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "http_proxy",
+    "no_proxy",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+  ]) {
     const value = process.env[name];
     if (value !== undefined) env[name] = value;
   }
@@ -47,7 +58,23 @@ export async function git(args: readonly string[], options: GitOptions): Promise
   }
   const at = options.dir === null ? [] : ["--git-dir", options.dir];
   // A remote's name of a transport must not run a program, and a server must not send the credentials elsewhere.
-  const safe = ["-c", "protocol.ext.allow=never", "-c", "protocol.file.allow=always", "-c", "http.followRedirects=false", "-c", "gc.auto=0", "-c", "core.hooksPath=/dev/null", "-c", "credential.helper="];
+  const safe = [
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "protocol.file.allow=always",
+    "-c",
+    "http.followRedirects=false",
+    "-c",
+    "gc.auto=0",
+    // One pack for each fetch, whatever its size: packs can be counted.
+    "-c",
+    "fetch.unpackLimit=1",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "credential.helper=",
+  ];
   return new Promise((resolve, reject) => {
     const child = spawn("git", [...at, ...safe, ...args], { env, stdio: ["pipe", "pipe", "pipe"] });
     const out: Buffer[] = [];
@@ -72,11 +99,24 @@ export async function git(args: readonly string[], options: GitOptions): Promise
     child.stdin.end(options.input ?? "");
     child.on("error", (error: NodeJS.ErrnoException) => {
       clearTimeout(timer);
-      reject(new GitError(error.code === "ENOENT" ? "git is not installed, and the policy-git plugin needs it" : error.message, null));
+      reject(
+        new GitError(
+          error.code === "ENOENT" ? "git is not installed, and the policy-git plugin needs it" : error.message,
+          null,
+        ),
+      );
     });
     child.on("close", (code) => {
       clearTimeout(timer);
-      if (late) reject(new GitError(size > MAX_OUTPUT ? `git gave more than ${MAX_OUTPUT} bytes` : `git gave no answer within ${options.timeoutMs / 1000} s`, null));
+      if (late)
+        reject(
+          new GitError(
+            size > MAX_OUTPUT
+              ? `git gave more than ${MAX_OUTPUT} bytes`
+              : `git gave no answer within ${options.timeoutMs / 1000} s`,
+            null,
+          ),
+        );
       else if (code === 0) resolve(Buffer.concat(out));
       else reject(new GitError(lastWords(err) || `git ended with ${code ?? "a signal"}`, code));
     });
@@ -85,7 +125,13 @@ export async function git(args: readonly string[], options: GitOptions): Promise
 
 /** What git said last that explains a failure, on one line. */
 function lastWords(err: string): string {
-  const lines = err.split("\n").map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("hint:") && !line.startsWith("warning:"));
+  const lines = err
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("hint:") && !line.startsWith("warning:"));
   const telling = lines.filter((line) => /^(fatal|error|remote|ssh|Permission denied)/i.test(line));
-  return (telling.length > 0 ? telling : lines).slice(-2).map((line) => line.replace(/^(fatal|error): /, "")).join("; ");
+  return (telling.length > 0 ? telling : lines)
+    .slice(-2)
+    .map((line) => line.replace(/^(fatal|error): /, ""))
+    .join("; ");
 }

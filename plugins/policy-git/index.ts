@@ -1,31 +1,69 @@
 /** Policies from a branch or a tag of a git repository, followed by interval and by webhook. */
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { Type, type Static } from "@sinclair/typebox";
-import { Refusal } from "../../src/contract/errors.ts";
 import type { Host } from "../../src/contract/host.ts";
 import { PolicySourceError, type PolicyBundle, type PolicySource } from "../../src/contract/policy-source.ts";
-import type { RequestContext, Route } from "../../src/contract/resource.ts";
-import { parsePolicyFolder, testPolicyFolder } from "../../src/kernel/policy-folder.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import { definePlugin, parsePolicyFolder, testPolicyFolder } from "../../src/plugin.ts";
+import { GitError } from "./git.ts";
 import { openRepository, RemoteError, type Repository } from "./repository.ts";
+import { webhook } from "./webhook.ts";
 
 const Options = Type.Object(
   {
-    url: Type.Optional(Type.String({ minLength: 1, description: "Repository: any address that git fetches from. Without it the plugin does nothing." })),
-    ref: Type.Optional(Type.String({ minLength: 1, pattern: "^[^-\\s:?*\\[\\\\^~][^\\s:?*\\[\\\\^~]*$", description: "Branch or tag; what the remote's HEAD points at when absent." })),
+    url: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "Repository: any address that git fetches from. Without it the plugin does nothing.",
+      }),
+    ),
+    ref: Type.Optional(
+      Type.String({
+        minLength: 1,
+        pattern: "^[^-\\s:?*\\[\\\\^~][^\\s:?*\\[\\\\^~]*$",
+        description: "Branch or tag; what the remote's HEAD points at when absent.",
+      }),
+    ),
     folder: Type.String({ default: "", description: "Folder inside the repository; its root when absent." }),
     recursive: Type.Boolean({ default: false, description: "Takes the folders inside it too." }),
-    interval_seconds: Type.Number({ default: 60, minimum: 1, maximum: 86_400, description: "How often the repository is asked." }),
+    interval_seconds: Type.Number({
+      default: 60,
+      minimum: 1,
+      maximum: 86_400,
+      description: "How often the repository is asked.",
+    }),
     timeout_seconds: Type.Number({ default: 30, minimum: 1, maximum: 600, description: "Longest step of git." }),
-    username: Type.Optional(Type.String({ minLength: 1, description: "For http(s); `git` when absent and there is a password." })),
-    password: Type.Optional(Type.String({ minLength: 1, description: "Password or token for http(s), best as ${VARIABLE}." })),
-    password_file: Type.Optional(Type.String({ minLength: 1, description: "File with the password or token; read anew each time." })),
-    ssh_key_file: Type.Optional(Type.String({ minLength: 1, description: "Private key for ssh, without a passphrase." })),
-    known_hosts_file: Type.Optional(Type.String({ minLength: 1, description: "Host keys for ssh; the user's when absent. Unknown hosts are refused." })),
-    signed_by: Type.Optional(Type.Array(Type.String({ pattern: "^(ssh|sk-ssh|ecdsa|sk-ecdsa)-[^\\s]+ [A-Za-z0-9+/=]+( .*)?$" }), { minItems: 1, description: "OpenSSH public keys; the commit must be signed by one of them." })),
-    webhook_secret: Type.Optional(Type.String({ minLength: 16, description: "Opens POST /v1/policy-sources/git/webhook to whoever signs with it." })),
+    username: Type.Optional(
+      Type.String({ minLength: 1, description: "For http(s); `git` when absent and there is a password." }),
+    ),
+    password: Type.Optional(
+      Type.String({ minLength: 1, description: "Password or token for http(s), best as ${VARIABLE}." }),
+    ),
+    password_file: Type.Optional(
+      Type.String({ minLength: 1, description: "File with the password or token; read anew each time." }),
+    ),
+    ssh_key_file: Type.Optional(
+      Type.String({ minLength: 1, description: "Private key for ssh, without a passphrase." }),
+    ),
+    known_hosts_file: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "Host keys for ssh; the user's when absent. Unknown hosts are refused.",
+      }),
+    ),
+    signed_by: Type.Optional(
+      Type.Array(Type.String({ pattern: "^(ssh|sk-ssh|ecdsa|sk-ecdsa)-[^\\s]+ [A-Za-z0-9+/=]+( .*)?$" }), {
+        minItems: 1,
+        description: "OpenSSH public keys; the commit must be signed by one of them.",
+      }),
+    ),
+    webhook_secret: Type.Optional(
+      Type.String({
+        minLength: 16,
+        description: "Opens POST /v1/policy-sources/git/webhook to whoever signs with it.",
+      }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -39,24 +77,39 @@ export default definePlugin({
   setup(host, options) {
     if (options.url === undefined) return {};
     const followed = follow(host, options, options.url);
-    return { policySources: [followed.source], ...(options.webhook_secret === undefined ? {} : { routes: [webhook(options.webhook_secret, followed.look)] }) };
+    return {
+      policySources: [followed.source],
+      ...(options.webhook_secret === undefined ? {} : { routes: [webhook(options.webhook_secret, followed.look)] }),
+    };
   },
 });
 
 function follow(host: Host, options: Options, given: string): { source: PolicySource; look(): void } {
   const { url, username, password } = withoutCredentials(given);
   if (url.startsWith("-") || /^ext::/i.test(url)) throw new Error(`"${url}" is not the address of a repository`);
-  if (options.password !== undefined && options.password_file !== undefined) throw new Error('option "password_file": give either password or password_file');
+  if (options.password !== undefined && options.password_file !== undefined)
+    throw new Error('option "password_file": give either password or password_file');
   const http = /^https?:\/\//i.test(url);
-  if ((options.password !== undefined || options.password_file !== undefined) && !http) throw new Error('option "password": only http and https take one; ssh takes ssh_key_file');
-  if (options.ssh_key_file !== undefined && !SSH_ONLY.test(url)) throw new Error('option "ssh_key_file": only ssh takes one');
+  if ((options.password !== undefined || options.password_file !== undefined) && !http)
+    throw new Error('option "password": only http and https take one; ssh takes ssh_key_file');
+  if (options.ssh_key_file !== undefined && !SSH_ONLY.test(url))
+    throw new Error('option "ssh_key_file": only ssh takes one');
   const folder = posix.normalize(`/${options.folder}`).slice(1).replace(/\/$/, "");
-  const about = { kind: "git", url, ...(options.ref === undefined ? {} : { ref: options.ref }), ...(folder === "" ? {} : { folder }) };
+  const about = {
+    kind: "git",
+    url,
+    ...(options.ref === undefined ? {} : { ref: options.ref }),
+    ...(folder === "" ? {} : { folder }),
+  };
 
   /** Read each time: tokens are exchanged while the service runs. */
   function repository(): Repository {
-    const secret = options.password_file === undefined ? (options.password ?? password) : readSecret(options.password_file);
-    const basic = secret === null || secret === undefined ? null : Buffer.from(`${options.username ?? username ?? "git"}:${secret}`).toString("base64");
+    const secret =
+      options.password_file === undefined ? (options.password ?? password) : readSecret(options.password_file);
+    const basic =
+      secret === null || secret === undefined
+        ? null
+        : Buffer.from(`${options.username ?? username ?? "git"}:${secret}`).toString("base64");
     return openRepository({
       url,
       ref: options.ref ?? null,
@@ -79,8 +132,11 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
   };
 
   function refuse(error: unknown, commit: string | null): PolicySourceError {
-    if (!(error instanceof RemoteError)) throw error;
-    return new PolicySourceError(error.message, [{ file: url, line: null, column: null, message: error.message }], { ...about, ...(commit === null ? {} : { commit }) });
+    if (!(error instanceof RemoteError || error instanceof GitError)) throw error;
+    return new PolicySourceError(error.message, [{ file: url, line: null, column: null, message: error.message }], {
+      ...about,
+      ...(commit === null ? {} : { commit }),
+    });
   }
 
   async function load(): Promise<PolicyBundle> {
@@ -93,8 +149,16 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
         const { files, faults } = await from.files(commit, folder, options.recursive);
         const where = `${folder === "" ? url : `${url}/${folder}`}@${commit.slice(0, 12)}`;
         const checked = testPolicyFolder(parsePolicyFolder(where, files, faults));
-        if (checked.faults.length > 0) throw new PolicySourceError(`${checked.faults.length} ${checked.faults.length === 1 ? "fault" : "faults"} in commit ${commit}`, checked.faults, { ...about, commit });
-        return { policies: checked.documents.map(({ document, file }) => ({ document, origin: `${file}@${commit}` })), source: { ...about, commit } };
+        if (checked.faults.length > 0)
+          throw new PolicySourceError(
+            `${checked.faults.length} ${checked.faults.length === 1 ? "fault" : "faults"} in commit ${commit}`,
+            checked.faults,
+            { ...about, commit },
+          );
+        return {
+          policies: checked.documents.map(({ document, file }) => ({ document, origin: `${file}@${commit}` })),
+          source: { ...about, commit },
+        };
       } catch (error) {
         if (error instanceof PolicySourceError) throw error;
         throw refuse(error, commit);
@@ -137,7 +201,12 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
             timer = null;
             if (asking !== null) return next(100, told);
             asking = ask(told)
-              .catch((error: unknown) => host.log.warn("the repository of policies could not be asked; trying again", { url, error: String(error) }))
+              .catch((error: unknown) =>
+                host.log.warn("the repository of policies could not be asked; trying again", {
+                  url,
+                  error: String(error),
+                }),
+              )
               .finally(() => {
                 asking = null;
                 if (timer === null) next(options.interval_seconds * 1000);
@@ -164,7 +233,10 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
 function withoutCredentials(given: string): { url: string; username: string | null; password: string | null } {
   if (!/^https?:\/\//i.test(given)) return { url: given, username: null, password: null };
   const url = new URL(given);
-  const found = { username: url.username === "" ? null : decodeURIComponent(url.username), password: url.password === "" ? null : decodeURIComponent(url.password) };
+  const found = {
+    username: url.username === "" ? null : decodeURIComponent(url.username),
+    password: url.password === "" ? null : decodeURIComponent(url.password),
+  };
   url.username = "";
   url.password = "";
   return { url: url.href, ...found };
@@ -185,31 +257,4 @@ function sshCommand({ ssh_key_file, known_hosts_file }: Options): string {
     ...(ssh_key_file === undefined ? [] : [`-o IdentitiesOnly=yes -i ${quoted(ssh_key_file)}`]),
     ...(known_hosts_file === undefined ? [] : [`-o UserKnownHostsFile=${quoted(known_hosts_file)}`]),
   ].join(" ");
-}
-
-function webhook(secret: string, look: () => void): Route {
-  return {
-    method: "POST", path: "/v1/policy-sources/git/webhook", tag: "policies", summary: "Say that the repository of policies has changed", scope: null,
-    textBodies: ["application/json", "application/x-www-form-urlencoded"],
-    description: "For git hosts. Signed with the configured secret: `X-Hub-Signature-256` (GitHub, Gitea, Forgejo), or the secret itself as `X-Gitlab-Token` (GitLab). The body is not looked at: the repository is asked.",
-    headers: Type.Object({ "X-Hub-Signature-256": Type.Optional(Type.String({ description: "`sha256=` and the hex HMAC-SHA256 of the body." })), "X-Gitlab-Token": Type.Optional(Type.String()) }),
-    responses: { 202: { description: "The repository will be asked.", schema: Type.Object({ accepted: Type.Literal(true) }, { additionalProperties: false }) } },
-    errors: ["SIGNATURE_INVALID", "INVALID_UTF8", "BODY_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"],
-    handle({ body, headers }: RequestContext) {
-      const token = headers.get("x-gitlab-token");
-      const signature = headers.get("x-hub-signature-256");
-      const expected = `sha256=${createHmac("sha256", secret).update(body as string).digest("hex")}`;
-      if (!(signature !== null ? same(signature, expected) : token !== null && same(token, secret))) {
-        throw new Refusal("SIGNATURE_INVALID", "the webhook is not signed with this service's secret: send X-Hub-Signature-256 or X-Gitlab-Token");
-      }
-      look();
-      return { status: 202, json: { accepted: true } };
-    },
-  };
-}
-
-/** In a time that does not depend on where the two differ. */
-function same(a: string, b: string): boolean {
-  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }

@@ -1,9 +1,8 @@
 /** A bare mirror of one branch or tag, and the files of one commit of it. */
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { MAX_FILE, type TextFault } from "../../src/domain/policy/parse.ts";
-import type { PolicyFile } from "../../src/kernel/policy-folder.ts";
-import { listPolicyTree, readPolicyTree } from "../../src/kernel/policy-tree.ts";
+import { listPolicyTree, readPolicyTree, sizePolicyTree, type PolicyFile, type TreeFile } from "../../src/plugin.ts";
 import { git, GitError, type GitOptions } from "./git.ts";
 
 export interface RepositoryOptions {
@@ -31,11 +30,21 @@ export interface Repository {
 }
 
 const HEAD = "refs/assent/head";
+/** A change makes one or two. Beyond that the mirror is made anew, which fetches one commit. */
+const MAX_PACKS = 20;
 
 export function openRepository(options: RepositoryOptions): Repository {
   const { folder, timeoutMs, url, ref } = options;
-  const local = (args: readonly string[], input?: string): Promise<Buffer> => git(args, { dir: folder, timeoutMs, ...(input === undefined ? {} : { input }) });
+  const local = (args: readonly string[], input?: string): Promise<Buffer> =>
+    git(args, { dir: folder, timeoutMs, ...(input === undefined ? {} : { input }) });
   const text = async (args: readonly string[]): Promise<string> => (await local(args)).toString("utf8").trim();
+
+  const remote: GitOptions = {
+    dir: folder,
+    timeoutMs,
+    env: options.env,
+    ...(options.secrets === undefined ? {} : { secrets: options.secrets }),
+  };
 
   async function create(): Promise<void> {
     await rm(folder, { recursive: true, force: true });
@@ -43,34 +52,58 @@ export function openRepository(options: RepositoryOptions): Repository {
     await git(["init", "--bare", "--quiet", folder], { dir: null, timeoutMs });
   }
 
-  /** Branches first, as git itself does; the refspec overwrites, for a branch may be pushed anew by force. */
-  async function pull(): Promise<string> {
-    const remote: GitOptions = { dir: folder, timeoutMs, env: options.env, ...(options.secrets === undefined ? {} : { secrets: options.secrets }) };
+  /**
+   * The newest commit and its trees, and contents only where the server cannot leave them out. Branches first, as git
+   * itself does; the refspec overwrites, for a branch may be pushed anew by force.
+   */
+  async function pull(partial = true): Promise<string> {
     const wanted = ref === null ? ["HEAD"] : [`refs/heads/${ref}`, `refs/tags/${ref}`];
     for (const [i, name] of wanted.entries()) {
       try {
-        await git(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--depth=1", "--force", "--", url, `${name}:${HEAD}`], remote);
+        await git(
+          [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--depth=1",
+            ...(partial ? ["--filter=blob:none"] : []),
+            "--force",
+            "--",
+            url,
+            `${name}:${HEAD}`,
+          ],
+          remote,
+        );
         return await text(["rev-parse", "--verify", "--quiet", `${HEAD}^{commit}`]);
       } catch (error) {
         if (!(error instanceof GitError)) throw error;
         const absent = /couldn't find remote ref/i.test(error.message);
         if (absent && i + 1 < wanted.length) continue;
-        if (absent) throw new RemoteError(ref === null ? "the repository is empty" : `the repository has neither a branch nor a tag "${ref}"`);
+        if (absent)
+          throw new RemoteError(
+            ref === null ? "the repository is empty" : `the repository has neither a branch nor a tag "${ref}"`,
+          );
         throw error;
       }
     }
     throw new RemoteError("nothing is followed");
   }
 
-  async function fetch(): Promise<string> {
-    let broken: unknown = null;
+  async function isUsable(): Promise<boolean> {
     try {
       await text(["rev-parse", "--is-bare-repository"]);
+      // What was fetched stays in its pack, and git does not collect what a partial clone was promised.
+      return (await packs()) <= MAX_PACKS;
     } catch {
-      await create();
+      return false;
     }
-    for (;;) {
+  }
+
+  async function fetch(): Promise<string> {
+    for (let again = false; ; again = true) {
       try {
+        if (again || !(await isUsable())) await create();
         const commit = await pull();
         // An object that is damaged is found now, and not when it is needed.
         await local(["cat-file", "-e", `${commit}^{tree}`]);
@@ -78,11 +111,48 @@ export function openRepository(options: RepositoryOptions): Repository {
       } catch (error) {
         if (error instanceof RemoteError) throw error;
         // The mirror itself may be at fault: a fresh one tells the two apart.
-        if (broken !== null || !(await damaged())) throw new RemoteError(`the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`);
-        broken = error;
-        await create();
+        if (again || !(await damaged()))
+          throw new RemoteError(
+            `the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`,
+          );
       }
     }
+  }
+
+  async function packs(): Promise<number> {
+    return (await readdir(join(folder, "objects", "pack"))).filter((name) => name.endsWith(".pack")).length;
+  }
+
+  /** Bytes of the files, fetched where the mirror has only been promised them. */
+  async function sizes(commit: string, files: readonly TreeFile[]): Promise<(number | null)[]> {
+    const here = await sizePolicyTree(local, files).catch(() => files.map(() => null));
+    if (!here.includes(null)) return here;
+    try {
+      await git(
+        // As git itself asks for what it was promised: naming what it has would make the server leave it out.
+        [
+          "-c",
+          "fetch.negotiationAlgorithm=noop",
+          "fetch",
+          "--quiet",
+          "--no-tags",
+          "--no-write-fetch-head",
+          "--recurse-submodules=no",
+          "--filter=blob:none",
+          "--stdin",
+          "--",
+          url,
+        ],
+        { ...remote, input: `${files.map(({ id }) => id).join("\n")}\n` },
+      );
+    } catch (error) {
+      if (!(error instanceof GitError)) throw error;
+      // A server may refuse to give single objects: then all of the commit is fetched.
+      await create();
+      if ((await pull(false)) !== commit)
+        throw new RemoteError(`the repository moved on from commit ${commit} while it was fetched`);
+    }
+    return sizePolicyTree(local, files);
   }
 
   /** True when the mirror is not whole; an empty one is. */
@@ -102,13 +172,24 @@ export function openRepository(options: RepositoryOptions): Repository {
     await writeFile(list, signers.map((key) => `listed namespaces="git" ${key}\n`).join(""), { mode: 0o600 });
     let status: string;
     try {
-      status = (await git(["-c", "gpg.format=ssh", "-c", `gpg.ssh.allowedSignersFile=${list}`, "log", "-1", "--format=%G?", commit], { dir: folder, timeoutMs })).toString("utf8").trim();
+      status = (
+        await git(
+          ["-c", "gpg.format=ssh", "-c", `gpg.ssh.allowedSignersFile=${list}`, "log", "-1", "--format=%G?", commit],
+          { dir: folder, timeoutMs },
+        )
+      )
+        .toString("utf8")
+        .trim();
     } catch (error) {
       throw new RemoteError(`the signature of commit ${commit} could not be checked: ${(error as Error).message}`);
     }
     // G: a good signature of a listed key. U: a good one of another key. N: none.
     if (status === "G") return;
-    throw new RemoteError(status === "N" ? `the commit ${commit} is not signed, and signed_by asks for it` : `the commit ${commit} is not signed by a key of signed_by`);
+    throw new RemoteError(
+      status === "N"
+        ? `the commit ${commit} is not signed, and signed_by asks for it`
+        : `the commit ${commit} is not signed by a key of signed_by`,
+    );
   }
 
   return {
@@ -116,13 +197,37 @@ export function openRepository(options: RepositoryOptions): Repository {
     async files(commit, path, recursive) {
       await verify(commit);
       const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
-      const listing = await listPolicyTree(local, tree, recursive, "a link is not followed in a repository; put the file itself there").catch((error: unknown) => {
-        throw new RemoteError(`the commit ${commit} has no folder "${path}"${error instanceof GitError ? "" : `: ${String(error)}`}`);
+      const listing = await listPolicyTree(
+        local,
+        tree,
+        recursive,
+        "a link is not followed in a repository; put the file itself there",
+      ).catch((error: unknown) => {
+        throw new RemoteError(
+          `the commit ${commit} has no folder "${path}"${error instanceof GitError ? "" : `: ${String(error)}`}`,
+        );
       });
-      const tooLarge = listing.files.filter(({ size }) => size > MAX_FILE).map(({ name }): TextFault => ({ file: name, line: null, column: null, message: `the file has more than ${MAX_FILE} bytes` }));
-      const files = listing.files.filter(({ size }) => size <= MAX_FILE);
-      const contents = await readPolicyTree(local, files, (id) => new RemoteError(`the mirror does not have the object ${id}`));
-      return { files: files.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })), faults: [...listing.faults, ...tooLarge] };
+      const bytes = await sizes(commit, listing.files).catch((error: unknown) => {
+        if (error instanceof RemoteError) throw error;
+        throw new RemoteError(`the files of commit ${commit} could not be fetched: ${(error as Error).message}`);
+      });
+      const isTooLarge = (_: unknown, i: number): boolean => (bytes[i] ?? 0) > MAX_FILE;
+      const tooLarge = listing.files.filter(isTooLarge).map(({ name }): TextFault => ({
+        file: name,
+        line: null,
+        column: null,
+        message: `the file has more than ${MAX_FILE} bytes`,
+      }));
+      const files = listing.files.filter((file, i) => !isTooLarge(file, i));
+      const contents = await readPolicyTree(
+        local,
+        files,
+        (id) => new RemoteError(`the mirror does not have the object ${id}`),
+      );
+      return {
+        files: files.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })),
+        faults: [...listing.faults, ...tooLarge],
+      };
     },
   };
 }

@@ -1,42 +1,54 @@
 /** C2SP tlog-tiles: the tree as static resources, for monitors and witnesses. */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { Reply, RequestContext } from "../../src/contract/resource.ts";
+import type { Reply } from "../../src/contract/resource.ts";
 import { concat } from "../../src/domain/hash.ts";
 import { encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/domain/tiles.ts";
 
 /** A tile never changes. What needs a credential is not for shared caches. */
-const cached = (open: boolean): Record<string, string> => ({ "Content-Type": "application/octet-stream", "Cache-Control": `${open ? "public" : "private"}, max-age=31536000, immutable` });
+const cached = (open: boolean): Record<string, string> => ({
+  "Content-Type": "application/octet-stream",
+  "Cache-Control": `${open ? "public" : "private"}, max-age=31536000, immutable`,
+});
 
 function missing(path: string): Refusal {
-  return new Refusal("TILE_NOT_FOUND", `the log has no ${path.slice(0, 100)}: it is not the path of a tile, or the tile is wider than the checkpoint's size allows`);
+  return new Refusal(
+    "TILE_NOT_FOUND",
+    `the log has no ${path.slice(0, 100)}: it is not the path of a tile, or the tile is wider than the checkpoint's size allows`,
+  );
 }
 
 /** Hashes of a level: never more of them than the signed checkpoint covers. */
-export async function hashTile(host: Host, { params }: RequestContext, open: boolean): Promise<Reply> {
-  const path = `tile/${params["level"] ?? ""}/${params["tile"] ?? ""}`;
-  const at = parseTilePath(path);
-  if (at === null || at.level === "entries") throw missing(path);
-  const { level, index, width } = at;
+export async function hashTile(host: Host, at: { level: string; tile: string }, open: boolean): Promise<Reply> {
+  const path = `tile/${at.level}/${at.tile}`;
+  const tile = parseTilePath(path);
+  if (tile === null || tile.level === "entries") throw missing(path);
+  const { level, index, width } = tile;
   const { size } = await host.ledger.checkpoint();
   const from = index * TILE_WIDTH;
   // Levels are far fewer than 63 for any size that an integer holds: the power may overflow, and then is larger than any size.
   if (from + width > Math.floor(size / TILE_WIDTH ** level)) throw missing(path);
   if (width === TILE_WIDTH) {
-    const tile = await host.storage.tile(level, index);
-    if (tile === null) throw missing(path);
-    return { status: 200, bytes: tile.hashes, headers: cached(open) };
+    const row = await host.storage.tile(level, index);
+    if (row === null) throw missing(path);
+    return { status: 200, bytes: row.hashes, headers: cached(open) };
   }
-  const hashes = level === 0 ? await host.storage.leafHashes(from, from + width) : await host.storage.tileRoots(level - 1, from, from + width);
+  const hashes =
+    level === 0
+      ? await host.storage.leafHashes(from, from + width)
+      : await host.storage.tileRoots(level - 1, from, from + width);
   return { status: 200, bytes: concat(...hashes), headers: cached(open) };
 }
 
 /** Entries name agents, tools and people: they are for who may see all of them. */
-export async function entryBundle(host: Host, { params, credential }: RequestContext): Promise<Reply> {
-  const path = `tile/entries/${params["tile"] ?? ""}`;
+export async function entryBundle(host: Host, tile: string, { visibility }: Credential): Promise<Reply> {
+  const path = `tile/entries/${tile}`;
   const at = parseTilePath(path);
-  if (!("all" in (credential as Credential).visibility)) {
-    throw new Refusal("INSUFFICIENT_SCOPE", "bundles hold the entries of everybody; this key sees a part of them: read those by hash, or use a key with actions:read and without a binding");
+  if (!("all" in visibility)) {
+    throw new Refusal(
+      "INSUFFICIENT_SCOPE",
+      "bundles hold the entries of everybody; this key sees a part of them: read those by hash, or use a key with actions:read and without a binding",
+    );
   }
   if (at === null) throw missing(path);
   const { size } = await host.ledger.checkpoint();

@@ -3,10 +3,10 @@ import { Type, type Static } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply, RequestContext } from "../../src/contract/resource.ts";
-import type { Compiled } from "../../src/domain/policy/compile.ts";
-import { backtest, type BacktestCounts, type BacktestReport } from "../../src/toolkit/backtest.ts";
-import { backtestJson, SpanFields, spanOf } from "../../src/toolkit/backtest-schemas.ts";
-import { candidatesOf, withCandidates } from "../../src/toolkit/candidates.ts";
+import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
+import type { BacktestCounts, BacktestReport } from "../../src/contract/backtest.ts";
+import { backtestJson, SpanFields, spanOf } from "../../src/http/resource/backtest.ts";
+import { candidatesOf, withCandidates } from "../../src/http/resource/candidates.ts";
 
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";
@@ -15,7 +15,12 @@ export const NDJSON = "application/x-ndjson";
 export const RangeFields = {
   ...SpanFields,
   yaml: Type.Optional(Type.String({ description: "Candidates as YAML, one or more documents." })),
-  alone: Type.Optional(Type.Boolean({ description: "Decides with the candidates alone. Otherwise they take the place of the active policies of their names, or join them." })),
+  alone: Type.Optional(
+    Type.Boolean({
+      description:
+        "Decides with the candidates alone. Otherwise they take the place of the active policies of their names, or join them.",
+    }),
+  ),
 };
 const RangeBody = Type.Object(RangeFields);
 export type RangeBody = Static<typeof RangeBody> & { policy?: Record<string, unknown>; policy_set?: "current" };
@@ -25,39 +30,64 @@ export interface BacktestLimits {
   max_running: number;
 }
 
-export function createBacktests(host: Host, limits: BacktestLimits): (context: RequestContext) => Promise<Reply> {
+/** Of the request's context. */
+type Caller = Pick<RequestContext, "headers" | "signal"> & Pick<Credential, "visibility">;
+
+export function createBacktests(
+  host: Host,
+  limits: BacktestLimits,
+): (asked: RangeBody, caller: Caller) => Promise<Reply> {
   let running = 0;
 
-  async function candidate(body: RangeBody): Promise<Compiled> {
+  async function candidate(body: RangeBody): Promise<CompiledPolicySet> {
     const { compiled } = await host.policies.current();
     if (body.policy_set !== undefined) return compiled;
     return withCandidates(compiled, candidatesOf(body), body.alone === true);
   }
 
-  return async ({ body, credential, headers, signal }) => {
-    const asked = body as RangeBody;
-    if (asked.policy_set !== undefined && (asked.policy !== undefined || asked.yaml !== undefined)) throw wrong("/policy_set", "send either `policy_set` or a candidate");
+  return async (asked, { visibility, headers, signal }) => {
+    if (asked.policy_set !== undefined && (asked.policy !== undefined || asked.yaml !== undefined))
+      throw wrong("/policy_set", "send either `policy_set` or a candidate");
     const span = spanOf(asked, host.clock());
     const compiled = await candidate(asked);
     if (running >= limits.max_running) {
-      throw new Refusal("TOO_MANY_BACKTESTS", `${running} backtests run already, as many as this process takes; try again when one has ended`, { headers: { "Retry-After": "5" } });
+      throw new Refusal(
+        "TOO_MANY_BACKTESTS",
+        `${running} backtests run already, as many as this process takes; try again when one has ended`,
+        { headers: { "Retry-After": "5" } },
+      );
     }
     running++;
     const run = (progress?: (counts: BacktestCounts) => void): Promise<BacktestReport> =>
-      backtest(host.storage, compiled, {
-        ...span, visibility: (credential as Credential).visibility, budgetMs: limits.max_seconds * 1000, signal: AbortSignal.any([signal, host.stopping]),
-        ...(progress === undefined ? {} : { progress }),
-      }).finally(() => {
-        running--;
-      });
-    const answerOf = (report: BacktestReport): object => ({ policy_set: compiled.digest, ...backtestJson(span, report) });
+      host.policies
+        .backtest(compiled, {
+          ...span,
+          visibility,
+          budgetMs: limits.max_seconds * 1000,
+          signal: AbortSignal.any([signal, host.stopping]),
+          ...(progress === undefined ? {} : { progress }),
+        })
+        .finally(() => {
+          running--;
+        });
+    const answerOf = (report: BacktestReport): object => ({
+      policy_set: compiled.digest,
+      ...backtestJson(span, report),
+    });
     if (!(headers.get("accept") ?? "").includes(NDJSON)) return { status: 200, json: answerOf(await run()) };
-    return { status: 200, headers: { "Content-Type": NDJSON, "Cache-Control": "no-store" }, stream: lines(run, answerOf) };
+    return {
+      status: 200,
+      headers: { "Content-Type": NDJSON, "Cache-Control": "no-store" },
+      stream: lines(run, answerOf),
+    };
   };
 }
 
 /** A line of progress twice a second, and the result as the last one. */
-function lines(run: (progress: (counts: BacktestCounts) => void) => Promise<BacktestReport>, answerOf: (report: BacktestReport) => object): ReadableStream<Uint8Array> {
+function lines(
+  run: (progress: (counts: BacktestCounts) => void) => Promise<BacktestReport>,
+  answerOf: (report: BacktestReport) => object,
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream<Uint8Array>({
     start(controller) {
@@ -75,13 +105,15 @@ function lines(run: (progress: (counts: BacktestCounts) => void) => Promise<Back
           // The reader has left; its signal ends the work.
           open = false;
         }
-      }).then(
-        (report) => {
-          say({ type: "result", ...answerOf(report) });
-          controller.close();
-        },
-        (error: unknown) => controller.error(error),
-      ).catch(() => undefined);
+      })
+        .then(
+          (report) => {
+            say({ type: "result", ...answerOf(report) });
+            controller.close();
+          },
+          (error: unknown) => controller.error(error),
+        )
+        .catch(() => undefined);
     },
   });
 }

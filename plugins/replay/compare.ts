@@ -14,7 +14,9 @@ export function compareFields(recorded: Record<string, unknown>, replayed: Recor
   return names.map((field) => {
     const a = recorded[field];
     const b = replayed[field];
-    const equal = (a === undefined) === (b === undefined) && (a === undefined || canonicalText(a as JsonValue) === canonicalText(b as JsonValue));
+    const equal =
+      (a === undefined) === (b === undefined) &&
+      (a === undefined || canonicalText(a as JsonValue) === canonicalText(b as JsonValue));
     return { field, recorded: a ?? null, replayed: b ?? null, equal };
   });
 }

@@ -1,13 +1,13 @@
 /** Makes a recorded decision again and holds it against the record, field by field. */
 import { Type, type Static } from "@sinclair/typebox";
-import { Refusal, type ErrorCode } from "../../src/contract/errors.ts";
+import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { Reply, RequestContext } from "../../src/contract/resource.ts";
+import { defineRoute, type Reply } from "../../src/contract/resource.ts";
 import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
-import { sealEntry, type DecisionEntry } from "../../src/domain/entries.ts";
+import { openEntry, sealEntry, type DecisionEntry } from "../../src/domain/entries.ts";
 import { fromHex, toHex } from "../../src/domain/hash.ts";
-import type { Compiled } from "../../src/domain/policy/compile.ts";
+import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
 import { assumingUnused } from "../../src/domain/policy/limits.ts";
 import type { Decision } from "../../src/domain/policy/types.ts";
@@ -15,8 +15,8 @@ import { commit, sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
-import { candidatesOf, withCandidates } from "../../src/toolkit/candidates.ts";
-import { BacktestAnswer } from "../../src/toolkit/backtest-schemas.ts";
+import { candidatesOf, withCandidates } from "../../src/http/resource/candidates.ts";
+import { BacktestAnswer } from "../../src/http/resource/backtest.ts";
 import { createBacktests, NDJSON, RangeFields } from "./backtest.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
 
@@ -24,16 +24,32 @@ const ReplayBody = Type.Object(
   {
     hash: Type.Optional(Type.String({ pattern: "^[0-9a-f]{64}$", description: "Leaf hash of the decision's entry." })),
     action_id: Type.Optional(Type.String({ format: "uuid" })),
-    policy: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "A candidate policy: takes the place of the one of its name in the active set, or joins it." })),
+    policy: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "A candidate policy: takes the place of the one of its name in the active set, or joins it.",
+      }),
+    ),
     policy_set: Type.Optional(Type.Literal("current", { description: "Decides with the active set instead." })),
     ...RangeFields,
   },
-  { additionalProperties: false, examples: [{ action_id: "019346a0-0000-7000-8000-000000000000" }, { policy_set: "current", since: "2026-01-01T00:00:00Z", limit: 1000 }] },
+  {
+    additionalProperties: false,
+    examples: [
+      { action_id: "019346a0-0000-7000-8000-000000000000" },
+      { policy_set: "current", since: "2026-01-01T00:00:00Z", limit: 1000 },
+    ],
+  },
 );
 type ReplayBody = Static<typeof ReplayBody>;
 
-const Field = Type.Object({ field: Type.String(), recorded: Type.Unknown(), replayed: Type.Unknown(), equal: Type.Boolean() }, { additionalProperties: false });
-const Outcome = Type.Object({ policy_set: Type.Union([Type.String(), Type.Null()]), decision: Type.Record(Type.String(), Type.Unknown()) }, { additionalProperties: false });
+const Field = Type.Object(
+  { field: Type.String(), recorded: Type.Unknown(), replayed: Type.Unknown(), equal: Type.Boolean() },
+  { additionalProperties: false },
+);
+const Outcome = Type.Object(
+  { policy_set: Type.Union([Type.String(), Type.Null()]), decision: Type.Record(Type.String(), Type.Unknown()) },
+  { additionalProperties: false },
+);
 const Answer = Type.Object(
   {
     action_id: Type.String(),
@@ -43,20 +59,39 @@ const Answer = Type.Object(
     fields: Type.Array(Field),
     recorded: Outcome,
     replayed: Outcome,
-    now: Type.Union([
-      Type.Object({ policy_set: Type.Union([Type.String(), Type.Null()]), decision: Type.Record(Type.String(), Type.Unknown()), changed: Type.Boolean(), fields: Type.Array(Field) }, { additionalProperties: false }),
-      Type.Null(),
-    ], { description: "What it would be with the asked policies; null when none were asked." }),
+    now: Type.Union(
+      [
+        Type.Object(
+          {
+            policy_set: Type.Union([Type.String(), Type.Null()]),
+            decision: Type.Record(Type.String(), Type.Unknown()),
+            changed: Type.Boolean(),
+            fields: Type.Array(Field),
+          },
+          { additionalProperties: false },
+        ),
+        Type.Null(),
+      ],
+      { description: "What it would be with the asked policies; null when none were asked." },
+    ),
   },
   { additionalProperties: false },
 );
 
-const ERRORS: ErrorCode[] = ["MISSING_CREDENTIAL", "INVALID_CREDENTIAL", "INSUFFICIENT_SCOPE", "ENTRY_NOT_FOUND", "ACTION_NOT_FOUND", "NOT_REPLAYABLE", "POLICY_INVALID", "VALIDATION_FAILED", "STORAGE_UNAVAILABLE"];
-
 const Options = Type.Object(
   {
-    max_seconds: Type.Integer({ default: 60, minimum: 1, maximum: 3600, description: "Longest backtest of one request; its answer says where to go on." }),
-    max_running: Type.Integer({ default: 2, minimum: 1, maximum: 100, description: "Backtests at a time in this process." }),
+    max_seconds: Type.Integer({
+      default: 60,
+      minimum: 1,
+      maximum: 3600,
+      description: "Longest backtest of one request; its answer says where to go on.",
+    }),
+    max_running: Type.Integer({
+      default: 2,
+      minimum: 1,
+      maximum: 100,
+      description: "Backtests at a time in this process.",
+    }),
   },
   { additionalProperties: false },
 );
@@ -71,50 +106,91 @@ export default definePlugin({
     const backtests = createBacktests(host, options);
     return {
       routes: [
-        {
-          method: "POST", path: "/v1/replay", tag: "replay", summary: "Evaluate recorded decisions again", scope: "replay:run", body: ReplayBody, bodyLimit: 1 << 20,
+        defineRoute({
+          method: "POST",
+          path: "/v1/replay",
+          tag: "replay",
+          summary: "Evaluate recorded decisions again",
+          scope: "replay:run",
+          body: ReplayBody,
+          bodyLimit: 1 << 20,
           description:
             "With `hash` or `action_id`, one decision with the recorded policy set, facts and clock: everything must come out the same; with `policy` or `policy_set: current` also what it would be now. " +
             "With a range instead (`since`, `until`, `limit`), a backtest: every decision of the range with its own facts and clock under the candidate (`policy`, `yaml` or `policy_set: current`), and which flip. " +
             "With `Accept: application/x-ndjson` a backtest tells its progress as lines before its result.",
-          responses: { 200: { description: "The comparison, or what flips.", schema: Type.Union([Answer, BacktestAnswer]), also: [NDJSON] } },
-          errors: [...ERRORS, "INVALID_RANGE", "TOO_MANY_BACKTESTS"],
-          async handle(context) {
-            const asked = context.body as ReplayBody;
+          responses: {
+            200: {
+              description: "The comparison, or what flips.",
+              schema: Type.Union([Answer, BacktestAnswer]),
+              also: [NDJSON],
+            },
+          },
+          errors: [
+            "ENTRY_NOT_FOUND",
+            "ACTION_NOT_FOUND",
+            "NOT_REPLAYABLE",
+            "POLICY_INVALID",
+            "INVALID_RANGE",
+            "TOO_MANY_BACKTESTS",
+          ],
+          async handle({ body: asked, credential, headers, signal }) {
             const single = asked.hash !== undefined || asked.action_id !== undefined;
             const ranged = RANGE.filter((name) => asked[name] !== undefined);
-            if (single && ranged.length > 0) throw invalid(`/${ranged[0]}`, "send either one decision (`hash` or `action_id`) or a range (`since`, `until`, `limit`)");
-            return ranged.length > 0 ? backtests(context) : replay(host, context);
+            if (single && ranged.length > 0)
+              throw invalid(
+                `/${ranged[0]}`,
+                "send either one decision (`hash` or `action_id`) or a range (`since`, `until`, `limit`)",
+              );
+            return ranged.length > 0
+              ? backtests(asked, { visibility: credential.visibility, headers, signal })
+              : replay(host, asked, credential);
           },
-        },
+        }),
       ],
     };
   },
 });
 
-async function replay(host: Host, { body, credential }: RequestContext): Promise<Reply> {
-  const asked = body as ReplayBody;
-  if ((asked.hash === undefined) === (asked.action_id === undefined)) throw invalid("", "send either `hash` or `action_id`");
-  if (asked.policy !== undefined && asked.policy_set !== undefined) throw invalid("/policy", "send either `policy` or `policy_set`");
-  const { row, action } = await find(host, credential as Credential, asked);
-  const entry = JSON.parse(new TextDecoder().decode(row.bytes)) as DecisionEntry & { seq: number };
+async function replay(host: Host, asked: ReplayBody, credential: Credential): Promise<Reply> {
+  if ((asked.hash === undefined) === (asked.action_id === undefined))
+    throw invalid("", "send either `hash` or `action_id`");
+  if (asked.policy !== undefined && asked.policy_set !== undefined)
+    throw invalid("/policy", "send either `policy` or `policy_set`");
+  const { row, action } = await find(host, credential, asked);
+  const entry = openEntry<DecisionEntry>(row.bytes);
   const request = JSON.parse(action.request) as ActionRequest;
   const clock = parseRfc3339(entry.at);
   if (clock === null) throw new StorageError("corrupt", `the entry ${row.seq} has no clock`);
 
   const set = await host.policies.byDigest(entry.policy_set);
-  if (set === null) throw new StorageError("corrupt", `the policy set ${entry.policy_set ?? ""} of entry ${row.seq} is not in the store`);
+  if (set === null)
+    throw new StorageError(
+      "corrupt",
+      `the policy set ${entry.policy_set ?? ""} of entry ${row.seq} is not in the store`,
+    );
   const decision = decide(set.compiled, request, entry.facts, clock);
   const rebuilt = rebuild(entry, action, request, decision);
   const fields: FieldComparison[] = [
-    ...compareFields(entry.decision as unknown as Record<string, unknown>, decision as unknown as Record<string, unknown>),
+    ...compareFields(
+      entry.decision as unknown as Record<string, unknown>,
+      decision as unknown as Record<string, unknown>,
+    ),
     field("request_hash", action.request_hash, sealRequest(request).hash),
     field("commitment", entry.commitment, rebuilt.commitment),
     field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(rebuilt, row.seq).leafHash)),
   ];
   const now = await candidate(host, asked);
-  const decidedNow = now === null ? null : decide(now.compiled, request, assumingUnused(now.compiled, request, entry.facts, clock), clock);
-  const differences = decidedNow === null ? [] : compareFields(entry.decision as unknown as Record<string, unknown>, decidedNow as unknown as Record<string, unknown>);
+  const decidedNow =
+    now === null
+      ? null
+      : decide(now.compiled, request, assumingUnused(now.compiled, request, entry.facts, clock), clock);
+  const differences =
+    decidedNow === null
+      ? []
+      : compareFields(
+          entry.decision as unknown as Record<string, unknown>,
+          decidedNow as unknown as Record<string, unknown>,
+        );
   return {
     status: 200,
     json: {
@@ -125,13 +201,26 @@ async function replay(host: Host, { body, credential }: RequestContext): Promise
       fields,
       recorded: { policy_set: entry.policy_set, decision: entry.decision },
       replayed: { policy_set: set.digest, decision },
-      now: now === null ? null : { policy_set: now.digest, decision: decidedNow, changed: decidedNow?.effect !== entry.decision.effect, fields: differences },
+      now:
+        now === null
+          ? null
+          : {
+              policy_set: now.digest,
+              decision: decidedNow,
+              changed: decidedNow?.effect !== entry.decision.effect,
+              fields: differences,
+            },
     },
   };
 }
 
 /** The entry as it would be written today from the kept inputs: equal bytes mean that nothing was lost or changed. */
-function rebuild(entry: DecisionEntry & { seq: number }, action: ActionRow, request: ActionRequest, decision: Decision): DecisionEntry {
+function rebuild(
+  entry: DecisionEntry & { seq: number },
+  action: ActionRow,
+  request: ActionRequest,
+  decision: Decision,
+): DecisionEntry {
   const { seq: _, ...recorded } = entry;
   const status = decision.effect === "allow" ? "allowed" : decision.effect === "deny" ? "denied" : "pending_approval";
   const clock = parseRfc3339(entry.at) ?? 0;
@@ -148,15 +237,24 @@ function rebuild(entry: DecisionEntry & { seq: number }, action: ActionRow, requ
   };
 }
 
-async function find(host: Host, credential: Credential, asked: ReplayBody): Promise<{ row: EntryRow; action: ActionRow }> {
+async function find(
+  host: Host,
+  credential: Credential,
+  asked: ReplayBody,
+): Promise<{ row: EntryRow; action: ActionRow }> {
   const hash = asked.hash ?? (await visible(host, credential, asked.action_id as string))?.decision_hash;
-  if (hash === undefined) throw new Refusal("ACTION_NOT_FOUND", `there is no action ${asked.action_id ?? ""} that this key may see`);
+  if (hash === undefined)
+    throw new Refusal("ACTION_NOT_FOUND", `there is no action ${asked.action_id ?? ""} that this key may see`);
   const row = await host.storage.entryByHash(fromHex(hash));
   const action = row?.action_id == null ? null : await visible(host, credential, row.action_id);
   if (row !== null && row.type !== "decision" && (action !== null || "all" in credential.visibility)) {
-    throw new Refusal("NOT_REPLAYABLE", `the entry ${hash} is a record of type ${row.type}; only decisions are evaluated again`);
+    throw new Refusal(
+      "NOT_REPLAYABLE",
+      `the entry ${hash} is a record of type ${row.type}; only decisions are evaluated again`,
+    );
   }
-  if (row === null || action === null) throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
+  if (row === null || action === null)
+    throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
   return { row, action };
 }
 
@@ -165,7 +263,10 @@ async function visible(host: Host, credential: Credential, id: string): Promise<
   return row !== null && maySee(credential.visibility, row) ? row : null;
 }
 
-async function candidate(host: Host, asked: ReplayBody): Promise<{ digest: string | null; compiled: Compiled } | null> {
+async function candidate(
+  host: Host,
+  asked: ReplayBody,
+): Promise<{ digest: string | null; compiled: CompiledPolicySet } | null> {
   if (asked.policy_set !== undefined) return host.policies.current();
   if (asked.policy === undefined) return null;
   const made = withCandidates((await host.policies.current()).compiled, candidatesOf({ policy: asked.policy }), false);

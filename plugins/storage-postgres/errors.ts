@@ -5,6 +5,7 @@ import { StorageError, type StorageErrorKind } from "../../src/contract/storage.
 const KINDS: Readonly<Record<string, StorageErrorKind>> = {
   "25006": "readonly", // read_only_sql_transaction: a standby
   "42501": "readonly", // insufficient_privilege
+  "22012": "unavailable", // division_by_zero: a commit that was not its own transaction's
   "53100": "full", // disk_full
   XX001: "corrupt",
   XX002: "corrupt",
@@ -21,5 +22,9 @@ export function toStorageError(error: unknown, doing: string): StorageError {
   if (error instanceof StorageError) return error;
   const { code, message } = (error ?? {}) as { code?: string; message?: string };
   const kind = KINDS[code ?? ""] ?? (code?.startsWith("22") === true ? "invalid" : "unavailable");
-  return new StorageError(kind, `cannot ${doing}: ${message ?? String(error)}${code === undefined || /^[A-Z_]+$/.test(code) ? "" : ` (SQLSTATE ${code})`}`, { cause: error });
+  return new StorageError(
+    kind,
+    `cannot ${doing}: ${message ?? String(error)}${code === undefined || /^[A-Z_]+$/.test(code) ? "" : ` (SQLSTATE ${code})`}`,
+    { cause: error },
+  );
 }

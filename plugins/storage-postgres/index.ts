@@ -9,26 +9,71 @@ export default definePlugin({
   name: "storage-postgres",
   options: Type.Object(
     {
-      url: Type.Optional(Type.String({ minLength: 1, description: "postgres://user:password@host:port/database. Absent: `database_url` of the configuration." })),
-      pool_size: Type.Integer({ default: 8, minimum: 1, maximum: 1000, description: "Connections for reads. Writes and notifications have one each besides." }),
-      statement_timeout_ms: Type.Integer({ default: 30_000, minimum: 100, maximum: 3_600_000, description: "Longest statement, and longest silence inside a transaction." }),
-      lock_timeout_ms: Type.Integer({ default: 10_000, minimum: 100, maximum: 3_600_000, description: "Longest wait for the ledger's lock." }),
-      connect_timeout_ms: Type.Integer({ default: 10_000, minimum: 1000, maximum: 600_000, description: "Longest wait for a connection." }),
-      tls: Type.Union([Type.Literal("from-url"), Type.Literal("disable"), Type.Literal("require"), Type.Literal("verify-full")], { default: "from-url", description: "`from-url`: as `sslmode` of the address says. `require` encrypts and trusts any certificate; `verify-full` checks it." }),
-      tls_ca_file: Type.Optional(Type.String({ minLength: 1, description: "With `verify-full`: file with the certificate, in PEM, of the authority that signed the server's, where the system does not know it." })),
+      url: Type.Optional(
+        Type.String({
+          minLength: 1,
+          description: "postgres://user:password@host:port/database. Absent: `database_url` of the configuration.",
+        }),
+      ),
+      pool_size: Type.Integer({
+        default: 8,
+        minimum: 1,
+        maximum: 1000,
+        description: "Connections for reads. Writes and notifications have one each besides.",
+      }),
+      statement_timeout_ms: Type.Integer({
+        default: 30_000,
+        minimum: 100,
+        maximum: 3_600_000,
+        description: "Longest statement, and longest silence inside a transaction.",
+      }),
+      lock_timeout_ms: Type.Integer({
+        default: 10_000,
+        minimum: 100,
+        maximum: 3_600_000,
+        description: "Longest wait for the ledger's lock.",
+      }),
+      connect_timeout_ms: Type.Integer({
+        default: 10_000,
+        minimum: 1000,
+        maximum: 600_000,
+        description: "Longest wait for a connection.",
+      }),
+      accept_unsafe_server: Type.Boolean({
+        default: false,
+        description:
+          "Goes on with a server that has `fsync` or `full_page_writes` off, where the storage below makes up for it.",
+      }),
+      tls: Type.Union(
+        [Type.Literal("from-url"), Type.Literal("disable"), Type.Literal("require"), Type.Literal("verify-full")],
+        {
+          default: "from-url",
+          description:
+            "`from-url`: as `sslmode` of the address says. `require` encrypts and trusts any certificate; `verify-full` checks it.",
+        },
+      ),
+      tls_ca_file: Type.Optional(
+        Type.String({
+          minLength: 1,
+          description:
+            "With `verify-full`: file with the certificate, in PEM, of the authority that signed the server's, where the system does not know it.",
+        }),
+      ),
     },
     { additionalProperties: false },
   ),
-  setup(host, options) {
-    const url = options.url ?? host.config.database_url;
+  storage(host, options) {
+    const url = options.url ?? host.databaseUrl;
     if (url === null) throw new Error("there is no address: set database_url, DATABASE_URL, or the option url");
-    return {
-      storage: postgresStorage({
-        url, poolSize: options.pool_size, statementTimeoutMs: options.statement_timeout_ms, lockTimeoutMs: options.lock_timeout_ms,
-        connectTimeoutMs: options.connect_timeout_ms, tls: options.tls,
-        ...(options.tls_ca_file === undefined ? {} : { ca: authority(options.tls_ca_file, options.tls) }),
-      }),
-    };
+    return postgresStorage({
+      url,
+      poolSize: options.pool_size,
+      statementTimeoutMs: options.statement_timeout_ms,
+      lockTimeoutMs: options.lock_timeout_ms,
+      connectTimeoutMs: options.connect_timeout_ms,
+      tls: options.tls,
+      ...(options.tls_ca_file === undefined ? {} : { ca: authority(options.tls_ca_file, options.tls) }),
+    });
   },
 });
 
@@ -37,6 +82,8 @@ function authority(path: string, tls: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new Error(`tls_ca_file cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`tls_ca_file cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
   }
 }

@@ -1,6 +1,12 @@
 /** A store's tables as rows, to read out of one database and into another. */
 import { sql, type Kysely } from "kysely";
-import { COPIED_TABLES, type CopiedRow, type CopiedTable, type LedgerHead, type StorageCopying } from "../../src/contract/storage.ts";
+import {
+  COPIED_TABLES,
+  type CopiedRow,
+  type CopiedTable,
+  type LedgerHead,
+  type StorageCopying,
+} from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
@@ -25,7 +31,13 @@ const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
   approvals: { key: ["action_id", "principal"], columns: schema.APPROVAL_COLUMNS, changes: true },
   idempotency: { key: ["key_id", "route", "idempotency_key"], columns: schema.IDEMPOTENCY_COLUMNS, changes: true },
   deliveries: { key: ["position"], columns: schema.DELIVERY_COLUMNS, changes: true },
-  limit_uses: { key: ["policy", "limit_name", "subject", "at", "action_id"], columns: schema.LIMIT_USE_COLUMNS, changes: true },
+  limit_uses: {
+    key: ["policy", "limit_name", "subject", "at", "action_id"],
+    columns: schema.LIMIT_USE_COLUMNS,
+    changes: true,
+  },
+  documents: { key: ["plugin", "key"], columns: schema.DOCUMENT_COLUMNS, changes: true },
+  document_counter: { key: ["id"], columns: ["id", "last"], changes: true },
   meta: { key: ["name"], columns: ["name", "value"], changes: true },
 };
 
@@ -40,11 +52,23 @@ interface TableStatements {
 export type CopyStatements = ReturnType<typeof prepareCopying>;
 
 export function prepareCopying(db: Kysely<Tables>) {
-  const tables = Object.fromEntries(COPIED_TABLES.map((table) => [table, statementsOf(db, table, SHAPES[table])])) as Record<CopiedTable, TableStatements>;
+  const tables = Object.fromEntries(
+    COPIED_TABLES.map((table) => [table, statementsOf(db, table, SHAPES[table])]),
+  ) as Record<CopiedTable, TableStatements>;
   return {
     tables,
-    head: prepare(db.updateTable("ledger_head").set(params<object>(["size", "root", "edge", "policy_set", "epoch"])).where("id", "=", sql.lit(1))),
-    checkpoint: prepare(db.updateTable("checkpoint").set(params<object>(["size", "note"])).where("id", "=", sql.lit(1))),
+    head: prepare(
+      db
+        .updateTable("ledger_head")
+        .set(params<object>(["size", "root", "edge", "policy_set", "epoch"]))
+        .where("id", "=", sql.lit(1)),
+    ),
+    checkpoint: prepare(
+      db
+        .updateTable("checkpoint")
+        .set(params<object>(["size", "note"]))
+        .where("id", "=", sql.lit(1)),
+    ),
   };
 }
 
@@ -58,7 +82,11 @@ function statementsOf(db: Kysely<Tables>, table: CopiedTable, { key, columns, ch
   const backwards = key.reduce((query, column) => query.orderBy(column as never, "desc"), rows);
   const insert = db.insertInto(table as "meta").values(params<never>(columns));
   const rest = columns.filter((column) => !key.includes(column));
-  const replacing = insert.onConflict((conflict) => conflict.columns(key as never).doUpdateSet(Object.fromEntries(rest.map((column) => [column, sql.ref(`excluded.${column}`)])) as never));
+  const replacing = insert.onConflict((conflict) =>
+    conflict
+      .columns(key as never)
+      .doUpdateSet(Object.fromEntries(rest.map((column) => [column, sql.ref(`excluded.${column}`)])) as never),
+  );
   return {
     first: prepare(ordered.limit(param<number>("limit"))),
     after: prepare(ordered.where(behind).limit(param<number>("limit"))),
@@ -69,11 +97,16 @@ function statementsOf(db: Kysely<Tables>, table: CopiedTable, { key, columns, ch
 }
 
 /** `write` runs its work in one durable transaction. */
-export function createCopying(statements: CopyStatements, reader: Pick<SqlExecutor, "all">, write: (work: (db: SqlExecutor) => Promise<void>) => Promise<void>): StorageCopying {
+export function createCopying(
+  statements: CopyStatements,
+  reader: Pick<SqlExecutor, "all">,
+  write: (work: (db: SqlExecutor) => Promise<void>) => Promise<void>,
+): StorageCopying {
   return {
     async read(table, after, limit) {
       const { first, after: behind } = statements.tables[table];
-      const from = after === null ? {} : Object.fromEntries(SHAPES[table].key.map((column) => [`after_${column}`, after[column]]));
+      const from =
+        after === null ? {} : Object.fromEntries(SHAPES[table].key.map((column) => [`after_${column}`, after[column]]));
       const rows = await reader.all(after === null ? first : behind, { ...from, limit });
       return rows.map((row) => plain<CopiedRow>(row));
     },

@@ -1,14 +1,32 @@
 /** Deliveries and the uses of limits as SQL: what `queries.ts` and `writes.ts` are for the rest. */
 import { sql, type Kysely } from "kysely";
-import type { DeliveryChange, DeliveryFilter, DeliveryRow, StorageReader, StorageTransaction } from "../../src/contract/storage.ts";
+import type {
+  DeliveryChange,
+  DeliveryFilter,
+  DeliveryRow,
+  StorageReader,
+  StorageTransaction,
+} from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDeliveryReads>;
 type Writes = ReturnType<typeof prepareDeliveryWrites>;
-type ReadMethods = Pick<StorageReader, "delivery" | "deliveries" | "deliveriesOfAction" | "dueDeliveries" | "nextDelivery" | "limitUsed">;
-type WriteMethods = Pick<StorageTransaction, "insertDelivery" | "updateDelivery" | "releaseDeliveries" | "pruneDeliveries" | "insertLimitUse" | "releaseLimitUses" | "pruneLimitUses">;
+type ReadMethods = Pick<
+  StorageReader,
+  "delivery" | "deliveries" | "deliveriesOfAction" | "dueDeliveries" | "nextDelivery" | "limitUsed"
+>;
+type WriteMethods = Pick<
+  StorageTransaction,
+  | "insertDelivery"
+  | "updateDelivery"
+  | "releaseDeliveries"
+  | "pruneDeliveries"
+  | "insertLimitUse"
+  | "releaseLimitUses"
+  | "pruneLimitUses"
+>;
 
 // Literals, so that the planner may use the indices over these states alone.
 const WAITING = sql<boolean>`state = 'waiting'`;
@@ -33,9 +51,21 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
     delivery: prepare(rows.where("id", "=", param("id"))),
     deliveryLists: deliveryLists(db),
     deliveriesOfAction: prepare(rows.where("action_id", "=", param("action_id")).orderBy("position")),
-    dueDeliveries: prepare(rows.where(FIRST).where("next_at", "<=", param("now")).orderBy("position").limit(param<number>("limit"))),
-    nextWaiting: prepare(db.selectFrom("deliveries").select((eb) => eb.fn.min("next_at").as("at")).where(FIRST)),
-    nextScheduled: prepare(db.selectFrom("deliveries").select((eb) => eb.fn.min("next_at").as("at")).where(SCHEDULED)),
+    dueDeliveries: prepare(
+      rows.where(FIRST).where("next_at", "<=", param("now")).orderBy("position").limit(param<number>("limit")),
+    ),
+    nextWaiting: prepare(
+      db
+        .selectFrom("deliveries")
+        .select((eb) => eb.fn.min("next_at").as("at"))
+        .where(FIRST),
+    ),
+    nextScheduled: prepare(
+      db
+        .selectFrom("deliveries")
+        .select((eb) => eb.fn.min("next_at").as("at"))
+        .where(SCHEDULED),
+    ),
     limitUsed: prepare(
       db
         .selectFrom("limit_uses")
@@ -51,7 +81,9 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
 function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statement {
   const known = new Map<string, Statement>();
   return (filter) => {
-    const given = (["state", "destination", "action_id", "before_position"] as const).filter((name) => filter[name] !== undefined);
+    const given = (["state", "destination", "action_id", "before_position"] as const).filter(
+      (name) => filter[name] !== undefined,
+    );
     const shape = [...given, filter.state].join(" ");
     let statement = known.get(shape);
     if (statement === undefined) {
@@ -68,8 +100,10 @@ function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statemen
 }
 
 export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): ReadMethods {
-  const many = async (statement: Statement, values: object): Promise<DeliveryRow[]> => (await db.all(statement, values)).map((row) => plain<DeliveryRow>(row));
-  const at = async (statement: Statement): Promise<number> => Number((await db.all(statement, {}))[0]?.["at"] ?? Infinity);
+  const many = async (statement: Statement, values: object): Promise<DeliveryRow[]> =>
+    (await db.all(statement, values)).map((row) => plain<DeliveryRow>(row));
+  const at = async (statement: Statement): Promise<number> =>
+    Number((await db.all(statement, {}))[0]?.["at"] ?? Infinity);
   return {
     delivery: async (id) => (await many(reads.delivery, { id }))[0] ?? null,
     deliveries: (filter) => many(reads.deliveryLists(filter), { ...filter, offset: filter.offset ?? 0 }),
@@ -86,19 +120,48 @@ export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): Read
   };
 }
 
-const CHANGES = ["state", "updated_at", "attempts", "next_at", "give_up_at", "last_error", "reference", "delivered_at"] as const;
+const CHANGES = [
+  "state",
+  "updated_at",
+  "attempts",
+  "next_at",
+  "give_up_at",
+  "last_error",
+  "reference",
+  "delivered_at",
+] as const;
 
 export function prepareDeliveryWrites(db: Kysely<Tables>) {
-  const old = db.selectFrom("deliveries").select("position").where(OVER).where("updated_at", "<", param("before")).where(DECIDED).orderBy("updated_at").limit(param<number>("max"));
+  const old = db
+    .selectFrom("deliveries")
+    .select("position")
+    .where(OVER)
+    .where("updated_at", "<", param("before"))
+    .where(DECIDED)
+    .orderBy("updated_at")
+    .limit(param<number>("max"));
   const last = sql<number>`(select coalesce(max(position), 0) + 1 from deliveries)`;
   const given = schema.DELIVERY_COLUMNS.filter((column) => column !== "position");
   const keys = ["policy", "limit_name", "subject", "at", "action_id"] as const;
-  const past = db.selectFrom("limit_uses").select(keys).where("until", "<=", param("now")).orderBy("until").limit(param<number>("max"));
+  const past = db
+    .selectFrom("limit_uses")
+    .select(keys)
+    .where("until", "<=", param("now"))
+    .orderBy("until")
+    .limit(param<number>("max"));
   const tuple = sql.join(keys.map((column) => sql.ref(column)));
   return {
-    insertDelivery: prepare(db.insertInto("deliveries").values({ ...params<Tables["deliveries"]>(given), position: last })),
+    insertDelivery: prepare(
+      db.insertInto("deliveries").values({ ...params<Tables["deliveries"]>(given), position: last }),
+    ),
     updateDelivery: deliveryUpdates(db),
-    releaseDeliveries: prepare(db.updateTable("deliveries").set({ state: sql.lit("waiting") }).where(SCHEDULED).where("next_at", "<=", param("now"))),
+    releaseDeliveries: prepare(
+      db
+        .updateTable("deliveries")
+        .set({ state: sql.lit("waiting") })
+        .where(SCHEDULED)
+        .where("next_at", "<=", param("now")),
+    ),
     pruneDeliveries: prepare(db.deleteFrom("deliveries").where("position", "in", old)),
     insertLimitUse: prepare(db.insertInto("limit_uses").values(params<never>(schema.LIMIT_USE_COLUMNS))),
     releaseLimitUses: prepare(db.deleteFrom("limit_uses").where("action_id", "=", param("action_id"))),
@@ -114,7 +177,14 @@ function deliveryUpdates(db: Kysely<Tables>): (change: DeliveryChange) => Statem
     const shape = changed.join(" ");
     const statement =
       known.get(shape) ??
-      prepare(db.updateTable("deliveries").set(params<object>(changed)).where("id", "=", param("id")).where("state", "=", param("if_state")).where("attempts", "=", param("if_attempts")));
+      prepare(
+        db
+          .updateTable("deliveries")
+          .set(params<object>(changed))
+          .where("id", "=", param("id"))
+          .where("state", "=", param("if_state"))
+          .where("attempts", "=", param("if_attempts")),
+      );
     known.set(shape, statement);
     return statement;
   };
@@ -125,7 +195,13 @@ export function writeDeliveries(writes: Writes, db: SqlExecutor): WriteMethods {
     async insertDelivery(row) {
       await db.send(writes.insertDelivery, row);
     },
-    updateDelivery: async (id, guard, change) => (await db.run(writes.updateDelivery(change), { ...change, id, if_state: guard.state, if_attempts: guard.attempts })) === 1,
+    updateDelivery: async (id, guard, change) =>
+      (await db.run(writes.updateDelivery(change), {
+        ...change,
+        id,
+        if_state: guard.state,
+        if_attempts: guard.attempts,
+      })) === 1,
     releaseDeliveries: (now) => db.run(writes.releaseDeliveries, { now }),
     pruneDeliveries: (before, max) => db.run(writes.pruneDeliveries, { before, max }),
     async insertLimitUse(row) {

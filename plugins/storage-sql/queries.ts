@@ -2,11 +2,9 @@
 import { sql, type Kysely } from "kysely";
 import {
   StorageError,
-  type ActionFilter,
   type ActionRow,
   type DecisionFilter,
   type DecisionInput,
-  type AgentFilter,
   type AgentRow,
   type ApprovalRow,
   type EntryRow,
@@ -18,10 +16,14 @@ import {
   type PolicyVersionRow,
   type StorageReader,
   type TileRow,
+  type Visibility,
 } from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
-import { prepareSums, readCounts } from "./sums.ts";
+import { prepareDocumentReads, readDocuments } from "./documents.ts";
+import { readCounts } from "./counts.ts";
+import { actionLists, agentLists, decisionLists, pending, pendingLists } from "./lists.ts";
+import { prepareSums } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
 
@@ -35,33 +37,87 @@ export function prepareReads(db: Kysely<Tables>) {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
   const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
-  // A literal, so that the planner may use the index over pending actions alone.
-  const pending = sql<boolean>`status = 'pending_approval'`;
   return {
-    head: prepare(db.selectFrom("ledger_head").select(["size", "root", "edge", "policy_set", "epoch"]).where("id", "=", sql.lit(1))),
-    checkpoint: prepare(db.selectFrom("checkpoint").select(["size", "note"]).where("id", "=", sql.lit(1)).where("note", "is not", null)),
+    head: prepare(
+      db.selectFrom("ledger_head").select(["size", "root", "edge", "policy_set", "epoch"]).where("id", "=", sql.lit(1)),
+    ),
+    checkpoint: prepare(
+      db.selectFrom("checkpoint").select(["size", "note"]).where("id", "=", sql.lit(1)).where("note", "is not", null),
+    ),
     entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
     entryByHash: prepare(entries.where("leaf_hash", "=", param("leaf_hash")).orderBy("seq").limit(sql.lit(1))),
     entriesOfAction: prepare(entries.where("action_id", "=", param("action_id")).orderBy("seq")),
-    leafHashes: prepare(db.selectFrom("entries").select("leaf_hash").where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
-    tile: prepare(db.selectFrom("tiles").select(schema.TILE_COLUMNS).where("level", "=", param("level")).where("index", "=", param("index"))),
+    leafHashes: prepare(
+      db
+        .selectFrom("entries")
+        .select("leaf_hash")
+        .where("seq", ">=", param("from"))
+        .where("seq", "<", param("to"))
+        .orderBy("seq"),
+    ),
+    tile: prepare(
+      db
+        .selectFrom("tiles")
+        .select(schema.TILE_COLUMNS)
+        .where("level", "=", param("level"))
+        .where("index", "=", param("index")),
+    ),
     tileRoots: prepare(
-      db.selectFrom("tiles").select("root").where("level", "=", param("level")).where("index", ">=", param("from")).where("index", "<", param("to")).orderBy("index"),
+      db
+        .selectFrom("tiles")
+        .select("root")
+        .where("level", "=", param("level"))
+        .where("index", ">=", param("from"))
+        .where("index", "<", param("to"))
+        .orderBy("index"),
     ),
     action: prepare(actions.where("id", "=", param("id"))),
     actions: actionLists(db),
     decisionSpan: prepare(
-      db.selectFrom("actions").select([(eb) => eb.fn.min("decision_seq").as("first"), (eb) => eb.fn.max("decision_seq").as("last")]).where("created_at", ">=", param("since")).where("created_at", "<", param("until")),
+      db
+        .selectFrom("actions")
+        .select([(eb) => eb.fn.min("decision_seq").as("first"), (eb) => eb.fn.max("decision_seq").as("last")])
+        .where("created_at", ">=", param("since"))
+        .where("created_at", "<", param("until")),
     ),
-    decisions: { all: decisionLists(db, "all"), agent_id: decisionLists(db, "agent_id"), key_id: decisionLists(db, "key_id") },
+    decisions: {
+      all: decisionLists(db, "all"),
+      agent_id: decisionLists(db, "agent_id"),
+      key_id: decisionLists(db, "key_id"),
+    },
     overdueActions: prepare(
-      actions.where(pending).where("expires_at", "<=", param("now")).orderBy("expires_at").orderBy("decision_seq").limit(param<number>("limit")),
+      actions
+        .where(pending)
+        .where("expires_at", "<=", param("now"))
+        .orderBy("expires_at")
+        .orderBy("decision_seq")
+        .limit(param<number>("limit")),
     ),
-    nextExpiry: prepare(db.selectFrom("actions").select((eb) => eb.fn.min("expires_at").as("at")).where(pending).where("expires_at", "is not", null)),
+    pendingActions: {
+      all: pendingLists(db, "all"),
+      agent_id: pendingLists(db, "agent_id"),
+      key_id: pendingLists(db, "key_id"),
+    },
+    nextExpiry: prepare(
+      db
+        .selectFrom("actions")
+        .select((eb) => eb.fn.min("expires_at").as("at"))
+        .where(pending)
+        .where("expires_at", "is not", null),
+    ),
     sums: prepareSums(db),
-    leases: prepare(db.selectFrom("leases").select(["name", "holder", "until"]).where("until", ">", param("now")).orderBy("name")),
+    leases: prepare(
+      db.selectFrom("leases").select(["name", "holder", "until"]).where("until", ">", param("now")).orderBy("name"),
+    ),
     ...prepareDeliveryReads(db),
-    approvals: prepare(db.selectFrom("approvals").select(schema.APPROVAL_COLUMNS).where("action_id", "=", param("action_id")).orderBy("seq")),
+    ...prepareDocumentReads(db),
+    approvals: prepare(
+      db
+        .selectFrom("approvals")
+        .select(schema.APPROVAL_COLUMNS)
+        .where("action_id", "=", param("action_id"))
+        .orderBy("seq"),
+    ),
     idempotency: prepare(
       db
         .selectFrom("idempotency")
@@ -79,75 +135,23 @@ export function prepareReads(db: Kysely<Tables>) {
     policyByName: prepare(policies.where("name", "=", param("name"))),
     policies: prepare(policies.orderBy("name")),
     policyVersion: prepare(
-      db.selectFrom("policy_versions").select(schema.POLICY_VERSION_COLUMNS).where("policy_id", "=", param("policy_id")).where("version", "=", param("version")),
+      db
+        .selectFrom("policy_versions")
+        .select(schema.POLICY_VERSION_COLUMNS)
+        .where("policy_id", "=", param("policy_id"))
+        .where("version", "=", param("version")),
     ),
     policyVersions: prepare(
-      db.selectFrom("policy_versions").select(schema.POLICY_VERSION_COLUMNS).where("policy_id", "=", param("policy_id")).orderBy("version", "desc"),
+      db
+        .selectFrom("policy_versions")
+        .select(schema.POLICY_VERSION_COLUMNS)
+        .where("policy_id", "=", param("policy_id"))
+        .orderBy("version", "desc"),
     ),
-    policySet: prepare(db.selectFrom("policy_sets").select(schema.POLICY_SET_COLUMNS).where("digest", "=", param("digest"))),
+    policySet: prepare(
+      db.selectFrom("policy_sets").select(schema.POLICY_SET_COLUMNS).where("digest", "=", param("digest")),
+    ),
     meta: prepare(db.selectFrom("meta").select("value").where("name", "=", param("name"))),
-  };
-}
-
-/** One statement for each combination of filters, written when it is first asked for. */
-function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
-  const known = new Map<string, Statement>();
-  const optional = ["status", "agent_id", "tool", "operation", "since", "until", "before_seq"] as const;
-  return (filter) => {
-    const visible = "all" in filter.visibility ? "all" : "agent_id" in filter.visibility ? "agent" : "key";
-    const shape = [visible, ...optional.filter((name) => filter[name] !== undefined)].join(" ");
-    let statement = known.get(shape);
-    if (statement === undefined) {
-      const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      let query = newest.select("decision_seq");
-      if (visible === "agent") query = query.where("agent_id", "=", param("visible_agent"));
-      if (visible === "key") query = query.where("submitted_by", "=", param("visible_key"));
-      for (const name of ["status", "agent_id", "tool", "operation"] as const) {
-        if (filter[name] !== undefined) query = query.where(name, "=", param<never>(name));
-      }
-      if (filter.since !== undefined) query = query.where("created_at", ">=", param("since"));
-      if (filter.until !== undefined) query = query.where("created_at", "<", param("until"));
-      if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
-      const page = query.limit(param<number>("limit")).offset(param<number>("offset"));
-      // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
-      const span = filter.since !== undefined && filter.until !== undefined;
-      statement = prepare(span ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page) : page.clearSelect().select(schema.ACTION_COLUMNS));
-      known.set(shape, statement);
-    }
-    return statement;
-  };
-}
-
-/** By sequence, the entry beside the action: `+ 0` keeps the time's index out of it. */
-function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id"): Statement {
-  const rows = db
-    .selectFrom("actions")
-    .innerJoin("entries", "entries.seq", "actions.decision_seq")
-    .select(["actions.decision_seq as seq", "actions.id as action_id", "actions.created_at as created_at", "actions.request as request", "entries.bytes as bytes"])
-    .where("actions.decision_seq", ">=", param("from_seq"))
-    .where("actions.decision_seq", "<", param("before_seq"))
-    .where(sql<boolean>`actions.created_at + 0 >= ${param("since")}`)
-    .where(sql<boolean>`actions.created_at + 0 < ${param("until")}`)
-    .orderBy("actions.decision_seq", "desc")
-    .limit(param<number>("limit"));
-  if (visible === "agent_id") return prepare(rows.where(sql<boolean>`actions.agent_id || '' = ${param("visible_agent")}`));
-  if (visible === "key_id") return prepare(rows.where(sql<boolean>`actions.submitted_by || '' = ${param("visible_key")}`));
-  return prepare(rows);
-}
-
-function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
-  const known = new Map<string, Statement>();
-  return ({ suspended, before_seq }) => {
-    const shape = `${suspended} ${before_seq === undefined}`;
-    let statement = known.get(shape);
-    if (statement === undefined) {
-      let query = db.selectFrom("agents").select(schema.AGENT_COLUMNS).orderBy("registered_seq", "desc");
-      if (suspended !== undefined) query = query.where("suspended_at", suspended ? "is not" : "is", null);
-      if (before_seq !== undefined) query = query.where("registered_seq", "<", param("before_seq"));
-      statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
-      known.set(shape, statement);
-    }
-    return statement;
   };
 }
 
@@ -189,13 +193,7 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     tileRoots: (level, from, to) => many(reads.tileRoots, { level, from, to }, (row) => row["root"] as Uint8Array),
     action: (id) => one<ActionRow>(reads.action, { id }),
     actions(filter) {
-      const { visibility } = filter;
-      const values = {
-        ...filter,
-        offset: filter.offset ?? 0,
-        visible_agent: "agent_id" in visibility ? visibility.agent_id : null,
-        visible_key: "key_id" in visibility ? visibility.key_id : null,
-      };
+      const values = { ...filter, offset: filter.offset ?? 0, ...visibleTo(filter.visibility) };
       return many<ActionRow>(reads.actions(filter), values);
     },
     async decisionSpan(since, until) {
@@ -204,15 +202,27 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     },
     decisions(filter: DecisionFilter) {
       const { visibility } = filter;
-      if ("agent_id" in visibility) return many<DecisionInput>(reads.decisions.agent_id, { ...filter, visible_agent: visibility.agent_id });
-      if ("key_id" in visibility) return many<DecisionInput>(reads.decisions.key_id, { ...filter, visible_key: visibility.key_id });
+      if ("agent_id" in visibility)
+        return many<DecisionInput>(reads.decisions.agent_id, { ...filter, visible_agent: visibility.agent_id });
+      if ("key_id" in visibility)
+        return many<DecisionInput>(reads.decisions.key_id, { ...filter, visible_key: visibility.key_id });
       return many<DecisionInput>(reads.decisions.all, filter);
     },
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
+    pendingActions: (visibility, after, limit) =>
+      many<ActionRow>(pendingOf(reads, visibility).page, { ...after, limit, ...visibleTo(visibility) }),
+    pendingCount: async (visibility, now) =>
+      Number(
+        (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,
+      ),
     nextExpiry: async () => (await one<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,
-    analytics: (query) => (db.snapshot === undefined ? readCounts(reads.sums, db, query) : db.snapshot((view) => readCounts(reads.sums, view, query))),
+    analytics: (query) =>
+      db.snapshot === undefined
+        ? readCounts(reads.sums, db, query)
+        : db.snapshot((view) => readCounts(reads.sums, view, query)),
     approvals: (action_id) => many(reads.approvals, { action_id }, decodeApproval),
-    idempotency: (key_id, route, idempotency_key) => one<IdempotencyRow>(reads.idempotency, { key_id, route, idempotency_key }),
+    idempotency: (key_id, route, idempotency_key) =>
+      one<IdempotencyRow>(reads.idempotency, { key_id, route, idempotency_key }),
     keyByHash: (hash) => one(reads.keyByHash, { hash }, decodeKey),
     key: (id) => one(reads.key, { id }, decodeKey),
     keys: () => many(reads.keys, {}, decodeKey),
@@ -225,8 +235,21 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     policyVersions: (policy_id) => many<PolicyVersionRow>(reads.policyVersions, { policy_id }),
     policySet: (digest) => one<PolicySetRow>(reads.policySet, { digest }),
     ...readDeliveries(reads, db),
+    ...readDocuments(reads, db),
     meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
   };
+}
+
+function visibleTo(visibility: Visibility): { visible_agent: string | null; visible_key: string | null } {
+  return {
+    visible_agent: "agent_id" in visibility ? visibility.agent_id : null,
+    visible_key: "key_id" in visibility ? visibility.key_id : null,
+  };
+}
+
+function pendingOf(reads: Reads, visibility: Visibility): { page: Statement; count: Statement } {
+  if ("all" in visibility) return reads.pendingActions.all;
+  return "agent_id" in visibility ? reads.pendingActions.agent_id : reads.pendingActions.key_id;
 }
 
 function decodeHead(row: SqlRow): LedgerHead {
@@ -248,5 +271,8 @@ function decodeKey(row: SqlRow): KeyRow {
 
 function decodeAgent(row: SqlRow): AgentRow {
   const agent = plain<Tables["agents"]>(row);
-  return { ...agent, allowed_tools: agent.allowed_tools === null ? null : (JSON.parse(agent.allowed_tools) as string[]) };
+  return {
+    ...agent,
+    allowed_tools: agent.allowed_tools === null ? null : (JSON.parse(agent.allowed_tools) as string[]),
+  };
 }

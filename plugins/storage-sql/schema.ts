@@ -6,6 +6,7 @@ import type {
   AgentRow,
   ApprovalRow,
   DeliveryRow,
+  DocumentRow,
   EntryRow,
   IdempotencyRow,
   KeyRow,
@@ -22,7 +23,14 @@ export interface Tables {
   entries: EntryRow;
   tiles: TileRow;
   /** One row, id 1. `edge` is the hashes one after another. */
-  ledger_head: { id: number; size: number; root: Uint8Array; edge: Uint8Array; policy_set: string | null; epoch: number };
+  ledger_head: {
+    id: number;
+    size: number;
+    root: Uint8Array;
+    edge: Uint8Array;
+    policy_set: string | null;
+    epoch: number;
+  };
   /** One row, id 1. A null note: none was stored yet. */
   checkpoint: { id: number; size: number; note: string | null };
   actions: ActionRow;
@@ -42,6 +50,9 @@ export interface Tables {
   meta: { name: string; value: string };
   deliveries: DeliveryRow;
   limit_uses: LimitUseRow;
+  documents: DocumentRow;
+  /** At most one row, id 1: the last version that a document was given. */
+  document_counter: { id: number; last: number };
   leases: { name: string; holder: string; until: number };
   /** One row, id 1, that `ping` writes. */
   liveness: { id: number; pings: number };
@@ -65,39 +76,142 @@ function columnsOf<T>(columns: { readonly [K in keyof Required<T>]: true }): (ke
 }
 
 export const ENTRY_COLUMNS = columnsOf<EntryRow>({
-  seq: true, type: true, leaf_hash: true, bytes: true, action_id: true, agent_id: true, submitted_by: true, created_at: true,
+  seq: true,
+  type: true,
+  leaf_hash: true,
+  bytes: true,
+  action_id: true,
+  agent_id: true,
+  submitted_by: true,
+  created_at: true,
 });
 export const TILE_COLUMNS = columnsOf<TileRow>({ level: true, index: true, hashes: true, root: true });
 export const ACTION_COLUMNS = columnsOf<ActionRow>({
-  id: true, agent_id: true, tool: true, operation: true, request: true, request_hash: true, salt: true, status: true,
-  decision: true, reason: true, reason_code: true, risk_level: true, policy: true, rule: true, policy_version: true,
-  policy_hash: true, decision_seq: true, decision_hash: true, submitted_by: true, submitted_agent: true,
-  submitted_owner: true, quorum: true, expires_at: true, permit_issued_at: true, permit_expires_at: true,
-  started_at: true, started_by: true, result: true, waited_ms: true, created_at: true, updated_at: true,
+  id: true,
+  agent_id: true,
+  tool: true,
+  operation: true,
+  request: true,
+  request_hash: true,
+  salt: true,
+  status: true,
+  decision: true,
+  reason: true,
+  reason_code: true,
+  risk_level: true,
+  policy: true,
+  rule: true,
+  policy_version: true,
+  policy_hash: true,
+  decision_seq: true,
+  decision_hash: true,
+  submitted_by: true,
+  submitted_agent: true,
+  submitted_owner: true,
+  quorum: true,
+  expires_at: true,
+  permit_issued_at: true,
+  permit_expires_at: true,
+  started_at: true,
+  started_by: true,
+  result: true,
+  waited_ms: true,
+  created_at: true,
+  updated_at: true,
 });
 export const APPROVAL_COLUMNS = columnsOf<ApprovalRow>({
-  action_id: true, principal: true, key_id: true, approve: true, reason: true, self_approval: true, seq: true, created_at: true,
+  action_id: true,
+  principal: true,
+  key_id: true,
+  approve: true,
+  reason: true,
+  self_approval: true,
+  seq: true,
+  created_at: true,
 });
 export const IDEMPOTENCY_COLUMNS = columnsOf<IdempotencyRow>({
-  key_id: true, route: true, idempotency_key: true, body_hash: true, resource_id: true, created_at: true,
+  key_id: true,
+  route: true,
+  idempotency_key: true,
+  body_hash: true,
+  resource_id: true,
+  created_at: true,
 });
 export const KEY_COLUMNS = columnsOf<KeyRow>({
-  id: true, name: true, hash: true, prefix: true, scopes: true, agent_id: true, owner: true, created_by: true,
-  created_at: true, expires_at: true, revoked_at: true, last_used_at: true,
+  id: true,
+  name: true,
+  hash: true,
+  prefix: true,
+  scopes: true,
+  agent_id: true,
+  owner: true,
+  created_by: true,
+  created_at: true,
+  expires_at: true,
+  revoked_at: true,
+  last_used_at: true,
 });
 export const AGENT_COLUMNS = columnsOf<AgentRow>({
-  id: true, name: true, description: true, allowed_tools: true, metadata: true, suspended_at: true, suspended_reason: true,
-  version: true, registered_seq: true, created_by: true, created_at: true, updated_at: true,
+  id: true,
+  name: true,
+  description: true,
+  allowed_tools: true,
+  metadata: true,
+  suspended_at: true,
+  suspended_reason: true,
+  version: true,
+  registered_seq: true,
+  created_by: true,
+  created_at: true,
+  updated_at: true,
 });
 export const POLICY_COLUMNS = columnsOf<PolicyRow>({
-  id: true, name: true, managed_by: true, latest_version: true, active_version: true, deleted_at: true, created_at: true, updated_at: true,
+  id: true,
+  name: true,
+  managed_by: true,
+  latest_version: true,
+  active_version: true,
+  deleted_at: true,
+  created_at: true,
+  updated_at: true,
 });
 export const POLICY_VERSION_COLUMNS = columnsOf<PolicyVersionRow>({
-  policy_id: true, version: true, definition: true, digest: true, created_by: true, created_at: true,
+  policy_id: true,
+  version: true,
+  definition: true,
+  digest: true,
+  created_by: true,
+  created_at: true,
 });
 export const POLICY_SET_COLUMNS = columnsOf<PolicySetRow>({ digest: true, document: true, created_at: true });
 export const DELIVERY_COLUMNS = columnsOf<DeliveryRow>({
-  position: true, id: true, destination: true, notifier: true, recipient: true, kind: true, seq: true, action_id: true, person: true, channel: true, state: true,
-  attempts: true, next_at: true, give_up_at: true, last_error: true, reference: true, delivered_at: true, created_at: true, updated_at: true,
+  position: true,
+  id: true,
+  destination: true,
+  notifier: true,
+  recipient: true,
+  kind: true,
+  seq: true,
+  action_id: true,
+  person: true,
+  channel: true,
+  state: true,
+  attempts: true,
+  next_at: true,
+  give_up_at: true,
+  last_error: true,
+  reference: true,
+  delivered_at: true,
+  created_at: true,
+  updated_at: true,
 });
-export const LIMIT_USE_COLUMNS = columnsOf<LimitUseRow>({ policy: true, limit_name: true, subject: true, action_id: true, at: true, amount: true, until: true });
+export const LIMIT_USE_COLUMNS = columnsOf<LimitUseRow>({
+  policy: true,
+  limit_name: true,
+  subject: true,
+  action_id: true,
+  at: true,
+  amount: true,
+  until: true,
+});
+export const DOCUMENT_COLUMNS = columnsOf<DocumentRow>({ plugin: true, key: true, value: true, version: true });

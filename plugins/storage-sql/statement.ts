@@ -53,7 +53,8 @@ export function params<T>(columns: readonly string[]): T {
 export function prepare(query: Compilable): Statement {
   const { sql, parameters } = query.compile();
   const names = parameters.map((parameter) => {
-    if (!(parameter instanceof Param)) throw new TypeError(`write the constant ${String(parameter)} with sql.lit: ${sql}`);
+    if (!(parameter instanceof Param))
+      throw new TypeError(`write the constant ${String(parameter)} with sql.lit: ${sql}`);
     return parameter.name;
   });
   return { sql, names };
@@ -82,7 +83,10 @@ function encode(value: unknown, name: string): SqlValue {
     case "object":
       if (value === null || value instanceof Uint8Array) return value;
   }
-  throw new StorageError("invalid", `${name} cannot be stored: it is ${value === undefined ? "missing" : `of type ${typeof value}`}`);
+  throw new StorageError(
+    "invalid",
+    `${name} cannot be stored: it is ${value === undefined ? "missing" : `of type ${typeof value}`}`,
+  );
 }
 
 function escapeText(value: string, name: string): string {

@@ -1,17 +1,27 @@
 /** The writes of the contract as SQL, for any executor that runs them inside one transaction. */
 import { sql, type Kysely } from "kysely";
-import { StorageError, type ActionChange, type ActionGuard, type AgentChange, type LedgerHead, type StorageTransaction } from "../../src/contract/storage.ts";
+import {
+  StorageError,
+  type ActionChange,
+  type ActionGuard,
+  type AgentChange,
+  type LedgerHead,
+  type PolicyChange,
+  type StorageTransaction,
+} from "../../src/contract/storage.ts";
 import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
+import { prepareDocumentWrites, writeDocuments } from "./documents.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
-import { foldSums, moveStatus } from "./sums.ts";
+import { moveStatus } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
 export type Writes = ReturnType<typeof prepareWrites>;
 
 export function prepareWrites(db: Kysely<Tables>) {
-  const insert = (table: keyof Tables, columns: readonly string[]) => db.insertInto(table).values(params<never>(columns));
+  const insert = (table: keyof Tables, columns: readonly string[]) =>
+    db.insertInto(table).values(params<never>(columns));
   return {
     insertEntry: prepare(insert("entries", schema.ENTRY_COLUMNS)),
     insertTile: prepare(insert("tiles", schema.TILE_COLUMNS)),
@@ -24,15 +34,30 @@ export function prepareWrites(db: Kysely<Tables>) {
         .where("size", "=", param("old_size"))
         .where("epoch", "<=", param("epoch")),
     ),
-    putCheckpoint: prepare(db.updateTable("checkpoint").set(params<object>(["size", "note"])).where("id", "=", sql.lit(1)).where("size", "<=", param("size"))),
+    putCheckpoint: prepare(
+      db
+        .updateTable("checkpoint")
+        .set(params<object>(["size", "note"]))
+        .where("id", "=", sql.lit(1))
+        .where("size", "<=", param("size")),
+    ),
     insertAction: prepare(insert("actions", schema.ACTION_COLUMNS)),
     updateAction: actionUpdates(db),
     insertApproval: prepare(
-      db.insertInto("approvals").values(params<never>(schema.APPROVAL_COLUMNS)).onConflict((conflict) => conflict.columns(["action_id", "principal"]).doNothing()),
+      db
+        .insertInto("approvals")
+        .values(params<never>(schema.APPROVAL_COLUMNS))
+        .onConflict((conflict) => conflict.columns(["action_id", "principal"]).doNothing()),
     ),
     insertIdempotency: prepare(insert("idempotency", schema.IDEMPOTENCY_COLUMNS)),
     insertKey: prepare(insert("api_keys", schema.KEY_COLUMNS)),
-    revokeKey: prepare(db.updateTable("api_keys").set({ revoked_at: param<number>("at") }).where("id", "=", param("id")).where("revoked_at", "is", null)),
+    revokeKey: prepare(
+      db
+        .updateTable("api_keys")
+        .set({ revoked_at: param<number>("at") })
+        .where("id", "=", param("id"))
+        .where("revoked_at", "is", null),
+    ),
     touchKey: prepare(
       db
         .updateTable("api_keys")
@@ -46,9 +71,13 @@ export function prepareWrites(db: Kysely<Tables>) {
     updatePolicy: policyUpdates(db),
     insertPolicyVersion: prepare(insert("policy_versions", schema.POLICY_VERSION_COLUMNS)),
     putPolicySet: prepare(
-      db.insertInto("policy_sets").values(params<never>(schema.POLICY_SET_COLUMNS)).onConflict((conflict) => conflict.column("digest").doNothing()),
+      db
+        .insertInto("policy_sets")
+        .values(params<never>(schema.POLICY_SET_COLUMNS))
+        .onConflict((conflict) => conflict.column("digest").doNothing()),
     ),
     ...prepareDeliveryWrites(db),
+    ...prepareDocumentWrites(db),
     putMeta: prepare(
       db
         .insertInto("meta")
@@ -64,24 +93,46 @@ export function prepareWrites(db: Kysely<Tables>) {
           conflict
             .column("name")
             .doUpdateSet({ holder: param<string>("holder"), until: param<number>("until") })
-            .where((eb) => eb.or([eb("leases.holder", "=", param<string>("holder")), eb("leases.until", "<=", param<number>("now"))])),
+            .where((eb) =>
+              eb.or([
+                eb("leases.holder", "=", param<string>("holder")),
+                eb("leases.until", "<=", param<number>("now")),
+              ]),
+            ),
         ),
     ),
   };
 }
 
-const CHANGES = ["status", "updated_at", "reason", "reason_code", "permit_issued_at", "permit_expires_at", "started_at", "started_by", "result", "waited_ms"] as const;
+const CHANGES = [
+  "status",
+  "updated_at",
+  "reason",
+  "reason_code",
+  "permit_issued_at",
+  "permit_expires_at",
+  "started_at",
+  "started_by",
+  "result",
+  "waited_ms",
+] as const;
 
 /** One statement for each combination of guard and change, written when it is first asked for. */
 function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
   const known = new Map<string, Statement>();
   return (guard, change) => {
     const changed = CHANGES.filter((name) => change[name] !== undefined);
-    const guards = (["expires_after", "expired_by", "permit_after"] as const).filter((name) => guard[name] !== undefined);
+    const guards = (["expires_after", "expired_by", "permit_after"] as const).filter(
+      (name) => guard[name] !== undefined,
+    );
     const shape = [...changed, "if", ...guards].join(" ");
     let statement = known.get(shape);
     if (statement === undefined) {
-      let query = db.updateTable("actions").set(params<object>(changed)).where("id", "=", param("id")).where("status", "=", param("if_status"));
+      let query = db
+        .updateTable("actions")
+        .set(params<object>(changed))
+        .where("id", "=", param("id"))
+        .where("status", "=", param("if_status"));
       if (guards.includes("expires_after")) query = query.where("expires_at", ">", param("expires_after"));
       if (guards.includes("expired_by")) query = query.where("expires_at", "<=", param("expired_by"));
       if (guards.includes("permit_after")) query = query.where("permit_expires_at", ">", param("permit_after"));
@@ -92,7 +143,15 @@ function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionC
   };
 }
 
-const AGENT_CHANGES = ["name", "description", "allowed_tools", "metadata", "suspended_at", "suspended_reason", "updated_at"] as const;
+const AGENT_CHANGES = [
+  "name",
+  "description",
+  "allowed_tools",
+  "metadata",
+  "suspended_at",
+  "suspended_reason",
+  "updated_at",
+] as const;
 
 function agentUpdates(db: Kysely<Tables>): (change: AgentChange) => Statement {
   const known = new Map<string, Statement>();
@@ -101,18 +160,28 @@ function agentUpdates(db: Kysely<Tables>): (change: AgentChange) => Statement {
     const shape = changed.join(" ");
     const statement =
       known.get(shape) ??
-      prepare(db.updateTable("agents").set({ ...params<object>(changed), version: sql`version + 1` }).where("id", "=", param("id")).where("version", "=", param("if_version")));
+      prepare(
+        db
+          .updateTable("agents")
+          .set({ ...params<object>(changed), version: sql`version + 1` })
+          .where("id", "=", param("id"))
+          .where("version", "=", param("if_version")),
+      );
     known.set(shape, statement);
     return statement;
   };
 }
 
-function policyUpdates(db: Kysely<Tables>): (change: Parameters<StorageTransaction["updatePolicy"]>[1]) => Statement {
+function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement {
   const known = new Map<string, Statement>();
   return (change) => {
-    const changed = (["managed_by", "latest_version", "active_version", "deleted_at", "updated_at"] as const).filter((name) => change[name] !== undefined);
+    const changed = (["managed_by", "latest_version", "active_version", "deleted_at", "updated_at"] as const).filter(
+      (name) => change[name] !== undefined,
+    );
     const shape = changed.join(" ");
-    const statement = known.get(shape) ?? prepare(db.updateTable("policies").set(params<object>(changed)).where("id", "=", param("id")));
+    const statement =
+      known.get(shape) ??
+      prepare(db.updateTable("policies").set(params<object>(changed)).where("id", "=", param("id")));
     known.set(shape, statement);
     return statement;
   };
@@ -132,7 +201,12 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
         tiles.length === 0 ? undefined : db.runMany(writes.insertTile, tiles),
       ]);
       if (moved !== 1) {
-        db.fail(new StorageError("unavailable", `entries from ${old_size} under epoch ${head.epoch} do not continue the stored ledger; read the head again`));
+        db.fail(
+          new StorageError(
+            "unavailable",
+            `entries from ${old_size} under epoch ${head.epoch} do not continue the stored ledger; read the head again`,
+          ),
+        );
       }
     },
     async putCheckpoint(size, note) {
@@ -142,7 +216,14 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
       await db.send(writes.insertAction, row);
     },
     async updateAction(id, guard, change) {
-      const moved = (await db.run(writes.updateAction(guard, change), { ...change, ...guard, status: change.status, id, if_status: guard.status })) === 1;
+      const moved =
+        (await db.run(writes.updateAction(guard, change), {
+          ...change,
+          ...guard,
+          status: change.status,
+          id,
+          if_status: guard.status,
+        })) === 1;
       if (moved) await moveStatus(reads.sums, db, id, guard.status, change.status);
       return moved;
     },
@@ -165,7 +246,8 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
       await db.run(writes.insertAgent, { ...row, allowed_tools: jsonOrNull(row.allowed_tools) });
     },
     async updateAgent(id, version, change) {
-      const stored = change.allowed_tools === undefined ? change : { ...change, allowed_tools: jsonOrNull(change.allowed_tools) };
+      const stored =
+        change.allowed_tools === undefined ? change : { ...change, allowed_tools: jsonOrNull(change.allowed_tools) };
       return (await db.run(writes.updateAgent(change), { ...stored, id, if_version: version })) === 1;
     },
     async insertPolicy(row) {
@@ -181,7 +263,7 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
       await db.send(writes.putPolicySet, row);
     },
     ...writeDeliveries(writes, db),
-    foldSums: (max) => foldSums(reads.sums, db, max),
+    ...writeDocuments(writes, db),
     async putMeta(name, value) {
       await db.run(writes.putMeta, { name, value });
     },
@@ -196,7 +278,8 @@ function jsonOrNull(value: unknown): string | null {
 function misfit(entries: Parameters<StorageTransaction["append"]>[0], head: LedgerHead): string | null {
   const first = head.size - entries.length;
   const wrong = entries.findIndex((entry, i) => entry.seq !== first + i);
-  if (wrong >= 0) return `entry ${entries[wrong]?.seq} stands where ${first + wrong} must stand for a head of size ${head.size} after ${entries.length} entries`;
+  if (wrong >= 0)
+    return `entry ${entries[wrong]?.seq} stands where ${first + wrong} must stand for a head of size ${head.size} after ${entries.length} entries`;
   const odd = head.edge.find((hash) => hash.length !== HASH_BYTES);
   return odd === undefined ? null : `a hash of the head's edge has ${odd.length} bytes, not ${HASH_BYTES}`;
 }

@@ -1,17 +1,22 @@
 /** One connection with its prepared statements. Everything in here is synchronous, as the library is. */
-import { bind, type SqlRow, type Statement } from "../storage-sql/statement.ts";
+import type { SqlRow, SqlValue } from "../storage-sql/statement.ts";
 import { toStorageError } from "./errors.ts";
 import type { SqliteLibrary, SqliteStatement } from "./library.ts";
 
 export interface Connection {
-  all(statement: Statement, values: object): SqlRow[];
-  run(statement: Statement, values: object): number;
+  all(sql: string, values: SqlValue[]): SqlRow[];
+  /** Answers the number of rows changed. */
+  run(sql: string, values: SqlValue[]): number;
+  /** Rows where it gives any, else the number of rows changed. */
+  query(sql: string, values: SqlValue[]): { rows: SqlRow[]; changes: number };
   /** Runs SQL without parameters, once; not kept. */
   exec(sql: string): void;
-  query(sql: string): SqlRow[];
   /** Never throws. An open transaction is rolled back. */
   close(): void;
 }
+
+/** No statement that writes has a RETURNING. */
+const READS = /^(select|with|pragma)\b/i;
 
 export interface ConnectionOptions {
   /** How long another process's lock is waited for, in milliseconds. Blocks this thread. */
@@ -41,10 +46,13 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
   }
 
   const connection: Connection = {
-    all: (statement, values) => attempt("read", () => prepared(statement.sql).all(...bind(statement, values)) as SqlRow[]),
-    run: (statement, values) => attempt("write", () => Number(prepared(statement.sql).run(...bind(statement, values)).changes)),
+    all: (sql, values) => attempt("read", () => prepared(sql).all(...values) as SqlRow[]),
+    run: (sql, values) => attempt("write", () => Number(prepared(sql).run(...values).changes)),
+    query: (sql, values) =>
+      READS.test(sql)
+        ? { rows: connection.all(sql, values), changes: 0 }
+        : { rows: [], changes: connection.run(sql, values) },
     exec: (sql) => attempt("write", () => db.exec(sql)),
-    query: (sql) => attempt("read", () => db.prepare(sql).all() as SqlRow[]),
     close() {
       statements.clear();
       try {
@@ -77,7 +85,7 @@ export function connectStore(library: SqliteLibrary, path: string, options: Conn
     if (options.readOnly === true) {
       connection.exec("pragma query_only = on");
     } else {
-      connection.query("pragma journal_mode = wal");
+      connection.exec("pragma journal_mode = wal");
       // fullfsync: on macOS a plain fsync leaves data in the drive's cache. Elsewhere it does nothing.
       connection.exec("pragma synchronous = full; pragma fullfsync = on; pragma checkpoint_fullfsync = on");
       connection.exec("pragma foreign_keys = on; pragma journal_size_limit = 67108864");

@@ -20,7 +20,14 @@ const ERRNO: Readonly<Record<string, StorageErrorKind>> = {
   EDQUOT: "full",
   EFBIG: "full",
 };
-const ERRNO_NUMBER: Readonly<Record<number, StorageErrorKind>> = { 1: "readonly", 13: "readonly", 30: "readonly", 27: "full", 28: "full", 122: "full" };
+const ERRNO_NUMBER: Readonly<Record<number, StorageErrorKind>> = {
+  1: "readonly",
+  13: "readonly",
+  30: "readonly",
+  27: "full",
+  28: "full",
+  122: "full",
+};
 
 interface Failure {
   message?: string;
@@ -41,7 +48,9 @@ function kindOf(error: Failure | null | undefined): StorageErrorKind {
   // An integer beyond 2^53 in a column that never gets one.
   if (code === "ERR_OUT_OF_RANGE") return "corrupt";
   if (errcode === undefined) return ERRNO[code ?? ""] ?? "unavailable";
-  return PRIMARY[errcode & 0xff] ?? ERRNO_NUMBER[systemErrno ?? 0] ?? (errcode === IOERR_SHMSIZE ? "full" : "unavailable");
+  return (
+    PRIMARY[errcode & 0xff] ?? ERRNO_NUMBER[systemErrno ?? 0] ?? (errcode === IOERR_SHMSIZE ? "full" : "unavailable")
+  );
 }
 
 /**

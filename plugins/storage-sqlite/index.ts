@@ -8,15 +8,21 @@ export { sqliteStorage, type SqliteStorageOptions } from "./storage.ts";
 export default definePlugin({
   name: "storage-sqlite",
   options: Type.Object({
-    path: Type.Optional(Type.String({ minLength: 1, description: "The database file. Absent: `assent.db` in the data folder." })),
+    path: Type.Optional(
+      Type.String({ minLength: 1, description: "The database file. Absent: `assent.db` in the data folder." }),
+    ),
     busy_timeout_ms: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 60_000, description: "How long the lock of another program that writes to the file is waited for. The process answers nothing meanwhile. Default 2000." }),
+      Type.Integer({
+        minimum: 0,
+        maximum: 60_000,
+        description:
+          "How long the lock of another program that writes to the file is waited for. The process answers nothing meanwhile. Default 2000.",
+      }),
     ),
   }),
-  setup: (host, options) => ({
-    storage: sqliteStorage({
-      path: options.path ?? join(host.config.data, "assent.db"),
+  storage: (host, options) =>
+    sqliteStorage({
+      path: options.path ?? join(host.data, "assent.db"),
       ...(options.busy_timeout_ms === undefined ? {} : { busyTimeoutMs: options.busy_timeout_ms }),
     }),
-  }),
 });

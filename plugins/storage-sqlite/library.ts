@@ -1,4 +1,5 @@
 /** The `node:sqlite` API: the runtime's own where it has one, the same API as a package on Node 20. */
+import { StorageError } from "../../src/contract/storage.ts";
 
 export interface SqliteStatement {
   all(...parameters: (string | number | Uint8Array | null)[]): unknown[];
@@ -15,9 +16,31 @@ export interface SqliteLibrary {
   DatabaseSync: new (path: string) => SqliteDatabase;
 }
 
+/** Rejects with StorageError where there is neither. */
 export async function loadSqlite(): Promise<SqliteLibrary> {
+  const builtIn = ownSqlite();
+  if (builtIn !== undefined) return builtIn;
+  try {
+    return (await import("@photostructure/sqlite")) as unknown as SqliteLibrary;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new StorageError(
+      "unavailable",
+      `the embedded store needs SQLite, which Node ${process.version} does not have: use Node 22.13 or later, or run "npm install @photostructure/sqlite", or set DATABASE_URL to a Postgres`,
+      { cause: error },
+    );
+  }
+}
+
+function ownSqlite(): SqliteLibrary | undefined {
   const { getBuiltinModule } = process as { getBuiltinModule?: (name: string) => unknown };
-  const builtIn = getBuiltinModule?.("node:sqlite") as SqliteLibrary | undefined;
-  if (builtIn?.DatabaseSync !== undefined) return builtIn;
-  return (await import("@photostructure/sqlite")) as unknown as SqliteLibrary;
+  const { emitWarning } = process;
+  // Node 22 and 24 warn that their SQLite is experimental. What is relied on here is tested on each of them.
+  process.emitWarning = () => undefined;
+  try {
+    const found = getBuiltinModule?.("node:sqlite") as SqliteLibrary | undefined;
+    return found?.DatabaseSync === undefined ? undefined : found;
+  } finally {
+    process.emitWarning = emitWarning;
+  }
 }

@@ -62,7 +62,7 @@ function announce(connection: Connection): void {
 }
 
 function announced(connection: Connection): unknown {
-  return connection.query("select pid from holder")[0]?.["pid"];
+  return connection.all("select pid from holder", [])[0]?.["pid"];
 }
 
 function heldByOther(connection: Connection, storePath: string): StorageError {
@@ -73,9 +73,15 @@ function heldByOther(connection: Connection, storePath: string): StorageError {
     // Somebody is writing it just now.
   }
   // This process's own number is somebody else's here: in another container, or in another thread.
-  return refusal(storePath, typeof pid === "number" && pid !== process.pid ? `is in use by process ${pid}` : "is in use already");
+  return refusal(
+    storePath,
+    typeof pid === "number" && pid !== process.pid ? `is in use by process ${pid}` : "is in use already",
+  );
 }
 
 function refusal(storePath: string, why: string): StorageError {
-  return new StorageError("locked", `the store ${storePath} ${why}; stop that one first, or give this one another file`);
+  return new StorageError(
+    "locked",
+    `the store ${storePath} ${why}; stop that one first, or give this one another file`,
+  );
 }

@@ -20,19 +20,35 @@ examples:
 `,
   async run(args, io) {
     const { values } = parse(args, {
-      agent: { type: "string" }, tool: { type: "string" }, operation: { type: "string" }, params: { type: "string" }, context: { type: "string" },
-      wait: { type: "string" }, "idempotency-key": { type: "string" }, json: { type: "boolean" },
+      agent: { type: "string" },
+      tool: { type: "string" },
+      operation: { type: "string" },
+      params: { type: "string" },
+      context: { type: "string" },
+      wait: { type: "string" },
+      "idempotency-key": { type: "string" },
+      json: { type: "boolean" },
     });
     const { agent, tool, operation, wait } = values;
-    if (agent === undefined || tool === undefined || operation === undefined) throw usage("--agent, --tool and --operation are needed");
+    if (agent === undefined || tool === undefined || operation === undefined)
+      throw usage("--agent, --tool and --operation are needed");
     if (wait !== undefined && !/^\d{1,5}$/.test(wait)) throw usage(`--wait takes seconds, not "${wait}"`);
     const params = await jsonFlag("params", values.params);
     const context = await jsonFlag("context", values.context);
     const key = values["idempotency-key"];
     const action = await reaching(() =>
       client().submit(
-        { agent_id: agent, tool, operation, ...(params === undefined ? {} : { params }), ...(context === undefined ? {} : { context }) },
-        { ...(wait === undefined ? {} : { wait: Number(wait) }), ...(key === undefined ? {} : { idempotencyKey: key }) },
+        {
+          agent_id: agent,
+          tool,
+          operation,
+          ...(params === undefined ? {} : { params }),
+          ...(context === undefined ? {} : { context }),
+        },
+        {
+          ...(wait === undefined ? {} : { wait: Number(wait) }),
+          ...(key === undefined ? {} : { idempotencyKey: key }),
+        },
       ),
     );
     showAction(io, action, values.json === true);
@@ -73,14 +89,22 @@ examples:
   assent actions 019346a0-0000-7000-8000-000000000000
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { status: { type: "string" }, agent: { type: "string" }, tool: { type: "string" }, limit: { type: "string" }, json: { type: "boolean" } });
+    const { values, positionals } = parse(args, {
+      status: { type: "string" },
+      agent: { type: "string" },
+      tool: { type: "string" },
+      limit: { type: "string" },
+      json: { type: "boolean" },
+    });
     if (positionals.length > 0) {
       const action = await reaching(() => client().action(onlyId(positionals, "actions")));
       showAction(io, action, values.json === true);
       return EXIT.ok;
     }
     const { status, agent, tool, limit } = values;
-    const query = Object.entries({ status, agent_id: agent, tool, limit }).filter((pair): pair is [string, string] => pair[1] !== undefined);
+    const query = Object.entries({ status, agent_id: agent, tool, limit }).filter(
+      (pair): pair is [string, string] => pair[1] !== undefined,
+    );
     const page = await reaching(() => client().actions(Object.fromEntries(query)));
     if (values.json === true) io.out(JSON.stringify(page));
     else table(io, ["id", "status", "agent", "tool", "operation", "created"], page.actions.map(row));
@@ -89,7 +113,14 @@ examples:
 };
 
 function row(action: ActionView): string[] {
-  return [action.id, action.status, safe(action.agent_id), safe(action.tool), safe(action.operation), action.created_at];
+  return [
+    action.id,
+    action.status,
+    safe(action.agent_id),
+    safe(action.tool),
+    safe(action.operation),
+    action.created_at,
+  ];
 }
 
 function onlyId(positionals: string[], verb: string): string {

@@ -1,8 +1,12 @@
 #!/usr/bin/env node
-// The sources are TypeScript. Deno and Bun read them themselves; on Node tsx does.
-if (process.versions.bun === undefined && process.versions.deno === undefined) {
-  const { register } = await import("tsx/esm/api");
-  register();
+// The command line of a clone, on Node, Deno and Bun: builds dist/ when a source has changed, and runs it.
+import { BuildError, ensureBuilt } from "../../.ci/build.mjs";
+
+try {
+  ensureBuilt();
+} catch (error) {
+  if (!(error instanceof BuildError)) throw error;
+  process.stderr.write(`assent: ${error.message}\n`);
+  process.exit(1);
 }
-const { main } = await import("./main.ts");
-await main(process.argv.slice(2));
+await import("../../dist/src/cli/bin.js");

@@ -1,4 +1,14 @@
-import { chmodSync, closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+} from "node:fs";
 import { join, resolve } from "node:path";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
@@ -27,7 +37,10 @@ examples:
     const folder = resolve(given);
     const config = configFrom(process.env, values.config);
     const size = await withStore(config, { readOnly: true }, async (storage) => {
-      if (storage.backup === undefined) throw new CommandError(`${storage.name} is backed up with the database's own tools: docs/operations.md shows how`);
+      if (storage.backup === undefined)
+        throw new CommandError(
+          `${storage.name} is backed up with the database's own tools: docs/operations.md shows how`,
+        );
       makeEmpty(folder);
       // Under its own name only when it is whole.
       const part = join(folder, "assent.db.part");
@@ -54,7 +67,9 @@ function makeEmpty(folder: string): void {
     if (readdirSync(folder).length > 0) throw new CommandError(`the folder ${folder} is not empty; name a new one`);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`the folder ${folder} cannot be made: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CommandError(
+      `the folder ${folder} cannot be made: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }
 

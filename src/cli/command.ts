@@ -49,7 +49,10 @@ export function parse<T extends Options>(args: string[], options: T): Parsed<T> 
     const flag = /'--([^' ]+)/.exec(message)?.[1];
     const known = Object.keys(options);
     const meant = flag === undefined || known.includes(flag) ? null : suggest(flag, known);
-    throw new CommandError(`${message.charAt(0).toLowerCase()}${message.slice(1)}${meant === null ? "" : `; did you mean --${meant}?`}`, EXIT.usage);
+    throw new CommandError(
+      `${message.charAt(0).toLowerCase()}${message.slice(1)}${meant === null ? "" : `; did you mean --${meant}?`}`,
+      EXIT.usage,
+    );
   }
 }
 
@@ -60,7 +63,8 @@ export function usage(message: string): CommandError {
 /** The value of an option that takes one of a few words; the first one when it is absent. */
 export function oneOf<const T extends string>(flag: string, given: string | undefined, words: readonly [T, ...T[]]): T {
   const found = given === undefined ? words[0] : words.find((word) => word === given);
-  if (found === undefined) throw usage(`${flag} takes ${words.slice(0, -1).join(", ")} or ${words.at(-1)}, not "${given}"`);
+  if (found === undefined)
+    throw usage(`${flag} takes ${words.slice(0, -1).join(", ")} or ${words.at(-1)}, not "${given}"`);
   return found;
 }
 
@@ -71,7 +75,11 @@ export function table(io: Output, headings: string[], rows: string[][]): void {
     return;
   }
   const widths = headings.map((heading, i) => Math.max(heading.length, ...rows.map((row) => (row[i] ?? "").length)));
-  const line = (cells: string[]): string => cells.map((cell, i) => cell.padEnd(widths[i] as number)).join("  ").trimEnd();
+  const line = (cells: string[]): string =>
+    cells
+      .map((cell, i) => cell.padEnd(widths[i] as number))
+      .join("  ")
+      .trimEnd();
   io.out(`\u001b[1m${line(headings)}\u001b[0m`);
   for (const row of rows) io.out(line(row));
 }

@@ -1,8 +1,8 @@
 import { COPIED_TABLES, type CopiedTable, type Storage, type StorageCopying } from "../contract/storage.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
-import { verifyEd25519 } from "../kernel/vault.ts";
+import { verifyEd25519 } from "../identity/vault.ts";
 import { auditLedger } from "../ledger/audit.ts";
-import { UNFINISHED_COPY } from "../runtime.ts";
+import { UNFINISHED_COPY } from "../parts.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { progress, withStore } from "./store.ts";
@@ -29,17 +29,23 @@ examples:
 `,
   async run(args, io) {
     const { values, positionals } = parse(args, { to: { type: "string" }, config: { type: "string" } });
-    if (values.to === undefined || positionals.length > 0) throw usage("assent copy needs --to with an address or a folder");
+    if (values.to === undefined || positionals.length > 0)
+      throw usage("assent copy needs --to with an address or a folder");
     const from = configFrom(process.env, values.config);
     const isUrl = /^postgres(ql)?:\/\//.test(values.to);
     if (!isUrl && values.to.includes("://")) throw usage("assent copy writes to postgres:// addresses and to folders");
     // The plugins are named anew: those of the configuration hold the source's storage.
-    const to = configFrom({ ...process.env, DATABASE_URL: isUrl ? values.to : "", ...(isUrl ? {} : { ASSENT_DATA: values.to }) }, values.config);
+    const to = configFrom(
+      { ...process.env, DATABASE_URL: isUrl ? values.to : "", ...(isUrl ? {} : { ASSENT_DATA: values.to }) },
+      values.config,
+    );
     to.plugins = null;
     if (!isUrl) to.database_url = null;
     const size = await withStore(from, {}, (source) => withStore(to, {}, (target) => copyStore(source, target, io)));
     io.out(`copied ${size} entries; the copy holds`);
-    io.out(`start the service on it with ${isUrl ? "DATABASE_URL, ASSENT_SECRET and ASSENT_LOG_KEY (from the data folder: secret, log-key.pem)" : "ASSENT_DATA"}`);
+    io.out(
+      `start the service on it with ${isUrl ? "DATABASE_URL, ASSENT_SECRET and ASSENT_LOG_KEY (from the data folder: secret, log-key.pem)" : "ASSENT_DATA"}`,
+    );
     return EXIT.ok;
   },
 };
@@ -48,10 +54,16 @@ examples:
 export async function copyStore(source: Storage, target: Storage, io: Output): Promise<number> {
   const [read, write] = [copyingOf(source), copyingOf(target)];
   const head = await source.head();
-  const state = JSON.stringify({ vkey: await source.meta("log_vkey"), size: head.size, root: toHex(head.root), epoch: head.epoch });
+  const state = JSON.stringify({
+    vkey: await source.meta("log_vkey"),
+    size: head.size,
+    root: toHex(head.root),
+    epoch: head.epoch,
+  });
   const begun = await target.meta(UNFINISHED_COPY);
   if (begun === null || begun === "") await assertEmpty(target);
-  else if (vkeyOf(begun) !== vkeyOf(state)) throw new CommandError("the target holds an unfinished copy of another log; give an empty database");
+  else if (vkeyOf(begun) !== vkeyOf(state))
+    throw new CommandError("the target holds an unfinished copy of another log; give an empty database");
   await target.write((tx) => tx.putMeta(UNFINISHED_COPY, state));
   const tell = progress(io);
   for (const table of COPIED_TABLES) {
@@ -65,7 +77,13 @@ export async function copyStore(source: Storage, target: Storage, io: Output): P
   return head.size;
 }
 
-async function copyTable(table: CopiedTable, read: StorageCopying, write: StorageCopying, resume: boolean, tell: ReturnType<typeof progress>): Promise<void> {
+async function copyTable(
+  table: CopiedTable,
+  read: StorageCopying,
+  write: StorageCopying,
+  resume: boolean,
+  tell: ReturnType<typeof progress>,
+): Promise<void> {
   const total = await read.count(table);
   let last = resume && table !== "meta" ? await write.last(table) : null;
   let done = last === null ? 0 : Math.min(total, await write.count(table));
@@ -80,22 +98,30 @@ async function copyTable(table: CopiedTable, read: StorageCopying, write: Storag
 }
 
 async function assertEmpty(target: Storage): Promise<void> {
-  const used = (await target.head()).size > 0 || (await target.keys()).length > 0 || (await target.meta("log_vkey")) !== null;
-  if (used) throw new CommandError("the target holds a store already; give an empty database, or a folder without a store");
+  const used =
+    (await target.head()).size > 0 || (await target.keys()).length > 0 || (await target.meta("log_vkey")) !== null;
+  if (used)
+    throw new CommandError("the target holds a store already; give an empty database, or a folder without a store");
 }
 
 async function assertSame(source: Storage, target: Storage, tell: ReturnType<typeof progress>): Promise<void> {
   const [from, to] = [await source.head(), await target.head()];
   const vkey = await target.meta("log_vkey");
   const { faults } = await auditLedger(target, {
-    from: 0, verify: verifyEd25519, ...(vkey === null ? {} : { vkey }),
+    from: 0,
+    verify: verifyEd25519,
+    ...(vkey === null ? {} : { vkey }),
     progress: (done, total) => tell("entries verified", done, total),
   });
   if (from.size !== to.size || !equalBytes(from.root, to.root)) faults.push("the heads differ");
   for (const table of COPIED_TABLES) {
     const [there, here] = [await copyingOf(source).count(table), await copyingOf(target).count(table)];
     // The target has one more meta: the mark of the copy.
-    if (here - (table === "meta" ? 1 : 0) !== there - (table === "meta" && (await source.meta(UNFINISHED_COPY)) !== null ? 1 : 0)) faults.push(`${table}: ${there} rows in the source, ${here} in the copy`);
+    if (
+      here - (table === "meta" ? 1 : 0) !==
+      there - (table === "meta" && (await source.meta(UNFINISHED_COPY)) !== null ? 1 : 0)
+    )
+      faults.push(`${table}: ${there} rows in the source, ${here} in the copy`);
   }
   if (faults.length > 0) throw new CommandError(`the copy does not hold: ${faults.join("; ")}`);
 }

@@ -46,8 +46,14 @@ examples:
 
 async function create(args: string[], io: Output): Promise<number> {
   const { values, positionals } = parse(args, {
-    preset: { type: "string" }, scope: { type: "string", multiple: true }, agent: { type: "string" }, owner: { type: "string" },
-    "expires-at": { type: "string" }, local: { type: "boolean" }, json: { type: "boolean" }, config: { type: "string" },
+    preset: { type: "string" },
+    scope: { type: "string", multiple: true },
+    agent: { type: "string" },
+    owner: { type: "string" },
+    "expires-at": { type: "string" },
+    local: { type: "boolean" },
+    json: { type: "boolean" },
+    config: { type: "string" },
   });
   const [name, ...more] = positionals;
   if (name === undefined || more.length > 0) throw usage("assent keys create takes one name");
@@ -59,7 +65,10 @@ async function create(args: string[], io: Output): Promise<number> {
     ...(values.owner === undefined ? {} : { owner: values.owner }),
     ...(values["expires-at"] === undefined ? {} : { expires_at: values["expires-at"] }),
   };
-  const made = values.local === true ? await rescue(name, values.config) : await reaching(() => client().call<KeyView>("POST", "/v1/api-keys", body));
+  const made =
+    values.local === true
+      ? await rescue(name, values.config)
+      : await reaching(() => client().call<KeyView>("POST", "/v1/api-keys", body));
   if (values.json === true) io.out(JSON.stringify(made));
   else {
     io.err("this key is shown once:");
@@ -84,16 +93,30 @@ async function rescue(name: string, file: string | undefined): Promise<KeyView> 
 async function list(args: string[], io: Output): Promise<number> {
   const { values } = parse(args, { json: { type: "boolean" } });
   const api_keys: KeyView[] = [];
-  for (let cursor: string | null = ""; cursor !== null; ) {
+  for (let cursor: string | null = ""; cursor !== null;) {
     const after = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-    const page: { api_keys: KeyView[]; next_cursor: string | null } = await reaching(() => client().call("GET", `/v1/api-keys?limit=1000${after}`));
+    const page: { api_keys: KeyView[]; next_cursor: string | null } = await reaching(() =>
+      client().call("GET", `/v1/api-keys?limit=1000${after}`),
+    );
     api_keys.push(...page.api_keys);
     cursor = page.next_cursor;
   }
   if (values.json === true) io.out(JSON.stringify(api_keys));
   else {
     const state = (key: KeyView): string => (key.revoked_at === null ? (key.expires_at ?? "live") : "revoked");
-    table(io, ["id", "name", "begins", "state", "agent", "owner", "scopes"], api_keys.map((key) => [key.id, safe(key.name), key.prefix, state(key), safe(key.agent_id ?? "-"), safe(key.owner ?? "-"), key.scopes.join(" ")]));
+    table(
+      io,
+      ["id", "name", "begins", "state", "agent", "owner", "scopes"],
+      api_keys.map((key) => [
+        key.id,
+        safe(key.name),
+        key.prefix,
+        state(key),
+        safe(key.agent_id ?? "-"),
+        safe(key.owner ?? "-"),
+        key.scopes.join(" "),
+      ]),
+    );
   }
   return EXIT.ok;
 }
@@ -101,7 +124,8 @@ async function list(args: string[], io: Output): Promise<number> {
 async function revoke(args: string[], io: Output): Promise<number> {
   const { positionals } = parse(args, {});
   const [id, ...more] = positionals;
-  if (id === undefined || more.length > 0) throw usage("assent keys revoke takes one key id; `assent keys list` shows them");
+  if (id === undefined || more.length > 0)
+    throw usage("assent keys revoke takes one key id; `assent keys list` shows them");
   const key = await reaching(() => client().call<KeyView>("DELETE", `/v1/api-keys/${encodeURIComponent(id)}`));
   io.out(`revoked ${safe(key.name)} (${key.id})`);
   return EXIT.ok;

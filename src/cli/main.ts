@@ -1,10 +1,13 @@
 /** The command line: finds the command, prints help, turns errors into exits. */
-import { pathToFileURL } from "node:url";
+import type { CoreCommand } from "../contract/command.ts";
+import { holdYoungSpace } from "../serve/young-space.ts";
 import { suggest } from "../domain/suggest.ts";
+import { invocation } from "./invocation.ts";
 import { CommandError, EXIT, type Command, type Output } from "./command.ts";
 
 /** Loaded on demand: `assent verify` needs no database. */
-const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
+  init: async () => (await import("./init.ts")).init,
   serve: async () => (await import("./serve.ts")).serve,
   keys: async () => (await import("./keys.ts")).keys,
   submit: async () => (await import("./actions.ts")).submit,
@@ -12,6 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   deny: async () => (await import("./actions.ts")).deny,
   actions: async () => (await import("./actions.ts")).actions,
   verify: async () => (await import("./verify.ts")).verify,
+  witness: async () => (await import("./witness.ts")).witness,
   audit: async () => (await import("./audit.ts")).audit,
   backup: async () => (await import("./backup.ts")).backup,
   migrate: async () => (await import("./migrate.ts")).migrate,
@@ -28,6 +32,12 @@ export async function main(args: string[]): Promise<void> {
     fancy: process.stdout.isTTY === true && !process.env["NO_COLOR"],
     watched: process.stderr.isTTY === true,
   };
+  for (const stream of [process.stdout, process.stderr])
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      // Whoever read it has seen enough, such as `head -1`. A service goes on.
+      if (error.code !== "EPIPE") throw error;
+    });
+  if (args[0] === "serve") holdYoungSpace();
   process.exitCode = await run(args, io);
 }
 
@@ -50,25 +60,46 @@ export async function run(args: string[], io: Output): Promise<number> {
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     io.err(`assent: ${error.message}`);
-    if (error.exit === EXIT.usage && name !== undefined && name in COMMANDS) io.err(`run "assent ${name} --help" for its usage`);
+    if (error.exit === EXIT.usage && name !== undefined && name in COMMANDS)
+      io.err(`run "${invocation()} ${name} --help" for its usage`);
     return error.exit;
   }
 }
 
 /** Of a verb where one is named. */
 function helpOf({ help, verbs }: Command, [verb]: string[]): string {
-  return verb !== undefined && verbs !== undefined && Object.hasOwn(verbs, verb) ? (verbs[verb] as { help: string }).help : help;
+  return verb !== undefined && verbs !== undefined && Object.hasOwn(verbs, verb)
+    ? (verbs[verb] as { help: string }).help
+    : help;
 }
 
 async function find(name: string): Promise<Command> {
-  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name as CoreCommand] : undefined;
   if (load !== undefined) return load();
-  const meant = suggest(name, Object.keys(COMMANDS));
-  throw new CommandError(`there is no command "${name}"${meant === null ? '; "assent help" lists them' : `; did you mean "${meant}"?`}`, EXIT.usage);
+  const { commands, trouble } = await ofPlugins();
+  const command = commands.get(name);
+  if (command !== undefined) return command;
+  const meant = suggest(name, [...Object.keys(COMMANDS), ...commands.keys()]);
+  throw new CommandError(
+    `there is no command "${name}"${meant === null ? `; "${invocation()} help" lists them` : `; did you mean "${meant}"?`}${trouble === null ? "" : ` (plugins could not be asked: ${trouble})`}`,
+    EXIT.usage,
+  );
+}
+
+/** A configuration that cannot be loaded takes no command away but those of its plugins. */
+async function ofPlugins(): Promise<{ commands: ReadonlyMap<string, Command>; trouble: string | null }> {
+  try {
+    return { commands: await (await import("./plugin-commands.ts")).pluginCommands(), trouble: null };
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return { commands: new Map(), trouble: error.message };
+  }
 }
 
 async function overview(): Promise<string> {
-  const lines = await Promise.all(Object.entries(COMMANDS).map(async ([name, load]) => `  ${name.padEnd(10)}${(await load()).summary}`));
+  const line = (name: string, { summary }: Command): string => `  ${name.padEnd(10)}${summary}`;
+  const lines = await Promise.all(Object.entries(COMMANDS).map(async ([name, load]) => line(name, await load())));
+  for (const [name, command] of (await ofPlugins()).commands) lines.push(line(name, command));
   return `usage: assent COMMAND [options]
 
 ${lines.join("\n")}
@@ -76,5 +107,3 @@ ${lines.join("\n")}
 "assent COMMAND --help" tells more. ASSENT_URL and ASSENT_API_KEY say which service to talk to, and as whom.
 exits: 0 done, 1 failed, 2 wrong usage, 3 denied, 4 pending, 5 service not reached, 6 not verified`;
 }
-
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) await main(process.argv.slice(2));

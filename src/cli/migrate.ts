@@ -21,13 +21,18 @@ examples:
     if (positionals.length > 0) throw usage("assent migrate takes no further words");
     const config = configFrom(process.env, values.config);
     if (values.check !== true) {
-      await withStore(config, {}, async (storage) => io.out(`the store has schema ${(await storage.schema()).applied}`));
+      await withStore(config, {}, async (storage) =>
+        io.out(`the store has schema ${(await storage.schema()).applied}`),
+      );
       return EXIT.ok;
     }
     return withStore(config, { readOnly: true }, async (storage) => {
       const { applied, known } = await storage.schema();
       if (applied === known) io.out(`the store has schema ${applied}: nothing waits`);
-      else if (applied < known) io.out(`the store has schema ${applied}, this version ${known}: ${known - applied} ${known - applied === 1 ? "migration waits" : "migrations wait"}`);
+      else if (applied < known)
+        io.out(
+          `the store has schema ${applied}, this version ${known}: ${known - applied} ${known - applied === 1 ? "migration waits" : "migrations wait"}`,
+        );
       else io.out(`the store has schema ${applied}, this version knows ${known}: a newer version migrated it`);
       return applied === known ? EXIT.ok : EXIT.failure;
     });

@@ -14,7 +14,10 @@ export async function reaching<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     if (!(error instanceof AssentError)) throw error;
-    throw new CommandError(error.status === 0 ? error.message : `${error.code}: ${safe(error.message)}`, error.status === 0 ? EXIT.unreachable : EXIT.failure);
+    throw new CommandError(
+      error.status === 0 ? error.message : `${error.code}: ${safe(error.message)}`,
+      error.status === 0 ? EXIT.unreachable : EXIT.failure,
+    );
   }
 }
 
@@ -28,14 +31,19 @@ export function showAction(io: Output, action: ActionView, json: boolean): void 
     io.out(JSON.stringify(action));
     return;
   }
-  const tint = { [EXIT.ok]: "green", [EXIT.pending]: "yellow", [EXIT.denied]: "red" }[exitOf(action)] as "green" | "yellow" | "red";
+  const tint = { [EXIT.ok]: "green", [EXIT.pending]: "yellow", [EXIT.denied]: "red" }[exitOf(action)] as
+    | "green"
+    | "yellow"
+    | "red";
   const lines = [
     `${colour(io, tint, action.status)}  ${safe(action.tool)} ${safe(action.operation)} by ${safe(action.agent_id)}`,
     `  id        ${action.id}`,
     `  reason    ${safe(action.reason)}`,
     `  decided   ${action.decision}${action.policy === null ? "" : ` by ${safe(action.policy)} / ${safe(action.rule ?? "")}`}`,
     `  params    ${safe(JSON.stringify(action.params))}`,
-    ...(action.approvals_needed === null ? [] : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),
+    ...(action.approvals_needed === null
+      ? []
+      : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),
     ...(action.status === "pending_approval" && action.expires_at !== null ? [`  expires   ${action.expires_at}`] : []),
     `  record    ${action.decision_hash}`,
   ];
@@ -51,7 +59,8 @@ export async function jsonFlag(name: string, value: string | undefined): Promise
   } catch (error) {
     throw usage(`--${name} takes a JSON object, @file or -: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw usage(`--${name} takes a JSON object`);
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
+    throw usage(`--${name} takes a JSON object`);
   return parsed as Record<string, unknown>;
 }
 

@@ -1,21 +1,32 @@
 /** What the commands that work on a store itself share. */
-import type { Config } from "../config.ts";
+import type { Config } from "../config/index.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
-import { createLogger } from "../log.ts";
-import { PluginLoadError } from "../plugin-loader.ts";
-import { PluginError } from "../registry.ts";
-import { loadStorage } from "../runtime.ts";
+import { createLogger } from "../serve/log.ts";
+import { loadPlugins, PluginLoadError } from "../extension/loader.ts";
+import { PluginError } from "../extension/options.ts";
+import { storageOf } from "../extension/storage.ts";
 import { CommandError, type Output } from "./command.ts";
+import { invocation } from "./invocation.ts";
 
 /** Opens the store, runs the work, closes it. What an operator can mend is said without a stack. */
-export async function withStore<T>(config: Config, options: { readOnly?: boolean }, work: (storage: Storage) => Promise<T>): Promise<T> {
+export async function withStore<T>(
+  config: Config,
+  options: { readOnly?: boolean },
+  work: (storage: Storage) => Promise<T>,
+): Promise<T> {
   let storage: Storage | null = null;
   try {
-    storage = await loadStorage(config, createLogger("error"));
+    storage = await storageOf(await loadPlugins(config), {
+      log: createLogger("error"),
+      data: config.data,
+      databaseUrl: config.database_url,
+    });
+    if (storage === null) throw new CommandError("no plugin is configured, and so there is no store");
     await storage.open(options);
     return await work(storage);
   } catch (error) {
-    if ([StorageError, PluginError, PluginLoadError].some((kind) => error instanceof kind)) throw new CommandError((error as Error).message);
+    if ([StorageError, PluginError, PluginLoadError].some((kind) => error instanceof kind))
+      throw new CommandError((error as Error).message);
     throw error;
   } finally {
     await storage?.close();
@@ -25,8 +36,14 @@ export async function withStore<T>(config: Config, options: { readOnly?: boolean
 /** Throws CommandError unless the store has exactly the migrations that this version knows. */
 export async function assertCurrent(storage: Storage): Promise<void> {
   const { applied, known } = await storage.schema();
-  if (applied < known) throw new CommandError(`the store has schema ${applied}, and this version needs ${known}; run "assent migrate" first`);
-  if (applied > known) throw new CommandError(`the store was migrated by a newer version (schema ${applied}, this one knows ${known}); run that version`);
+  if (applied < known)
+    throw new CommandError(
+      `the store has schema ${applied}, and this version needs ${known}; run "${invocation()} migrate" first`,
+    );
+  if (applied > known)
+    throw new CommandError(
+      `the store was migrated by a newer version (schema ${applied}, this one knows ${known}); run that version`,
+    );
 }
 
 /** Says how far long work is: on one line of a terminal, in steps of a tenth elsewhere. On standard error. */

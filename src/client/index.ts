@@ -51,7 +51,13 @@ export class AssentError extends Error {
   readonly status: number;
   readonly code: string;
   readonly problem: Record<string, unknown>;
-  constructor(status: number, code: string, message: string, problem: Record<string, unknown> = {}, options?: { cause?: unknown }) {
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    problem: Record<string, unknown> = {},
+    options?: { cause?: unknown },
+  ) {
     super(message, options);
     this.name = "AssentError";
     this.status = status;
@@ -83,34 +89,57 @@ export function createClient({ url, apiKey, fetch: send = fetch }: ClientOptions
     try {
       response = await send(base + path, {
         method,
-        headers: { ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }), ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+        headers: {
+          ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       text = await response.text();
     } catch (error) {
-      throw new AssentError(0, "UNREACHABLE", `${base} cannot be reached; is the service running there?`, {}, { cause: error });
+      throw new AssentError(
+        0,
+        "UNREACHABLE",
+        `${base} cannot be reached; is the service running there?`,
+        {},
+        { cause: error },
+      );
     }
     const json = response.headers.get("content-type")?.includes("json") === true;
     const content: unknown = json ? JSON.parse(text) : text;
     if (response.ok) return content;
     const problem = (json ? content : {}) as Record<string, unknown> & { code?: string; detail?: string };
-    throw new AssentError(response.status, problem.code ?? "UNKNOWN", problem.detail ?? `the service answered ${response.status}`, problem);
+    throw new AssentError(
+      response.status,
+      problem.code ?? "UNKNOWN",
+      problem.detail ?? `the service answered ${response.status}`,
+      problem,
+    );
   }
 
   /** Only what carries an idempotency key is sent again: a repeated request must not become a second action. */
-  async function call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}, retries = RETRIES): Promise<T> {
+  async function call<T>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+    retries = RETRIES,
+  ): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
         return (await once(method, path, body, headers)) as T;
       } catch (error) {
         const passing = error instanceof AssentError && (error.status === 0 || error.status === 503);
-        if (!passing || attempt >= retries || (method !== "GET" && headers["idempotency-key"] === undefined)) throw error;
+        if (!passing || attempt >= retries || (method !== "GET" && headers["idempotency-key"] === undefined))
+          throw error;
         await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** attempt));
       }
     }
   }
 
-  const act = (id: string, verb: string, body: unknown): Promise<ActionView> => call("POST", `/v1/actions/${encodeURIComponent(id)}/${verb}`, body);
+  const act = (id: string, verb: string, body: unknown): Promise<ActionView> =>
+    call("POST", `/v1/actions/${encodeURIComponent(id)}/${verb}`, body);
 
   return {
     call,
@@ -126,14 +155,29 @@ export function createClient({ url, apiKey, fetch: send = fetch }: ClientOptions
     /** With the caller's own token, which is read first. */
     async decide(id: string, approve: boolean, reason?: string): Promise<ActionView> {
       const { approval_token: token, status } = await this.action(id);
-      if (token === undefined) throw new AssentError(403, "NO_TOKEN", `this key gets no approval token for ${id}: it is ${status}, or the key may not decide on it, or it has already`);
+      if (token === undefined)
+        throw new AssentError(
+          403,
+          "NO_TOKEN",
+          `this key gets no approval token for ${id}: it is ${status}, or the key may not decide on it, or it has already`,
+        );
       return act(id, "approval", { token, approve, ...(reason === undefined ? {} : { reason }) });
     },
-    cancel: (id: string, reason?: string): Promise<ActionView> => act(id, "cancel", reason === undefined ? {} : { reason }),
+    cancel: (id: string, reason?: string): Promise<ActionView> =>
+      act(id, "cancel", reason === undefined ? {} : { reason }),
     start: (id: string, permit: string): Promise<ActionView> => act(id, "start", { permit }),
-    result: (id: string, result: { success: boolean; error?: string; meta?: Record<string, unknown> }): Promise<ActionView> => act(id, "result", result),
-    gate: (action: ActionInput): Promise<{ outcome: "EXECUTE" | "ABSTAIN" | "HALT"; decision: string; reason: string }> => call("POST", "/v1/gate/decide", action),
-    replay: (request: Record<string, unknown>): Promise<{ equal: boolean; fields: { field: string; equal: boolean }[]; now: { changed: boolean } | null }> => call("POST", "/v1/replay", request),
+    result: (
+      id: string,
+      result: { success: boolean; error?: string; meta?: Record<string, unknown> },
+    ): Promise<ActionView> => act(id, "result", result),
+    gate: (
+      action: ActionInput,
+    ): Promise<{ outcome: "EXECUTE" | "ABSTAIN" | "HALT"; decision: string; reason: string }> =>
+      call("POST", "/v1/gate/decide", action),
+    replay: (
+      request: Record<string, unknown>,
+    ): Promise<{ equal: boolean; fields: { field: string; equal: boolean }[]; now: { changed: boolean } | null }> =>
+      call("POST", "/v1/replay", request),
     proof: (hash: string): Promise<Record<string, unknown>> => call("GET", `/v1/provenance/${hash}/proof`),
     logKeys: (): Promise<{ origin: string; keys: { vkey: string }[] }> => call("GET", "/v1/provenance/keys"),
   };
@@ -144,7 +188,12 @@ export function createClient({ url, apiKey, fetch: send = fetch }: ClientOptions
  * Throws ActionRefused when it may not run; what `run` throws is reported and thrown on.
  * @param patience seconds to wait for an approval in all; default 24 hours
  */
-export async function govern<T>(client: Client, action: ActionInput, run: (action: ActionView) => Promise<T>, patience = 86_400): Promise<T> {
+export async function govern<T>(
+  client: Client,
+  action: ActionInput,
+  run: (action: ActionView) => Promise<T>,
+  patience = 86_400,
+): Promise<T> {
   const deadline = Date.now() + patience * 1000;
   let view = await client.submit(action, { idempotencyKey: crypto.randomUUID() });
   while (view.status === "pending_approval" && Date.now() < deadline) {

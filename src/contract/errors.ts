@@ -32,6 +32,7 @@ export const ERRORS = {
   ACTION_NOT_PENDING: [409, "The action does not wait for approval"],
   ACTION_NOT_STARTABLE: [409, "The action may not start"],
   ACTION_NOT_STARTED: [409, "The action has not started"],
+  RECORD_ALTERED: [409, "The action in the store is not the one in the ledger"],
   IDEMPOTENCY_CONFLICT: [409, "The idempotency key was used with another body"],
   ALREADY_VOTED: [409, "This approver has decided already"],
   SELF_APPROVAL: [403, "An action cannot be approved by the one who submitted it"],
@@ -60,6 +61,7 @@ export const ERRORS = {
   AGENT_ID_TAKEN: [409, "An agent of this id is registered"],
   DELIVERY_NOT_FOUND: [404, "No such delivery"],
   DELIVERY_NOT_DEAD: [409, "The delivery was not given up"],
+  NOT_WITNESSED: [409, "No witness has cosigned this yet"],
   ENTRY_NOT_FOUND: [404, "No ledger entry has this hash"],
   TILE_NOT_FOUND: [404, "The log has no such tile"],
   INVALID_RANGE: [422, "The range does not lie in the ledger"],
@@ -74,6 +76,41 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** A code, and what is said with it: of the table above, or of a plugin. */
+export interface ErrorKind {
+  readonly code: string;
+  /** 400 to 599. */
+  readonly status: number;
+  readonly title: string;
+}
+
+export function kindOf(error: ErrorCode | ErrorKind): ErrorKind {
+  if (typeof error !== "string") return error;
+  const [status, title] = ERRORS[error];
+  return { code: error, status, title };
+}
+
+/** What the error codes of a plugin begin with: `MY_PLUGIN_` for `my-plugin`. */
+export function errorPrefix(plugin: string): string {
+  return `${plugin.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_`;
+}
+
+/**
+ * Errors of a plugin's own: `defineErrors("notes", { FULL: [409, "No room for another note"] }).FULL` has the code
+ * `NOTES_FULL`. A route lists it, and `new Refusal(it, detail)` refuses with it.
+ */
+export function defineErrors<const Name extends string>(
+  plugin: string,
+  errors: Readonly<Record<Name, readonly [status: number, title: string]>>,
+): { readonly [Each in Name]: ErrorKind } {
+  const prefix = errorPrefix(plugin);
+  const kinds = Object.entries<readonly [number, string]>(errors).map(([name, [status, title]]) => [
+    name,
+    { code: `${prefix}${name}`, status, title },
+  ]);
+  return Object.fromEntries(kinds) as { [Each in Name]: ErrorKind };
+}
+
 /** One fault in a body, a query or a path. `pointer` is an RFC 6901 JSON pointer into the body; `parameter` names a query or path parameter or a header. */
 export interface FieldError {
   pointer?: string;
@@ -86,18 +123,24 @@ export interface FieldError {
 
 /** A deliberate "no". The core answers it as problem+json; everything else thrown is a fault (500 or 503). */
 export class Refusal extends Error {
-  readonly code: ErrorCode;
-  readonly status: number;
+  readonly kind: ErrorKind;
   readonly errors: FieldError[];
   readonly headers: Record<string, string>;
 
   /** @param detail one sentence in lowercase that quotes what was sent and says what to do */
-  constructor(code: ErrorCode, detail: string, extra: { errors?: FieldError[]; headers?: Record<string, string> } = {}) {
+  constructor(
+    error: ErrorCode | ErrorKind,
+    detail: string,
+    extra: { errors?: FieldError[]; headers?: Record<string, string> } = {},
+  ) {
     super(detail);
     this.name = "Refusal";
-    this.code = code;
-    this.status = ERRORS[code][0];
+    this.kind = kindOf(error);
     this.errors = extra.errors ?? [];
     this.headers = extra.headers ?? {};
+  }
+
+  get code(): string {
+    return this.kind.code;
   }
 }

@@ -2,14 +2,27 @@
  * What the core offers a plugin. Members marked "after start" throw when they are used in `setup`:
  * the store is not open yet.
  */
-import type { Compiled } from "../domain/policy/compile.ts";
-import type { EntryBody } from "../domain/entries.ts";
-import type { Facts, PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
+import type { EntryBody, EntryType } from "../domain/entries.ts";
+import type { Facts } from "../domain/policy/types.ts";
 import type { Scope } from "../domain/scopes.ts";
-import type { Config } from "../config.ts";
-import type { EntryRow, KeyRow, LedgerHead, Storage, StorageTransaction, Visibility } from "./storage.ts";
+import type { Config } from "../config/index.ts";
+import type { Documents } from "./documents.ts";
+import type { ErrorKind } from "./errors.ts";
+import type {
+  DocumentReads,
+  DocumentWrites,
+  EntryRow,
+  KeyRow,
+  LedgerHead,
+  Storage,
+  StorageReader,
+  StorageTransaction,
+  Visibility,
+} from "./storage.ts";
 import type { Route } from "./resource.ts";
-import type { PolicyBundle, PolicyFault } from "./policy-source.ts";
+import type { ActivePolicies, Policies } from "./policies.ts";
+
+export type { ActivePolicies, PlannedSet, Policies, PolicyEdit } from "./policies.ts";
 
 export interface Logger {
   debug(message: string, fields?: Record<string, unknown>): void;
@@ -40,14 +53,18 @@ export interface Appended {
 }
 
 /** One job's view of the batch it runs in. Reads see all earlier jobs of the batch. */
-export interface LedgerTransaction extends Omit<StorageTransaction, "append" | "putCheckpoint" | "head" | "foldSums"> {
+export interface LedgerTransaction extends Omit<
+  StorageTransaction,
+  "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites
+> {
   /** The clock, read once for the batch. Milliseconds. */
   readonly now: number;
   /** The active policy set under the lock. */
   readonly activePolicies: ActivePolicies;
   /**
    * Adds an entry to the batch: canonicalised, numbered and hashed here. `submittedBy` is the key
-   * that submitted the action the entry speaks of.
+   * that submitted the action the entry speaks of. Throws TypeError for a type that no plugin declares, for data of
+   * another form than it declares, and for a plugin's entry that names an action without its submitter.
    */
   record(entry: EntryBody, submittedBy?: string): Appended;
   /**
@@ -70,6 +87,19 @@ export interface LedgerTransaction extends Omit<StorageTransaction, "append" | "
  */
 export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
 
+/**
+ * Thrown by a job, whatever it has written: something takes too long to be done under the ledger's lock. The batch is
+ * rolled back, `prepare` is awaited without the lock, and the batch runs again.
+ */
+export class NotPrepared extends Error {
+  readonly prepare: () => void | Promise<void>;
+  constructor(what: string, prepare: () => void | Promise<void>) {
+    super(`${what} must be prepared before the ledger's lock is taken`);
+    this.name = "NotPrepared";
+    this.prepare = prepare;
+  }
+}
+
 export interface SignedCheckpoint {
   size: number;
   root: Uint8Array;
@@ -86,13 +116,15 @@ export interface InclusionProof {
 
 export interface Ledger {
   /** Resolves after the job's batch is committed. Rejects with the job's Refusal, or StorageError when the outcome is unknown or negative. */
-  submit<T>(job: Job<T>): Promise<T>;
+  transact<T>(job: Job<T>): Promise<T>;
   /** The committed head: the last one this process knows when the store is exclusive, else a fresh read. */
   head(): Promise<LedgerHead>;
   /** Signed checkpoint of the committed head. */
   checkpoint(): Promise<SignedCheckpoint>;
-  /** Null size: the size of the current checkpoint. */
-  inclusion(index: number): Promise<InclusionProof>;
+  /** Under the checkpoint of this moment, or under another of this log. */
+  inclusion(index: number, under?: SignedCheckpoint): Promise<InclusionProof>;
+  /** The newest checkpoint that a witness cosigned, with its cosignatures; null where there is none. */
+  witnessed(): Promise<SignedCheckpoint | null>;
   /** Proof that `second` extends `first`. RFC 6962 section 2.1.2. */
   consistency(first: number, second: number): Promise<Uint8Array[]>;
   rootAt(size: number): Promise<Uint8Array>;
@@ -101,59 +133,8 @@ export interface Ledger {
   /** Verifier key of the log, as C2SP vkey. */
   readonly vkey: string;
   readonly origin: string;
-  /** Calls `listener` with committed entries, in order. Returns how to stop. */
+  /** Calls `listener` with committed entries, in order. Returns a function that stops it. */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
-}
-
-export interface ActivePolicies {
-  /** Null before the first activation. */
-  readonly digest: string | null;
-  readonly compiled: Compiled;
-  /** What made it active last, as in its ledger entry: `{kind: "git", commit, …}`, for instance. Null where that is not known. */
-  readonly source: Readonly<Record<string, string>> | null;
-}
-
-export interface PolicyState {
-  digest: string | null;
-  count: number;
-  /** Faults of sources whose newest content could not be taken; the last good set is served. */
-  faults: PolicyFault[];
-  stale_since: number | null;
-  /** Of the active set. */
-  source: Readonly<Record<string, string>> | null;
-}
-
-export interface Policies {
-  /** Names of the configured policy sources. What another one brought, which is not configured any more, is nobody's. */
-  readonly sources: readonly string[];
-  /** The active set as of now. */
-  current(): Promise<ActivePolicies>;
-  /** Any set ever active, by digest; null when it never was. */
-  byDigest(digest: string | null): Promise<ActivePolicies | null>;
-  /**
-   * Stores new versions where content changed, and activates the whole. Answers the digest; null, and nothing
-   * happened, when another offer of this source was taken after `basis` was read.
-   */
-  activate(sourceName: string, bundle: PolicyBundle, by: Credential | null, basis?: { value: string | null }): Promise<string | null>;
-  /** The set that these changes would make active: a version, or null to take the policy out, by name. Reads only. Throws POLICY_INVALID. */
-  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet;
-  /** Stores a planned set, records it and makes it active with the batch. Nothing happens when it is the active one. */
-  commit(tx: LedgerTransaction, planned: PlannedSet, source: Record<string, string>, by: Credential | null): Promise<void>;
-  /** Of the committed head, whichever process moved it. */
-  state(): Promise<PolicyState>;
-}
-
-export interface PolicyEdit {
-  version: number;
-  definition: PolicyDocument;
-}
-
-export interface PlannedSet {
-  /** Null where no policy was ever active and none is planned. */
-  digest: string | null;
-  document: PolicySetDocument;
-  /** The document's canonical JSON. */
-  text: string;
 }
 
 export interface Keys {
@@ -194,6 +175,7 @@ export interface Processes {
 
 /** The channels of policies, as the configuration maps them to people. */
 export interface Channels {
+  names(): readonly string[];
   /** Whether one of these channels, or one that they escalate to, tells this person. */
   holds(named: readonly string[], owner: string): boolean;
 }
@@ -211,8 +193,24 @@ export interface Vault {
   verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;
 }
 
+/** What plugins may know of the configuration: nothing in it is a secret. */
+export interface HostConfig extends Pick<Config, "data" | "policies" | "approvals" | "permits"> {
+  readonly server: Pick<Config["server"], "max_wait_seconds" | "public_url">;
+}
+
+/** The store, to be read. What is written goes through the ledger. */
+export type HostStorage = Omit<StorageReader, keyof DocumentReads> &
+  Pick<Storage, "name" | "exclusive" | "schema" | "ping">;
+
+/** What the documentation says besides the routes. */
+export interface ApiDescription {
+  description: string;
+  /** Descriptions of tags. */
+  tags: Readonly<Record<string, string>>;
+}
+
 export interface Host {
-  readonly config: Config;
+  readonly config: HostConfig;
   readonly log: Logger;
   /** Milliseconds since the epoch. */
   clock(): number;
@@ -222,8 +220,18 @@ export interface Host {
   readonly stopping: AbortSignal;
   /** Every route that plugins brought. After start. */
   readonly routes: readonly Route[];
+  /** Every route as one OpenAPI 3.1 document. After start. */
+  openapi(about: ApiDescription): Record<string, unknown>;
+  /** Every scope that a key can hold: the core's, then those that plugins bring. */
+  readonly scopes: readonly Scope[];
+  /** Every type that an entry of the ledger can have: the core's, then those that plugins bring. */
+  readonly entryTypes: readonly EntryType[];
+  /** Errors that plugins bring. */
+  readonly errors: readonly ErrorKind[];
+  /** What this plugin keeps for itself. After start. */
+  readonly documents: Documents;
   /** After start. */
-  readonly storage: Storage;
+  readonly storage: HostStorage;
   /** After start. */
   readonly ledger: Ledger;
   /** After start. */

@@ -77,6 +77,9 @@ export interface EventMessage extends MessageBase {
 
 export type Message = ApprovalMessage | ClosedMessage | EventMessage;
 
+/** So long a message is tried before it is given up. Milliseconds. */
+export const DELIVERY_PATIENCE = 3 * 86_400_000;
+
 export interface Delivered {
   /** At most 500 characters, to find the message again. */
   reference?: string;

@@ -13,6 +13,15 @@ export interface PolicyBundle {
   source: Record<string, string>;
 }
 
+/** What a source was seen to have. */
+export interface PolicyOffer {
+  /** Name of the source. */
+  name: string;
+  /** As in `PolicyBundle`, such as kind and commit; empty where nothing is known. */
+  source: Readonly<Record<string, string>>;
+  taken: boolean;
+}
+
 /** A fault in a policy file, 1-based. */
 export interface PolicyFault {
   file: string;
@@ -42,6 +51,19 @@ export interface PolicySource {
    * again. Null: another process sees to it.
    */
   load(): Promise<PolicyBundle | null>;
-  /** Calls `changed` when a new `load` may give something else; also when it was called late or for nothing. Returns how to stop. */
+  /** Calls `changed` when a new `load` may give something else; also when it was called late or for nothing. Returns a function that stops it. */
   watch?(changed: () => void): () => Promise<void>;
+}
+
+/** The active set, and how it stands to what the sources have. */
+export interface PolicyState {
+  digest: string | null;
+  count: number;
+  /** Faults of sources whose newest content could not be taken; the last good set is served. */
+  faults: PolicyFault[];
+  stale_since: number | null;
+  /** Of the active set. */
+  source: Readonly<Record<string, string>> | null;
+  /** What each configured source offered last: the newest that was taken, by whichever process, or what this one refused since. */
+  offers: readonly PolicyOffer[];
 }

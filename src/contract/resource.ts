@@ -1,23 +1,28 @@
-import type { TObject, TSchema } from "@sinclair/typebox";
+import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import type { Scope } from "../domain/scopes.ts";
-import type { ErrorCode } from "./errors.ts";
+import type { ErrorCode, ErrorKind } from "./errors.ts";
 import type { Credential, Logger } from "./host.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** What a handler gets. Everything here was checked against the route's schemas. */
-export interface RequestContext {
+/** What a handler gets. Everything here was checked against the route's schemas, which `defineRoute` infers the types from. */
+export interface RequestContext<
+  Params = Record<string, string>,
+  Query = Record<string, unknown>,
+  Body = unknown,
+  Who extends Credential | null = Credential | null,
+> {
   readonly request: Request;
   readonly requestId: string;
   /** Percent-decoded. */
-  readonly params: Record<string, string>;
-  /** Typed as the route's query schema says (numbers and booleans are converted). */
-  readonly query: Record<string, unknown>;
+  readonly params: Params;
+  /** Numbers and booleans are converted. */
+  readonly query: Query;
   /** The parsed and validated JSON body, or the text for a non-JSON body type; undefined where the route takes none. */
-  readonly body: unknown;
+  readonly body: Body;
   readonly contentType: string | null;
   /** Null only where the route's `scope` is null, or its `keyOptional` and no key was sent. */
-  readonly credential: Credential | null;
+  readonly credential: Who;
   readonly headers: Headers;
   /** Aborts when the client went away or the service stops. Made when it is read, which is not free: read it only to wait. */
   readonly signal: AbortSignal;
@@ -70,6 +75,76 @@ export interface Route {
   /** Reads the `Idempotency-Key` header; documented only, the handler does the work. */
   idempotent?: boolean;
   responses: Record<number, ResponseSpec>;
-  errors: readonly ErrorCode[];
+  /** What the handler refuses with, besides what the core answers on any such route (src/http/core-errors.ts). */
+  errors?: readonly (ErrorCode | ErrorKind)[];
   handle(context: RequestContext): Promise<Reply> | Reply;
+}
+
+/** Names of a path's parameters: `id` for `/v1/actions/:id`. */
+type Names<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | Names<`/${Rest}`>
+  : Path extends `${string}:${infer Name}+`
+    ? Name
+    : Path extends `${string}:${infer Name}`
+      ? Name
+      : never;
+
+type ParamsOf<Path extends string, Params> = Params extends TObject
+  ? Static<Params>
+  : string extends Path
+    ? Record<string, string>
+    : Record<Names<Path>, string>;
+type QueryOf<Query> = Query extends TObject ? Static<Query> : Record<string, never>;
+type BodyOf<Body, Texts> =
+  | (Body extends TSchema ? Static<Body> : never)
+  | (Texts extends readonly string[] ? string : never)
+  | (Body extends undefined ? (Texts extends undefined ? undefined : never) : never);
+type CredentialOf<Scopes, KeyOptional> = [Scopes] extends [null]
+  ? null
+  : null extends Scopes
+    ? Credential | null
+    : [KeyOptional] extends [false]
+      ? Credential
+      : Credential | null;
+
+export interface RouteDefinition<
+  Path extends string,
+  Scopes extends Scope | readonly Scope[] | null,
+  KeyOptional extends boolean,
+  Params extends TObject | undefined,
+  Query extends TObject | undefined,
+  Body extends TSchema | undefined,
+  Texts extends readonly string[] | undefined,
+> extends Omit<Route, "path" | "scope" | "keyOptional" | "params" | "query" | "body" | "textBodies" | "handle"> {
+  path: Path;
+  scope: Scopes;
+  keyOptional?: KeyOptional;
+  params?: Params;
+  query?: Query;
+  body?: Body;
+  textBodies?: Texts;
+  handle(
+    context: RequestContext<
+      ParamsOf<Path, Params>,
+      QueryOf<Query>,
+      BodyOf<Body, Texts>,
+      CredentialOf<Scopes, KeyOptional>
+    >,
+  ): Promise<Reply> | Reply;
+}
+
+/**
+ * A route whose handler's context has the types of the route's own schemas: `params`, `query` and `body`, and a
+ * `credential` that is not null where `scope` names one.
+ */
+export function defineRoute<
+  const Path extends string,
+  const Scopes extends Scope | readonly Scope[] | null,
+  const KeyOptional extends boolean = false,
+  Params extends TObject | undefined = undefined,
+  Query extends TObject | undefined = undefined,
+  Body extends TSchema | undefined = undefined,
+  Texts extends readonly string[] | undefined = undefined,
+>(route: RouteDefinition<Path, Scopes, KeyOptional, Params, Query, Body, Texts>): Route {
+  return route as Route;
 }

@@ -1,4 +1,5 @@
 /** Who may approve what (design, section 2, invariant 3). */
+import { sameName } from "./names.ts";
 import { ownerIdentity } from "./owner.ts";
 
 /** The submitting key as it stood when the action was submitted. */
@@ -22,8 +23,15 @@ export type SelfRelation = "same_key" | "same_agent" | "same_owner";
  */
 export function selfRelation(submitter: Submitter, agentId: string, approver: Approver): SelfRelation | null {
   if (approver.key_id === submitter.key_id) return "same_key";
-  if (approver.agent_id !== null && (approver.agent_id === submitter.agent_id || approver.agent_id === agentId)) return "same_agent";
-  if (approver.owner !== null && submitter.owner !== null && ownerIdentity(approver.owner) === ownerIdentity(submitter.owner)) return "same_owner";
+  const agents = [agentId, submitter.agent_id];
+  if (approver.agent_id !== null && agents.some((id) => id !== null && sameName(id, approver.agent_id as string)))
+    return "same_agent";
+  if (
+    approver.owner !== null &&
+    submitter.owner !== null &&
+    ownerIdentity(approver.owner) === ownerIdentity(submitter.owner)
+  )
+    return "same_owner";
   return null;
 }
 

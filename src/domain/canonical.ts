@@ -77,6 +77,8 @@ function assertPlain(value: object): void {
   const prototype: unknown = Object.getPrototypeOf(value);
   // An object of another realm has another Object.prototype, whose own prototype is null all the same.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-    throw new TypeError("there is no canonical JSON for an object that is not plain: turn it into text or numbers first");
+    throw new TypeError(
+      "there is no canonical JSON for an object that is not plain: turn it into text or numbers first",
+    );
   }
 }

@@ -17,7 +17,7 @@ export class NoteError extends Error {
 /** Signature type of plain Ed25519. */
 const ED25519 = 0x01;
 /** The em dash that starts a signature line, and a space. */
-const DASH = "\u2014 ";
+export const DASH = "\u2014 ";
 
 /** More signature lines than this are refused before any is checked, as the Go implementation does. */
 const MAX_SIGNATURES = 100;
@@ -33,9 +33,10 @@ export function keyId(name: string, type: number, publicKey: Uint8Array): Uint8A
 }
 
 /** `<name>+<hex key id>+<base64 type ‖ key>`. */
-export function formatVkey(name: string, publicKey: Uint8Array): string {
-  if (!isNoteName(name)) throw new NoteError("bad_key", `"${name}" cannot name a key: it must have no spaces and no "+"`);
-  return `${name}+${toHex(keyId(name, ED25519, publicKey))}+${toBase64(concat(Uint8Array.of(ED25519), publicKey))}`;
+export function formatVkey(name: string, publicKey: Uint8Array, type = ED25519): string {
+  if (!isNoteName(name))
+    throw new NoteError("bad_key", `"${name}" cannot name a key: it must have no spaces and no "+"`);
+  return `${name}+${toHex(keyId(name, type, publicKey))}+${toBase64(concat(Uint8Array.of(type), publicKey))}`;
 }
 
 export interface VerifierKey {
@@ -44,24 +45,26 @@ export interface VerifierKey {
   publicKey: Uint8Array;
 }
 
-/** Throws NoteError("bad_key") unless the text is an Ed25519 verifier key whose id fits. */
-export function parseVkey(text: string): VerifierKey {
+/** Throws NoteError("bad_key") unless the text is an Ed25519 verifier key of this signature type whose id fits. */
+export function parseVkey(text: string, type = ED25519): VerifierKey {
   const bad = (why: string): never => {
     throw new NoteError("bad_key", `"${text.slice(0, 200)}" is not a verifier key: ${why}`);
   };
   const [name, hex, ...rest] = text.split("+");
   const encoded = rest.join("+");
-  if (name === undefined || hex === undefined || !isNoteName(name) || !/^[0-9a-f]{8}$/.test(hex)) return bad("expected <name>+<8 hex digits>+<base64>");
+  if (name === undefined || hex === undefined || !isNoteName(name) || !/^[0-9a-f]{8}$/.test(hex))
+    return bad("expected <name>+<8 hex digits>+<base64>");
   let key: Uint8Array;
   try {
     key = fromBase64(encoded);
   } catch {
     return bad("its key is not base64");
   }
-  if (key.length !== 33 || key[0] !== ED25519) return bad("its key is not Ed25519");
+  if (key.length !== 33 || key[0] !== type)
+    return bad(type === ED25519 ? "its key is not Ed25519" : `its key is not of the signature type ${type}`);
   const publicKey = key.slice(1);
   const id = fromHex(hex);
-  if (!equalBytes(id, keyId(name, ED25519, publicKey))) return bad("its id does not belong to its name and key");
+  if (!equalBytes(id, keyId(name, type, publicKey))) return bad("its id does not belong to its name and key");
   return { name, id, publicKey };
 }
 
@@ -73,7 +76,8 @@ export interface NoteSigner {
 
 /** `text` must end in a newline and hold no control characters but newlines. Throws NoteError. */
 export function signNote(text: string, signer: NoteSigner): string {
-  if (!text.endsWith("\n") || !isNoteText(text)) throw new NoteError("malformed", "a note's text ends in a newline and has no control characters");
+  if (!text.endsWith("\n") || !isNoteText(text))
+    throw new NoteError("malformed", "a note's text ends in a newline and has no control characters");
   if (!isNoteName(signer.name)) throw new NoteError("bad_key", `"${signer.name}" cannot name a key`);
   const signature = concat(keyId(signer.name, ED25519, signer.publicKey), signer.sign(utf8(text)));
   return `${text}\n${DASH}${signer.name} ${toBase64(signature)}\n`;
@@ -84,15 +88,10 @@ export function signNote(text: string, signer: NoteSigner): string {
  * known key with a bad signature rejects the note. Throws NoteError.
  */
 export function openNote(note: string, vkeys: readonly string[], verify: Verify): string {
-  const split = note.lastIndexOf("\n\n");
-  if (split < 0 || !note.endsWith("\n") || !isNoteText(note)) throw new NoteError("malformed", "the note has no signatures behind a blank line, or has control characters");
-  const text = note.slice(0, split + 1);
-  const lines = note.slice(split + 2, -1).split("\n");
-  if (lines.length > MAX_SIGNATURES) throw new NoteError("malformed", `the note has more than ${MAX_SIGNATURES} signatures`);
-  const keys = vkeys.map(parseVkey);
+  const { text, signatures } = readNote(note);
+  const keys = vkeys.map((vkey) => parseVkey(vkey));
   let verified = false;
-  for (const line of lines) {
-    const { name, id, signature } = readSignature(line);
+  for (const { name, id, signature } of signatures) {
     const key = keys.find((k) => k.name === name && equalBytes(k.id, id));
     if (key === undefined) continue;
     if (signature.length !== 64 || !verify(key.publicKey, utf8(text), signature)) {
@@ -100,11 +99,33 @@ export function openNote(note: string, vkeys: readonly string[], verify: Verify)
     }
     verified = true;
   }
-  if (!verified) throw new NoteError("unknown_key", `the note is not signed by ${keys.map((k) => k.name).join(" or ") || "any given key"} with the given key`);
+  if (!verified)
+    throw new NoteError(
+      "unknown_key",
+      `the note is not signed by ${keys.map((k) => k.name).join(" or ") || "any given key"} with the given key`,
+    );
   return text;
 }
 
-function readSignature(line: string): { name: string; id: Uint8Array; signature: Uint8Array } {
+export interface NoteSignature {
+  name: string;
+  /** Four bytes. */
+  id: Uint8Array;
+  signature: Uint8Array;
+}
+
+/** A note's text, with its last newline, and its signatures as they stand: none of them is verified. Throws NoteError. */
+export function readNote(note: string): { text: string; signatures: NoteSignature[] } {
+  const split = note.lastIndexOf("\n\n");
+  if (split < 0 || !note.endsWith("\n") || !isNoteText(note))
+    throw new NoteError("malformed", "the note has no signatures behind a blank line, or has control characters");
+  const lines = note.slice(split + 2, -1).split("\n");
+  if (lines.length > MAX_SIGNATURES)
+    throw new NoteError("malformed", `the note has more than ${MAX_SIGNATURES} signatures`);
+  return { text: note.slice(0, split + 1), signatures: lines.map(readSignature) };
+}
+
+function readSignature(line: string): NoteSignature {
   const [name, encoded, ...rest] = line.startsWith(DASH) ? line.slice(DASH.length).split(" ") : [];
   if (name === undefined || encoded === undefined || rest.length > 0 || !isNoteName(name)) {
     throw new NoteError("malformed", "a line behind the note's last blank line is not a signature");
@@ -137,7 +158,8 @@ export interface Checkpoint {
 }
 
 export function formatCheckpoint({ origin, size, root }: Checkpoint): string {
-  if (!isNoteName(origin) || !Number.isSafeInteger(size) || size < 0 || root.length !== 32) throw new NoteError("bad_checkpoint", "a checkpoint has an origin, a size and a root of 32 bytes");
+  if (!isNoteName(origin) || !Number.isSafeInteger(size) || size < 0 || root.length !== 32)
+    throw new NoteError("bad_checkpoint", "a checkpoint has an origin, a size and a root of 32 bytes");
   return `${origin}\n${size}\n${toBase64(root)}\n`;
 }
 
@@ -147,9 +169,17 @@ export function parseCheckpoint(text: string): Checkpoint {
   const bad = (why: string): never => {
     throw new NoteError("bad_checkpoint", `the checkpoint cannot be read: ${why}`);
   };
-  if (origin === undefined || decimal === undefined || encoded === undefined || rest.at(-1) !== "" || rest.slice(0, -1).includes("")) return bad("expected origin, size and root, a line each");
+  if (
+    origin === undefined ||
+    decimal === undefined ||
+    encoded === undefined ||
+    rest.at(-1) !== "" ||
+    rest.slice(0, -1).includes("")
+  )
+    return bad("expected origin, size and root, a line each");
   if (origin === "") return bad("its origin is empty");
-  if (!/^(?:0|[1-9]\d{0,15})$/.test(decimal) || !Number.isSafeInteger(Number(decimal))) return bad(`its size "${decimal}" is not a plain decimal number`);
+  if (!/^(?:0|[1-9]\d{0,15})$/.test(decimal) || !Number.isSafeInteger(Number(decimal)))
+    return bad(`its size "${decimal}" is not a plain decimal number`);
   let root: Uint8Array;
   try {
     root = fromBase64(encoded);
@@ -168,6 +198,7 @@ export function signCheckpoint(checkpoint: Checkpoint, signer: NoteSigner): stri
 export function openCheckpoint(note: string, vkey: string, verify: Verify): Checkpoint {
   const checkpoint = parseCheckpoint(openNote(note, [vkey], verify));
   const { name } = parseVkey(vkey);
-  if (checkpoint.origin !== name) throw new NoteError("wrong_origin", `the checkpoint is of the log "${checkpoint.origin}", the key is of "${name}"`);
+  if (checkpoint.origin !== name)
+    throw new NoteError("wrong_origin", `the checkpoint is of the log "${checkpoint.origin}", the key is of "${name}"`);
   return checkpoint;
 }

@@ -19,7 +19,7 @@ export interface Actor {
 
 export interface DecisionEntry {
   type: "decision";
-  v: 1;
+  v: 1 | 2;
   action_id: string;
   at: string;
   agent_id: string;
@@ -33,11 +33,13 @@ export interface DecisionEntry {
   decision: Decision;
   status: "allowed" | "denied" | "pending_approval";
   expires_at: string | null;
+  /** End of the permit that the decision gives, null when it gives none. From version 2 on. */
+  permit_expires_at?: string | null;
 }
 
 export interface ApprovalEntry {
   type: "approval";
-  v: 1;
+  v: 1 | 2;
   action_id: string;
   at: string;
   agent_id: string;
@@ -52,6 +54,8 @@ export interface ApprovalEntry {
   approvals: number;
   quorum: number;
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
+  /** End of the permit that the verdict gives, null when it gives none. From version 2 on. */
+  permit_expires_at?: string | null;
 }
 
 export interface ExecutionEntry {
@@ -71,9 +75,23 @@ export interface ExecutionEntry {
   status: "executing" | "succeeded" | "failed";
 }
 
+/** A policy as a change left it. */
+export interface PolicyChange {
+  id: string;
+  name: string;
+  managed_by: string | null;
+  /** The newest. */
+  version: number;
+  /** Of that version's definition, where this change made it; null where it made none. */
+  digest: string | null;
+  /** Version that decides; null when none does. */
+  active: number | null;
+  deleted: boolean;
+}
+
 export interface PolicySetEntry {
   type: "policy_set";
-  v: 1;
+  v: 1 | 2;
   at: string;
   /** Digest before and after. */
   previous: string | null;
@@ -83,12 +101,15 @@ export interface PolicySetEntry {
   policies: { policy: string; version: number }[] | null;
   /** Where it came from. With `refused` and `fault`: something was offered and not taken, and the set is the one before. */
   source: Record<string, string>;
+  /** Every policy that was stored, changed or deleted; with many of them in several entries. The set may be the one before. From version 2 on. */
+  changes?: PolicyChange[];
   by: Actor | null;
 }
 
 export interface KeyEntry {
   type: "api_key";
-  v: 1;
+  /** From version 2 on the key's own times are the entry's, also of keys that nobody's key made. */
+  v: 1 | 2;
   at: string;
   change: "created" | "revoked";
   key: {
@@ -112,7 +133,38 @@ export interface AgentEntry {
   by: Actor | null;
 }
 
-export type EntryBody = DecisionEntry | ApprovalEntry | ExecutionEntry | PolicySetEntry | KeyEntry | AgentEntry;
+/** `<plugin>:<type>` */
+export type PluginEntryType = `${string}:${string}`;
+
+/** A record of a plugin's own. `data` has the form that the plugin declares for the type. */
+export interface PluginEntry {
+  type: PluginEntryType;
+  v: number;
+  at: string;
+  /** What it speaks of, null for nothing of the kind: keys that may see the action or the agent see the entry. */
+  action_id: string | null;
+  agent_id: string | null;
+  data: JsonObject;
+  by: Actor | null;
+}
+
+type CoreEntry = DecisionEntry | ApprovalEntry | ExecutionEntry | PolicySetEntry | KeyEntry | AgentEntry;
+export type EntryBody = CoreEntry | PluginEntry;
+
+/** Types that the core records. */
+export const ENTRY_TYPES = [
+  "decision",
+  "approval",
+  "execution",
+  "policy_set",
+  "api_key",
+  "agent",
+] as const satisfies readonly CoreEntry["type"][];
+export type EntryType = (typeof ENTRY_TYPES)[number] | PluginEntryType;
+
+export function isCoreEntry(entry: EntryBody): entry is CoreEntry {
+  return (ENTRY_TYPES as readonly string[]).includes(entry.type);
+}
 
 /** C2SP tlog-tiles: an entry's length is a uint16. */
 export const MAX_ENTRY_BYTES = 65_535;
@@ -124,4 +176,16 @@ export function sealEntry(body: EntryBody, seq: number): { bytes: Uint8Array; le
     throw new RangeError(`a ledger entry of ${bytes.length} bytes exceeds ${MAX_ENTRY_BYTES}`);
   }
   return { bytes, leafHash: hashLeaf(bytes) };
+}
+
+const decoder = new TextDecoder();
+
+/**
+ * What an entry's bytes say. `Entry` is what the caller knows from the row's type. Throws SyntaxError for bytes that
+ * are no entry.
+ */
+export function openEntry<Entry extends EntryBody | JsonObject = JsonObject>(
+  bytes: Uint8Array,
+): Entry & { seq: number } {
+  return JSON.parse(decoder.decode(bytes)) as Entry & { seq: number };
 }

@@ -19,7 +19,8 @@ let digest: (bytes: Uint8Array) => Uint8Array = nobleSha256;
 export function useSha256(native: (bytes: Uint8Array) => Uint8Array): void {
   for (const length of [0, 1, 55, 64, 119, 1000]) {
     const probe = new Uint8Array(length).fill(length);
-    if (!equalBytes(native(probe), nobleSha256(probe))) throw new Error("the platform's SHA-256 gives other digests than the portable one");
+    if (!equalBytes(native(probe), nobleSha256(probe)))
+      throw new Error("the platform's SHA-256 gives other digests than the portable one");
   }
   digest = native;
 }
@@ -83,7 +84,11 @@ interface Base64 {
 
 function base64Of(last: string, pad: Base64["pad"]): Base64 {
   const alphabet = `ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789${last}`;
-  return { alphabet, pad, pairs: Array.from({ length: 4096 }, (_, bits) => (alphabet[bits >> 6] as string) + (alphabet[bits & 63] as string)) };
+  return {
+    alphabet,
+    pad,
+    pairs: Array.from({ length: 4096 }, (_, bits) => (alphabet[bits >> 6] as string) + (alphabet[bits & 63] as string)),
+  };
 }
 
 const STANDARD = base64Of("+/", ["==", "="]);

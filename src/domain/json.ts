@@ -46,12 +46,23 @@ export function decodeUtf8(bytes: Uint8Array): string | null {
  * @throws JsonFault
  */
 export function parseJson(text: string, limits: { maxDepth?: number } = {}): JsonValue {
-  if (text.charCodeAt(0) === 0xfeff) throw new JsonFault("MALFORMED_JSON", "the text starts with a byte order mark; send it without (RFC 8259 section 8.1)", null, 0);
+  if (text.charCodeAt(0) === 0xfeff)
+    throw new JsonFault(
+      "MALFORMED_JSON",
+      "the text starts with a byte order mark; send it without (RFC 8259 section 8.1)",
+      null,
+      0,
+    );
   scan(text, limits.maxDepth ?? MAX_DEPTH);
   try {
     return JSON.parse(text) as JsonValue;
   } catch (error) {
-    throw new JsonFault("MALFORMED_JSON", `the text is not JSON: ${error instanceof Error ? error.message : String(error)}`, null, null);
+    throw new JsonFault(
+      "MALFORMED_JSON",
+      `the text is not JSON: ${error instanceof Error ? error.message : String(error)}`,
+      null,
+      null,
+    );
   }
 }
 
@@ -68,7 +79,8 @@ interface Level {
 function scan(text: string, maxDepth: number): void {
   const levels: Level[] = [];
   let level: Level | null = null;
-  const pointer = (): string => levels.map((l) => (l.wantsKey ? "" : `/${String(l.at).replaceAll("~", "~0").replaceAll("/", "~1")}`)).join("");
+  const pointer = (): string =>
+    levels.map((l) => (l.wantsKey ? "" : `/${String(l.at).replaceAll("~", "~0").replaceAll("/", "~1")}`)).join("");
   const fault = (code: JsonFaultCode, message: string, offset: number): never => {
     throw new JsonFault(code, message, pointer(), offset);
   };
@@ -86,18 +98,21 @@ function scan(text: string, maxDepth: number): void {
           i++;
         } else if (s >= 0xd800 && s <= 0xdfff) {
           const next = text.charCodeAt(i + 1);
-          if (s >= 0xdc00 || !(next >= 0xdc00 && next <= 0xdfff)) fault("LONE_SURROGATE", "a string holds half of a surrogate pair", i);
+          if (s >= 0xdc00 || !(next >= 0xdc00 && next <= 0xdfff))
+            fault("LONE_SURROGATE", "a string holds half of a surrogate pair", i);
           i++;
         }
       }
       if (i >= text.length) return;
       const value = escaped ? unescape(text.slice(start, i + 1)) : null;
-      if (value !== null && hasLoneSurrogate(value)) fault("LONE_SURROGATE", "a string holds half of a surrogate pair", start);
+      if (value !== null && hasLoneSurrogate(value))
+        fault("LONE_SURROGATE", "a string holds half of a surrogate pair", start);
       if (level !== null && level.keys !== null && level.wantsKey) {
         const key = value ?? text.slice(start + 1, i);
         level.at = key;
         level.wantsKey = false;
-        if (level.keys.has(key)) fault("DUPLICATE_KEY", `the key ${JSON.stringify(clip(key))} stands twice in one object`, start);
+        if (level.keys.has(key))
+          fault("DUPLICATE_KEY", `the key ${JSON.stringify(clip(key))} appears twice in one object`, start);
         level.keys.add(key);
       }
     } else if (c === 0x7b || c === 0x5b) {
@@ -115,7 +130,8 @@ function scan(text: string, maxDepth: number): void {
       i = endOfNumber(text, i);
       const token = text.slice(start, i);
       i--;
-      if (!isExact(token)) fault("UNSAFE_INTEGER", `the number ${clip(token)} cannot be represented exactly; send it as a string`, start);
+      if (!isExact(token))
+        fault("UNSAFE_INTEGER", `the number ${clip(token)} cannot be represented exactly; send it as a string`, start);
     }
   }
 }

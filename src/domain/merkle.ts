@@ -44,8 +44,10 @@ export const emptyEdge: readonly Uint8Array[] = Object.freeze([]);
 export function appendToEdge(edge: readonly Uint8Array[], size: number, leafHash: Uint8Array): Uint8Array[] {
   assertSize(size);
   assertSize(size + 1);
-  if (edge.length !== edgeLength(size)) throw new RangeError(`the right edge of a tree of size ${size} has ${edgeLength(size)} hashes, not ${edge.length}`);
-  if (leafHash.length !== HASH_BYTES) throw new RangeError(`a leaf hash has ${HASH_BYTES} bytes, not ${leafHash.length}`);
+  if (edge.length !== edgeLength(size))
+    throw new RangeError(`the right edge of a tree of size ${size} has ${edgeLength(size)} hashes, not ${edge.length}`);
+  if (leafHash.length !== HASH_BYTES)
+    throw new RangeError(`a leaf hash has ${HASH_BYTES} bytes, not ${leafHash.length}`);
   const grown = edge.slice();
   let node = leafHash;
   for (let rest = size; rest % 2 === 1; rest = (rest - 1) / 2) node = hashNode(grown.pop() as Uint8Array, node);
@@ -113,7 +115,8 @@ export function rootOf(size: number, node: NodeSource): Promise<Uint8Array> {
 /** PATH(index, D[0:size]), leaf to root. Section 2.1.1. Throws RangeError unless 0 <= index < size. */
 export async function inclusionProof(index: number, size: number, node: NodeSource): Promise<Uint8Array[]> {
   assertSize(size);
-  if (!Number.isSafeInteger(index) || index < 0 || index >= size) throw new RangeError(`index ${index} does not lie in a tree of size ${size}`);
+  if (!Number.isSafeInteger(index) || index < 0 || index >= size)
+    throw new RangeError(`index ${index} does not lie in a tree of size ${size}`);
   const path: Promise<Uint8Array>[] = [];
   let from = 0;
   let to = size;
@@ -133,7 +136,8 @@ export async function inclusionProof(index: number, size: number, node: NodeSour
 /** PROOF(first, D[0:second]). Section 2.1.2. Throws RangeError unless 0 < first <= second. */
 export async function consistencyProof(first: number, second: number, node: NodeSource): Promise<Uint8Array[]> {
   assertSize(second);
-  if (!Number.isSafeInteger(first) || first <= 0 || first > second) throw new RangeError(`there is no consistency proof from size ${first} to ${second}`);
+  if (!Number.isSafeInteger(first) || first <= 0 || first > second)
+    throw new RangeError(`there is no consistency proof from size ${first} to ${second}`);
   const path: Promise<Uint8Array>[] = [];
   let from = 0;
   let to = second;
@@ -154,7 +158,12 @@ export async function consistencyProof(first: number, second: number, node: Node
 }
 
 /** The root that a leaf and its path lead to; null when path or hashes do not have the length that fits. RFC 9162 section 2.1.3.2. */
-export function rootFromInclusion(index: number, size: number, leafHash: Uint8Array, path: readonly Uint8Array[]): Uint8Array | null {
+export function rootFromInclusion(
+  index: number,
+  size: number,
+  leafHash: Uint8Array,
+  path: readonly Uint8Array[],
+): Uint8Array | null {
   if (!isSize(size) || !isSize(index) || index >= size || leafHash.length !== HASH_BYTES) return null;
   let f = index;
   let s = size - 1;

@@ -44,7 +44,9 @@ const headers = new WeakMap<Uint8Array, string>();
 function headerOf(publicKey: Uint8Array): string {
   let header = headers.get(publicKey);
   if (header === undefined) {
-    header = toBase64Url(utf8(JSON.stringify({ alg: "EdDSA", typ: "assent-permit+jwt", kid: toHex(publicKey.subarray(0, 8)) })));
+    header = toBase64Url(
+      utf8(JSON.stringify({ alg: "EdDSA", typ: "assent-permit+jwt", kid: toHex(publicKey.subarray(0, 8)) })),
+    );
     headers.set(publicKey, header);
   }
   return header;

@@ -16,6 +16,9 @@ export function commit(salt: string, digest: string): string {
 }
 
 /** What the ledger keeps of a reported result. */
-export function commitResult(salt: string, result: { success: boolean; error: string | null; meta: JsonValue }): string {
+export function commitResult(
+  salt: string,
+  result: { success: boolean; error: string | null; meta: JsonValue },
+): string {
   return commit(salt, sha256Hex(canonicalBytes({ error: result.error, meta: result.meta, success: result.success })));
 }

@@ -21,7 +21,21 @@ export const SCOPES = [
   "deliveries:retry",
 ] as const;
 
-export type Scope = (typeof SCOPES)[number];
+export type CoreScope = (typeof SCOPES)[number];
+
+declare const OF_PLUGIN: unique symbol;
+/** A scope that a plugin brings, `<plugin>:<scope>`. Made with `defineScopes`, so that a core scope that is mistyped does not compile. */
+export type PluginScope = `${string}:${string}` & { readonly [OF_PLUGIN]: true };
+
+export type Scope = CoreScope | PluginScope;
+
+/** `defineScopes("notes", ["read"]).read` is the scope `notes:read`. */
+export function defineScopes<const Name extends string>(
+  plugin: string,
+  names: readonly Name[],
+): { readonly [Each in Name]: PluginScope } {
+  return Object.fromEntries(names.map((name) => [name, `${plugin}:${name}`])) as { [Each in Name]: PluginScope };
+}
 
 export const PRESETS = {
   agent: ["actions:submit", "actions:read_own", "actions:execute", "events:read"],
@@ -38,7 +52,7 @@ export const PRESETS = {
     "deliveries:read",
   ],
   admin: ["admin"],
-} as const satisfies Record<string, readonly Scope[]>;
+} as const satisfies Record<string, readonly CoreScope[]>;
 
 export type Preset = keyof typeof PRESETS;
 

@@ -12,13 +12,26 @@ export function clipText(text: string, max: number): string {
  */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]|(?! )\p{Zs}/gu;
 
+export function hidesSomething(text: string): boolean {
+  return text.search(HIDDEN) >= 0;
+}
+
 /** One line in which nothing hides, reorders or imitates what stands around it: `[U+202E]` for each hidden character. */
 export function revealHidden(text: string): string {
-  return text.replace(HIDDEN, (hidden) => `[U+${(hidden.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`);
+  return text.replace(
+    HIDDEN,
+    (hidden) => `[U+${(hidden.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`,
+  );
 }
 
 /** Indented JSON in which hidden characters stand as JSON's own escapes: exact, and the same value when parsed. */
 export function visibleJson(value: unknown): string {
-  const escape = (hidden: string): string => (hidden === "\n" ? hidden : hidden.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""));
+  const escape = (hidden: string): string =>
+    hidden === "\n"
+      ? hidden
+      : hidden
+          .split("")
+          .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+          .join("");
   return JSON.stringify(value, null, 2).replace(HIDDEN, escape);
 }

@@ -27,7 +27,8 @@ export function tilesBetween(oldSize: number, newSize: number): TileAt[] {
 
 /** Root over the 256 hashes of a full tile: the hash of the level above. `hashes` is 8,192 bytes. */
 export function rootOfTile(hashes: Uint8Array): Uint8Array {
-  if (hashes.length !== TILE_WIDTH * 32) throw new RangeError(`a full tile has ${TILE_WIDTH * 32} bytes, this one ${hashes.length}`);
+  if (hashes.length !== TILE_WIDTH * 32)
+    throw new RangeError(`a full tile has ${TILE_WIDTH * 32} bytes, this one ${hashes.length}`);
   let row: Uint8Array[] = Array.from({ length: TILE_WIDTH }, (_, i) => hashes.subarray(i * 32, i * 32 + 32));
   while (row.length > 1) {
     const above: Uint8Array[] = [];
@@ -58,9 +59,11 @@ function indexPath(index: number): string {
  * @param width hashes or entries in it, 1..256; 256 is the full tile
  */
 export function tilePath(level: number | "entries", index: number, width: number = TILE_WIDTH): string {
-  if (level !== "entries" && !(Number.isInteger(level) && level >= 0 && level <= MAX_LEVEL)) throw new RangeError(`a tile's level lies between 0 and ${MAX_LEVEL}, not ${level}`);
+  if (level !== "entries" && !(Number.isInteger(level) && level >= 0 && level <= MAX_LEVEL))
+    throw new RangeError(`a tile's level lies between 0 and ${MAX_LEVEL}, not ${level}`);
   if (!Number.isSafeInteger(index) || index < 0) throw new RangeError(`${index} is not the index of a tile`);
-  if (!Number.isInteger(width) || width < 1 || width > TILE_WIDTH) throw new RangeError(`a tile holds 1 to ${TILE_WIDTH} hashes, not ${width}`);
+  if (!Number.isInteger(width) || width < 1 || width > TILE_WIDTH)
+    throw new RangeError(`a tile holds 1 to ${TILE_WIDTH} hashes, not ${width}`);
   return `tile/${level}/${indexPath(index)}${width === TILE_WIDTH ? "" : `.p/${width}`}`;
 }
 
@@ -71,13 +74,15 @@ export function parseTilePath(path: string): { level: number | "entries"; index:
   const level = found[1] === "entries" ? "entries" : Number(found[1]);
   const index = Number((found[2] as string).replaceAll(/[x/]/g, ""));
   const width = found[3] === undefined ? TILE_WIDTH : Number(found[3]);
-  if (!Number.isSafeInteger(index) || width < 1 || width > TILE_WIDTH || (level !== "entries" && level > MAX_LEVEL)) return null;
+  if (!Number.isSafeInteger(index) || width < 1 || width > TILE_WIDTH || (level !== "entries" && level > MAX_LEVEL))
+    return null;
   return tilePath(level, index, width) === path ? { level, index, width } : null;
 }
 
 /** Each entry as a big-endian uint16 length and its bytes. Throws RangeError above 65,535 bytes or 256 entries. */
 export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
-  if (entries.length > TILE_WIDTH) throw new RangeError(`a bundle holds at most ${TILE_WIDTH} entries, not ${entries.length}`);
+  if (entries.length > TILE_WIDTH)
+    throw new RangeError(`a bundle holds at most ${TILE_WIDTH} entries, not ${entries.length}`);
   const parts: Uint8Array[] = [];
   for (const entry of entries) {
     if (entry.length > 0xffff) throw new RangeError(`an entry of ${entry.length} bytes does not fit a bundle`);

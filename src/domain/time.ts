@@ -24,7 +24,14 @@ const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9
 export function parseRfc3339(text: string): number | null {
   const found = RFC3339.exec(text);
   if (found === null) return null;
-  const [year, month, day, hour, minute, second] = found.slice(1, 7).map(Number) as [number, number, number, number, number, number];
+  const [year, month, day, hour, minute, second] = found.slice(1, 7).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
   const at = new Date(0);
   at.setUTCFullYear(year, month - 1, day);
   // A month or day that does not exist rolls over into another.

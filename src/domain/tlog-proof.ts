@@ -21,7 +21,12 @@ export class ProofError extends Error {
   }
 }
 
-export function formatTlogProof(proof: { index: number; path: readonly Uint8Array[]; checkpoint: string; extra?: Uint8Array | null }): string {
+export function formatTlogProof(proof: {
+  index: number;
+  path: readonly Uint8Array[];
+  checkpoint: string;
+  extra?: Uint8Array | null;
+}): string {
   const extra = proof.extra === undefined || proof.extra === null ? [] : [`extra ${toBase64(proof.extra)}`];
   return [HEADER, ...extra, `index ${proof.index}`, ...proof.path.map(toBase64), "", proof.checkpoint].join("\n");
 }
@@ -34,9 +39,11 @@ export function parseTlogProof(text: string): TlogProof {
   if (lines.shift() !== HEADER) throw new ProofError(`the proof does not start with "${HEADER}"`);
   const extra = lines[0]?.startsWith("extra ") ? decode(lines.shift()?.slice("extra ".length) as string) : null;
   const found = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? "");
-  if (found === null || !Number.isSafeInteger(Number(found[1]))) throw new ProofError("the proof has no line \"index <number>\"");
+  if (found === null || !Number.isSafeInteger(Number(found[1])))
+    throw new ProofError('the proof has no line "index <number>"');
   const path = lines.map(decode);
-  if (path.length > 63 || path.some((hash) => hash.length !== 32)) throw new ProofError("the proof's path is not of up to 63 hashes of 32 bytes");
+  if (path.length > 63 || path.some((hash) => hash.length !== 32))
+    throw new ProofError("the proof's path is not of up to 63 hashes of 32 bytes");
   return { index: Number(found[1]), path, checkpoint: text.slice(split + 2), extra };
 }
 
@@ -49,11 +56,18 @@ function decode(line: string): Uint8Array {
 }
 
 /** The checkpoint under which the leaf stands at the proof's index. Throws ProofError or NoteError. */
-export function verifyTlogProof(text: string, leafHash: Uint8Array, vkey: string, verify: Verify): { index: number; checkpoint: Checkpoint } {
+export function verifyTlogProof(
+  text: string,
+  leafHash: Uint8Array,
+  vkey: string,
+  verify: Verify,
+): { index: number; checkpoint: Checkpoint } {
   const proof = parseTlogProof(text);
   const checkpoint = openCheckpoint(proof.checkpoint, vkey, verify);
   const root = rootFromInclusion(proof.index, checkpoint.size, leafHash, proof.path);
-  if (root === null) throw new ProofError(`the path does not fit index ${proof.index} of a log of size ${checkpoint.size}`);
-  if (!equalBytes(root, checkpoint.root)) throw new ProofError("the path does not lead from this leaf to the checkpoint's root");
+  if (root === null)
+    throw new ProofError(`the path does not fit index ${proof.index} of a log of size ${checkpoint.size}`);
+  if (!equalBytes(root, checkpoint.root))
+    throw new ProofError("the path does not lead from this leaf to the checkpoint's root");
   return { index: proof.index, checkpoint };
 }

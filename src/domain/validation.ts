@@ -1,6 +1,7 @@
 /** TypeBox as we use it: formats with linear-time checks, and faults in words that tell what to do. */
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
+import { nameFault } from "./names.ts";
 import { suggest } from "./suggest.ts";
 import { parseRfc3339 } from "./time.ts";
 
@@ -9,6 +10,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** TypeBox knows no format by itself, and one it does not know fails everything. */
 export function registerFormats(): void {
   if (!FormatRegistry.Has("uuid")) FormatRegistry.Set("uuid", (value) => UUID.test(value));
+  if (!FormatRegistry.Has("name")) FormatRegistry.Set("name", (value) => nameFault(value) === null);
   if (!FormatRegistry.Has("date-time")) FormatRegistry.Set("date-time", (value) => parseRfc3339(value) !== null);
 }
 
@@ -16,7 +18,10 @@ registerFormats();
 
 /** RFC 6901: the last segment of a pointer, unescaped. */
 export function lastSegment(pointer: string): string {
-  return pointer.slice(pointer.lastIndexOf("/") + 1).replaceAll("~1", "/").replaceAll("~0", "~");
+  return pointer
+    .slice(pointer.lastIndexOf("/") + 1)
+    .replaceAll("~1", "/")
+    .replaceAll("~0", "~");
 }
 
 /** Of a value that fits no variant of a union, but fits one by its kind: what is wrong inside it. */
@@ -41,9 +46,16 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
     case ValueErrorType.ObjectRequiredProperty:
       return "this member is required";
     case ValueErrorType.StringFormat:
-      return schema["format"] === "uuid" ? "expected a UUID in lowercase" : schema["format"] === "date-time" ? "expected an RFC 3339 time such as 2026-01-31T12:00:00Z" : `expected the format ${String(schema["format"])}`;
+      if (schema["format"] === "name") return `the name ${nameFault(String(error.value)) ?? "is not one"}`;
+      return schema["format"] === "uuid"
+        ? "expected a UUID in lowercase"
+        : schema["format"] === "date-time"
+          ? "expected an RFC 3339 time such as 2026-01-31T12:00:00Z"
+          : `expected the format ${String(schema["format"])}`;
     case ValueErrorType.StringPattern:
-      return typeof schema.description === "string" ? `does not have the expected form: ${schema.description}` : "does not have the expected form";
+      return typeof schema.description === "string"
+        ? `does not have the expected form: ${schema.description}`
+        : "does not have the expected form";
     case ValueErrorType.Union:
       return `expected ${describe(schema)}`;
     default:
@@ -55,7 +67,10 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
 export function describe(schema: TSchema): string {
   if (schema[Kind] === "Union") return (schema["anyOf"] as TSchema[]).map(describe).join(" or ");
   if ("const" in schema) return JSON.stringify(schema["const"]);
-  if (typeof schema["type"] === "string") return schema["type"] === "object" ? "an object" : `a ${schema["type"]}`.replace(/^a ([aeiou])/, "an $1").replace("a null", "null");
+  if (typeof schema["type"] === "string")
+    return schema["type"] === "object"
+      ? "an object"
+      : `a ${schema["type"]}`.replace(/^a ([aeiou])/, "an $1").replace("a null", "null");
   return "another value";
 }
 

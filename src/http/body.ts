@@ -25,12 +25,15 @@ export function bodyReader(route: Route, limit: number): BodyReader {
   if (schema === undefined && route.textBodies === undefined) {
     return {
       async read(request, info) {
-        if (await hasBody(request, info)) throw new Refusal("BAD_REQUEST", `${route.method} ${route.path} takes no body; send none`);
+        if (await hasBody(request, info))
+          throw new Refusal("BAD_REQUEST", `${route.method} ${route.path} takes no body; send none`);
         return { body: undefined, contentType: null };
       },
     };
   }
   const check = schema === undefined ? null : TypeCompiler.Compile(schema);
+  if (route.bodyOptional === true && check?.Check({}) !== true)
+    throw new TypeError(`${route.method} ${route.path}: bodyOptional needs a body schema that takes {}`);
   return {
     async read(request, info) {
       const type = mediaType(request.headers.get("content-type"));
@@ -38,7 +41,10 @@ export function bodyReader(route: Route, limit: number): BodyReader {
       if (!asText && type !== null && type !== "application/json") throw unsupported(route, type);
       const encoding = request.headers.get("content-encoding");
       if (encoding !== null && encoding.toLowerCase() !== "identity") {
-        throw new Refusal("UNSUPPORTED_MEDIA_TYPE", `the content encoding "${encoding}" is not read here; send the body as it is`);
+        throw new Refusal(
+          "UNSUPPORTED_MEDIA_TYPE",
+          `the content encoding "${encoding}" is not read here; send the body as it is`,
+        );
       }
       const bytes = await readBytes(request, max, info);
       if (bytes.length === 0 && route.bodyOptional === true) return { body: {}, contentType: type };
@@ -58,7 +64,11 @@ function parse(text: string): unknown {
     return parseJson(text);
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
-    throw new Refusal(error.code, error.message, error.pointer === null ? {} : { errors: [{ pointer: error.pointer, detail: error.message }] });
+    throw new Refusal(
+      error.code,
+      error.message,
+      error.pointer === null ? {} : { errors: [{ pointer: error.pointer, detail: error.message }] },
+    );
   }
 }
 
@@ -74,7 +84,11 @@ function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Re
     if (errors.length === MAX_ERRORS) break;
   }
   const first = errors[0];
-  return new Refusal("VALIDATION_FAILED", `the body does not have the expected form: ${first === undefined ? "" : `${first.pointer || "/"}: ${first.detail}`}`, { errors });
+  return new Refusal(
+    "VALIDATION_FAILED",
+    `the body does not have the expected form: ${first === undefined ? "" : `${first.pointer || "/"}: ${first.detail}`}`,
+    { errors },
+  );
 }
 
 /** The type without parameters, in lowercase; null when none was sent. Only UTF-8 is taken. */
@@ -92,13 +106,19 @@ function mediaType(header: string | null): string | null {
 
 function unsupported(route: Route, type: string | null): Refusal {
   const taken = [...(route.body === undefined ? [] : ["application/json"]), ...(route.textBodies ?? [])].join(" or ");
-  return new Refusal("UNSUPPORTED_MEDIA_TYPE", type === null ? `the body has no content type; send it as ${taken}` : `the content type "${type}" is not read here; send ${taken}`);
+  return new Refusal(
+    "UNSUPPORTED_MEDIA_TYPE",
+    type === null
+      ? `the body has no content type; send it as ${taken}`
+      : `the content type "${type}" is not read here; send ${taken}`,
+  );
 }
 
 async function hasBody(request: Request, info: RequestInfo): Promise<boolean> {
   const length = request.headers.get("content-length");
   if (length !== null) return length.trim() !== "0";
-  if (request.headers.get("transfer-encoding") === null && (info.readBody !== undefined || request.body === null)) return false;
+  if (request.headers.get("transfer-encoding") === null && (info.readBody !== undefined || request.body === null))
+    return false;
   return (await readBytes(request, 1, info).catch(() => new Uint8Array(1))).length > 0;
 }
 
@@ -107,7 +127,8 @@ async function readBytes(request: Request, max: number, info: RequestInfo): Prom
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > max) {
     if (info.discardBody !== undefined) await info.discardBody(max * DISCARDED, PATIENCE_MS);
-    else if (request.body !== null) await discard((request.body as ReadableStream<Uint8Array>).getReader(), max * DISCARDED);
+    else if (request.body !== null)
+      await discard((request.body as ReadableStream<Uint8Array>).getReader(), max * DISCARDED);
     throw tooLarge(max);
   }
   try {
@@ -156,7 +177,7 @@ async function readStream(request: Request, max: number): Promise<Uint8Array> {
 /** Whoever is still sending when the connection ends does not see the answer: reads a little more, as long as it keeps coming. */
 async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, most: number): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  for (let size = 0; size < most; ) {
+  for (let size = 0; size < most;) {
     const pause = new Promise<null>((resolve) => {
       timer = setTimeout(resolve, PATIENCE_MS, null);
     });
@@ -169,5 +190,9 @@ async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, most: nu
 }
 
 function tooLarge(max: number): Refusal {
-  return new Refusal("BODY_TOO_LARGE", `the body is larger than ${max} bytes; send less, or raise server.max_body_bytes`, { headers: { Connection: "close" } });
+  return new Refusal(
+    "BODY_TOO_LARGE",
+    `the body is larger than ${max} bytes; send less, or raise server.max_body_bytes`,
+    { headers: { Connection: "close" } },
+  );
 }

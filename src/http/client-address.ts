@@ -8,7 +8,10 @@ import type { RequestInfo } from "./request-info.ts";
 export function clientAddress(request: Request, info: RequestInfo, proxies: number): string {
   let address = info.ip?.() ?? "";
   if (proxies > 0) {
-    const hops = (request.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim()).filter((hop) => hop !== "");
+    const hops = (request.headers.get("x-forwarded-for") ?? "")
+      .split(",")
+      .map((hop) => hop.trim())
+      .filter((hop) => hop !== "");
     address = hops[Math.max(0, hops.length - proxies)] ?? address;
   }
   return network(address);
@@ -24,5 +27,8 @@ function network(address: string): string {
   const right = tail === undefined || tail === "" ? [] : tail.split(":");
   const missing = Math.max(0, 8 - left.length - right.length);
   const groups = [...left, ...Array.from({ length: tail === undefined ? 0 : missing }, () => "0"), ...right];
-  return `${groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, "")).join(":")}::/64`;
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ""))
+    .join(":")}::/64`;
 }

@@ -1,7 +1,9 @@
 /** Cross-origin calls (the Fetch standard, section 3.2): off unless origins are configured. Credentials are bearer keys, never cookies, so none are allowed here. */
 
-const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, X-Request-Id";
-const EXPOSED_HEADERS = "ETag, Idempotency-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id";
+const ALLOWED_HEADERS =
+  "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, X-Request-Id";
+const EXPOSED_HEADERS =
+  "ETag, Idempotency-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id";
 const PREFLIGHT_SECONDS = "600";
 
 export interface Cors {
@@ -15,21 +17,27 @@ export interface Cors {
 export function createCors(origins: readonly string[]): Cors | null {
   if (origins.length === 0) return null;
   const any = origins.includes("*");
-  const known = new Set(origins);
+  const listed = new Set(origins);
   const allowed = (request: Request): string | null => {
     const origin = request.headers.get("origin");
-    return origin !== null && (any || known.has(origin)) ? origin : null;
+    return origin !== null && (any || listed.has(origin)) ? origin : null;
   };
   return {
     headers(request) {
       const origin = allowed(request);
       // A cache must not give one origin's answer to another, whichever came first.
       if (origin === null) return any ? null : { Vary: "Origin" };
-      return any ? { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": EXPOSED_HEADERS } : { "Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": EXPOSED_HEADERS, Vary: "Origin" };
+      return any
+        ? { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": EXPOSED_HEADERS }
+        : { "Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": EXPOSED_HEADERS, Vary: "Origin" };
     },
     preflight(request, methods) {
       if (allowed(request) === null || request.headers.get("access-control-request-method") === null) return null;
-      return { "Access-Control-Allow-Methods": methods, "Access-Control-Allow-Headers": ALLOWED_HEADERS, "Access-Control-Max-Age": PREFLIGHT_SECONDS };
+      return {
+        "Access-Control-Allow-Methods": methods,
+        "Access-Control-Allow-Headers": ALLOWED_HEADERS,
+        "Access-Control-Max-Age": PREFLIGHT_SECONDS,
+      };
     },
   };
 }

@@ -12,10 +12,16 @@ export function exampleOf(schema: TSchema, name = "value"): unknown {
   if ("const" in schema) return schema["const"];
   if ("default" in schema) return schema["default"];
   const variants = schema["anyOf"] as TSchema[] | undefined;
-  if (variants !== undefined) return exampleOf(variants.find((variant) => variant["type"] !== "null") ?? (variants[0] as TSchema), name);
+  if (variants !== undefined)
+    return exampleOf(variants.find((variant) => variant["type"] !== "null") ?? (variants[0] as TSchema), name);
   switch (schema["type"]) {
     case "object":
-      return Object.fromEntries(Object.entries((schema["properties"] ?? {}) as Record<string, TSchema>).map(([key, inner]) => [key, exampleOf(inner, key)]));
+      return Object.fromEntries(
+        Object.entries((schema["properties"] ?? {}) as Record<string, TSchema>).map(([key, inner]) => [
+          key,
+          exampleOf(inner, key),
+        ]),
+      );
     case "array":
       return [exampleOf(schema["items"] as TSchema, name)];
     case "integer":
@@ -26,7 +32,15 @@ export function exampleOf(schema: TSchema, name = "value"): unknown {
     case "null":
       return null;
     case "string":
-      return schema["pattern"] === "^[0-9a-f]{64}$" ? HASH : schema["format"] === "uuid" ? UUID : schema["format"] === "date-time" ? TIME : /hash|digest|root/.test(name) ? HASH : name;
+      return schema["pattern"] === "^[0-9a-f]{64}$"
+        ? HASH
+        : schema["format"] === "uuid"
+          ? UUID
+          : schema["format"] === "date-time"
+            ? TIME
+            : /hash|digest|root/.test(name)
+              ? HASH
+              : name;
     default:
       return {};
   }

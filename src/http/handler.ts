@@ -1,16 +1,15 @@
 /** The fetch handler: match, authenticate, validate, handle, answer. It knows no resource and no database. */
-import type { Config } from "../config.ts";
+import type { Config } from "../config/index.ts";
 import type { AnsweredRequest } from "../plugin.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Logger } from "../contract/host.ts";
 import type { Page } from "../contract/page.ts";
 import type { Method, Reply, RequestContext, Route } from "../contract/resource.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
-import { bodyReader, type BodyReader } from "./body.ts";
+import { addressesOf, allowed, type Endpoint } from "./addresses.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors } from "./cors.ts";
 import { problemOf } from "./problem.ts";
-import { parameterReader, type ParameterReader } from "./query.ts";
 import { createRateLimits, type Standing } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
 import { createRouter } from "./router.ts";
@@ -18,31 +17,18 @@ import { createRouter } from "./router.ts";
 export interface FetchOptions {
   routes: readonly Route[];
   pages: readonly Page[];
+  /** Error codes that plugins brought. */
+  errors: ReadonlySet<string>;
   /** Null when no live key has this value. */
   authenticate(value: string): Promise<Credential | null>;
   config: Config;
   log: Logger;
   clock(): number;
   newId(): string;
-  answered?(request: AnsweredRequest): void;
+  onResponse?(request: AnsweredRequest): void;
   stopping: AbortSignal;
   /** The response class of the server at hand, where a faster one than the global exists. */
   Response?: typeof Response;
-}
-
-/** A route, ready to serve. */
-interface Endpoint {
-  route: Route;
-  body: BodyReader;
-  query: ParameterReader<Record<string, unknown>>;
-  params: ParameterReader<Record<string, unknown>>;
-}
-
-/** What stands at one path. */
-interface Address {
-  path: string;
-  methods: Map<Method, Endpoint>;
-  page: Page | null;
 }
 
 export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response>;
@@ -53,7 +39,12 @@ export function createFetch(options: FetchOptions): FetchHandler {
   const always = standingHeaders(config);
   const cors = createCors(config.server.cors_origins);
   const limits = createRateLimits(config.rate_limits);
-  const match = createRouter(addresses(options).map((address) => ({ path: address.path, target: address })));
+  const match = createRouter(
+    addressesOf(options.routes, options.pages, config.server.max_body_bytes).map((address) => ({
+      path: address.path,
+      target: address,
+    })),
+  );
 
   async function dispatch(request: Request, call: Call, info: RequestInfo): Promise<Response> {
     const found = await match(request.url);
@@ -65,15 +56,24 @@ export function createFetch(options: FetchOptions): FetchHandler {
       return respond(call, { status: 204, headers: { Allow: methods, ...cors?.preflight(request, methods) } });
     }
     const head = request.method === "HEAD";
-    if (target.page !== null && (head || request.method === "GET")) return dress(call, await target.page.serve(request));
+    if (target.page !== null && (head || request.method === "GET"))
+      return dress(call, await target.page.serve(request));
     const endpoint = target.methods.get((head ? "GET" : request.method) as Method);
     if (endpoint === undefined) {
-      throw new Refusal("METHOD_NOT_ALLOWED", `${target.path} takes ${allowed(target)}, not ${clip(request.method)}`, { headers: { Allow: allowed(target) } });
+      throw new Refusal("METHOD_NOT_ALLOWED", `${target.path} takes ${allowed(target)}, not ${clip(request.method)}`, {
+        headers: { Allow: allowed(target) },
+      });
     }
     return respond(call, await run(endpoint, request, call, params, info), request);
   }
 
-  async function run(endpoint: Endpoint, request: Request, call: Call, params: Record<string, string>, info: RequestInfo): Promise<Reply> {
+  async function run(
+    endpoint: Endpoint,
+    request: Request,
+    call: Call,
+    params: Record<string, string>,
+    info: RequestInfo,
+  ): Promise<Reply> {
     const { route } = endpoint;
     const keyless = route.scope === null || (route.keyOptional === true && !request.headers.has("authorization"));
     const credential = keyless ? null : await identify(request, call, info);
@@ -105,13 +105,14 @@ export function createFetch(options: FetchOptions): FetchHandler {
     return route.handle(context);
   }
 
-  const addressOf = (request: Request, info: RequestInfo): string => clientAddress(request, info, config.server.trusted_proxies);
+  const addressOf = (request: Request, info: RequestInfo): string =>
+    clientAddress(request, info, config.server.trusted_proxies);
 
   async function identify(request: Request, call: Call, info: RequestInfo): Promise<Credential> {
     try {
       return await authenticate(request);
     } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 401) throw error;
+      if (!(error instanceof Refusal) || error.kind.status !== 401) throw error;
       call.standing = await limits.address(addressOf(request, info));
       if (error.code === "INVALID_CREDENTIAL") await limits.badKey(addressOf(request, info));
       throw error;
@@ -121,12 +122,17 @@ export function createFetch(options: FetchOptions): FetchHandler {
   async function authenticate(request: Request): Promise<Credential> {
     const header = request.headers.get("authorization");
     if (header === null) {
-      throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`", { headers: { "WWW-Authenticate": "Bearer" } });
+      throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`", {
+        headers: { "WWW-Authenticate": "Bearer" },
+      });
     }
     const value = /^bearer +([^\s,]+)$/i.exec(header)?.[1];
     const credential = value === undefined ? null : await options.authenticate(value);
     if (credential === null) {
-      const why = value === undefined ? "the Authorization header is not `Bearer <key>`" : "no live API key has this value: it was revoked, has expired or never was";
+      const why =
+        value === undefined
+          ? "the Authorization header is not `Bearer <key>`"
+          : "no live API key has this value: it was revoked, has expired or never was";
       throw new Refusal("INVALID_CREDENTIAL", why, { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } });
     }
     return credential;
@@ -135,9 +141,13 @@ export function createFetch(options: FetchOptions): FetchHandler {
   function assertScope(credential: Credential, route: Route): void {
     const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
     if (!wanted.some((scope) => credential.holds(scope))) {
-      throw new Refusal("INSUFFICIENT_SCOPE", `this needs the scope ${wanted.join(" or ")}, which the key "${credential.key.name}" does not hold`, {
-        headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${wanted.join(" ")}"` },
-      });
+      throw new Refusal(
+        "INSUFFICIENT_SCOPE",
+        `this needs the scope ${wanted.join(" or ")}, which the key "${credential.key.name}" does not hold`,
+        {
+          headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${wanted.join(" ")}"` },
+        },
+      );
     }
   }
 
@@ -171,27 +181,42 @@ export function createFetch(options: FetchOptions): FetchHandler {
   /** A page brings its own headers; what it leaves open is filled in. */
   function dress(call: Call, response: Response): Response {
     const headers = new Headers(response.headers);
-    for (const [name, value] of Object.entries({ ...always, "X-Request-Id": call.id })) if (!headers.has(name)) headers.set(name, value);
+    for (const [name, value] of Object.entries({ ...always, "X-Request-Id": call.id }))
+      if (!headers.has(name)) headers.set(name, value);
     call.status = response.status;
     return new Answer(response.body, { status: response.status, headers });
   }
 
   return async (request, info = {}) => {
     const started = clock();
-    const call: Call = { id: requestId(request.headers.get("x-request-id")) ?? options.newId(), route: null, keyId: null, status: 0, standing: NONE, cors: cors?.headers(request) ?? NONE };
+    const call: Call = {
+      id: requestId(request.headers.get("x-request-id")) ?? options.newId(),
+      route: null,
+      keyId: null,
+      status: 0,
+      standing: NONE,
+      cors: cors?.headers(request) ?? NONE,
+    };
     let response: Response;
     try {
       response = await dispatch(request, call, info);
     } catch (error) {
-      const { status, body, headers } = problemOf(error, call.id, log);
+      const { status, body, headers } = problemOf(error, call.id, log, options.errors);
       const reply: Reply = { status, headers: { "Content-Type": "application/problem+json", ...headers } };
       response = respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
     }
     const status = call.status || response.status;
     const ms = clock() - started;
-    options.answered?.({ method: request.method, route: call.route, status, ms });
+    options.onResponse?.({ method: request.method, route: call.route, status, ms });
     if (config.log.level === "info" || config.log.level === "debug") {
-      log.info("request", { method: request.method, route: call.route, status, ms, request_id: call.id, key_id: call.keyId });
+      log.info("request", {
+        method: request.method,
+        route: call.route,
+        status,
+        ms,
+        request_id: call.id,
+        key_id: call.keyId,
+      });
     }
     return response;
   };
@@ -218,40 +243,18 @@ function standingHeaders(config: Config): Record<string, string> {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    ...(config.server.public_url?.startsWith("https:") === true ? { "Strict-Transport-Security": "max-age=31536000" } : {}),
+    ...(config.server.public_url?.startsWith("https:") === true
+      ? { "Strict-Transport-Security": "max-age=31536000" }
+      : {}),
   };
 }
 
 /** If-None-Match (RFC 9110, section 13.1.2), which compares weakly. */
 function sameEntity(wanted: string | null, current: string | undefined): boolean {
   if (wanted === null || current === undefined) return false;
-  return wanted.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === current.replace(/^W\//, ""));
-}
-
-function addresses(options: FetchOptions): Address[] {
-  const found = new Map<string, Address>();
-  const at = (path: string): Address => {
-    const address = found.get(path) ?? { path, methods: new Map(), page: null };
-    found.set(path, address);
-    return address;
-  };
-  for (const route of options.routes) {
-    at(route.path).methods.set(route.method, {
-      route,
-      body: bodyReader(route, options.config.server.max_body_bytes),
-      query: parameterReader(route.query, "query"),
-      params: parameterReader(route.params, "path"),
-    });
-  }
-  for (const page of options.pages) at(page.path).page = page;
-  return [...found.values()];
-}
-
-function allowed(address: Address): string {
-  const methods: string[] = [...address.methods.keys()];
-  if (address.page !== null && !methods.includes("GET")) methods.push("GET");
-  if (methods.includes("GET")) methods.push("HEAD");
-  return [...methods, "OPTIONS"].sort().join(", ");
+  return wanted
+    .split(",")
+    .some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === current.replace(/^W\//, ""));
 }
 
 function queryOf(url: string): Iterable<readonly [string, string]> {

@@ -3,21 +3,23 @@
  * `title` becomes a component of that name.
  */
 import { Type, type TSchema } from "@sinclair/typebox";
-import { ERRORS, type ErrorCode } from "../contract/errors.ts";
+import { ERRORS, type ErrorKind } from "../contract/errors.ts";
+import type { ApiDescription } from "../contract/host.ts";
 import type { ResponseSpec, Route } from "../contract/resource.ts";
 import { errorsOf } from "./core-errors.ts";
 import { exampleOf } from "./example.ts";
 
 type Json = Record<string, unknown>;
 
-export interface OpenApiOptions {
+export interface OpenApiOptions extends ApiDescription {
   routes: readonly Route[];
+  /** Errors that plugins brought. */
+  errors: readonly ErrorKind[];
+  /** How many scopes there are: a route that takes all of them takes any key. */
+  scopes: number;
   version: string;
   /** Base address for the operations. */
   server: string;
-  /** Descriptions of tags. */
-  tags: Readonly<Record<string, string>>;
-  description: string;
 }
 
 const FieldErrorSchema = Type.Object(
@@ -32,50 +34,75 @@ const FieldErrorSchema = Type.Object(
 );
 
 /** RFC 9457. */
-export const ProblemSchema = Type.Object(
-  {
-    type: Type.String({ description: "Where the code is explained." }),
-    title: Type.String(),
-    status: Type.Integer(),
-    detail: Type.String({ description: "What was wrong, and what to do." }),
-    code: Type.Union(Object.keys(ERRORS).map((code) => Type.Literal(code)), { description: "Stable; programs branch on it." }),
-    request_id: Type.String(),
-    errors: Type.Optional(Type.Array(FieldErrorSchema)),
-  },
-  { title: "Problem", additionalProperties: false },
-);
+function problemSchema(own: readonly ErrorKind[]): TSchema {
+  return Type.Object(
+    {
+      type: Type.String({ description: "Where the code is explained." }),
+      title: Type.String(),
+      status: Type.Integer(),
+      detail: Type.String({ description: "What was wrong, and what to do." }),
+      code: Type.Union(
+        [...Object.keys(ERRORS), ...own.map(({ code }) => code)].map((code) => Type.Literal(code)),
+        { description: "Stable; programs branch on it." },
+      ),
+      request_id: Type.String(),
+      errors: Type.Optional(Type.Array(FieldErrorSchema)),
+    },
+    { title: "Problem", additionalProperties: false },
+  );
+}
 
 export function openApiDocument(options: OpenApiOptions): Json {
   const components = new Components();
   const paths: Record<string, Json> = {};
   for (const route of [...options.routes].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))) {
     const path = route.path.replaceAll(/:([A-Za-z_]+)\+?/g, "{$1}");
-    (paths[path] ??= {})[route.method.toLowerCase()] = operation(route, components);
+    (paths[path] ??= {})[route.method.toLowerCase()] = operation(route, components, options.scopes);
   }
   const used = new Set(options.routes.map(({ tag }) => tag));
-  components.refer(ProblemSchema);
+  components.refer(problemSchema(options.errors));
   return {
     openapi: "3.1.1",
-    info: { title: "Assent", version: options.version, description: options.description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+    info: {
+      title: "Assent",
+      version: options.version,
+      description: options.description,
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
     servers: [{ url: options.server }],
-    tags: [...used].sort().map((name) => ({ name, ...(options.tags[name] === undefined ? {} : { description: options.tags[name] }) })),
+    tags: [...used]
+      .sort()
+      .map((name) => ({ name, ...(options.tags[name] === undefined ? {} : { description: options.tags[name] }) })),
     security: [{ apiKey: [] }],
     paths,
     components: {
-      securitySchemes: { apiKey: { type: "http", scheme: "bearer", bearerFormat: "assent_…", description: "An API key: `Authorization: Bearer assent_…`. Each operation names the scope that it needs." } },
+      securitySchemes: {
+        apiKey: {
+          type: "http",
+          scheme: "bearer",
+          bearerFormat: "assent_…",
+          description: "An API key: `Authorization: Bearer assent_…`. Each operation names the scope that it needs.",
+        },
+      },
       headers: {
         RequestId: { description: "Names this request in the service's log.", schema: { type: "string" } },
         ETag: { description: "Entity tag, for If-None-Match and If-Match.", schema: { type: "string" } },
       },
       schemas: components.schemas,
-      examples: Object.fromEntries([...new Set(options.routes.flatMap(errorsOf))].sort().map((code) => [code, { summary: ERRORS[code][1], value: problemExample(code) }])),
+      examples: Object.fromEntries(
+        options.routes
+          .flatMap(errorsOf)
+          .sort((a, b) => (a.code < b.code ? -1 : 1))
+          .map((kind) => [kind.code, { summary: kind.title, value: problemExample(kind) }]),
+      ),
     },
   };
 }
 
-function operation(route: Route, components: Components): Json {
+function operation(route: Route, components: Components, scopesInAll: number): Json {
   const scopes = route.scope === null ? [] : [route.scope].flat();
-  const needs = scopes.length === 0 ? "Needs no key." : `Scope: ${scopes.map((scope) => `\`${scope}\``).join(" or ")}.`;
+  const named = scopes.length === scopesInAll ? "any" : scopes.map((scope) => `\`${scope}\``).join(" or ");
+  const needs = scopes.length === 0 ? "Needs no key." : `Scope: ${named}.`;
   return {
     operationId: operationId(route),
     tags: [route.tag],
@@ -84,7 +111,9 @@ function operation(route: Route, components: Components): Json {
     ...(scopes.length === 0 ? { security: [] } : { "x-scopes": scopes }),
     ...(route.keyOptional === true ? { security: [{ apiKey: [] }, {}] } : {}),
     ...parametersOf(route, components),
-    ...(route.body === undefined && route.textBodies === undefined ? {} : { requestBody: requestBody(route, components) }),
+    ...(route.body === undefined && route.textBodies === undefined
+      ? {}
+      : { requestBody: requestBody(route, components) }),
     responses: { ...successes(route, components), ...failures(errorsOf(route)) },
   };
 }
@@ -93,7 +122,12 @@ function operation(route: Route, components: Components): Json {
 function operationId({ method, path }: Route): string {
   const words = path.split(/[/.-]/).filter((word) => word !== "" && word !== "v1");
   const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
-  return method.toLowerCase() + words.map((word) => (word.startsWith(":") ? `By${capital(word.slice(1).replace("+", ""))}` : capital(word))).join("");
+  return (
+    method.toLowerCase() +
+    words
+      .map((word) => (word.startsWith(":") ? `By${capital(word.slice(1).replace("+", ""))}` : capital(word)))
+      .join("")
+  );
 }
 
 function parametersOf(route: Route, components: Components): Json {
@@ -101,12 +135,35 @@ function parametersOf(route: Route, components: Components): Json {
     Object.entries(properties).map(([name, schema]) => {
       const { description, ...rest } = components.inline(schema) as Json & { description?: string };
       const required = place === "path" || !isOptional(schema);
-      return { name, in: place, required, ...(description === undefined ? {} : { description }), schema: rest, ...(place === "path" ? { example: exampleOf(schema, name) } : {}) };
+      return {
+        name,
+        in: place,
+        required,
+        ...(description === undefined ? {} : { description }),
+        schema: rest,
+        ...(place === "path" ? { example: exampleOf(schema, name) } : {}),
+      };
     });
   const named = [...route.path.matchAll(/:([A-Za-z_]+)/g)].map(([, name]) => name as string);
-  const params = Object.fromEntries(named.map((name) => [name, (route.params?.properties[name] as TSchema | undefined) ?? Type.String()]));
-  const idempotency = route.idempotent === true ? { "Idempotency-Key": Type.Optional(Type.String({ pattern: "^[\\x21-\\x7e]{1,255}$", description: "The same key and body again creates nothing and answers what the first made." })) } : {};
-  const parameters = [...listed("path", params), ...listed("query", route.query?.properties), ...listed("header", { ...idempotency, ...route.headers?.properties })];
+  const params = Object.fromEntries(
+    named.map((name) => [name, (route.params?.properties[name] as TSchema | undefined) ?? Type.String()]),
+  );
+  const idempotency =
+    route.idempotent === true
+      ? {
+          "Idempotency-Key": Type.Optional(
+            Type.String({
+              pattern: "^[\\x21-\\x7e]{1,255}$",
+              description: "The same key and body again creates nothing and answers what the first made.",
+            }),
+          ),
+        }
+      : {};
+  const parameters = [
+    ...listed("path", params),
+    ...listed("query", route.query?.properties),
+    ...listed("header", { ...idempotency, ...route.headers?.properties }),
+  ];
   return parameters.length === 0 ? {} : { parameters };
 }
 
@@ -116,7 +173,8 @@ function isOptional(schema: TSchema): boolean {
 
 function requestBody(route: Route, components: Components): Json {
   const content: Json = {};
-  if (route.body !== undefined) content["application/json"] = { schema: components.refer(route.body), example: exampleOf(route.body) };
+  if (route.body !== undefined)
+    content["application/json"] = { schema: components.refer(route.body), example: exampleOf(route.body) };
   for (const type of route.textBodies ?? []) content[type] = { schema: { type: "string" } };
   return { required: route.bodyOptional !== true, content };
 }
@@ -127,7 +185,10 @@ function successes(route: Route, components: Components): Json {
     const tagged = route.method === "GET" && status === "200" && spec.contentType !== "application/octet-stream";
     answers[status] = {
       description: spec.description,
-      headers: { "X-Request-Id": { $ref: "#/components/headers/RequestId" }, ...(tagged ? { ETag: { $ref: "#/components/headers/ETag" } } : {}) },
+      headers: {
+        "X-Request-Id": { $ref: "#/components/headers/RequestId" },
+        ...(tagged ? { ETag: { $ref: "#/components/headers/ETag" } } : {}),
+      },
       ...contentOf(spec, components),
     };
     if (tagged) answers["304"] = { description: "Not modified: `If-None-Match` names what is there." };
@@ -139,33 +200,49 @@ function contentOf(spec: ResponseSpec, components: Components): Json {
   const content: Json = {};
   const type = spec.contentType ?? (spec.schema === undefined ? null : "application/json");
   if (type !== null) {
-    content[type] = spec.schema === undefined ? { schema: type === "application/octet-stream" ? {} : { type: "string" } } : { schema: components.refer(spec.schema), example: exampleOf(spec.schema) };
+    content[type] =
+      spec.schema === undefined
+        ? { schema: type === "application/octet-stream" ? {} : { type: "string" } }
+        : { schema: components.refer(spec.schema), example: exampleOf(spec.schema) };
   }
   for (const other of spec.also ?? []) content[other] = { schema: { type: "string" } };
   return Object.keys(content).length === 0 ? {} : { content };
 }
 
-function failures(codes: readonly ErrorCode[]): Json {
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of codes) {
-    const [status] = ERRORS[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
+function failures(kinds: readonly ErrorKind[]): Json {
+  const byStatus = new Map<number, ErrorKind[]>();
+  for (const kind of kinds) byStatus.set(kind.status, [...(byStatus.get(kind.status) ?? []), kind]);
   const answers: Json = {};
   for (const [status, listed] of byStatus) {
-    const examples = Object.fromEntries(listed.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
+    const examples = Object.fromEntries(listed.map(({ code }) => [code, { $ref: `#/components/examples/${code}` }]));
     answers[String(status)] = {
-      description: listed.map((code) => `\`${code}\`: ${ERRORS[code][1]}.`).join(" "),
+      description: listed.map(({ code, title }) => `\`${code}\`: ${title}.`).join(" "),
       headers: { "X-Request-Id": { $ref: "#/components/headers/RequestId" } },
-      content: { "application/problem+json": { schema: { allOf: [{ $ref: "#/components/schemas/Problem" }, { type: "object", properties: { code: { enum: listed } } }] }, examples } },
+      content: {
+        "application/problem+json": {
+          schema: {
+            allOf: [
+              { $ref: "#/components/schemas/Problem" },
+              { type: "object", properties: { code: { enum: listed.map(({ code }) => code) } } },
+            ],
+          },
+          examples,
+        },
+      },
     };
   }
   return answers;
 }
 
-function problemExample(code: ErrorCode): Json {
-  const [status, title] = ERRORS[code];
-  return { type: `/docs/errors#${code.toLowerCase().replaceAll("_", "-")}`, title, status, detail: "one sentence that says what was wrong and what to do", code, request_id: "019346a0-0000-7000-8000-000000000000" };
+function problemExample({ code, status, title }: ErrorKind): Json {
+  return {
+    type: `/docs/errors#${code.toLowerCase().replaceAll("_", "-")}`,
+    title,
+    status,
+    detail: "one sentence that says what was wrong and what to do",
+    code,
+    request_id: "019346a0-0000-7000-8000-000000000000",
+  };
 }
 
 /** Collects titled schemas, and writes all of them as JSON Schema 2020-12. */
@@ -177,7 +254,10 @@ class Components {
   refer(schema: TSchema): unknown {
     const name = schema.title;
     if (name === undefined) return this.inline(schema);
-    if (!/^[A-Z][A-Za-z0-9]*$/.test(name)) throw new TypeError(`the schema title "${name}" cannot name a component: letters and digits, the first a capital`);
+    if (!/^[A-Z][A-Za-z0-9]*$/.test(name))
+      throw new TypeError(
+        `the schema title "${name}" cannot name a component: letters and digits, the first a capital`,
+      );
     const source = JSON.stringify(schema);
     const earlier = this.known.get(name);
     if (earlier === undefined) {
@@ -198,11 +278,17 @@ class Components {
     }
     const out: Json = {};
     for (const [key, value] of Object.entries(rest)) {
-      if (key === "properties") out[key] = Object.fromEntries(Object.entries(value as Record<string, TSchema>).map(([name, inner]) => [name, this.refer(inner)]));
-      else if (key === "items" || key === "additionalProperties") out[key] = typeof value === "object" && value !== null ? this.refer(value as TSchema) : value;
-      else if (key === "anyOf" || key === "allOf" || key === "oneOf") out[key] = (value as TSchema[]).map((inner) => this.refer(inner));
+      if (key === "properties")
+        out[key] = Object.fromEntries(
+          Object.entries(value as Record<string, TSchema>).map(([name, inner]) => [name, this.refer(inner)]),
+        );
+      else if (key === "items" || key === "additionalProperties")
+        out[key] = typeof value === "object" && value !== null ? this.refer(value as TSchema) : value;
+      else if (key === "anyOf" || key === "allOf" || key === "oneOf")
+        out[key] = (value as TSchema[]).map((inner) => this.refer(inner));
       // TypeBox writes a record of anything so.
-      else if (key === "patternProperties") out["additionalProperties"] = this.refer(Object.values(value as Record<string, TSchema>)[0] as TSchema);
+      else if (key === "patternProperties")
+        out["additionalProperties"] = this.refer(Object.values(value as Record<string, TSchema>)[0] as TSchema);
       else out[key] = value;
     }
     return out;

@@ -1,5 +1,5 @@
 /** RFC 9457 problem details: what a refusal and a fault look like on the wire. */
-import { ERRORS, Refusal, type ErrorCode, type FieldError } from "../contract/errors.ts";
+import { ERRORS, kindOf, Refusal, type ErrorKind, type FieldError } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import { StorageError } from "../contract/storage.ts";
 
@@ -8,7 +8,7 @@ export interface Problem {
   title: string;
   status: number;
   detail: string;
-  code: ErrorCode;
+  code: string;
   request_id: string;
   errors?: FieldError[];
 }
@@ -19,20 +19,50 @@ export interface ProblemAnswer {
   headers: Record<string, string>;
 }
 
-/** A fault is written to the log whole and said to the client only by its code. */
-export function problemOf(error: unknown, requestId: string, log: Logger): ProblemAnswer {
-  if (error instanceof Refusal) return answer(error.code, error.message, requestId, error.errors, error.headers);
+/**
+ * A fault is written to the log whole and said to the client only by its code.
+ * @param declared codes that plugins brought: one of another kind is a fault
+ */
+export function problemOf(
+  error: unknown,
+  requestId: string,
+  log: Logger,
+  declared: ReadonlySet<string>,
+): ProblemAnswer {
+  if (error instanceof Refusal && (Object.hasOwn(ERRORS, error.code) || declared.has(error.code)))
+    return answer(error.kind, error.message, requestId, error.errors, error.headers);
   if (error instanceof StorageError && error.kind !== "invalid") {
     log.error("the store failed a request", { request_id: requestId, kind: error.kind, error: error.message });
-    return answer("STORAGE_UNAVAILABLE", "nothing was answered because nothing could be recorded; send the request again, with the same Idempotency-Key if it had one", requestId, [], { "Retry-After": "1" });
+    return answer(
+      kindOf("STORAGE_UNAVAILABLE"),
+      "nothing was answered because nothing could be recorded; send the request again, with the same Idempotency-Key if it had one",
+      requestId,
+      [],
+      { "Retry-After": "1" },
+    );
   }
-  log.error("a request failed", { request_id: requestId, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
-  return answer("INTERNAL", "the fault is in the service's log under this request id", requestId, [], {});
+  log.error("a request failed", {
+    request_id: requestId,
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  });
+  return answer(kindOf("INTERNAL"), "the fault is in the service's log under this request id", requestId, [], {});
 }
 
-function answer(code: ErrorCode, detail: string, requestId: string, errors: FieldError[], headers: Record<string, string>): ProblemAnswer {
-  const [status, title] = ERRORS[code];
-  const body: Problem = { type: `/docs/errors#${code.toLowerCase().replaceAll("_", "-")}`, title, status, detail, code, request_id: requestId };
+function answer(
+  { code, status, title }: ErrorKind,
+  detail: string,
+  requestId: string,
+  errors: FieldError[],
+  headers: Record<string, string>,
+): ProblemAnswer {
+  const body: Problem = {
+    type: `/docs/errors#${code.toLowerCase().replaceAll("_", "-")}`,
+    title,
+    status,
+    detail,
+    code,
+    request_id: requestId,
+  };
   if (errors.length > 0) body.errors = errors;
   return { status, body, headers };
 }

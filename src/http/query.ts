@@ -8,8 +8,11 @@ import { suggest } from "../domain/suggest.ts";
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
 /** Unknown and repeated parameters are refused: a filter that is mistyped must not widen a list. */
-export function parameterReader(schema: TObject | undefined, kind: "query" | "path"): ParameterReader<Record<string, unknown>> {
-  const known = Object.keys(schema?.properties ?? {});
+export function parameterReader(
+  schema: TObject | undefined,
+  kind: "query" | "path",
+): ParameterReader<Record<string, unknown>> {
+  const names = Object.keys(schema?.properties ?? {});
   // A path's parameters are what the route itself names; without a schema they are plain text.
   if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
   const check = schema === undefined ? null : TypeCompiler.Compile(schema);
@@ -17,11 +20,14 @@ export function parameterReader(schema: TObject | undefined, kind: "query" | "pa
     const values: Record<string, unknown> = {};
     const errors: FieldError[] = [];
     for (const [name, text] of given) {
-      if (!known.includes(name)) {
-        const meant = suggest(name, known);
-        errors.push({ parameter: name, detail: `this parameter is not known here${meant === null ? "" : `; did you mean "${meant}"?`}` });
+      if (!names.includes(name)) {
+        const meant = suggest(name, names);
+        errors.push({
+          parameter: name,
+          detail: `this parameter is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`,
+        });
       } else if (name in values) {
-        errors.push({ parameter: name, detail: "this parameter stands twice; send it once" });
+        errors.push({ parameter: name, detail: "this parameter appears twice; send it once" });
       } else {
         values[name] = convert((schema as TObject).properties[name] as TSchema, text);
       }
@@ -31,12 +37,16 @@ export function parameterReader(schema: TObject | undefined, kind: "query" | "pa
       for (const fault of check.Errors(values)) {
         if (seen.has(fault.path)) continue;
         seen.add(fault.path);
-        errors.push({ parameter: lastSegment(fault.path), detail: explainFault(fault, known) });
+        errors.push({ parameter: lastSegment(fault.path), detail: explainFault(fault, names) });
       }
     }
     const first = errors[0];
     if (first !== undefined) {
-      throw new Refusal("VALIDATION_FAILED", `the ${kind} parameter "${first.parameter ?? ""}" cannot be used: ${first.detail}`, { errors });
+      throw new Refusal(
+        "VALIDATION_FAILED",
+        `the ${kind} parameter "${first.parameter ?? ""}" cannot be used: ${first.detail}`,
+        { errors },
+      );
     }
     return values;
   };

@@ -17,15 +17,17 @@ export type Router<T> = (url: string) => Promise<Matched<T> | null>;
 export function createRouter<T>(targets: readonly { path: string; target: T }[]): Router<T> {
   const router = IttyRouter();
   // A path without parameters needs no pattern: most requests go to one of these.
-  const literal = new Map(targets.filter(({ path }) => !path.includes(":")).map(({ path, target }) => [path, { target, params: {} }]));
+  const literal = new Map(
+    targets.filter(({ path }) => !path.includes(":")).map(({ path, target }) => [path, { target, params: {} }]),
+  );
   for (const { path, target } of [...targets].sort((a, b) => literalFirst(a.path, b.path))) {
     router.all(path, (request: IRequest) => ({ target, params: decodeAll(request.params) }));
   }
   return async (url) => {
     // The router takes a trailing slash for none; two addresses for one thing are one too many.
     const path = pathOf(url);
-    const known = literal.get(path);
-    if (known !== undefined) return known;
+    const route = literal.get(path);
+    if (route !== undefined) return route;
     if (path.length > 1 && path.endsWith("/")) return null;
     // It writes what it finds onto the request: a throw-away one, without the query that it would parse.
     const found = (await router.fetch({ method: "GET", url: `http://router${path}` })) as Matched<T> | undefined;

@@ -1,21 +1,22 @@
 /**
- * The full audit of a store: the ledger against itself, and what the tables of actions, votes and policy sets say
- * against what the ledger says. The store may be in use meanwhile. Holds one page at a time, whatever the size.
+ * The full audit of a store: the ledger against itself, and every table against what can be made again from the
+ * entries. The store may be in use meanwhile. Holds a page of rows at a time; besides them some 200 bytes for each key,
+ * agent, policy version and policy set, however many actions there are.
  */
 import type { Vault } from "../contract/host.ts";
-import type { ActionRow, StorageReader } from "../contract/storage.ts";
-import { mayMove, type ActionRequest } from "../domain/actions.ts";
-import type { ApprovalEntry, DecisionEntry, EntryBody, ExecutionEntry } from "../domain/entries.ts";
-import { sha256Hex, utf8 } from "../domain/hash.ts";
-import { commit, commitResult, sealRequest } from "../domain/request.ts";
-import { auditLedger, type AuditReport } from "./audit.ts";
+import type { EntryRow } from "../contract/storage.ts";
+import { timeOf } from "../domain/action-history.ts";
+import { openEntry, type DecisionEntry } from "../domain/entries.ts";
+import type { JsonObject } from "../domain/json.ts";
+import { tilesBetween } from "../domain/tiles.ts";
+import { auditActions, type LedgerTotals } from "./audit-actions.ts";
+import { createDirectoryAudit } from "./audit-directory.ts";
+import { createPoliciesAudit } from "./audit-policies.ts";
+import { faultsOf, settled, type AuditedStore, type Body } from "./audit-report.ts";
+import { auditRows } from "./audit-rows.ts";
+import { auditLedger, guarded, type AuditReport } from "./audit.ts";
 
-const PAGE = 200;
-/** Actions that are looked at together: a database that is far away answers them in parallel. */
-const TOGETHER = 8;
-/** What is being written while it is looked at can seem wrong once. */
-const LOOKS = 3;
-const MAX_FAULTS = 20;
+const PAGE = 256;
 
 export interface StoreAuditOptions {
   verify: Vault["verify"];
@@ -27,115 +28,102 @@ export interface StoreAuditOptions {
 export interface StoreAuditReport extends AuditReport {
   actions: number;
   policySets: number;
+  keys: number;
+  agents: number;
 }
 
 /** Reads everything. `faults` is empty when everything holds; it names at most 20 of a kind. */
-export async function auditStore(reader: StorageReader, options: StoreAuditOptions): Promise<StoreAuditReport> {
-  const sets = new Set<string>();
-  let decisions = 0;
-  const report = await auditLedger(reader, {
+export async function auditStore(store: AuditedStore, options: StoreAuditOptions): Promise<StoreAuditReport> {
+  const faults: string[] = [];
+  const directory = createDirectoryAudit(store);
+  const policies = createPoliciesAudit(store);
+  const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, latest: 0 };
+  let changes = 0;
+  let folded = 0;
+  const entryFault = faultsOf(faults);
+
+  function fold(row: EntryRow, body: Body): void {
+    folded = row.seq + 1;
+    try {
+      const at = timeOf(String(body["at"]));
+      if (at !== row.created_at) entryFault(`entry ${row.seq} is stored under another time than it says`);
+      totals.latest = Math.max(totals.latest, at);
+      if (row.type === "api_key" || row.type === "agent") changes++;
+      const submitter = row.type === "decision" ? (body as unknown as DecisionEntry).submitted_by.key_id : null;
+      // Of verdicts, starts and results it is the decision's: looked at with the action.
+      if (row.submitted_by !== submitter && (row.type === "decision" || row.action_id === null))
+        entryFault(`entry ${row.seq} is stored under another submitter than it names`);
+      directory.fold(row, body);
+      policies.fold(row, body);
+    } catch (error) {
+      entryFault(`entry ${row.seq} makes no sense: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  /** What was recorded since: a key that is made now is in the store before this audit has read of it. */
+  async function catchUp(): Promise<void> {
+    for (;;) {
+      const rows = await store.entries(folded, folded + PAGE);
+      if (rows.length === 0) return;
+      for (const row of rows) fold(row, openEntry<JsonObject>(row.bytes));
+    }
+  }
+
+  const ledger = await auditLedger(store, {
     from: 0,
     verify: options.verify,
     ...(options.vkey === undefined ? {} : { vkey: options.vkey }),
     progress: (done, total) => options.progress?.("entries", done, total),
-    onEntry({ type, bytes }) {
-      if (type !== "decision" && type !== "policy_set") return;
-      if (type === "decision") decisions++;
-      const digest = policySetOf(bytes);
-      if (digest !== null) sets.add(digest);
+    onEntry(row, body) {
+      if (row.type === "decision") totals.decisions++;
+      if (row.action_id !== null) totals.actionEntries++;
+      if (body === null) folded = row.seq + 1;
+      else fold(row, body);
     },
   });
-  const faults: string[] = [];
-  const fault = (what: string): void => {
-    if (faults.length < MAX_FAULTS) faults.push(what);
+  totals.size = ledger.size;
+
+  const actionFault = faultsOf(faults);
+  let actions = 0;
+  await guarded("the actions", actionFault, async () => {
+    actions = await auditActions({
+      store,
+      totals,
+      compiled: (digest) => policies.compiled(digest),
+      progress: (done) => options.progress?.("actions", done, totals.decisions),
+      fault: actionFault,
+    });
+  });
+  await settled("the API keys and agents", faultsOf(faults), (fault) => directory.check(fault), catchUp);
+  await settled(
+    "the policies",
+    faultsOf(faults),
+    (fault) => policies.check(fault, (done, total) => options.progress?.("policy sets", done, total)),
+    catchUp,
+  );
+  const { copying } = store;
+  if (copying !== undefined) {
+    const rowFault = faultsOf(faults);
+    const rows = { store, policies, vkey: options.vkey ?? null, verify: options.verify };
+    await guarded("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
+    await settled("the head", faultsOf(faults), async (fault) => {
+      const { size, epoch } = await store.head();
+      // Of a store in use there can be more by now, and a head that promises too much has been told of.
+      if (size === ledger.entries) {
+        const tiles = tilesBetween(0, size).length;
+        const stored = { tiles: await copying.count("tiles"), entries: await copying.count("entries") };
+        if (stored.tiles !== tiles) fault(`the store holds ${stored.tiles} tiles, a ledger of ${size} ${tiles}`);
+        if (stored.entries !== size) fault(`the store holds ${stored.entries} entries, and its head says ${size}`);
+      }
+      if (epoch < changes) fault(`the head's epoch ${epoch} is behind ${changes} changes of keys and agents`);
+    });
+  }
+  return {
+    ...ledger,
+    actions,
+    policySets: policies.sets.size,
+    keys: directory.keys(),
+    agents: directory.agents(),
+    faults: [...ledger.faults, ...faults],
   };
-  const actions = await checkActions(reader, report.size, decisions, (done) => options.progress?.("actions", done, decisions), fault);
-  if (actions !== decisions) fault(`the store holds ${actions} actions, the ledger ${decisions} decisions`);
-  let checked = 0;
-  for (const digest of sets) {
-    const row = await reader.policySet(digest);
-    if (row === null) fault(`the policy set ${digest} decided, and is not in the store`);
-    else if (sha256Hex(utf8(row.document)) !== digest) fault(`the policy set ${digest} was altered: its document has another digest`);
-    options.progress?.("policy sets", ++checked, sets.size);
-  }
-  return { ...report, actions, policySets: sets.size, faults: [...report.faults, ...faults] };
-}
-
-/** Null where there is none, and where the bytes are no entry any more: that is told by the ledger's own audit. */
-function policySetOf(bytes: Uint8Array): string | null {
-  try {
-    const { policy_set } = JSON.parse(new TextDecoder().decode(bytes)) as { policy_set?: unknown };
-    return typeof policy_set === "string" ? policy_set : null;
-  } catch {
-    return null;
-  }
-}
-
-/** Newest first, below `size`. Answers how many there are. */
-async function checkActions(reader: StorageReader, size: number, total: number, progress: (done: number) => void, fault: (what: string) => void): Promise<number> {
-  let before = size;
-  let done = 0;
-  for (;;) {
-    const rows = await reader.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
-    const last = rows.at(-1);
-    if (last === undefined) return done;
-    for (let i = 0; i < rows.length; i += TOGETHER) {
-      const found = await Promise.all(rows.slice(i, i + TOGETHER).map((row) => faultsOf(reader, row)));
-      found.flat().forEach(fault);
-    }
-    done += rows.length;
-    before = last.decision_seq;
-    progress(Math.min(done, total));
-  }
-}
-
-async function faultsOf(reader: StorageReader, given: ActionRow): Promise<string[]> {
-  let row: ActionRow | null = given;
-  for (let look = 1; ; look++) {
-    const faults: string[] = [];
-    if (row === null) faults.push(`action ${given.id} is gone`);
-    else await checkAction(reader, row, faults);
-    if (faults.length === 0 || look === LOOKS) return faults;
-    row = await reader.action(given.id);
-  }
-}
-
-async function checkAction(reader: StorageReader, row: ActionRow, faults: string[]): Promise<void> {
-  const entries = (await reader.entriesOfAction(row.id)).map(({ bytes }) => JSON.parse(new TextDecoder().decode(bytes)) as EntryBody);
-  const fault = (what: string): void => void faults.push(`action ${row.id}: ${what}`);
-  const first = entries[0];
-  if (first?.type !== "decision") return fault("its first entry is no decision");
-  if (row.decision_seq !== (first as DecisionEntry & { seq: number }).seq) fault("it is filed under another entry than its decision");
-  if (sealRequest(JSON.parse(row.request) as ActionRequest).hash !== row.request_hash) fault("its request does not hash to its request hash");
-  const commitment = commit(row.salt, row.request_hash);
-  checkDecision(row, first, fault);
-  let status: ActionRow["status"] = first.status;
-  let votes = 0;
-  for (const entry of entries as (DecisionEntry | ApprovalEntry | ExecutionEntry)[]) {
-    if (entry.commitment !== commitment) fault(`an entry of type ${entry.type} commits to another request`);
-    if (entry === first) continue;
-    if (entry.type === "decision") fault("it was decided twice");
-    if (entry.status !== status && !mayMove(status, entry.status)) fault(`it moved from ${status} to ${entry.status}`);
-    status = entry.status;
-    if (entry.type === "approval" && (entry.verdict === "approve" || entry.verdict === "deny")) votes++;
-    if (entry.type === "execution" && entry.phase === "result") {
-      const result = row.result === null ? null : (JSON.parse(row.result) as Parameters<typeof commitResult>[1]);
-      if (result === null || commitResult(row.salt, result) !== entry.result) fault("its result is not the one in the ledger");
-    }
-  }
-  if (status !== row.status) fault(`it is ${row.status} in the store and ${status} in the ledger`);
-  const stored = await reader.approvals(row.id);
-  if (stored.length !== votes) fault(`it has ${stored.length} votes in the store and ${votes} in the ledger`);
-}
-
-function checkDecision(row: ActionRow, entry: DecisionEntry, fault: (what: string) => void): void {
-  const same =
-    entry.decision.effect === row.decision &&
-    entry.decision.rule === row.rule &&
-    entry.decision.policy === row.policy &&
-    entry.decision.reason === row.reason &&
-    entry.decision.reason_code === row.reason_code &&
-    entry.policy_set === row.policy_hash &&
-    entry.submitted_by.key_id === row.submitted_by;
-  if (!same) fault("its decision in the store is not the one in the ledger");
 }

@@ -4,22 +4,26 @@
  * wrong instead of throwing, so that one run names every fault it finds (at most `MAX_FAULTS`).
  */
 import type { Vault } from "../contract/host.ts";
-import type { EntryRow, LedgerHead, StorageReader } from "../contract/storage.ts";
+import { StorageError, type EntryRow, type LedgerHead, type StorageReader } from "../contract/storage.ts";
 import { openCheckpoint } from "../domain/checkpoint.ts";
+import { MAX_ENTRY_BYTES } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
+import { decodeUtf8 } from "../domain/json.ts";
 import { appendToEdge, edgeNodes, EMPTY_ROOT, hashLeaf, rootOfEdge } from "../domain/merkle.ts";
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
 import { createProofReader } from "./reader.ts";
 
 const MAX_FAULTS = 20;
-const PAGE = 512;
+/** At the longest that an entry may be, 16 MB. */
+const PAGE = 256;
 
 export interface AuditOptions {
   /** First entry whose bytes are hashed again. 0 checks everything. */
   from: number;
   vkey?: string;
   verify: Vault["verify"];
-  onEntry?(row: EntryRow): void;
+  /** `body` is what the entry says; null where it says nothing that could be relied on. */
+  onEntry?(row: EntryRow, body: Record<string, unknown> | null): void;
   /** Called after each page of entries with how many are done and how many there are. */
   progress?(done: number, total: number): void;
 }
@@ -37,15 +41,38 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
     if (faults.length < MAX_FAULTS) faults.push(message);
   };
   const head = await reader.head();
+  if (!(Number.isSafeInteger(head.size) && head.size >= 0))
+    return { size: 0, entries: 0, faults: [`the head says that the ledger holds ${head.size} entries`] };
   const from = Math.max(0, Math.min(options.from, head.size));
-  const counted = await checkEntries(reader, from, head, options, fault);
-  // Another process may have moved the head since: then there is an entry, and rightly.
-  const behind = (await reader.entries(head.size, head.size + 1)).length > 0;
-  if (behind && (await reader.head()).size === head.size) fault(`an entry stands at ${head.size}, behind the head`);
-  await checkTiles(reader, from, head.size, fault);
-  await checkHead(reader, head, fault);
-  if (options.vkey !== undefined) await checkCheckpoint(reader, options.vkey, options.verify, fault);
+  let counted = 0;
+  await guarded("the entries", fault, async () => {
+    counted = await checkEntries(reader, from, head, options, fault);
+    // Another process may have moved the head since: then there is an entry, and rightly.
+    const behind = (await reader.entries(head.size, head.size + 1)).length > 0;
+    if (behind && (await reader.head()).size === head.size) fault(`an entry stands at ${head.size}, behind the head`);
+  });
+  // A head that promises more than there is has been told of: nobody looks for tiles and nodes that cannot be.
+  if (from + counted < head.size) return { size: head.size, entries: counted, faults };
+  await guarded("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
+  await guarded("the head", fault, () => checkHead(reader, head, fault));
+  const { vkey } = options;
+  if (vkey !== undefined)
+    await guarded("the newest checkpoint", fault, () => checkCheckpoint(reader, vkey, options.verify, fault));
   return { size: head.size, entries: counted, faults };
+}
+
+/** What cannot be read or understood is a fault like any other. A store that is away has none. */
+export async function guarded(
+  what: string,
+  fault: (message: string) => void,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid") throw error;
+    fault(`${what} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 async function checkEntries(
@@ -73,7 +100,7 @@ async function checkEntries(
       const body = checkEntry(row, fault);
       if (row.type === "policy_set" || row.type === "decision") set = body?.["policy_set"];
       if (from === 0) edge = appendToEdge(edge, row.seq, row.leaf_hash);
-      onEntry?.(row);
+      onEntry?.(row, body);
       next++;
     }
     progress?.(next - from, size - from);
@@ -83,7 +110,9 @@ async function checkEntries(
     if (!equalBytes(root, expected)) fault(`the entries' root ${toHex(root)} is not the head's`);
   }
   if (set !== undefined && set !== active) {
-    fault(`the head's policy set ${active ?? "(none)"} is not the one that the entries activated, ${typeof set === "string" ? set : "(none)"}`);
+    fault(
+      `the head's policy set ${active ?? "(none)"} is not the one that the entries activated, ${typeof set === "string" ? set : "(none)"}`,
+    );
   }
   return next - from;
 }
@@ -94,19 +123,39 @@ function checkEntry(row: EntryRow, fault: (message: string) => void): Record<str
     fault(`entry ${row.seq} was altered: its bytes do not hash to its leaf hash ${toHex(row.leaf_hash)}`);
     return null;
   }
+  if (row.bytes.length > MAX_ENTRY_BYTES)
+    fault(`entry ${row.seq} has ${row.bytes.length} bytes, and none has more than ${MAX_ENTRY_BYTES}`);
+  const body = objectOf(row.bytes);
+  if (body === null) {
+    fault(`entry ${row.seq} is no JSON object`);
+    return null;
+  }
+  if (body["seq"] !== row.seq) fault(`entry ${row.seq} says that it stands at ${String(body["seq"])}`);
+  if (body["type"] !== row.type) fault(`entry ${row.seq} is stored as ${row.type} and says ${String(body["type"])}`);
+  if ((body["action_id"] ?? null) !== row.action_id)
+    fault(`entry ${row.seq} is stored under another action than it names`);
+  if ((body["agent_id"] ?? null) !== row.agent_id)
+    fault(`entry ${row.seq} is stored under another agent than it names`);
+  return body;
+}
+
+function objectOf(bytes: Uint8Array): Record<string, unknown> | null {
   try {
-    const body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(row.bytes)) as Record<string, unknown>;
-    if (body["seq"] !== row.seq) fault(`entry ${row.seq} says that it stands at ${String(body["seq"])}`);
-    if (body["type"] !== row.type) fault(`entry ${row.seq} is stored as ${row.type} and says ${String(body["type"])}`);
-    if ((body["action_id"] ?? null) !== row.action_id) fault(`entry ${row.seq} is stored under another action than it names`);
-    return body;
+    const value: unknown = JSON.parse(decodeUtf8(bytes) ?? "");
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
   } catch {
-    fault(`entry ${row.seq} is not JSON`);
     return null;
   }
 }
 
-async function checkTiles(reader: StorageReader, from: number, size: number, fault: (message: string) => void): Promise<void> {
+async function checkTiles(
+  reader: StorageReader,
+  from: number,
+  size: number,
+  fault: (message: string) => void,
+): Promise<void> {
   // A tile that `from` cuts through is checked whole: its hashes are there, only bytes are skipped.
   const first = Math.floor(from / TILE_WIDTH) * TILE_WIDTH;
   for (const { level, index } of tilesBetween(first, size)) {
@@ -116,7 +165,10 @@ async function checkTiles(reader: StorageReader, from: number, size: number, fau
       continue;
     }
     const at = index * TILE_WIDTH;
-    const below = level === 0 ? await reader.leafHashes(at, at + TILE_WIDTH) : await reader.tileRoots(level - 1, at, at + TILE_WIDTH);
+    const below =
+      level === 0
+        ? await reader.leafHashes(at, at + TILE_WIDTH)
+        : await reader.tileRoots(level - 1, at, at + TILE_WIDTH);
     const wrong = below.findIndex((hash, i) => !equalBytes(hash, tile.hashes.subarray(i * 32, i * 32 + 32)));
     if (below.length !== TILE_WIDTH || wrong >= 0) fault(`tile ${level}/${index} does not hold the hashes below it`);
     if (!equalBytes(rootOfTile(tile.hashes), tile.root)) fault(`tile ${level}/${index} does not hash to its root`);
@@ -154,9 +206,12 @@ async function checkCheckpoint(
   const head = await reader.head();
   try {
     const checkpoint = openCheckpoint(stored.note, vkey, verify);
-    if (checkpoint.size !== stored.size) fault(`the stored checkpoint says size ${checkpoint.size} and is filed under ${stored.size}`);
+    if (checkpoint.size !== stored.size)
+      fault(`the stored checkpoint says size ${checkpoint.size} and is filed under ${stored.size}`);
     if (checkpoint.size > head.size) {
-      fault(`the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was put back`);
+      fault(
+        `the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was put back`,
+      );
     } else if (!equalBytes(await createProofReader(reader).rootAt(checkpoint.size), checkpoint.root)) {
       fault(`the ledger does not contain what was signed at size ${checkpoint.size}`);
     }

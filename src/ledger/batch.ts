@@ -3,13 +3,43 @@
  * them, the tiles they completed and the new head. A crash anywhere in here leaves the old head.
  */
 import { Refusal } from "../contract/errors.ts";
-import type { ActivePolicies, AgentFacts, Appended, Credential, Job, LedgerTransaction } from "../contract/host.ts";
-import { StorageError, type EntryRow, type LedgerHead, type StorageTransaction, type TileRow } from "../contract/storage.ts";
-import type { Outbox, Recorded } from "../kernel/outbox.ts";
-import { sealEntry, type EntryBody } from "../domain/entries.ts";
-import { toHex } from "../domain/hash.ts";
+import {
+  NotPrepared,
+  type ActivePolicies,
+  type AgentFacts,
+  type Appended,
+  type Credential,
+  type Job,
+  type LedgerTransaction,
+} from "../contract/host.ts";
+import {
+  namesOf,
+  READER_METHODS,
+  StorageError,
+  WRITER_METHODS,
+  type DocumentReads,
+  type DocumentWrites,
+  type EntryRow,
+  type LedgerHead,
+  type StorageReader,
+  type StorageTransaction,
+  type StorageWrites,
+  type TileRow,
+} from "../contract/storage.ts";
+import { isCoreEntry, sealEntry, type EntryBody, type PluginEntry } from "../domain/entries.ts";
+import { equalBytes, toHex } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
+import { toRfc3339 } from "../domain/time.ts";
+
+/** An entry of the batch at hand. */
+export interface Recorded {
+  seq: number;
+  body: EntryBody;
+}
+
+/** Writes what follows from a batch's entries, in its transaction. */
+export type AfterEntries = (tx: StorageTransaction, entries: readonly Recorded[], now: number) => Promise<void>;
 
 export interface Pending {
   job: Job<unknown>;
@@ -34,7 +64,9 @@ export interface BatchContext {
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
   /** `committed`: the epoch is the head's own, not one that this batch has begun. */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
-  outbox: Outbox["write"];
+  outbox: AfterEntries | null;
+  /** What is wrong with an entry of a plugin's own type; null when nothing is. */
+  entryFault(entry: PluginEntry): string | null;
 }
 
 export interface BatchResult {
@@ -43,69 +75,26 @@ export interface BatchResult {
   outcomes: Outcome[];
 }
 
-const WRITES = [
-  "insertAction",
-  "updateAction",
-  "insertApproval",
-  "insertIdempotency",
-  "insertKey",
-  "revokeKey",
-  "touchKey",
-  "insertAgent",
-  "updateAgent",
-  "insertPolicy",
-  "updatePolicy",
-  "insertPolicyVersion",
-  "putPolicySet",
-  "insertDelivery",
-  "updateDelivery",
-  "releaseDeliveries",
-  "pruneDeliveries",
-  "insertLimitUse",
-  "releaseLimitUses",
-  "pruneLimitUses",
-  "putMeta",
-] as const satisfies readonly (keyof StorageTransaction & keyof LedgerTransaction)[];
-
-const READS = [
-  "checkpoint",
-  "entries",
-  "entryByHash",
-  "entriesOfAction",
-  "leafHashes",
-  "tile",
-  "tileRoots",
-  "action",
-  "actions",
-  "decisionSpan",
-  "decisions",
-  "overdueActions",
-  "nextExpiry",
-  "approvals",
-  "analytics",
-  "idempotency",
-  "keyByHash",
-  "key",
-  "keys",
-  "agent",
-  "agents",
-  "policy",
-  "policyByName",
-  "policies",
-  "policyVersion",
-  "policyVersions",
-  "policySet",
-  "delivery",
-  "deliveries",
-  "deliveriesOfAction",
-  "dueDeliveries",
-  "nextDelivery",
-  "limitUsed",
-  "meta",
-] as const satisfies readonly (keyof StorageTransaction)[];
+/** What jobs are not given: the head and its entries move through `record` alone. */
+// Documents are reached through the host, which knows whose they are.
+type Withheld = Exclude<keyof StorageTransaction, keyof LedgerTransaction | keyof DocumentReads | keyof DocumentWrites>;
+const WITHHELD: readonly string[] = namesOf<Pick<StorageTransaction, Withheld>>({
+  head: true,
+  append: true,
+  putCheckpoint: true,
+});
+const READS = READER_METHODS.filter((name): name is Exclude<keyof StorageReader, Withheld> => !WITHHELD.includes(name));
+const WRITES = WRITER_METHODS.filter(
+  (name): name is Exclude<keyof StorageWrites, Withheld> => !WITHHELD.includes(name),
+);
 
 /** `before` is the head under the lock. Throws Poisoned, or whatever the storage throws. Outcomes may be told only after the commit. */
-export async function runBatch(tx: StorageTransaction, before: LedgerHead, jobs: readonly Pending[], context: BatchContext): Promise<BatchResult> {
+export async function runBatch(
+  tx: StorageTransaction,
+  before: LedgerHead,
+  jobs: readonly Pending[],
+  context: BatchContext,
+): Promise<BatchResult> {
   const batch = new Batch(tx, before, context);
   const outcomes: Outcome[] = [];
   let touched = false;
@@ -114,6 +103,7 @@ export async function runBatch(tx: StorageTransaction, before: LedgerHead, jobs:
     try {
       outcomes.push({ pending, value: await pending.job(view) });
     } catch (error) {
+      if (error instanceof NotPrepared) throw error;
       // A value that no store could keep is this job's fault; anything else of the store is everybody's.
       if (error instanceof StorageError && error.kind !== "invalid") throw error;
       if (!(error instanceof Refusal) || batch.changed) throw new Poisoned(pending, error);
@@ -176,6 +166,20 @@ class Batch {
       },
     };
     for (const name of READS) view[name] = (tx[name] as (...args: never[]) => unknown).bind(tx);
+    // The batch's entries are stored at its end: a job reads those of the jobs before it here.
+    const own = (of: (row: EntryRow) => boolean): EntryRow[] => this.rows.filter(of);
+    Object.assign(view, {
+      entries: async (from: number, to: number) => [
+        ...(await tx.entries(from, to)),
+        ...own(({ seq }) => seq >= from && seq < to),
+      ],
+      entriesOfAction: async (id: string) => [
+        ...(await tx.entriesOfAction(id)),
+        ...own(({ action_id }) => action_id === id),
+      ],
+      entryByHash: async (hash: Uint8Array) =>
+        (await tx.entryByHash(hash)) ?? own(({ leaf_hash }) => equalBytes(leaf_hash, hash))[0] ?? null,
+    } satisfies Partial<LedgerTransaction>);
     for (const name of WRITES) {
       const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
       view[name] = (...args: unknown[]) => {
@@ -188,6 +192,10 @@ class Batch {
   }
 
   private record(entry: EntryBody, submittedBy: string | null): Appended {
+    if (!isCoreEntry(entry)) {
+      const fault = envelopeFault(entry, submittedBy, this.context.now) ?? this.context.entryFault(entry);
+      if (fault !== null) throw new TypeError(`a plugin's entry of type "${entry.type}" cannot be recorded: ${fault}`);
+    }
     this.changed = true;
     const seq = this.base.size + this.rows.length;
     const { bytes, leafHash } = sealEntry(entry, seq);
@@ -218,6 +226,22 @@ class Batch {
   }
 }
 
+/** What the audit will ask of an entry, asked before it is there forever: nobody has compiled what a plugin gives. */
+function envelopeFault(
+  { v, at, action_id, agent_id, by }: PluginEntry,
+  submittedBy: string | null,
+  now: number,
+): string | null {
+  const named = (id: unknown): boolean => id === null || typeof id === "string";
+  if (!Number.isInteger(v)) return "its v is no integer";
+  if (at !== toRfc3339(now)) return "its time is not that of the batch; write at: toRfc3339(tx.now)";
+  if (!named(action_id) || !named(agent_id)) return "its action_id and agent_id must be texts, or null";
+  if (by === undefined) return "it does not say by whom; write by: actorOf(who.key, who.principal), or null";
+  if ((action_id === null) !== (submittedBy === null))
+    return "it must be recorded with the submitter of the action that it names, and without one when it names none";
+  return null;
+}
+
 /** C2SP tlog-tiles: a level's tile is full when its 256 hashes are; its root is a hash of the level above. */
 async function completedTiles(tx: StorageTransaction, oldSize: number, rows: readonly EntryRow[]): Promise<TileRow[]> {
   const done: TileRow[] = [];
@@ -234,7 +258,12 @@ async function completedTiles(tx: StorageTransaction, oldSize: number, rows: rea
   return done;
 }
 
-async function leaves(tx: StorageTransaction, from: number, oldSize: number, rows: readonly EntryRow[]): Promise<Uint8Array[]> {
+async function leaves(
+  tx: StorageTransaction,
+  from: number,
+  oldSize: number,
+  rows: readonly EntryRow[],
+): Promise<Uint8Array[]> {
   const to = from + TILE_WIDTH;
   const stored = from < oldSize ? await tx.leafHashes(from, Math.min(to, oldSize)) : [];
   const start = Math.max(from, oldSize) - oldSize;
@@ -248,15 +277,15 @@ async function roots(
   rootsHere: ReadonlyMap<string, Uint8Array>,
 ): Promise<Uint8Array[]> {
   const to = from + TILE_WIDTH;
-  const found: Uint8Array[] = [];
+  const roots: Uint8Array[] = [];
   let missing = from;
   while (missing < to && !rootsHere.has(`${level}/${missing}`)) missing++;
-  found.push(...(missing > from ? await tx.tileRoots(level, from, missing) : []));
+  roots.push(...(missing > from ? await tx.tileRoots(level, from, missing) : []));
   for (let i = missing; i < to; i++) {
     const here = rootsHere.get(`${level}/${i}`);
-    if (here !== undefined) found.push(here);
+    if (here !== undefined) roots.push(here);
   }
-  return complete(found);
+  return complete(roots);
 }
 
 function complete(hashes: Uint8Array[]): Uint8Array[] {

@@ -28,9 +28,15 @@ export function createCheckpoints(
   function signNext(head: LedgerHead): SignedCheckpoint {
     if (latest !== null && latest.size === head.size && equalBytes(latest.root, head.root)) return latest;
     if (latest !== null && latest.size >= head.size) {
-      throw new StorageError("corrupt", `the head (size ${head.size}) is behind the signed checkpoint (size ${latest.size})`);
+      throw new StorageError(
+        "corrupt",
+        `the head (size ${head.size}) is behind the signed checkpoint (size ${latest.size})`,
+      );
     }
-    const note = signCheckpoint({ origin, size: head.size, root: head.root }, { name: origin, publicKey: vault.publicKey, sign: (m) => vault.sign(m) });
+    const note = signCheckpoint(
+      { origin, size: head.size, root: head.root },
+      { name: origin, publicKey: vault.publicKey, sign: (m) => vault.sign(m) },
+    );
     latest = { size: head.size, root: head.root, note };
     return latest;
   }
@@ -53,7 +59,10 @@ export function createCheckpoints(
         const before = latest;
         const head = await read();
         if (!(await holds(head, before))) {
-          throw new StorageError("corrupt", `the head (size ${head.size}) does not extend the signed checkpoint (size ${before?.size ?? 0}); it is not signed`);
+          throw new StorageError(
+            "corrupt",
+            `the head (size ${head.size}) does not extend the signed checkpoint (size ${before?.size ?? 0}); it is not signed`,
+          );
         }
         if (latest === before) return signNext(head);
         // Signed meanwhile, on top of `before` too. One that is behind the head was not compared with it yet.

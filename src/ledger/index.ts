@@ -1,16 +1,19 @@
 /** The ledger as the rest of the core and the plugins see it: sequencer, proofs, checkpoints and tail behind one object. */
+import { join } from "node:path";
 import type { Ledger, Logger, SignedCheckpoint, Vault } from "../contract/host.ts";
 import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { formatVkey, openCheckpoint } from "../domain/checkpoint.ts";
-import { equalBytes } from "../domain/hash.ts";
+import { equalBytes, sha256Hex, utf8 } from "../domain/hash.ts";
 import { auditLedger } from "./audit.ts";
 import type { BatchContext } from "./batch.ts";
 import { createCheckpoints } from "./checkpoints.ts";
+import { createContinuity } from "./continuity.ts";
 import { createProofReader } from "./reader.ts";
 import { createSequencer } from "./sequencer.ts";
 import { createTail } from "./tail.ts";
-import { keepCheckpoint, type KeptCheckpoint } from "../kernel/kept-checkpoint.ts";
+import { keepCheckpoint, type KeptCheckpoint } from "./kept-checkpoint.ts";
+import { witnessedCheckpoint } from "./witnesses.ts";
 
 /** How long a signature may wait for a batch to be stored with. Milliseconds. */
 const STORE_CHECKPOINT_AFTER = 200;
@@ -27,12 +30,16 @@ export interface LedgerOptions {
   verifyAtStart: number;
   /** File of the newest checkpoint, beside the store; null keeps none. */
   keptCheckpoint: string | null;
+  /** A folder outside the data folder, where checkpoints of this machine's logs are kept too. Absent: none. */
+  stateFolder?: string | null;
   /** Goes on with a store that is older than the kept checkpoint. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
   outbox: BatchContext["outbox"];
+  /** Absent: only the core records. */
+  entryFault?: BatchContext["entryFault"];
 }
 
 export interface OpenLedger extends Ledger {
@@ -56,6 +63,8 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   const { storage, vault, origin, log } = options;
   const vkey = formatVkey(origin, vault.publicKey);
   const start = await storage.head();
+  const continuity = createContinuity(start);
+  storage.onConnection?.((reader) => continuity.check(reader));
   const report = await auditLedger(storage, {
     from: Math.max(0, start.size - options.verifyAtStart),
     vkey,
@@ -65,8 +74,17 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
 
   const proofs = createProofReader(storage);
   const checkpoints = createCheckpoints(origin, vault, proofs, await storedCheckpoint(storage, vkey, vault));
-  const kept = options.keptCheckpoint === null ? null : keepCheckpoint(options.keptCheckpoint, () => checkpoints.latest()?.note ?? null, log);
-  if (kept !== null) await compareWithKept(kept, start, options, (size) => proofs.rootAt(size), vkey);
+  const newest = (): string | null => checkpoints.latest()?.note ?? null;
+  const kept: KeptCheckpoint[] = [];
+  if (options.keptCheckpoint !== null) kept.push(keepCheckpoint(options.keptCheckpoint, newest, log));
+  // Whoever puts the whole data folder back puts the checkpoint in it back, too. By the log's key: one place serves all logs.
+  if (typeof options.stateFolder === "string")
+    kept.push(
+      keepCheckpoint(join(options.stateFolder, `${sha256Hex(utf8(vkey)).slice(0, 32)}.checkpoint`), newest, log, {
+        optional: true,
+      }),
+    );
+  for (const place of kept) await compareWithKept(place, start, options, (size) => proofs.rootAt(size), vkey);
   const tail = createTail(storage, start.size, log);
   let timer: ReturnType<typeof setTimeout> | null = null;
 
@@ -93,17 +111,20 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       confirm: options.confirm,
       agentFacts: options.agentFacts,
       outbox: options.outbox,
+      entryFault: options.entryFault ?? (() => "no plugin declares it"),
       unstoredCheckpoint: () => checkpoints.unstored(),
       checkpointStored: (size) => checkpoints.stored(size),
       extendsHistory: (head) => checkpoints.extendsHistory(head),
       rootAt: (size) => proofs.rootAt(size),
       signed: () => checkpoints.latest(),
+      seen: () => continuity.seen(),
       committed(entries, head) {
+        continuity.took(head);
         tail.committed(entries);
         const latest = checkpoints.latest();
         // Another process's later head may be signed already.
         if (latest === null || latest.size < head.size) checkpoints.signNext(head);
-        kept?.changed();
+        for (const place of kept) place.changed();
       },
       idle() {
         timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_AFTER);
@@ -122,7 +143,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       while (again) {
         again = false;
         try {
-          tail.reached((await storage.head()).size);
+          tail.reached((await continuity.observe(() => storage.head())).size);
         } catch (error) {
           log.warn("the ledger's head could not be read; subscribers wait", { error: String(error) });
         }
@@ -136,7 +157,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
 
   async function head(): Promise<LedgerHead> {
     const known = sequencer.known();
-    return storage.exclusive && known !== null ? known : storage.head();
+    return storage.exclusive && known !== null ? known : continuity.observe(() => storage.head());
   }
 
   async function checkpoint(): Promise<SignedCheckpoint> {
@@ -148,16 +169,18 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   return {
     vkey,
     origin,
-    submit: (job) => sequencer.submit(job),
+    transact: (job) => sequencer.transact(job),
     head,
     checkpoint,
     halted: () => sequencer.halted(),
     subscribe: (listener) => tail.subscribe(listener),
     lag: async () => Math.max(0, (await head()).size - tail.delivered()),
     rootAt: (size) => proofs.rootAt(size),
-    async inclusion(index) {
-      const signed = await checkpoint();
-      if (index >= signed.size) throw new Refusal("INVALID_RANGE", `index ${index} is not below the ledger's size ${signed.size}`);
+    witnessed: () => witnessedCheckpoint(storage, vkey, (...args) => vault.verify(...args)),
+    async inclusion(index, under) {
+      const signed = under ?? (await checkpoint());
+      if (index >= signed.size)
+        throw new Refusal("INVALID_RANGE", `index ${index} is not below the ledger's size ${signed.size}`);
       return { index, size: signed.size, path: await proofs.inclusion(index, signed.size), checkpoint: signed };
     },
     consistency: (first, second) => proofs.consistency(first, second),
@@ -169,13 +192,19 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       await tail.settled();
       if (timer !== null) clearTimeout(timer);
       await storeCheckpoint();
-      await kept?.close();
+      for (const place of kept) await place.close();
     },
   };
 }
 
 /** Rejects with LedgerTampered when the store does not hold what was signed and kept, unless that is accepted. */
-async function compareWithKept(kept: KeptCheckpoint, head: LedgerHead, options: LedgerOptions, rootAt: (size: number) => Promise<Uint8Array>, vkey: string): Promise<void> {
+async function compareWithKept(
+  kept: KeptCheckpoint,
+  head: LedgerHead,
+  options: LedgerOptions,
+  rootAt: (size: number) => Promise<Uint8Array>,
+  vkey: string,
+): Promise<void> {
   const note = kept.read();
   if (note === null) return;
   let size: number;
@@ -189,13 +218,20 @@ async function compareWithKept(kept: KeptCheckpoint, head: LedgerHead, options: 
         ? `the store holds ${head.size} entries, and the checkpoint kept in ${kept.path} was signed over ${size}: an older copy of the store was put back, or entries were lost`
         : `the store does not contain what the checkpoint kept in ${kept.path} was signed over (size ${size}): it is another history`;
   } catch (error) {
-    throw new LedgerTampered([`the checkpoint kept in ${kept.path} cannot be used: ${error instanceof Error ? error.message : String(error)}; put the right file back, or move it away`]);
+    throw new LedgerTampered([
+      `the checkpoint kept in ${kept.path} cannot be used: ${error instanceof Error ? error.message : String(error)}; put the right file back, or move it away`,
+    ]);
   }
   if (!options.acceptRollback) {
-    throw new LedgerTampered([`${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`]);
+    throw new LedgerTampered([
+      `${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`,
+    ]);
   }
   const aside = kept.setAside(size);
-  options.log.warn("the store is older than the checkpoint that was kept; going on because --accept-rollback was given", { size: head.size, kept_size: size, kept_as: aside });
+  options.log.warn(
+    "the store is older than the checkpoint that was kept; going on because --accept-rollback was given",
+    { size: head.size, kept_size: size, kept_as: aside },
+  );
 }
 
 async function storedCheckpoint(storage: Storage, vkey: string, vault: Vault): Promise<SignedCheckpoint | null> {

@@ -31,7 +31,8 @@ async function readNode(reader: StorageReader, level: number, index: number): Pr
   let hashes = await hashesOf(reader, tileLevel, from, width);
   while (hashes.length > 1) {
     const above: Uint8Array[] = [];
-    for (let i = 0; i < hashes.length; i += 2) above.push(hashNode(hashes[i] as Uint8Array, hashes[i + 1] as Uint8Array));
+    for (let i = 0; i < hashes.length; i += 2)
+      above.push(hashNode(hashes[i] as Uint8Array, hashes[i + 1] as Uint8Array));
     hashes = above;
   }
   return hashes[0] as Uint8Array;
@@ -46,9 +47,14 @@ async function hashesOf(reader: StorageReader, tileLevel: number, from: number, 
     }
   }
   const hashes =
-    tileLevel === 0 ? await reader.leafHashes(from, from + width) : await reader.tileRoots(tileLevel - 1, from, from + width);
+    tileLevel === 0
+      ? await reader.leafHashes(from, from + width)
+      : await reader.tileRoots(tileLevel - 1, from, from + width);
   if (hashes.length !== width) {
-    throw new StorageError("corrupt", `the store lacks hashes of tile level ${tileLevel} from ${from}: ${hashes.length} of ${width} are there`);
+    throw new StorageError(
+      "corrupt",
+      `the store lacks hashes of tile level ${tileLevel} from ${from}: ${hashes.length} of ${width} are there`,
+    );
   }
   return hashes;
 }

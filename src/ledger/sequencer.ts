@@ -11,10 +11,11 @@
  */
 import { setImmediate } from "node:timers";
 import { Refusal } from "../contract/errors.ts";
-import type { Job, Logger } from "../contract/host.ts";
+import { NotPrepared, type Job, type Logger } from "../contract/host.ts";
 import { StorageError, type EntryRow, type LedgerHead, type Storage, type StorageReader } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
+import { mayFollow } from "./continuity.ts";
 import { Poisoned, runBatch, type BatchContext, type BatchResult, type Pending } from "./batch.ts";
 
 export interface SequencerOptions {
@@ -26,6 +27,7 @@ export interface SequencerOptions {
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
   outbox: BatchContext["outbox"];
+  entryFault: BatchContext["entryFault"];
   /** A signature that waits to be stored. */
   unstoredCheckpoint(): { size: number; note: string } | null;
   checkpointStored(size: number): void;
@@ -37,22 +39,26 @@ export interface SequencerOptions {
   rootAt(size: number): Promise<Uint8Array>;
   /** The newest head that this process has signed. */
   signed(): { size: number; root: Uint8Array } | null;
+  /** The newest head that this process has read. */
+  seen(): LedgerHead;
   /** Called when the queue has run dry. */
   idle(): void;
 }
 
 export interface Sequencer {
-  submit<T>(job: Job<T>): Promise<T>;
+  transact<T>(job: Job<T>): Promise<T>;
   /** The last committed head, or null when it is not certain what the store holds. */
   known(): LedgerHead | null;
   /** Takes no more jobs, and resolves when all taken ones are answered. */
   drain(): Promise<void>;
-  /** Why nothing is written any more, or null. */
+  /** Why nothing more is written, or null. */
   halted(): string | null;
 }
 
 /** Others' entries that are hashed one by one to see that a head goes on from the last known one. */
 const NEAR = 4096;
+/** Each is for something else: the set that another process made active, and what a job of the batch makes of it. */
+const MOST_PREPARATIONS = 20;
 
 export function createSequencer(options: SequencerOptions, start: LedgerHead): Sequencer {
   const { storage, log } = options;
@@ -90,9 +96,14 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
 
   async function commit(jobs: Pending[]): Promise<void> {
     let live = jobs;
+    let preparations = 0;
     while (live.length > 0) {
       const result = await attempt(live);
       if (result === null) return;
+      if (result instanceof NotPrepared) {
+        if (await prepared(result, live, ++preparations)) continue;
+        return;
+      }
       if (result instanceof Poisoned) {
         log.error("a job failed inside its batch; the batch runs again without it", { error: stackOf(result.cause) });
         result.pending.reject(result.cause);
@@ -110,6 +121,31 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     }
   }
 
+  /** False: everybody was refused. */
+  async function prepared(missing: NotPrepared, live: readonly Pending[], times: number): Promise<boolean> {
+    try {
+      if (times > MOST_PREPARATIONS) throw new Error(`${missing.message}, and was ${times} times in a row`);
+      await missing.prepare();
+      return true;
+    } catch (error) {
+      refuse(live, error);
+      return false;
+    }
+  }
+
+  function refuse(live: readonly Pending[], error: unknown): void {
+    const failure =
+      error instanceof StorageError
+        ? error
+        : new StorageError("unavailable", "the batch could not be committed", { cause: error });
+    log.error("the store refused a batch; its callers get no verdict", {
+      kind: failure.kind,
+      jobs: live.length,
+      error: failure.message,
+    });
+    for (const pending of live) pending.reject(failure);
+  }
+
   /** The callers have their answers; what fails here must not end the loop that the next ones wait for. */
   function announce({ entries, head }: BatchResult): void {
     try {
@@ -121,12 +157,19 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   }
 
   /** Null: everybody was refused, because it is not known whether the batch was committed or it certainly was not. */
-  async function attempt(live: readonly Pending[]): Promise<BatchResult | Poisoned | null> {
+  async function attempt(live: readonly Pending[]): Promise<BatchResult | Poisoned | NotPrepared | null> {
     try {
       if (halted !== null) throw new StorageError("corrupt", halted);
       const checkpoint = options.unstoredCheckpoint();
       const result = await storage.write(async (tx) => {
-        const context: BatchContext = { now: options.clock(), policies: options.policies, confirm: options.confirm, agentFacts: options.agentFacts, outbox: options.outbox };
+        const context: BatchContext = {
+          now: options.clock(),
+          policies: options.policies,
+          confirm: options.confirm,
+          agentFacts: options.agentFacts,
+          outbox: options.outbox,
+          entryFault: options.entryFault,
+        };
         const before = await tx.head();
         await assertContinuity(tx, before);
         const done = await runBatch(tx, before, live, context);
@@ -136,16 +179,9 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       if (checkpoint !== null && result.entries.length > 0) options.checkpointStored(checkpoint.size);
       return result;
     } catch (error) {
-      if (error instanceof Poisoned) return error;
+      if (error instanceof Poisoned || error instanceof NotPrepared) return error;
       known = null;
-      const failure =
-        error instanceof StorageError ? error : new StorageError("unavailable", "the batch could not be committed", { cause: error });
-      log.error("the store refused a batch; its callers get no verdict", {
-        kind: failure.kind,
-        jobs: live.length,
-        error: failure.message,
-      });
-      for (const pending of live) pending.reject(failure);
+      refuse(live, error);
       return null;
     }
   }
@@ -156,7 +192,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
    * back: to go on would sign a second history, or decide by policies that no entry activated.
    */
   async function assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
-    if (head.size === 0 || equalBytes(rootOfEdge(head.edge), head.root)) {
+    if (mayFollow(options.seen(), head) && (head.size === 0 || equalBytes(rootOfEdge(head.edge), head.root))) {
       if (known !== null && sameHead(head, known)) return;
       if (!(known !== null && storage.exclusive) && (await goesOn(tx, head))) {
         trusted = head;
@@ -173,7 +209,8 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     const missing = head.size - trusted.size;
     // Policies, keys and agents change with an entry: a head of the same size is the same head.
     if (missing < 0 || (missing === 0 && !sameHead(head, trusted))) return false;
-    if (missing > NEAR) return (await options.extendsHistory(head)) && equalBytes(await options.rootAt(trusted.size), trusted.root);
+    if (missing > NEAR)
+      return (await options.extendsHistory(head)) && equalBytes(await options.rootAt(trusted.size), trusted.root);
     const signed = options.signed();
     if (signed !== null && signed.size > head.size) return false;
     const hashes = missing === 0 ? [] : await tx.leafHashes(trusted.size, head.size);
@@ -182,14 +219,18 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     // What was signed at the trusted head or before is in it.
     for (const [i, hash] of hashes.entries()) {
       edge = appendToEdge(edge, trusted.size + i, hash);
-      if (signed !== null && signed.size === trusted.size + i + 1 && !equalBytes(rootOfEdge(edge), signed.root)) return false;
+      if (signed !== null && signed.size === trusted.size + i + 1 && !equalBytes(rootOfEdge(edge), signed.root))
+        return false;
     }
     return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
   }
 
   return {
-    submit<T>(job: Job<T>): Promise<T> {
-      if (closed) return Promise.reject(new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"));
+    transact<T>(job: Job<T>): Promise<T> {
+      if (closed)
+        return Promise.reject(
+          new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"),
+        );
       return new Promise<T>((resolve, reject) => {
         queue.push({ job, resolve: resolve as (value: unknown) => void, reject });
         running ??= run();

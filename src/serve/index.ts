@@ -42,7 +42,11 @@ export async function serve(fetch: FetchHandler, options: { host: string; port: 
 function infoOf(request: ServerRequest): RequestInfo {
   const node = request.runtime?.node;
   if (node === undefined) return { ip: () => request.ip };
-  return { ip: () => request.ip, readBody: (max) => readNodeBody(node.req as IncomingMessage, max), discardBody: (most, patienceMs) => discardNodeBody(node.req as IncomingMessage, most, patienceMs) };
+  return {
+    ip: () => request.ip,
+    readBody: (max) => readNodeBody(node.req as IncomingMessage, max),
+    discardBody: (most, patienceMs) => discardNodeBody(node.req as IncomingMessage, most, patienceMs),
+  };
 }
 
 async function bind(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
@@ -50,9 +54,17 @@ async function bind(server: Server, { host, port }: { host: string; port: number
     await Promise.all([server.serve(), server.ready()]);
   } catch (error) {
     const code = (error as { code?: string }).code;
-    if (code === "EADDRINUSE") throw new Error(`port ${port} on ${host} is taken by another process; choose another with --port or ASSENT_PORT (0 picks a free one)`, { cause: error });
-    if (code === "EACCES") throw new Error(`port ${port} on ${host} needs more rights than this process has; choose one above 1023`, { cause: error });
-    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") throw new Error(`"${host}" is not an address of this machine`, { cause: error });
+    if (code === "EADDRINUSE")
+      throw new Error(
+        `port ${port} on ${host} is taken by another process; choose another with --port or ASSENT_PORT (0 picks a free one)`,
+        { cause: error },
+      );
+    if (code === "EACCES")
+      throw new Error(`port ${port} on ${host} needs more rights than this process has; choose one above 1023`, {
+        cause: error,
+      });
+    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+      throw new Error(`"${host}" is not an address of this machine`, { cause: error });
     throw error;
   }
 }

@@ -2,7 +2,14 @@
  * Fault points around any storage. Each operation can be made to fail once in either of the two
  * ways a real store fails: before it did anything, or after it did everything.
  */
-import { StorageError, type Storage, type StorageErrorKind, type StorageReader, type StorageTransaction } from "../contract/storage.ts";
+import {
+  READER_METHODS,
+  StorageError,
+  WRITER_METHODS,
+  type Storage,
+  type StorageErrorKind,
+  type StorageTransaction,
+} from "../contract/storage.ts";
 
 /** `not-persisted`: nothing happened. `persisted`: it happened, and the caller gets an error. */
 export type FaultMode = "not-persisted" | "persisted";
@@ -32,23 +39,14 @@ export interface Faults {
   clear(): void;
 }
 
-/** Every read of the contract. */
-export const READER_METHODS: readonly (keyof StorageReader)[] = [
-  "head", "checkpoint", "entries", "entryByHash", "entriesOfAction", "leafHashes", "tile", "tileRoots",
-  "action", "actions", "decisionSpan", "decisions", "overdueActions", "nextExpiry", "approvals", "analytics", "idempotency",
-  "keyByHash", "key", "keys", "agent", "agents", "policy", "policyByName", "policies", "policyVersion", "policyVersions", "policySet",
-  "delivery", "deliveries", "deliveriesOfAction", "dueDeliveries", "nextDelivery", "limitUsed", "meta",
-];
-
-/** What a transaction has besides the reads. */
-export const WRITER_METHODS: readonly Exclude<keyof StorageTransaction, keyof StorageReader>[] = [
-  "append", "putCheckpoint", "insertAction", "updateAction", "insertApproval", "insertIdempotency",
-  "insertKey", "revokeKey", "touchKey", "insertAgent", "updateAgent", "insertPolicy", "updatePolicy", "insertPolicyVersion", "putPolicySet",
-  "insertDelivery", "updateDelivery", "releaseDeliveries", "pruneDeliveries", "insertLimitUse", "releaseLimitUses", "pruneLimitUses", "putMeta", "foldSums",
-];
-
 const OPERATIONS: readonly string[] = [
-  "open", "close", "ping", "lease", "leases", "begin", "commit",
+  "open",
+  "close",
+  "ping",
+  "lease",
+  "leases",
+  "begin",
+  "commit",
   ...READER_METHODS,
   ...[...READER_METHODS, ...WRITER_METHODS].map((name) => `tx.${name}`),
 ];
@@ -96,7 +94,12 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     };
   }
 
-  function faultyMembers(target: object, names: readonly string[], prefix: string, doom?: Doom): Record<string, AnyMethod> {
+  function faultyMembers(
+    target: object,
+    names: readonly string[],
+    prefix: string,
+    doom?: Doom,
+  ): Record<string, AnyMethod> {
     const wrapped: Record<string, AnyMethod> = {};
     for (const name of names) {
       const method = (target as Record<string, AnyMethod>)[name] as AnyMethod;
@@ -127,16 +130,27 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
   return {
     name: storage.name,
     exclusive: storage.exclusive,
-    ...(faultyMembers(storage, ["open", "close", "ping", "lease", "leases", ...READER_METHODS], "") as unknown as Omit<Storage, "name" | "exclusive" | "schema" | "write">),
+    ...(faultyMembers(storage, ["open", "close", "ping", "lease", "leases", ...READER_METHODS], "") as unknown as Omit<
+      Storage,
+      "name" | "exclusive" | "schema" | "write"
+    >),
     schema: () => storage.schema(),
     write,
-    ...(storage.backup === undefined ? {} : { backup: (path: string) => (storage.backup as (path: string) => Promise<void>)(path) }),
+    ...(storage.backup === undefined
+      ? {}
+      : { backup: (path: string) => (storage.backup as (path: string) => Promise<void>)(path) }),
+    ...(storage.upkeep === undefined
+      ? {}
+      : { upkeep: (max: number) => (storage.upkeep as NonNullable<Storage["upkeep"]>)(max) }),
+    ...(storage.cutBack === undefined ? {} : { cutBack: storage.cutBack.bind(storage) }),
     ...(storage.copying === undefined ? {} : { copying: storage.copying }),
+    ...(storage.onConnection === undefined ? {} : { onConnection: storage.onConnection.bind(storage) }),
     ...(storage.watch === undefined ? {} : { watch: storage.watch.bind(storage) }),
     faults: {
       operations: () => [...OPERATIONS],
       failNext(operation, mode, options = {}) {
-        if (!OPERATIONS.includes(operation)) throw new RangeError(`there is no operation "${operation}"; see faults.operations()`);
+        if (!OPERATIONS.includes(operation))
+          throw new RangeError(`there is no operation "${operation}"; see faults.operations()`);
         planned.push({ operation, mode, skip: options.skip ?? 0, kind: options.kind ?? "unavailable" });
       },
       get count() {

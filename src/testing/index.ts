@@ -1,5 +1,6 @@
 /** For authors of storages and of tests: the conformance suite, a storage in memory, fault points. */
-export { READER_METHODS, WRITER_METHODS, withFaults, type FaultMode, type FaultOptions, type Faults } from "./faults.ts";
+export { READER_METHODS, WRITER_METHODS } from "../contract/storage.ts";
+export { withFaults, type FaultMode, type FaultOptions, type Faults } from "./faults.ts";
 export { memoryStorage } from "./memory-storage.ts";
 export { storageSuite, type StorageSuiteOptions, type StorageUnderTest } from "./storage-suite.ts";
 export { auditStore } from "./ledger-audit.ts";

@@ -7,11 +7,14 @@ import { actionCases } from "./suite/actions.ts";
 import { analyticsCases } from "./suite/analytics.ts";
 import { deliveryCases } from "./suite/deliveries.ts";
 import { directoryCases } from "./suite/directory.ts";
+import { documentCases } from "./suite/documents.ts";
 import { ledgerCases } from "./suite/ledger.ts";
+import { lifecycleCases } from "./suite/lifecycle.ts";
 import { listCases } from "./suite/lists.ts";
 import type { Case } from "./suite/rows.ts";
 import { sharingCases } from "./suite/sharing.ts";
 import { transactionCases } from "./suite/transactions.ts";
+import { valueCases } from "./suite/values.ts";
 
 export interface StorageUnderTest {
   storage: Storage;
@@ -47,11 +50,14 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
       }
     });
   transactionCases(testCase);
+  lifecycleCases(testCase);
   ledgerCases(testCase);
   actionCases(testCase);
+  valueCases(testCase);
   listCases(testCase);
   analyticsCases(testCase);
   directoryCases(testCase);
   deliveryCases(testCase);
+  documentCases(testCase);
   sharingCases(testCase);
 }

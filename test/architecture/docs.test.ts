@@ -4,15 +4,20 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { TSchema } from "@sinclair/typebox";
-import { ConfigSchema, ENVIRONMENT, loadConfig } from "../../src/config.ts";
+import { ConfigSchema, ENVIRONMENT, loadConfig } from "../../src/config/index.ts";
 import { ERRORS } from "../../src/contract/errors.ts";
 import { ROOT } from "../support/process.ts";
 
 const page = (name: string): string => readFileSync(join(ROOT, "docs", name), "utf8");
 
 test("docs/errors.md lists every code with its status and title, and no other", () => {
-  const rows = [...page("errors.md").matchAll(/^\| `([A-Z_0-9]+)` \| (\d+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(([, code, status, title]) => [code, Number(status), title]);
-  assert.deepEqual(rows, Object.entries(ERRORS).map(([code, [status, title]]) => [code, status, title]));
+  const rows = [...page("errors.md").matchAll(/^\| `([A-Z_0-9]+)` \| (\d+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(
+    ([, code, status, title]) => [code, Number(status), title],
+  );
+  assert.deepEqual(
+    rows,
+    Object.entries(ERRORS).map(([code, [status, title]]) => [code, status, title]),
+  );
 });
 
 function keysOf(schema: TSchema, prefix = ""): string[] {
@@ -24,20 +29,32 @@ function keysOf(schema: TSchema, prefix = ""): string[] {
 test("docs/configuration.md lists every key and variable, and no other", () => {
   const rows = [...page("configuration.md").matchAll(/^\| `([a-z_.]+)` \| /gm)].map(([, key]) => key);
   assert.deepEqual([...rows].sort(), keysOf(ConfigSchema).sort());
-  const variables = [...page("configuration.md").matchAll(/^\| `([A-Z_]+)` \| `([a-z_.]+)` \|$/gm)].map(([, name, key]) => [name, key]);
-  assert.deepEqual(variables, ENVIRONMENT.map(({ name, path }) => [name, path.join(".")]));
+  const variables = [...page("configuration.md").matchAll(/^\| `([A-Z_]+)` \| `([a-z_.]+)` \|$/gm)].map(
+    ([, name, key]) => [name, key],
+  );
+  assert.deepEqual(
+    variables,
+    ENVIRONMENT.map(({ name, path }) => [name, path.join(".")]),
+  );
 });
 
 test("every key has a description, and the documented defaults are the schema's", () => {
   const { config } = loadConfig({ cwd: "/nonexistent", env: {} });
   for (const [, key, value] of page("configuration.md").matchAll(/^\| `([a-z_.]+)` \| `([^`]+)` \|/gm)) {
-    const actual = (key as string).split(".").reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], config);
-    const shown = typeof actual === "string" && actual.startsWith("/nonexistent") ? `.${actual.slice("/nonexistent".length)}` : String(actual);
+    const actual = (key as string)
+      .split(".")
+      .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], config);
+    const shown =
+      typeof actual === "string" && actual.startsWith("/nonexistent")
+        ? `.${actual.slice("/nonexistent".length)}`
+        : String(actual);
     assert.equal(shown, value, key);
   }
   const undescribed = (schema: TSchema, path: string): string[] => [
     ...(typeof schema.description === "string" ? [] : [path]),
-    ...Object.entries((schema["properties"] ?? {}) as Record<string, TSchema>).flatMap(([name, inner]) => undescribed(inner, `${path}.${name}`)),
+    ...Object.entries((schema["properties"] ?? {}) as Record<string, TSchema>).flatMap(([name, inner]) =>
+      undescribed(inner, `${path}.${name}`),
+    ),
   ];
   assert.deepEqual(undescribed(ConfigSchema, "config"), []);
 });

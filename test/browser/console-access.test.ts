@@ -10,9 +10,15 @@ import { ASKED, DENIED, quiet } from "../support/service.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const HOSTILE = "<img src=x onerror=pwned=1>\u202e<script>pwned=1</script>\u200b";
+/** Names of agents, tools and operations may not hide anything. */
+const NAME = HOSTILE.replaceAll(/\p{Cf}/gu, "");
 const MARKS = /[\u202a-\u202e\u2066-\u2069\u200b]/;
 
-interface Finding { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }
+interface Finding {
+  id: string;
+  impact: string;
+  nodes: { html: string; failureSummary: string }[];
+}
 
 async function seriousFindings(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
@@ -20,7 +26,12 @@ async function seriousFindings(page: Page): Promise<string[]> {
     const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Finding[] }> } };
     return (await axe.run()).violations;
   });
-  return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n")}`);
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes.map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n")}`,
+    );
 }
 
 describe("every page of the console", { skip: withoutBrowser }, () => {
@@ -38,18 +49,37 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
       assert.ok(answer.status < 300, `${path}: ${JSON.stringify(answer.body)}`);
       return answer.body;
     };
-    await call("/v1/policies?activate=true", { policy: "hostile", description: HOSTILE, rules: [{ name: HOSTILE, tool: `*onerror*`, effect: "require_approval", risk: "critical", reason: HOSTILE }] });
-    await call("/v1/agents", { id: HOSTILE, name: HOSTILE, description: HOSTILE, allowed_tools: ["*", HOSTILE] });
+    await call("/v1/policies?activate=true", {
+      policy: "hostile",
+      description: HOSTILE,
+      rules: [{ name: HOSTILE, tool: `*onerror*`, effect: "require_approval", risk: "critical", reason: HOSTILE }],
+    });
+    await call("/v1/agents", { id: NAME, name: HOSTILE, description: HOSTILE, allowed_tools: ["*", NAME] });
     await call("/v1/api-keys", { name: HOSTILE, preset: "approver", owner: HOSTILE.slice(0, 90) });
     const agent = (await call("/v1/api-keys", { name: "hostile agent", preset: "agent" })).key as string;
-    const { body } = await console_.service.call("POST", "/v1/actions", { key: agent, body: { agent_id: HOSTILE, tool: HOSTILE, operation: HOSTILE, params: { [HOSTILE]: [HOSTILE] }, context: { [HOSTILE]: HOSTILE } } });
+    const { body } = await console_.service.call("POST", "/v1/actions", {
+      key: agent,
+      body: {
+        agent_id: NAME,
+        tool: NAME,
+        operation: NAME,
+        params: { [HOSTILE]: [HOSTILE] },
+        context: { [HOSTILE]: HOSTILE },
+      },
+    });
     asked = body.id;
     hash = body.decision_hash;
     // Not active: what it would have changed is looked at in the tests.
     const rules = [{ name: `${HOSTILE}!`, tool: "*onerror*", effect: "deny", reason: HOSTILE }];
-    await console_.service.call("PUT", "/v1/policies/hostile", { key: console_.service.admin, body: { policy: "hostile", description: HOSTILE, rules } });
+    await console_.service.call("PUT", "/v1/policies/hostile", {
+      key: console_.service.admin,
+      body: { policy: "hostile", description: HOSTILE, rules },
+    });
     await call("/v1/policies?activate=true", { policy: "hostile-shadow", mode: "shadow", rules });
-    await console_.service.call("POST", "/v1/actions", { key: agent, body: { agent_id: HOSTILE, tool: HOSTILE, operation: HOSTILE } });
+    await console_.service.call("POST", "/v1/actions", {
+      key: agent,
+      body: { agent_id: NAME, tool: NAME, operation: NAME },
+    });
     for (const more of [ASKED, DENIED]) await console_.service.call("POST", "/v1/actions", { key: agent, body: more });
     await quiet(console_.service);
   });
@@ -73,7 +103,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/system", "Ready"],
   ];
 
-  it("has no serious finding of axe-core, in light, dark and narrow", { timeout: 180_000 }, async () => {
+  it("has no serious finding of axe-core, in light, dark and narrow", async () => {
     const { page } = await console_.visit(console_.service.admin, "", { bypassCSP: true });
     const findings: Record<string, string[]> = {};
     for (const look of ["light", "dark", "narrow"]) {
@@ -89,7 +119,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     assert.deepEqual(findings, {});
   });
 
-  it("has dialogs without a serious finding, too", { timeout: 60_000 }, async () => {
+  it("has dialogs without a serious finding, too", async () => {
     const approver = await console_.key("ada", { preset: "approver", owner: "Ada" });
     const one = await console_.visit(approver, `#/approvals/${asked}`, { bypassCSP: true });
     await one.page.getByRole("button", { name: "Approve…" }).click();
@@ -100,6 +130,10 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     await two.page.getByLabel("For", { exact: true }).selectOption("");
     assert.deepEqual(await seriousFindings(two.page), []);
     const three = await console_.visit(approver, "#/approvals", { bypassCSP: true });
+    await three.page
+      .getByRole("checkbox", { name: /^Select/ })
+      .first()
+      .waitFor();
     for (const box of await three.page.getByRole("checkbox", { name: /^Select/ }).all()) await box.check();
     await three.page.getByRole("button", { name: "Approve selected…" }).click();
     await three.page.getByRole("dialog").waitFor();
@@ -107,20 +141,30 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     for (const colorScheme of ["light", "dark"] as const) {
       const four = await console_.visit(console_.service.admin, "#/policies/hostile", { bypassCSP: true, colorScheme });
       await four.page.getByRole("button", { name: "Activate version 2" }).click();
-      await four.page.getByRole("dialog").getByText(/^2 of \d+ past decisions would flip/).waitFor();
+      await four.page
+        .getByRole("dialog")
+        .getByText(/^2 of \d+ past decisions would flip/)
+        .waitFor();
       assert.deepEqual(await seriousFindings(four.page), []);
     }
   });
 
-  it("renders what a hostile rule and action would flip inert", { timeout: 60_000 }, async () => {
-    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies/hostile", { viewport: { width: 360, height: 740 } });
+  it("renders what a hostile rule and action would flip inert", async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies/hostile", {
+      viewport: { width: 360, height: 740 },
+    });
     await page.getByRole("button", { name: "Activate version 2" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText(/^2 of \d+ past decisions would flip/).waitFor();
     const state = await dialog.evaluate((node) => ({
       pwned: Reflect.get(globalThis, "pwned") as unknown,
       images: document.images.length,
-      text: [node.textContent, ...[...node.querySelectorAll("[aria-label], [title]")].map((part) => `${part.getAttribute("aria-label")} ${part.getAttribute("title")}`)].join("\n"),
+      text: [
+        node.textContent,
+        ...[...node.querySelectorAll("[aria-label], [title]")].map(
+          (part) => `${part.getAttribute("aria-label")} ${part.getAttribute("title")}`,
+        ),
+      ].join("\n"),
       over: node.scrollWidth - node.clientWidth,
     }));
     assert.deepEqual([state.pwned, state.images, state.over], [undefined, 0, 0]);
@@ -129,8 +173,10 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("renders what is hostile inert, and fits a phone", { timeout: 120_000 }, async () => {
-    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "", { viewport: { width: 360, height: 740 } });
+  it("renders what is hostile inert, and fits a phone", async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "", {
+      viewport: { width: 360, height: 740 },
+    });
     for (const [address, text] of pages()) {
       await page.evaluate((to) => (location.hash = to), address);
       await page.getByText(text).first().waitFor({ state: "attached" });
@@ -138,7 +184,13 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
         pwned: Reflect.get(globalThis, "pwned") as unknown,
         images: document.images.length,
         scripts: document.scripts.length,
-        text: [document.body.innerText, ...[...document.querySelectorAll("[aria-label], [title]")].map((node) => `${node.getAttribute("aria-label")} ${node.getAttribute("title")}`), document.title].join("\n"),
+        text: [
+          document.body.innerText,
+          ...[...document.querySelectorAll("[aria-label], [title]")].map(
+            (node) => `${node.getAttribute("aria-label")} ${node.getAttribute("title")}`,
+          ),
+          document.title,
+        ].join("\n"),
         wide: document.documentElement.scrollWidth,
       }));
       assert.deepEqual([state.pwned, state.images, state.scripts], [undefined, 0, 1], address);
@@ -148,14 +200,14 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says on every page what the key lacks, and breaks nowhere", { timeout: 120_000 }, async () => {
+  it("says of every page that the key may not see which scope it lacks, and asks for nothing there", async () => {
     const key = await console_.key("nothing but metrics", { scopes: ["metrics:read"] });
     const { page, complaints } = await console_.visit(key, "");
-    for (const [address] of pages().filter(([address]) => !/new|system|events/.test(address))) {
+    for (const [address] of pages().filter(([address]) => !/system/.test(address))) {
       await page.evaluate((to) => (location.hash = to), address);
-      await page.getByRole("alert").filter({ hasText: /scope|hold/ }).first().waitFor();
+      await page.getByText(/it needs the scope \w+:/).waitFor();
     }
-    // The browser itself writes refused requests to its console; nothing else may be there.
-    assert.deepEqual(complaints.filter((line) => !/403/.test(line)), []);
+    // The browser itself would write refused requests to its console.
+    assert.deepEqual(complaints, []);
   });
 });

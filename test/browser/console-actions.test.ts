@@ -10,12 +10,13 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
   let asked: string;
   before(async () => {
     console_ = await startConsole();
-    for (const body of [ALLOWED, DENIED, { ...ALLOWED, agent_id: "other-bot" }]) await console_.service.call("POST", "/v1/actions", { body });
+    for (const body of [ALLOWED, DENIED, { ...ALLOWED, agent_id: "other-bot" }])
+      await console_.service.call("POST", "/v1/actions", { body });
     asked = (await console_.service.call("POST", "/v1/actions", { body: ASKED })).body.id;
   });
   after(() => console_.close());
 
-  it("filters, and keeps the filter in the address", { timeout: 60_000 }, async () => {
+  it("filters, and keeps the filter in the address", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/actions");
     const rows = page.locator("tbody tr");
     await rows.nth(3).waitFor();
@@ -28,33 +29,41 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("link", { name: "All", exact: true }).click();
     await page.getByLabel("Agent").fill("other-bot");
     await page.keyboard.press("Enter");
-    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1 && document.body.textContent?.includes("other-bot"));
+    await page.waitForFunction(
+      () => document.querySelectorAll("tbody tr").length === 1 && document.body.textContent?.includes("other-bot"),
+    );
     await page.getByLabel("Agent").fill("nobody");
     await page.keyboard.press("Enter");
     await page.getByText("No action fits.").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("shows a new action without being asked, and older ones when asked", { timeout: 60_000 }, async () => {
-    for (let i = 0; i < 60; i++) await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "busy-bot" } });
+  it("shows a new action without being asked, and older ones when asked", async () => {
+    for (let i = 0; i < 60; i++)
+      await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "busy-bot" } });
     const { page } = await console_.visit(console_.service.admin, "#/actions?agent_id=busy-bot");
     await page.locator(".live.live").waitFor();
     await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 50);
     await page.getByRole("button", { name: "Load older" }).click();
     await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 60);
-    await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "busy-bot", operation: "fresh" } });
+    await console_.service.call("POST", "/v1/actions", {
+      body: { ...ALLOWED, agent_id: "busy-bot", operation: "fresh" },
+    });
     await page.getByText("stripe fresh").waitFor();
     assert.equal(await page.locator("tbody tr").count(), 61);
   });
 
-  it("tells one action's history as it goes on, and replays it", { timeout: 60_000 }, async () => {
+  it("tells one action's history as it goes on, and replays it", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/actions/${asked}`);
     await page.locator(".live.live").waitFor();
     const history = page.locator(".timeline li");
     assert.match((await history.allTextContents()).join("\n"), /asks a person/);
     const approver = await console_.key("grace", { preset: "approver", owner: "Grace" });
     const { body } = await console_.service.call("GET", `/v1/actions/${asked}`, { key: approver });
-    await console_.service.call("POST", `/v1/actions/${asked}/approval`, { key: approver, body: { token: body.approval_token, approve: true, reason: "checked the order" } });
+    await console_.service.call("POST", `/v1/actions/${asked}/approval`, {
+      key: approver,
+      body: { token: body.approval_token, approve: true, reason: "checked the order" },
+    });
     await history.nth(1).waitFor();
     assert.match((await history.nth(1).textContent()) ?? "", /approved by grace \(1 of 1\): checked the order/);
     await page.getByRole("button", { name: "Replay" }).click();
@@ -64,7 +73,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says so when there is no such action", { timeout: 60_000 }, async () => {
+  it("says so when there is no such action", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/actions/019346a0-0000-7000-8000-000000000000");
     await page.getByRole("alert").waitFor();
     assert.match((await page.getByRole("alert").textContent()) ?? "", /019346a0/);

@@ -7,6 +7,7 @@ import type { Storage } from "../../src/contract/storage.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { DENIED } from "../support/service.ts";
+import { pause, until } from "../support/wait.ts";
 
 const EDIT = { agent_id: "writer", tool: "wiki", operation: "edit" };
 const ALLOWING = "policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    operation: edit\n    effect: allow\n";
@@ -21,7 +22,7 @@ function slow(store: Storage, pace: { ms: number; begun: number; ended: number }
       if (name !== "decisions") return call;
       return async (...given: unknown[]) => {
         pace.begun++;
-        await new Promise((resolve) => setTimeout(resolve, pace.ms));
+        await pause(pace.ms);
         const rows = await call(...given);
         pace.ended++;
         return rows;
@@ -34,24 +35,30 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
   const pace = { ms: 0, begun: 0, ended: 0 };
   before(async () => {
-    console_ = await startConsole({ storage: (folder) => slow(sqliteStorage({ path: join(folder, "assent.db") }), pace) });
+    console_ = await startConsole({
+      storage: (folder) => slow(sqliteStorage({ path: join(folder, "assent.db") }), pace),
+    });
   });
   after(() => console_.close());
   const admin = async (method: string, path: string, body?: unknown) => {
-    const answer = await console_.service.call(method, path, { key: console_.service.admin, ...(body === undefined ? {} : { body }) });
+    const answer = await console_.service.call(method, path, {
+      key: console_.service.admin,
+      ...(body === undefined ? {} : { body }),
+    });
     assert.ok(answer.status < 300, `${path}: ${JSON.stringify(answer.body)}`);
     return answer.body as Record<string, any>;
   };
-  const submit = async (body: object) => (await console_.service.call("POST", "/v1/actions", { body })).body.id as string;
+  const submit = async (body: object) =>
+    (await console_.service.call("POST", "/v1/actions", { body })).body.id as string;
 
-  it("says that it knows nothing where nothing was decided", { timeout: 60_000 }, async () => {
+  it("says that it knows nothing where nothing was decided", async () => {
     const { page, complaints } = await console_.visit(console_.service.admin, "#/policies/new");
     await page.getByRole("button", { name: "Run the backtest" }).click();
     await page.getByText("the backtest says nothing about this version").waitFor();
     assert.deepEqual(complaints, []);
   });
 
-  it("shows what would flip before a draft is activated, with actions to look at, and keeps the draft meanwhile", { timeout: 90_000 }, async () => {
+  it("shows what would flip before a draft is activated, with actions to look at, and keeps the draft meanwhile", async () => {
     const ids = [await submit(EDIT), await submit(EDIT)];
     await submit({ ...DENIED, tool: "elsewhere" });
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies/new");
@@ -62,29 +69,40 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     const rule = dialog.locator(".flips");
     assert.equal(await rule.count(), 1);
     assert.match((await rule.getByRole("heading").textContent()) ?? "", /“edits” of wiki\s*allow\s*2 flips/);
-    assert.match((await rule.locator("> ul > li").textContent()) ?? "", /^\s*2 recorded as deny by no rule\s*less strict/);
+    assert.match(
+      (await rule.locator("> ul > li").textContent()) ?? "",
+      /^\s*2 recorded as deny by no rule\s*less strict/,
+    );
     await rule.getByRole("link").first().click();
     await page.getByRole("heading", { name: "wiki edit", level: 1 }).waitFor();
     assert.match(page.url(), new RegExp(`#/actions/(${ids.join("|")})$`));
-    assert.equal((await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).status, 404, "looking stores nothing");
+    assert.equal(
+      (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).status,
+      404,
+      "looking stores nothing",
+    );
     await page.goBack();
     await page.getByText("Your draft from before").waitFor();
     assert.equal(await page.getByLabel("Policy, as YAML").inputValue(), ALLOWING);
     await page.getByRole("button", { name: "Save and activate…" }).click();
     await dialog.getByText("2 of 3 past decisions would flip.").waitFor();
     await dialog.getByRole("button", { name: "Cancel", exact: true }).last().click();
-    assert.equal((await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).status, 404, "cancelling stores nothing");
+    assert.equal(
+      (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).status,
+      404,
+      "cancelling stores nothing",
+    );
     await page.getByRole("button", { name: "Save and activate…" }).click();
     await dialog.getByRole("button", { name: "Activate" }).click();
     await page.getByRole("heading", { name: "wiki", level: 1 }).waitFor();
     assert.equal((await admin("GET", "/v1/policies/wiki"))["active_version"], 1);
     await page.goto(`${console_.server.url}/#/policies/new`);
     await page.getByLabel("Policy, as YAML").waitFor();
-    assert.equal(await page.getByText("Your draft from before").count(), 0, "what was saved is no draft any more");
+    assert.equal(await page.getByText("Your draft from before").count(), 0, "what was saved is no longer a draft");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("marks a fault of the draft at its line instead of testing it", { timeout: 60_000 }, async () => {
+  it("marks a fault of the draft at its line instead of testing it", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/new");
     await page.getByLabel("Policy, as YAML").fill(ALLOWING.replace("effect: allow", "effect: alow"));
     await page.getByRole("button", { name: "Save and activate…" }).click();
@@ -93,7 +111,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual(await page.locator(".editor .marked").allTextContents(), ["6\n"]);
   });
 
-  it("tells what the policies in force decide already from what a version adds, and grows stale with the text", { timeout: 60_000 }, async () => {
+  it("tells what the policies in force decide already from what a version adds, and grows stale with the text", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Run the backtest" }).click();
     await page.getByText("2 of 3 past decisions would flip.").waitFor();
@@ -109,8 +127,11 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(/^None of 3 past decisions would flip\. 2 would come out the same, by another rule/).waitFor();
   });
 
-  it("is run before a rollback, and does not stand in its way", { timeout: 60_000 }, async () => {
-    await admin("PUT", "/v1/policies/wiki?activate=true", { policy: "wiki", rules: [{ name: "edits", tool: "wiki", effect: "require_approval" }] });
+  it("is run before a rollback, and does not stand in its way", async () => {
+    await admin("PUT", "/v1/policies/wiki?activate=true", {
+      policy: "wiki",
+      rules: [{ name: "edits", tool: "wiki", effect: "require_approval" }],
+    });
     const key = await console_.key("may not replay", { scopes: ["policies:read", "policies:activate"] });
     const { page } = await console_.visit(key, "#/policies/wiki");
     await page.getByRole("button", { name: "Activate version 1" }).click();
@@ -122,18 +143,28 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     const admin_ = await console_.visit(console_.service.admin, "#/policies/wiki");
     await admin_.page.getByRole("button", { name: "Activate version 2" }).click();
     await admin_.page.getByRole("dialog").getByText("2 of 3 past decisions would flip.").waitFor();
-    assert.match((await admin_.page.getByRole("dialog").locator(".flips").textContent()) ?? "", /“edits” of wiki\s*asks a person\s*2 flips/);
+    assert.match(
+      (await admin_.page.getByRole("dialog").locator(".flips").textContent()) ?? "",
+      /“edits” of wiki\s*asks a person\s*2 flips/,
+    );
   });
 
-  it("shows what a policy in shadow mode would have changed", { timeout: 60_000 }, async () => {
-    await admin("POST", "/v1/policies?activate=true", { policy: "watching", mode: "shadow", rules: [{ name: "no edits", tool: "wiki", effect: "deny" }] });
+  it("shows what a policy in shadow mode would have changed", async () => {
+    await admin("POST", "/v1/policies?activate=true", {
+      policy: "watching",
+      mode: "shadow",
+      rules: [{ name: "no edits", tool: "wiki", effect: "deny" }],
+    });
     const seen = [await submit(EDIT), await submit(EDIT), await submit(EDIT)];
     const { page, complaints } = await console_.visit(console_.service.admin, "#/policies/watching");
     const card = page.getByRole("region", { name: "What it would have changed in shadow mode" });
     await card.getByText("3 of 3 past decisions would flip.").waitFor();
     const text = (await card.locator(".flips").textContent()) ?? "";
     assert.match(text, /“no edits” of watching\s*deny\s*3 flips\s*3 recorded as allow by “edits” of wiki/);
-    const links = await card.locator(".flips").getByRole("link").evaluateAll((found) => found.map((link) => link.getAttribute("href")));
+    const links = await card
+      .locator(".flips")
+      .getByRole("link")
+      .evaluateAll((found) => found.map((link) => link.getAttribute("href")));
     assert.deepEqual(links.sort(), seen.map((id) => `#/actions/${id}`).sort());
     await page.getByText("tested here as if it were enforced").waitFor();
     await page.getByRole("button", { name: "Run the backtest" }).click();
@@ -141,10 +172,13 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  it("tells how far it is, and ends in the service when it is cancelled", { timeout: 120_000 }, async () => {
-    for (let i = 0; i < 1200; i += 50) await Promise.all(Array.from({ length: 50 }, () => submit({ ...EDIT, operation: "bulk" })));
+  it("tells how far it is, and ends in the service when it is cancelled", async () => {
+    for (let i = 0; i < 1200; i += 50)
+      await Promise.all(Array.from({ length: 50 }, () => submit({ ...EDIT, operation: "bulk" })));
     const { page } = await console_.visit(console_.service.admin, "#/policies/new");
-    await page.getByLabel("Policy, as YAML").fill("policy: bulk\nrules:\n  - { name: bulk, operation: bulk, effect: allow }\n");
+    await page
+      .getByLabel("Policy, as YAML")
+      .fill("policy: bulk\nrules:\n  - { name: bulk, operation: bulk, effect: allow }\n");
     pace.ms = 1500;
     await page.getByRole("button", { name: "Run the backtest" }).click();
     await page.getByText(/^[24]00 decisions made again, [24]00 would flip so far/).waitFor();
@@ -152,9 +186,9 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(/^Cancelled\. Of the [246]00 newest decisions, [246]00 would flip/).waitFor();
     pace.ms = 0;
     // The read that was on its way ends; without the cancelling the next would begin at once.
-    while (pace.ended < pace.begun) await new Promise((resolve) => setTimeout(resolve, 50));
+    await until("the read ends", () => pace.ended >= pace.begun);
     const { begun } = pace;
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await pause(500);
     assert.equal(pace.begun, begun, "the service goes on reading");
     await page.getByRole("button", { name: "Run the backtest" }).click();
     // With the two edits from before there was a policy for them.

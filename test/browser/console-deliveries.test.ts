@@ -14,12 +14,22 @@ describe("deliveries in a browser", { skip: withoutBrowser }, () => {
     pigeon = testNotifier();
     console_ = await startConsole({
       plugins: [pigeon.plugin],
-      change: (config) => (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna@example.com" }, { owner: "Ben", to: "ben@example.com" }], remind_before: "1h" } }),
+      change: (config) =>
+        (config.channels = {
+          finance: {
+            notifier: "pigeon",
+            people: [
+              { owner: "Anna", to: "anna@example.com" },
+              { owner: "Ben", to: "ben@example.com" },
+            ],
+            remind_before: "1h",
+          },
+        }),
     });
   });
   after(() => console_.close());
 
-  it("lists them, filters them and sends a dead one again", { timeout: 60_000 }, async () => {
+  it("lists them, filters them and sends a dead one again", async () => {
     pigeon.plans.push(() => Promise.reject(new NotifierError("no such <b>mailbox</b>", { permanent: true })));
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/deliveries");
     await page.getByText("Nobody was told anything yet").waitFor();
@@ -35,9 +45,23 @@ describe("deliveries in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Try again" }).click();
     await page.goto(`${console_.server.url}/#/deliveries?action_id=${id}`);
     await page.getByRole("cell", { name: "scheduled" }).first().waitFor();
-    await page.getByRole("row", { name: "Anna" }).filter({ hasText: "request" }).getByRole("cell", { name: "2", exact: true }).waitFor();
-    const rows = (await console_.service.call("GET", `/v1/deliveries?action_id=${id}`, { key: console_.service.admin })).body.deliveries as { kind: string; state: string; attempts: number }[];
-    assert.deepEqual(rows.filter(({ kind }) => kind === "approval_requested").map(({ state, attempts }) => [state, attempts]).sort(), [["delivered", 1], ["delivered", 2]]);
+    await page
+      .getByRole("row", { name: "Anna" })
+      .filter({ hasText: "request" })
+      .getByRole("cell", { name: "2", exact: true })
+      .waitFor();
+    const rows = (await console_.service.call("GET", `/v1/deliveries?action_id=${id}`, { key: console_.service.admin }))
+      .body.deliveries as { kind: string; state: string; attempts: number }[];
+    assert.deepEqual(
+      rows
+        .filter(({ kind }) => kind === "approval_requested")
+        .map(({ state, attempts }) => [state, attempts])
+        .sort(),
+      [
+        ["delivered", 1],
+        ["delivered", 2],
+      ],
+    );
     assert.deepEqual([complaints, strayed], [[], []]);
     await page.close();
   });

@@ -6,6 +6,7 @@ import { SCOPES } from "../../src/domain/scopes.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED } from "../support/service.ts";
+import { ROOT } from "../support/runtimes.ts";
 
 describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -15,12 +16,15 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
   after(() => console_.close());
 
   it("offers every scope that there is, and no other", () => {
-    const source = readFileSync(new URL("../../plugins/console/assets/pages/keys.js", import.meta.url), "utf8");
+    const source = readFileSync(`${ROOT}plugins/console/assets/pages/keys.js`, "utf8");
     const table = /export const SCOPES = \{([\s\S]*?)\n\};/.exec(source)?.[1] ?? "";
-    assert.deepEqual([...table.matchAll(/^ {2}"?([a-z_:]+)"?: "/gm)].map(([, scope]) => scope), [...SCOPES]);
+    assert.deepEqual(
+      [...table.matchAll(/^ {2}"?([a-z_:]+)"?: "/gm)].map(([, scope]) => scope),
+      [...SCOPES],
+    );
   });
 
-  it("makes a key, shows its value once, and revokes it after saying what stops", { timeout: 60_000 }, async () => {
+  it("makes a key, shows its value once, and revokes it after saying what stops", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/keys");
     await page.getByText("(yours)").waitFor();
     await page.getByRole("button", { name: "New key…" }).click();
@@ -36,7 +40,8 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Revoke helpdesk" }).click();
     const dialog = page.getByRole("dialog");
     const said = (await dialog.textContent()) ?? "";
-    for (const part of ["helpdesk", "support-bot", "submit actions", "start what was allowed"]) assert.ok(said.includes(part), part);
+    for (const part of ["helpdesk", "support-bot", "submit actions", "start what was allowed"])
+      assert.ok(said.includes(part), part);
     await dialog.getByRole("button", { name: "Revoke" }).click();
     await page.getByText("“helpdesk” is revoked.").waitFor();
     assert.equal((await console_.service.call("POST", "/v1/actions", { key: value, body: ALLOWED })).status, 401);
@@ -45,7 +50,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("makes a key of chosen scopes, and says what is wrong with a name", { timeout: 60_000 }, async () => {
+  it("makes a key of chosen scopes, and says what is wrong with a name", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/keys");
     await page.getByRole("button", { name: "New key…" }).click();
     await page.getByLabel("Name").fill("admin");
@@ -56,16 +61,22 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("Name").fill("figures");
     await page.getByRole("button", { name: "Make the key" }).click();
     const value = (await page.locator(".made .hash").textContent()) ?? "";
-    assert.deepEqual([(await console_.service.call("GET", "/v1/analytics", { key: value })).status, (await console_.service.call("GET", "/v1/policies", { key: value })).status], [200, 403]);
+    assert.deepEqual(
+      [
+        (await console_.service.call("GET", "/v1/analytics", { key: value })).status,
+        (await console_.service.call("GET", "/v1/policies", { key: value })).status,
+      ],
+      [200, 403],
+    );
   });
 
-  it("says so where the key may not", { timeout: 60_000 }, async () => {
+  it("says so where the key may not", async () => {
     const key = await console_.key("only approves", { preset: "approver" });
     const { page } = await console_.visit(key, "#/keys");
-    assert.match((await page.getByRole("alert").textContent()) ?? "", /keys:manage/);
+    await page.getByText("it needs the scope keys:manage").waitFor();
   });
 
-  it("registers, changes, suspends and resumes an agent", { timeout: 60_000 }, async () => {
+  it("registers, changes, suspends and resumes an agent", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/agents");
     await page.getByText("No agent is registered.").waitFor();
     await page.getByRole("button", { name: "Register an agent…" }).click();
@@ -74,7 +85,8 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("Tools", { exact: true }).fill("crm.*");
     await page.getByRole("button", { name: "Register", exact: true }).click();
     await page.getByText("“support-bot” is registered.").waitFor();
-    const submitted = async () => (await console_.service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code as string;
+    const submitted = async () =>
+      (await console_.service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code as string;
     assert.equal(await submitted(), "TOOL_NOT_ALLOWED");
     await page.getByRole("button", { name: "Change support-bot" }).click();
     await page.getByLabel("Tools", { exact: true }).fill("crm.* stripe");
@@ -94,14 +106,20 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("does not overwrite a change that another made", { timeout: 60_000 }, async () => {
+  it("does not overwrite a change that another made", async () => {
     await console_.service.call("POST", "/v1/agents", { key: console_.service.admin, body: { id: "shared" } });
     const { page } = await console_.visit(console_.service.admin, "#/agents");
     await page.getByRole("button", { name: "Change shared" }).click();
-    await console_.service.call("PATCH", "/v1/agents/shared", { key: console_.service.admin, body: { description: "by another" } });
+    await console_.service.call("PATCH", "/v1/agents/shared", {
+      key: console_.service.admin,
+      body: { description: "by another" },
+    });
     await page.getByLabel("Description").fill("by me");
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await page.getByRole("dialog").getByRole("alert").waitFor();
-    assert.equal((await console_.service.call("GET", "/v1/agents/shared", { key: console_.service.admin })).body.description, "by another");
+    assert.equal(
+      (await console_.service.call("GET", "/v1/agents/shared", { key: console_.service.admin })).body.description,
+      "by another",
+    );
   });
 });

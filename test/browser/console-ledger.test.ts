@@ -16,13 +16,15 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
   let vkey: string;
   before(async () => {
     console_ = await startConsole();
-    for (const body of [ALLOWED, DENIED, ASKED]) hash = (await console_.service.call("POST", "/v1/actions", { body })).body.decision_hash;
-    vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0].vkey;
+    for (const body of [ALLOWED, DENIED, ASKED])
+      hash = (await console_.service.call("POST", "/v1/actions", { body })).body.decision_hash;
+    vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0]
+      .vkey;
     await quiet(console_.service);
   });
   after(() => console_.close());
 
-  it("verifies the checkpoint with the pinned key, and next time that the log goes on from it", { timeout: 60_000 }, async () => {
+  it("verifies the checkpoint with the pinned key, and next time that the log goes on from it", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/provenance");
     await page.getByText("no key is pinned in this browser").waitFor();
     await page.getByLabel("Verifier key").fill("nonsense");
@@ -38,17 +40,27 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("raises an alarm when the log is another than the one that was seen", { timeout: 60_000 }, async () => {
+  it("raises an alarm when the log is another than the one that was seen", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/system");
     const { body } = await console_.service.call("GET", "/v1/provenance/checkpoint", { key: console_.service.admin });
     const size = Number((body as string).split("\n")[1]);
-    await page.evaluate(([key, n]) => {
-      localStorage.setItem("assent.pinned", key as string);
-      localStorage.setItem("assent.checkpoint", JSON.stringify({ vkey: key, size: (n as number) - 1, root: "ab".repeat(32) }));
-    }, [vkey, size] as const);
+    await page.evaluate(
+      ([key, n]) => {
+        localStorage.setItem("assent.pinned", key as string);
+        localStorage.setItem(
+          "assent.checkpoint",
+          JSON.stringify({ vkey: key, size: (n as number) - 1, root: "ab".repeat(32) }),
+        );
+      },
+      [vkey, size] as const,
+    );
     await page.getByRole("link", { name: "Provenance" }).click();
     await page.getByText("its past was changed").waitFor();
-    await page.evaluate((key) => localStorage.setItem("assent.checkpoint", JSON.stringify({ vkey: key, size: 10_000, root: "ab".repeat(32) })), vkey);
+    await page.evaluate(
+      (key) =>
+        localStorage.setItem("assent.checkpoint", JSON.stringify({ vkey: key, size: 10_000, root: "ab".repeat(32) })),
+      vkey,
+    );
     await page.getByRole("button", { name: "Look again" }).click();
     await page.getByText("The log has shrunk").waitFor();
     const impostor = signerOf(vkey.split("+")[0] as string);
@@ -58,15 +70,20 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("The service names another key").waitFor();
   });
 
-  it("verifies a proof from the service and from a file, and not one of another entry", { timeout: 60_000 }, async () => {
+  it("verifies a proof from the service and from a file, and not one of another entry", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/provenance`);
     await page.evaluate((key) => localStorage.setItem("assent.pinned", key), vkey);
     await page.reload();
     await page.getByLabel("Leaf hash").fill(hash);
     await page.getByRole("button", { name: "Verify in this browser" }).click();
     await page.getByText("Verified in this browser.", { exact: true }).waitFor();
-    const file = (await console_.service.call("GET", `/v1/provenance/${hash}/proof.tlog-proof`, { key: console_.service.admin })).body as string;
-    const give = (text: string) => page.getByLabel(/Proof file/).setInputFiles({ name: "decision.tlog-proof", mimeType: "text/plain", buffer: Buffer.from(text) });
+    const file = (
+      await console_.service.call("GET", `/v1/provenance/${hash}/proof.tlog-proof`, { key: console_.service.admin })
+    ).body as string;
+    const give = (text: string) =>
+      page
+        .getByLabel(/Proof file/)
+        .setInputFiles({ name: "decision.tlog-proof", mimeType: "text/plain", buffer: Buffer.from(text) });
     await page.getByLabel("Leaf hash").fill("ab".repeat(32));
     await give(file);
     await page.getByRole("button", { name: "Verify in this browser" }).click();
@@ -83,21 +100,28 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("verifies an action's decision where it is shown, and saves its proof", { timeout: 60_000 }, async () => {
+  it("verifies an action's decision where it is shown, and saves its proof", async () => {
     const { page } = await console_.visit(console_.service.admin, `#/provenance/${hash}`);
     await page.evaluate((key) => localStorage.setItem("assent.pinned", key), vkey);
     await page.reload();
     await page.getByRole("button", { name: "Verify in this browser" }).click();
     await page.getByText("Verified in this browser.", { exact: true }).waitFor();
-    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save the proof" }).click()]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save the proof" }).click(),
+    ]);
     assert.equal(download.suggestedFilename(), `${hash.slice(0, 16)}.tlog-proof`);
-    assert.match(await download.createReadStream().then(async (stream) => (await stream.toArray()).join("")), /^c2sp\.org\/tlog-proof@v1\n/);
+    assert.match(
+      await download.createReadStream().then(async (stream) => (await stream.toArray()).join("")),
+      /^c2sp\.org\/tlog-proof@v1\n/,
+    );
   });
 
-  it("follows events by filter, and misses none while the service is away", { timeout: 90_000 }, async () => {
+  it("follows events by filter, and misses none while the service is away", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/events?type=decision&agent_id=tail-bot");
     await page.getByText("Waiting for events.").waitFor();
-    const submit = (operation: string, agent_id = "tail-bot") => console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id, operation } });
+    const submit = (operation: string, agent_id = "tail-bot") =>
+      console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id, operation } });
     await submit("before");
     await submit("unseen", "other-bot");
     await page.getByText("stripe before").waitFor();
@@ -106,7 +130,10 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(/reconnecting/).waitFor();
     await submit("meanwhile one");
     await submit("meanwhile two");
-    console_.server = await serve((request, info) => console_.service.runtime.fetch(request, info), { host: "127.0.0.1", port: Number(port) });
+    console_.server = await serve((request, info) => console_.service.runtime.fetch(request, info), {
+      host: "127.0.0.1",
+      port: Number(port),
+    });
     await page.getByText("stripe meanwhile two").waitFor();
     await page.locator(".live.live").waitFor();
     await submit("after");
@@ -119,32 +146,40 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("stripe paused").waitFor();
   });
 
-  it("reads from the beginning when asked, without a gap in what comes at once", { timeout: 60_000 }, async () => {
-    for (let i = 0; i < 200; i += 20) await Promise.all(Array.from({ length: 20 }, () => console_.service.call("POST", "/v1/actions", { body: ALLOWED })));
+  it("reads from the beginning when asked, without a gap in what comes at once", async () => {
+    for (let i = 0; i < 200; i += 20)
+      await Promise.all(
+        Array.from({ length: 20 }, () => console_.service.call("POST", "/v1/actions", { body: ALLOWED })),
+      );
     const { size } = await console_.service.storage.head();
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/events");
     await page.getByLabel("From").selectOption("-1");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.getByRole("link", { name: `#${size - 1}`, exact: true }).waitFor();
-    const seen = await page.locator(".events li").evaluateAll((items) => items.map((item) => Number(/#(\d+)/.exec(item.textContent ?? "")?.[1])));
-    assert.deepEqual(seen, Array.from({ length: size }, (_, i) => size - 1 - i));
+    const seen = await page
+      .locator(".events li")
+      .evaluateAll((items) => items.map((item) => Number(/#(\d+)/.exec(item.textContent ?? "")?.[1])));
+    assert.deepEqual(
+      seen,
+      Array.from({ length: size }, (_, i) => size - 1 - i),
+    );
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says whether the service can decide, and what it is made of", { timeout: 60_000 }, async () => {
+  it("says whether the service can decide, and what it is made of", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/system");
     await page.getByText("Ready: actions are decided.").waitFor();
     const { body } = await console_.service.call("GET", "/readyz", { key: null });
     await page.getByText(body.policies.policy_set).waitFor();
     for (const name of ["storage", "ledger", "policies"]) await page.getByRole("cell", { name, exact: true }).waitFor();
     await page.getByText("0.1.0").waitFor();
-    await page.getByText("4 from policy-files").waitFor();
+    await page.getByText(/\d+ from policy-files/).waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 });
 
 describe("the system page", { skip: withoutBrowser }, () => {
-  it("says where a policy source has a fault, and that the last good set decides", { timeout: 60_000 }, async () => {
+  it("says where a policy source has a fault, and that the last good set decides", async () => {
     const folder = mkdtempSync(join(tmpdir(), "assent-console-"));
     writeFileSync(join(folder, "good.yaml"), "policy: good\nrules:\n  - { name: all, effect: allow }\n");
     const console_ = await startConsole({ policies: folder });
@@ -154,7 +189,7 @@ describe("the system page", { skip: withoutBrowser }, () => {
       writeFileSync(join(folder, "good.yaml"), "policy: good\nrules:\n  - name: all\n    effect: alow\n");
       const notice = page.getByRole("status").filter({ hasText: "The last good set is in force" });
       await notice.waitFor();
-      assert.match((await notice.getByRole("listitem").textContent()) ?? "", /^.*good\.yaml, line 4$/);
+      assert.match((await notice.getByRole("listitem").textContent()) ?? "", /^\s*\S*good\.yaml, line 4\s*$/);
       await page.getByText("Ready: actions are decided.").waitFor();
     } finally {
       await console_.close();

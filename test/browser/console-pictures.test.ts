@@ -54,77 +54,143 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
   let link: string;
   before(async () => {
     const mail = testNotifier("mail");
-    const people = [{ owner: "Ada", to: "ada@example.com" }, { owner: "Grace", to: "grace@example.com" }];
+    const people = [
+      { owner: "Ada", to: "ada@example.com" },
+      { owner: "Grace", to: "grace@example.com" },
+    ];
     console_ = await startConsole({
       policies: POLICIES,
       plugins: [mail.plugin],
-      change: (config) => (config.channels = { finance: { notifier: "mail", people }, support: { notifier: "mail", people }, ops: { notifier: "mail", people, places: [{ to: "on-call@example.com" }] } }),
+      change: (config) =>
+        (config.channels = {
+          finance: { notifier: "mail", people },
+          support: { notifier: "mail", people },
+          ops: { notifier: "mail", people, places: [{ to: "on-call@example.com" }] },
+        }),
     });
     week = await aWeek(console_);
-    const { link: address } = (await mail.next((one) => one.kind === "approval_requested" && one.action.id === week.waiting && one.to === "ada@example.com")) as ApprovalMessage;
+    const { link: address } = (await mail.next(
+      (one) => one.kind === "approval_requested" && one.action.id === week.waiting && one.to === "ada@example.com",
+    )) as ApprovalMessage;
     link = new URL(address).hash;
     mail.plans.push(() => Promise.reject(new NotifierError("550 no such mailbox", { permanent: true })));
     await console_.service.call("POST", "/v1/actions", { body: ASKED });
     await quiet(console_.service);
-    vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0].vkey;
+    vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0]
+      .vkey;
   });
   after(() => console_.close());
 
   const text = (wanted: string | RegExp) => (page: Page) => page.getByText(wanted).first().waitFor();
   const pages = (): Shown[] => [
-    { name: "approvals", hash: "#/approvals", until: (page) => page.getByRole("checkbox", { name: /^Select/ }).nth(4).waitFor() },
+    {
+      name: "approvals",
+      hash: "#/approvals",
+      until: (page) =>
+        page
+          .getByRole("checkbox", { name: /^Select/ })
+          .nth(4)
+          .waitFor(),
+    },
     { name: "approval", light: true, hash: `#/approvals/${week.waiting}`, until: text("computed in this browser") },
-    { name: "verdict", light: true, hash: `#/approvals/${week.waiting}`, until: async (page) => {
-      await page.getByRole("button", { name: "Approve…" }).click();
-      await page.getByLabel("Reason").fill("Fronts checked against the order: it is our mistake.");
-    } },
+    {
+      name: "verdict",
+      light: true,
+      hash: `#/approvals/${week.waiting}`,
+      until: async (page) => {
+        await page.getByRole("button", { name: "Approve…" }).click();
+        await page.getByLabel("Reason").fill("Fronts checked against the order: it is our mistake.");
+      },
+    },
     { name: "actions", hash: "#/actions", until: (page) => page.locator("tbody tr").nth(10).waitFor() },
     { name: "action", hash: `#/actions/${week.done}`, until: text("Decision as recorded") },
     { name: "policies", hash: "#/policies", until: text("newsletter") },
     { name: "policy", hash: "#/policies/newsletter", until: text(/the effect of the rule/) },
-    { name: "backtest", light: true, hash: "#/policies/newsletter", until: async (page) => {
-      await page.getByRole("button", { name: "Activate version 2" }).click();
-      await page.getByRole("dialog").getByText(/past decisions would flip/).waitFor();
-      await page.getByRole("dialog").locator("progress").waitFor({ state: "detached" });
-    } },
-    { name: "shadow", light: true, hash: "#/policies/night-shift", until: async (page) => {
-      await page.locator("#shadow ~ .flips").waitFor();
-      await page.locator("#shadow").scrollIntoViewIfNeeded();
-    } },
-    { name: "policy-editor", light: true, hash: "#/policies/new", until: async (page) => {
-      await page.getByLabel("Policy, as YAML").fill(DRAFT);
-      await page.getByRole("button", { name: "Check and dry-run" }).click();
-      await page.getByText(/^Line \d+/).waitFor();
-    } },
+    {
+      name: "backtest",
+      light: true,
+      hash: "#/policies/newsletter",
+      until: async (page) => {
+        await page.getByRole("button", { name: "Activate version 2" }).click();
+        await page
+          .getByRole("dialog")
+          .getByText(/past decisions would flip/)
+          .waitFor();
+        await page.getByRole("dialog").locator("progress").waitFor({ state: "detached" });
+      },
+    },
+    {
+      name: "shadow",
+      light: true,
+      hash: "#/policies/night-shift",
+      until: async (page) => {
+        await page.locator("#shadow ~ .flips").waitFor();
+        await page.locator("#shadow").scrollIntoViewIfNeeded();
+      },
+    },
+    {
+      name: "policy-editor",
+      light: true,
+      hash: "#/policies/new",
+      until: async (page) => {
+        await page.getByLabel("Policy, as YAML").fill(DRAFT);
+        await page.getByRole("button", { name: "Check and dry-run" }).click();
+        await page.getByText(/^Line \d+/).waitFor();
+      },
+    },
     { name: "agents", hash: "#/agents", until: text("deploy-bot") },
     { name: "keys", hash: "#/keys", until: text("(yours)") },
-    { name: "key", light: true, hash: "#/keys", until: async (page) => {
-      await page.getByRole("button", { name: "New key…" }).click();
-      await page.getByLabel("Name").fill("support-bot in staging");
-      await page.getByLabel("For", { exact: true }).selectOption("agent");
-      await page.getByLabel("Agent", { exact: true }).fill("support-bot");
-    } },
+    {
+      name: "key",
+      light: true,
+      hash: "#/keys",
+      until: async (page) => {
+        await page.getByRole("button", { name: "New key…" }).click();
+        await page.getByLabel("Name").fill("support-bot in staging");
+        await page.getByLabel("For", { exact: true }).selectOption("agent");
+        await page.getByLabel("Agent", { exact: true }).fill("support-bot");
+      },
+    },
     { name: "analytics", hash: "#/analytics", until: (page) => page.locator(".chart canvas").waitFor() },
     { name: "provenance", hash: "#/provenance", until: text(/for the first time|goes on from/) },
-    { name: "entry", light: true, hash: `#/provenance/${week.hash}`, until: async (page) => {
-      await page.getByRole("button", { name: "Verify in this browser" }).click();
-      await page.getByText("Verified in this browser.", { exact: true }).waitFor();
-    } },
+    {
+      name: "entry",
+      light: true,
+      hash: `#/provenance/${week.hash}`,
+      until: async (page) => {
+        await page.getByRole("button", { name: "Verify in this browser" }).click();
+        await page.getByText("Verified in this browser.", { exact: true }).waitFor();
+      },
+    },
     { name: "deliveries", hash: "#/deliveries", until: text("550 no such mailbox") },
     { name: "approve", hash: `approve${link}`, until: text("computed in this browser") },
-    { name: "events", hash: "#/events?after=-1&type=approval,execution", until: (page) => page.locator(`.events a[href="#/actions/${week.waiting}"]`).waitFor() },
+    {
+      name: "events",
+      hash: "#/events?after=-1&type=approval,execution",
+      until: (page) => page.locator(`.events a[href="#/actions/${week.waiting}"]`).waitFor(),
+    },
     { name: "system", hash: "#/system", until: text("Ready: actions are decided.") },
   ];
 
   for (const { form, colorScheme, viewport } of FORMS) {
-    it(`fit and are quiet: ${form}`, { timeout: 180_000 }, async () => {
-      const context = await console_.browser.newContext({ colorScheme, viewport, locale: "en-GB", timezoneId: "Europe/Berlin" });
+    it(`fit and are quiet: ${form}`, async () => {
+      const context = await console_.browser.newContext({
+        colorScheme,
+        viewport,
+        locale: "en-GB",
+        timezoneId: "Europe/Berlin",
+      });
       const { page, complaints, strayed } = await open(context, console_.server.url);
       const wide: string[] = [];
       const show = async (name: string, kept: boolean) => {
         const width = await page.evaluate(() => document.documentElement.scrollWidth);
         if (width > viewport.width) wide.push(`${name}: ${width}`);
-        if (pictures !== undefined && kept) await page.screenshot({ path: `${pictures}/console-${name}-${form}.png`, caret: "hide", animations: "disabled" });
+        if (pictures !== undefined && kept)
+          await page.screenshot({
+            path: `${pictures}/console-${name}-${form}.png`,
+            caret: "hide",
+            animations: "disabled",
+          });
       };
       await page.evaluate((pinned) => localStorage.setItem("assent.pinned", pinned), vkey);
       await page.getByLabel("API key").waitFor();

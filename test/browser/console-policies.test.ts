@@ -7,12 +7,29 @@ import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { DENIED, POLICIES } from "../support/service.ts";
 
-const yamlOf = (await import(new URL("../../plugins/console/assets/yaml.js", import.meta.url).href) as { yamlOf(value: unknown): string }).yamlOf;
+const yamlOf = (
+  (await import(new URL("../../plugins/console/assets/yaml.js", import.meta.url).href)) as {
+    yamlOf(value: unknown): string;
+  }
+).yamlOf;
 
 describe("a definition as YAML", () => {
   it("reads back as what it was", () => {
-    const tricky = { policy: "x", description: "it's: \"odd\" # no\nline\u2028", rules: [{ name: "yes", effect: "allow", when: "params.a == 'b' && true", tool: ["a*", "null"], context: {}, list: [] }, { nested: [[1, -0.5, 1e21], [{ a: [{ b: null }] }]], "key: odd": false, "": " lead" }], long: Array.from({ length: 30 }, (_, i) => `item ${i}`) };
-    const own = ["customers", "payments"].map((name) => parseAllDocuments(readFileSync(`${POLICIES}/${name}.yaml`, "utf8")).map((document) => document.toJS() as unknown)[0]);
+    const tricky = {
+      policy: "x",
+      description: 'it\'s: "odd" # no\nline\u2028',
+      rules: [
+        { name: "yes", effect: "allow", when: "params.a == 'b' && true", tool: ["a*", "null"], context: {}, list: [] },
+        { nested: [[1, -0.5, 1e21], [{ a: [{ b: null }] }]], "key: odd": false, "": " lead" },
+      ],
+      long: Array.from({ length: 30 }, (_, i) => `item ${i}`),
+    };
+    const own = ["customer-data", "payments"].map(
+      (name) =>
+        parseAllDocuments(readFileSync(`${POLICIES}/${name}.yaml`, "utf8")).map(
+          (document) => document.toJS() as unknown,
+        )[0],
+    );
     for (const value of [tricky, ...own]) {
       const [document, ...others] = parseAllDocuments(yamlOf(value));
       assert.deepEqual([document?.errors, others, document?.toJS()], [[], [], value]);
@@ -28,19 +45,31 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await console_.service.call("POST", "/v1/actions", { body: { ...DENIED, tool: "wiki", operation: "edit" } });
   });
   after(() => console_.close());
-  const decided = async () => (await console_.service.call("POST", "/v1/gate/decide", { body: { agent_id: "a", tool: "wiki", operation: "edit" } })).body.decision as string;
+  const decided = async () =>
+    (
+      await console_.service.call("POST", "/v1/gate/decide", {
+        body: { agent_id: "a", tool: "wiki", operation: "edit" },
+      })
+    ).body.decision as string;
 
-  it("shows a policy of files, read-only", { timeout: 60_000 }, async () => {
+  it("shows a policy of files, read-only", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies");
     await page.getByRole("link", { name: "payments" }).waitFor();
     await page.getByRole("link", { name: "payments" }).click();
     await page.getByText("read-only here").waitFor();
-    assert.match((await page.getByRole("region", { name: "Version 1 as YAML" }).textContent()) ?? "", /^policy: payments\n/);
-    assert.deepEqual(await page.getByRole("main").getByRole("button").allTextContents(), ["Show", "Run the backtest"]);
+    assert.match(
+      (await page.getByRole("region", { name: "Version 1 as YAML" }).textContent()) ?? "",
+      /^policy: payments\n/,
+    );
+    const buttons = await page.getByRole("main").getByRole("button").allTextContents();
+    assert.deepEqual(
+      buttons.map((text) => text.trim()),
+      ["Show", "Run the backtest"],
+    );
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says what is wrong at its line, tries it on real actions, and stores it", { timeout: 60_000 }, async () => {
+  it("says what is wrong at its line, tries it on real actions, and stores it", async () => {
     const { page, strayed } = await console_.visit(console_.service.admin, "#/policies");
     await page.getByRole("link", { name: "New policy" }).click();
     const editor = page.getByLabel("Policy, as YAML");
@@ -65,7 +94,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual(strayed, []);
   });
 
-  it("edits, compares, activates and rolls back", { timeout: 60_000 }, async () => {
+  it("edits, compares, activates and rolls back", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();
     const editor = page.getByLabel("Policy, as YAML");
@@ -84,19 +113,25 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     assert.equal(await decided(), "deny");
   });
 
-  it("does not overwrite a version that another made", { timeout: 60_000 }, async () => {
+  it("does not overwrite a version that another made", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();
     const before = (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body;
-    await console_.service.call("PUT", "/v1/policies/wiki", { key: console_.service.admin, body: { ...before.definition, description: "by another" } });
+    await console_.service.call("PUT", "/v1/policies/wiki", {
+      key: console_.service.admin,
+      body: { ...before.definition, description: "by another" },
+    });
     const editor = page.getByLabel("Policy, as YAML");
     await editor.fill(`${await editor.inputValue()}description: by me\n`);
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByText(/changed meanwhile/).waitFor();
-    assert.equal((await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description, "by another");
+    assert.equal(
+      (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description,
+      "by another",
+    );
   });
 
-  it("keeps a draft while one looks elsewhere, for the version that it was made from, and not for the next who signs in", { timeout: 60_000 }, async () => {
+  it("keeps a draft while one looks elsewhere, for the version that it was made from, and not for the next who signs in", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();
     const editor = page.getByLabel("Policy, as YAML");
@@ -105,14 +140,20 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("link", { name: "Actions", exact: true }).click();
     await page.getByRole("heading", { name: "Actions", level: 1 }).waitFor();
     const before = (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body;
-    await console_.service.call("PUT", "/v1/policies/wiki", { key: console_.service.admin, body: { ...before.definition, description: "meanwhile" } });
+    await console_.service.call("PUT", "/v1/policies/wiki", {
+      key: console_.service.admin,
+      body: { ...before.definition, description: "meanwhile" },
+    });
     await page.goBack();
     await page.getByRole("button", { name: "Edit…" }).click();
     await page.getByText("Your draft from before").waitFor();
     assert.equal(await editor.inputValue(), mine);
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByText(/changed meanwhile/).waitFor();
-    assert.equal((await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description, "meanwhile");
+    assert.equal(
+      (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description,
+      "meanwhile",
+    );
     await page.getByRole("button", { name: "Start over" }).click();
     assert.match(await editor.inputValue(), /description: meanwhile/);
     await editor.fill(mine);

@@ -5,40 +5,60 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { MAIN, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
-const TSX = new URL("../../node_modules/tsx/dist/esm/index.mjs", import.meta.url).href;
 
 describe("assent policy backtest", () => {
   const folder = mkdtempSync(join(tmpdir(), "assent-backtest-"));
   const candidate = join(folder, "candidate");
-  const env: Record<string, string> = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN, ASSENT_API_KEY: ADMIN };
+  const env: Record<string, string> = {
+    ASSENT_DATA: join(folder, "data"),
+    ASSENT_POLICIES: POLICIES,
+    ASSENT_ADMIN_KEY: ADMIN,
+    ASSENT_API_KEY: ADMIN,
+  };
   let service: ServiceProcess;
 
   function assent(...args: string[]): Promise<{ code: number; out: string; err: string }> {
     return new Promise((resolve) => {
-      execFile(process.execPath, ["--import", TSX, MAIN, "policy", "backtest", ...args], { cwd: ROOT, env: { ...process.env, ...env, ASSENT_URL: service.url } }, (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }));
+      execFile(
+        process.execPath,
+        [...ASSENT, "policy", "backtest", ...args],
+        { cwd: ROOT, env: { ...process.env, ...env, ASSENT_URL: service.url } },
+        (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+      );
     });
   }
 
   before(async () => {
     service = await startProcess(env);
-    const submit = (body: object): Promise<Response> => fetch(`${service.url}/v1/actions`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" }, body: JSON.stringify(body) });
+    const submit = (body: object): Promise<Response> =>
+      fetch(`${service.url}/v1/actions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
     for (let i = 0; i < 25; i++) await submit(ALLOWED);
     for (let i = 0; i < 5; i++) await submit(ASKED);
-    await submit({ ...ALLOWED, agent_id: "`evil` | **agent**\u202e" });
+    await submit({ ...ALLOWED, agent_id: "`evil` | **agent**" });
     mkdirSync(candidate);
-    writeFileSync(join(candidate, "payments.yaml"), "policy: payments\nrules:\n  - { name: nobody pays, tool: stripe, effect: deny }\n");
+    writeFileSync(
+      join(candidate, "payments.yaml"),
+      "policy: payments\nrules:\n  - { name: nobody pays, tool: stripe, effect: deny }\n",
+    );
   });
   after(async () => {
     await stopProcess(service);
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("says the same of a service and of its store, which may be in use", { timeout: 60_000 }, async () => {
-    const [over, inside] = await Promise.all([assent(candidate, "--format", "json"), assent(candidate, "--format", "json", "--against", "store")]);
+  it("says the same of a service and of its store, which may be in use", async () => {
+    const [over, inside] = await Promise.all([
+      assent(candidate, "--format", "json"),
+      assent(candidate, "--format", "json", "--against", "store"),
+    ]);
     assert.deepEqual([over.code, inside.code], [0, 0], over.err + inside.err);
     const [a, b] = [JSON.parse(over.out), JSON.parse(inside.out)];
     assert.deepEqual([a.evaluated, a.flipped], [31, 31]);
@@ -49,19 +69,32 @@ describe("assent policy backtest", () => {
     }
     assert.deepEqual(a, b);
     const unchanged = await assent(POLICIES, "--against", "store", "--fail-on-flips");
-    assert.deepEqual([unchanged.code, /^31 decisions from .*: 0 would flip, 0 would come out the same/.test(unchanged.out)], [0, true], unchanged.out);
+    assert.deepEqual(
+      [unchanged.code, /^31 decisions from .*: 0 would flip, 0 would come out the same/.test(unchanged.out)],
+      [0, true],
+      unchanged.out,
+    );
   });
 
-  it("prints for people and for pull requests, and lets nothing of an action become markup", { timeout: 60_000 }, async () => {
+  it("prints for people and for pull requests, and lets nothing of an action become markup", async () => {
     const text = await assent(candidate, "--examples", "1");
-    assert.match(text.out, /^31 decisions from \S+ to \S+: 31 would flip, 0 would come out the same by another rule or on other terms\n {5}26 {2}allow \(.*\) -> deny \(payments: nobody pays\)\n {9}e\.g\. [0-9a-f-]{36} {2}/);
+    assert.match(
+      text.out,
+      /^31 decisions from \S+ to \S+: 31 would flip, 0 would come out the same by another rule or on other terms\n {5}26 {2}allow \(.*\) -> deny \(payments: nobody pays\)\n {9}e\.g\. [0-9a-f-]{36} {2}/,
+    );
     const markdown = await assent(candidate, "--format", "markdown", "--examples", "20");
-    assert.match(markdown.out, /^### 31 of 31 past decisions would flip\n[\s\S]*\| decisions \| from \| to \| examples \|\n\|---:\|---\|---\|---\|\n\| 26 \| \*\*allow\*\* /);
-    assert.ok(markdown.out.includes("`'evil' \\| **agent**\ufffd`"), "inside a code span, its own marks and bars made harmless");
+    assert.match(
+      markdown.out,
+      /^### 31 of 31 past decisions would flip\n[\s\S]*\| decisions \| from \| to \| examples \|\n\|---:\|---\|---\|---\|\n\| 26 \| \*\*allow\*\* /,
+    );
+    assert.ok(
+      markdown.out.includes("`'evil' \\| **agent**`"),
+      "inside a code span, its own marks and bars made harmless",
+    );
     assert.ok(!markdown.out.includes("\u202e"));
   });
 
-  it("fails where asked to, on faulty policies, and without a service", { timeout: 60_000 }, async () => {
+  it("fails where asked to, on faulty policies, and without a service", async () => {
     assert.equal((await assent(candidate, "--fail-on-flips")).code, 1);
     assert.equal((await assent(candidate, "--limit", "3", "--format", "json")).out.includes('"evaluated":3'), true);
     writeFileSync(join(candidate, "broken.yaml"), "policy: broken\nrules:\n  - { name: r, effect: sometimes }\n");

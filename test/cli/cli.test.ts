@@ -4,9 +4,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { EDITOR_SCHEMA_FILES } from "../../src/editor-schemas.ts";
+import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
 import { EXIT } from "../../src/cli/command.ts";
-import { MAIN, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { assentHere } from "../support/cli.ts";
+import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
 
 interface Run {
@@ -17,7 +18,10 @@ interface Run {
 
 function assent(args: string[], env: Record<string, string> = {}, input = "", cwd = ROOT): Promise<Run> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, ["--import", new URL("../../node_modules/tsx/dist/esm/index.mjs", import.meta.url).href, MAIN, ...args], { cwd, env: { ...process.env, ASSENT_API_KEY: "", ASSENT_URL: "", ...env } });
+    const child = spawn(process.execPath, [...ASSENT, ...args], {
+      cwd,
+      env: { ...process.env, ASSENT_API_KEY: "", ASSENT_URL: "", ...env },
+    });
     let out = "";
     let err = "";
     child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
@@ -33,9 +37,26 @@ describe("help and usage", () => {
     assert.equal(overview.code, 0);
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
     const names = [...overview.out.matchAll(/^ {2}(\w+) {2,}/gm)].map((match) => match[1] as string);
-    assert.deepEqual(names, ["serve", "keys", "submit", "approve", "deny", "actions", "verify", "audit", "backup", "migrate", "copy", "policy", "schema", "demo"]);
+    assert.deepEqual(names, [
+      "init",
+      "serve",
+      "keys",
+      "submit",
+      "approve",
+      "deny",
+      "actions",
+      "verify",
+      "witness",
+      "audit",
+      "backup",
+      "migrate",
+      "copy",
+      "policy",
+      "schema",
+      "demo",
+    ]);
     for (const name of names) {
-      const help = await assent([name, "--help"]);
+      const help = await assentHere(name, "--help");
       assert.equal(help.code, 0);
       assert.match(help.out, /^usage: assent [\s\S]*examples:\n {2}/, name);
       assert.ok(page.includes(`\`assent ${name}`), `docs/cli.md does not tell of ${name}`);
@@ -44,10 +65,10 @@ describe("help and usage", () => {
 
   test("schema prints what the package publishes", async () => {
     for (const [name, file] of Object.entries(EDITOR_SCHEMA_FILES)) {
-      const printed = await assent(["schema", name]);
+      const printed = await assentHere("schema", name);
       assert.deepEqual([printed.code, printed.out], [0, readFileSync(join(ROOT, "src", file), "utf8")]);
     }
-    const wrong = await assent(["schema", "polices"]);
+    const wrong = await assentHere("schema", "polices");
     assert.equal(wrong.code, EXIT.usage);
     assert.match(wrong.err, /assent schema takes one of policy, policy-test, config/);
   });
@@ -73,7 +94,8 @@ describe("help and usage", () => {
       [["policy", "backtest", "--format", "html"], /text, json or markdown, not "html"/],
       [["actions"], /set ASSENT_API_KEY/],
     ] as [string[], RegExp][]) {
-      const run = await assent(args);
+      // As processes only where the environment matters, and once for the way out of one.
+      const run = args.length < 2 ? await assent(args) : await assentHere(...args);
       assert.equal(run.code, EXIT.usage, args.join(" "));
       assert.match(run.out + run.err, words);
       assert.ok(!run.err.includes("    at "), "a user gets words, not a stack");
@@ -90,19 +112,25 @@ describe("policies", () => {
   test("check names every fault with its place, test runs the cases", async () => {
     const folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
     try {
-      writeFileSync(join(folder, "a.yaml"), "policy: a\nrules:\n  - name: r\n    efect: allow\n  - name: s\n    effect: allow\n    when: 1 +\n");
-      const bad = await assent(["policy", "check", folder]);
+      writeFileSync(
+        join(folder, "a.yaml"),
+        "policy: a\nrules:\n  - name: r\n    efect: allow\n  - name: s\n    effect: allow\n    when: 1 +\n",
+      );
+      const bad = await assentHere("policy", "check", folder);
       assert.equal(bad.code, EXIT.failure);
       assert.match(bad.err, /^a\.yaml:4:5: .*did you mean "effect"/m);
       assert.equal(bad.out, "");
       writeFileSync(join(folder, "a.yaml"), "policy: a\nrules:\n  - name: r\n    effect: allow\n");
-      assert.deepEqual(await assent(["policy", "check", folder]), { code: 0, out: "1 policy is good\n", err: "" });
-      writeFileSync(join(folder, "a_test.yaml"), "now: 2026-01-01T00:00:00Z\ncases:\n  - name: c\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n");
-      const failing = await assent(["policy", "test", folder]);
+      assert.deepEqual(await assentHere("policy", "check", folder), { code: 0, out: "1 policy is good\n", err: "" });
+      writeFileSync(
+        join(folder, "a_test.yaml"),
+        "now: 2026-01-01T00:00:00Z\ncases:\n  - name: c\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n",
+      );
+      const failing = await assentHere("policy", "test", folder);
       assert.equal(failing.code, EXIT.failure);
       assert.match(failing.err, /FAIL {2}a_test\.yaml: c: effect is allow, expected deny/);
       assert.match(failing.out, /0 passed, 1 failed/);
-      assert.equal((await assent(["policy", "check", join(folder, "none")])).code, EXIT.failure);
+      assert.equal((await assentHere("policy", "check", join(folder, "none"))).code, EXIT.failure);
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -123,8 +151,19 @@ describe("against a running service", () => {
     if (service.child.exitCode === null) await stopProcess(service);
     rmSync(folder, { recursive: true, force: true });
   });
-  const as = (key: string, args: string[], input = "") => assent(args, { ASSENT_URL: service.url, ASSENT_API_KEY: key }, input);
-  const refund = (amount: number) => ["submit", "--agent", "support-bot", "--tool", "stripe", "--operation", "refund", "--params", JSON.stringify({ amount, currency: "USD" })];
+  const as = (key: string, args: string[], input = "") =>
+    assent(args, { ASSENT_URL: service.url, ASSENT_API_KEY: key }, input);
+  const refund = (amount: number) => [
+    "submit",
+    "--agent",
+    "support-bot",
+    "--tool",
+    "stripe",
+    "--operation",
+    "refund",
+    "--params",
+    JSON.stringify({ amount, currency: "USD" }),
+  ];
 
   test("submit exits by the verdict", async () => {
     const allowed = await as(keys.agent, refund(50));
@@ -141,7 +180,16 @@ describe("against a running service", () => {
     const pending = JSON.parse((await as(keys.agent, [...refund(500), "--json"])).out) as { id: string };
     const own = await as(keys.agent, ["approve", pending.id]);
     assert.equal(own.code, EXIT.failure);
-    const made = await as(keys.admin, ["keys", "create", "grace", "--preset", "approver", "--owner", "grace", "--json"]);
+    const made = await as(keys.admin, [
+      "keys",
+      "create",
+      "grace",
+      "--preset",
+      "approver",
+      "--owner",
+      "grace",
+      "--json",
+    ]);
     const grace = JSON.parse(made.out) as { key: string; id: string };
     const approved = await as(grace.key, ["approve", pending.id, "--reason", "checked"]);
     assert.equal(approved.code, EXIT.ok);
@@ -157,7 +205,8 @@ describe("against a running service", () => {
 
   test("verify accepts the proof and refuses every changed one", async () => {
     const action = JSON.parse((await as(keys.agent, [...refund(5), "--json"])).out) as { decision_hash: string };
-    const get = async (path: string): Promise<string> => (await fetch(service.url + path, { headers: { authorization: `Bearer ${keys.admin}` } })).text();
+    const get = async (path: string): Promise<string> =>
+      (await fetch(service.url + path, { headers: { authorization: `Bearer ${keys.admin}` } })).text();
     const proof = await get(`/v1/provenance/${action.decision_hash}/proof`);
     const tlog = await get(`/v1/provenance/${action.decision_hash}/proof.tlog-proof`);
     const vkey = (JSON.parse(await get("/v1/provenance/keys")) as { keys: { vkey: string }[] }).keys[0]?.vkey as string;
@@ -166,7 +215,16 @@ describe("against a running service", () => {
     writeFileSync(join(folder, "log.vkey"), `${vkey}\n`);
     const verify = (input: string, more: string[] = []) => assent(["verify", "-", "--key", vkey, ...more], {}, input);
     assert.equal((await verify(proof)).code, EXIT.ok);
-    assert.equal((await assent(["verify", "-", "--key", `@${join(folder, "log.vkey")}`, "--entry", join(folder, "entry.json")], {}, tlog)).code, EXIT.ok);
+    assert.equal(
+      (
+        await assent(
+          ["verify", "-", "--key", `@${join(folder, "log.vkey")}`, "--entry", join(folder, "entry.json")],
+          {},
+          tlog,
+        )
+      ).code,
+      EXIT.ok,
+    );
     assert.equal((await verify(tlog)).code, EXIT.usage);
     const altered = Buffer.from(parsed.leaf, "base64").toString().replace('"allow"', '"deny"');
     writeFileSync(join(folder, "altered.json"), altered);
@@ -179,7 +237,10 @@ describe("against a running service", () => {
       ["another index", await verify(change({ index: parsed.index - 1 }))],
       ["another checkpoint", await verify(change({ checkpoint: parsed.checkpoint.replace(/\n(\d+)\n/, "\n9$1\n") }))],
       ["no proof", await verify("{}")],
-      ["an altered tlog-proof", await assent(["verify", "-", "--key", vkey, "--entry", join(folder, "altered.json")], {}, tlog)],
+      [
+        "an altered tlog-proof",
+        await assent(["verify", "-", "--key", vkey, "--entry", join(folder, "altered.json")], {}, tlog),
+      ],
     ] as [string, Run][]) {
       assert.equal(run.code, EXIT.unverified, what);
       assert.match(run.err, /NOT VERIFIED/);
@@ -191,17 +252,27 @@ describe("against a running service", () => {
   });
 
   test("a second service on the same store, and a port that is taken, are said in one line", async () => {
-    const second = await assent(["serve", "--port", "0"], { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+    const second = await assent(["serve", "--port", "0"], {
+      ASSENT_DATA: join(folder, "data"),
+      ASSENT_POLICIES: POLICIES,
+    });
     assert.equal(second.code, EXIT.failure);
     assert.match(second.err, /^assent: .*(lock|another process|in use)/m);
-    const taken = await assent(["serve", "--port", new URL(service.url).port], { ASSENT_DATA: join(folder, "other"), ASSENT_POLICIES: POLICIES });
+    const taken = await assent(["serve", "--port", new URL(service.url).port], {
+      ASSENT_DATA: join(folder, "other"),
+      ASSENT_POLICIES: POLICIES,
+    });
     assert.equal(taken.code, EXIT.failure);
     assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is taken/);
   });
 
   test("an operator who lost the admin key gets in with --local, once the service is stopped", async () => {
     const env = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
-    assert.equal((await assent(["keys", "create", "rescue", "--local"], env)).code, EXIT.failure, "not beside a running service");
+    assert.equal(
+      (await assent(["keys", "create", "rescue", "--local"], env)).code,
+      EXIT.failure,
+      "not beside a running service",
+    );
     await stopProcess(service);
     const made = await assent(["keys", "create", "rescue", "--local", "--json"], env);
     assert.equal(made.code, EXIT.ok, made.err);
@@ -214,7 +285,10 @@ test("a configuration that is wrong is told whole, with places", async () => {
   const folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
   try {
     mkdirSync(join(folder, "policies"));
-    writeFileSync(join(folder, "assent.yaml"), "server:\n  prot: 1\nledger:\n  max_batch: many\nsecret: ${NOT_SET_ANYWHERE}\n");
+    writeFileSync(
+      join(folder, "assent.yaml"),
+      "server:\n  prot: 1\nledger:\n  max_batch: many\nsecret: ${NOT_SET_ANYWHERE}\n",
+    );
     const run = await assent(["serve"], { ASSENT_PORT: "0" }, "", folder);
     assert.equal(run.code, EXIT.failure);
     assert.match(run.err, /assent\.yaml:2:3: .*did you mean "port"/);

@@ -6,20 +6,29 @@ import { describe, test, type TestContext } from "node:test";
 import { assent, folderWith, type Run } from "../support/cli.ts";
 import { GIT_ENV, repository } from "../support/git.ts";
 
-const rule = (name: string, effect: string, when?: string): string => `  - name: ${name}\n    tool: t\n    effect: ${effect}\n${when === undefined ? "" : `    when: ${when}\n`}`;
+const rule = (name: string, effect: string, when?: string): string =>
+  `  - name: ${name}\n    tool: t\n    effect: ${effect}\n${when === undefined ? "" : `    when: ${when}\n`}`;
 const policy = (name: string, ...rules: string[]): string => `policy: ${name}\nrules:\n${rules.join("")}`;
 
-const diff = (cwd: string, ...args: string[]): Promise<Run> => assent(["policy", "diff", ...args], { cwd, env: GIT_ENV });
+const diff = (cwd: string, ...args: string[]): Promise<Run> =>
+  assent(["policy", "diff", ...args], { cwd, env: GIT_ENV });
 
 function project(t: TestContext) {
   const made = repository(t);
-  const first = made.commit({ "policies/a.yaml": policy("a", rule("r", "allow")), "policies/deep/c.yaml": policy("c", rule("r", "deny")), "README.md": "x" });
-  made.commit({ "policies/a.yaml": policy("a", rule("r", "deny", "params.n > 1")), "policies/b.yaml": policy("b", rule("s", "allow")) });
+  const first = made.commit({
+    "policies/a.yaml": policy("a", rule("r", "allow")),
+    "policies/deep/c.yaml": policy("c", rule("r", "deny")),
+    "README.md": "x",
+  });
+  made.commit({
+    "policies/a.yaml": policy("a", rule("r", "deny", "params.n > 1")),
+    "policies/b.yaml": policy("b", rule("s", "allow")),
+  });
   return { ...made, first };
 }
 
 describe("diff", () => {
-  test("speaks of policies, rules and effects; 0 when equal or different, 1 only with --exit-code", { timeout: 120_000 }, async (t) => {
+  test("speaks of policies, rules and effects; 0 when equal or different, 1 only with --exit-code", async (t) => {
     const { folder, first } = project(t);
     const text = await diff(folder, "HEAD~1", "HEAD");
     assert.deepEqual(text, {
@@ -32,24 +41,44 @@ describe("diff", () => {
 1 policy added, 1 policy changed, 1 rule added, 1 rule changed
 `,
     });
-    assert.deepEqual(await diff(folder, first), text, "the working folder is the other side, and the revision takes its folder");
+    assert.deepEqual(
+      await diff(folder, first),
+      text,
+      "the working folder is the other side, and the revision takes its folder",
+    );
     assert.equal((await diff(folder, "HEAD~1", "HEAD", "--exit-code")).code, 1);
-    assert.deepEqual(await diff(folder, "HEAD", "policies", "--exit-code"), { code: 0, out: "the policies are the same\n", err: "" });
-    assert.deepEqual(await diff(join(folder, "policies"), "HEAD~1:policies", "."), text, "as git has it: from the root on");
+    assert.deepEqual(await diff(folder, "HEAD", "policies", "--exit-code"), {
+      code: 0,
+      out: "the policies are the same\n",
+      err: "",
+    });
+    assert.deepEqual(
+      await diff(join(folder, "policies"), "HEAD~1:policies", "."),
+      text,
+      "as git has it: from the root on",
+    );
     assert.deepEqual(await diff(join(folder, "policies"), "HEAD~1:./", "HEAD:."), text);
   });
 
-  test("prints JSON, and Markdown in which nothing of a policy is markup", { timeout: 60_000 }, async (t) => {
+  test("prints JSON, and Markdown in which nothing of a policy is markup", async (t) => {
     const { folder, commit } = project(t);
     commit({ "policies/b.yaml": policy("b", rule('"<img src=x> `|` @team"', "allow")) });
     const json = JSON.parse((await diff(folder, "HEAD~1", "HEAD", "--format", "json")).out) as Record<string, unknown>;
-    assert.deepEqual([json["before"], json["after"], json["equal"], json["rules"]], ["HEAD~1", "HEAD", false, { added: 1, removed: 1, changed: 0, moved: 0 }]);
+    assert.deepEqual(
+      [json["before"], json["after"], json["equal"], json["rules"]],
+      ["HEAD~1", "HEAD", false, { added: 1, removed: 1, changed: 0, moved: 0 }],
+    );
     const { out } = await diff(folder, "HEAD~1", "HEAD", "--format", "markdown");
     assert.match(out, /^### Policies: 1 policy changed, 1 rule added, 1 rule removed\n\n#### `b`\n/);
-    assert.ok(out.includes("| rule added | `<img src=x> '\\|' @team` | `the rule \"<img src=x> '\\|' @team\" is new: it allows t` |"), out);
+    assert.ok(
+      out.includes(
+        "| rule added | `<img src=x> '\\|' @team` | `the rule \"<img src=x> '\\|' @team\" is new: it allows t` |",
+      ),
+      out,
+    );
   });
 
-  test("takes the folders inside with --recursive, on both sides alike", { timeout: 60_000 }, async (t) => {
+  test("takes the folders inside with --recursive, on both sides alike", async (t) => {
     const { folder, commit } = project(t);
     commit({ "policies/deep/c.yaml": policy("c", rule("r", "allow")) });
     assert.match((await diff(folder, "HEAD~1", "HEAD")).out, /the same/);
@@ -57,9 +86,16 @@ describe("diff", () => {
     assert.match((await diff(folder, "HEAD~1", "policies", "--recursive")).out, /^~ the policy "c"/);
   });
 
-  test("a revision is data: what looks like an option, or like a command, is refused", { timeout: 60_000 }, async (t) => {
+  test("a revision is data: what looks like an option, or like a command, is refused", async (t) => {
     const { folder } = project(t);
-    for (const rev of ["--output=stolen", "-h", "--upload-pack=touch stolen", ":policies", "HEAD; touch stolen", "$(touch stolen)"]) {
+    for (const rev of [
+      "--output=stolen",
+      "-h",
+      "--upload-pack=touch stolen",
+      ":policies",
+      "HEAD; touch stolen",
+      "$(touch stolen)",
+    ]) {
       const run = await diff(folder, "--", rev, "HEAD");
       assert.equal(run.code, 2, rev);
       assert.match(run.err, /is neither a folder nor a revision of /, rev);
@@ -67,7 +103,7 @@ describe("diff", () => {
     assert.ok(!existsSync(join(folder, "stolen")) && !existsSync(join(folder, "policies", "stolen")));
   });
 
-  test("what cannot be compared is 2 and says why", { timeout: 120_000 }, async (t) => {
+  test("what cannot be compared is 2 and says why", async (t) => {
     const { folder, git, commit } = project(t);
     for (const [args, words] of [
       [["nope"], /"nope" is neither a folder nor a revision of /],
@@ -83,21 +119,38 @@ describe("diff", () => {
     symlinkSync("a.yaml", join(folder, "policies", "link.yaml"));
     git("add", "-A");
     git("commit", "-q", "-m", "link");
-    assert.match((await diff(folder, "HEAD", "HEAD~1")).err, /^link\.yaml: a link is not followed in a revision\nassent: the policies of HEAD are not good; nothing was compared\n/);
+    assert.match(
+      (await diff(folder, "HEAD", "HEAD~1")).err,
+      /^link\.yaml: a link is not followed in a revision\nassent: the policies of HEAD are not good; nothing was compared\n/,
+    );
     rmSync(join(folder, "policies", "link.yaml"));
     commit({ "policies/a.yaml": "policy: a\n" });
     const faulty = await diff(folder, "HEAD~2", "HEAD");
-    assert.deepEqual([faulty.code, /^a\.yaml:1:1: rules: .*\nassent: the policies of HEAD are not good; nothing was compared\n/.test(faulty.err)], [2, true], faulty.err);
+    assert.deepEqual(
+      [
+        faulty.code,
+        /^a\.yaml:1:1: rules: .*\nassent: the policies of HEAD are not good; nothing was compared\n/.test(faulty.err),
+      ],
+      [2, true],
+      faulty.err,
+    );
     const blob = git("rev-parse", "HEAD~2:policies/a.yaml");
     rmSync(join(folder, ".git", "objects", blob.slice(0, 2), blob.slice(2)));
     const broken = await diff(folder, "HEAD~2", "HEAD");
     assert.deepEqual([broken.code, broken.err.includes(`git does not have the object ${blob}`)], [1, true], broken.err);
     const alone = folderWith(t, { "p/a.yaml": policy("a", rule("r", "allow")) });
-    const run = await assent(["policy", "diff", "main", "p"], { cwd: alone, env: { ...GIT_ENV, GIT_CEILING_DIRECTORIES: join(alone, "..") } });
-    assert.deepEqual([run.code, /no revision either: the working folder is in no git repository/.test(run.err)], [2, true], run.err);
+    const run = await assent(["policy", "diff", "main", "p"], {
+      cwd: alone,
+      env: { ...GIT_ENV, GIT_CEILING_DIRECTORIES: join(alone, "..") },
+    });
+    assert.deepEqual(
+      [run.code, /no revision either: the working folder is in no git repository/.test(run.err)],
+      [2, true],
+      run.err,
+    );
   });
 
-  test("works in a bare repository, as a hook on a server sees it", { timeout: 60_000 }, async (t) => {
+  test("works in a bare repository, as a hook on a server sees it", async (t) => {
     const { folder, git } = project(t);
     const bare = join(folder, "..", `${folder.split("/").at(-1)}-bare`);
     t.after(() => rmSync(bare, { recursive: true, force: true }));

@@ -10,52 +10,118 @@ const NOW = ["--now", "2026-01-15T10:00:00Z"];
 
 describe("explain", () => {
   test("tells the decision, each policy, each rule and each part of a condition", async () => {
-    const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], { input: JSON.stringify(ACTION) });
+    const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], {
+      input: JSON.stringify(ACTION),
+    });
     assert.equal(run.code, 0, run.err);
     assert.ok(run.out.startsWith("require_approval  stripe refund by bot, at 2026-01-15T10:00:00.000Z\n"), run.out);
     for (const line of [
-      '  decided by  payments, rule "large refunds"', "  approval    2 people, within 4h, tells finance", "shell: does not apply: the tool \"stripe\" matches none of shell, bash, terminal",
-      'payments: require_approval by rule "large refunds"  <- decides', "   - absurd refunds (deny): its condition is false", "       params.amount > 20000 = false", "         params.amount = 5000",
-      "  => large refunds (require_approval): matches", "     other refunds (require_approval): not reached: a rule above it is the answer",
-      '   - mail to colleagues (allow): the tool "stripe" matches none of email; the operation "refund" matches none of send',
-    ]) assert.ok(run.out.split("\n").includes(line), `${line}\nin\n${run.out}`);
+      '  decided by  payments, rule "large refunds"',
+      "  approval    2 people, within 4h, tells finance",
+      'shell: does not apply: the tool "stripe" matches none of shell, bash, terminal',
+      'payments: require_approval by rule "large refunds"  <- decides',
+      "   - absurd refunds (deny): its condition is false",
+      "       params.amount > 20000 = false",
+      "         params.amount = 5000",
+      "  => large refunds (require_approval): matches",
+      "     other refunds (require_approval): not reached: a rule above it is the answer",
+      'email: does not apply: the tool "stripe" matches none of email',
+      '   - stores of secrets (deny): the tool "stripe" matches none of *vault*, *secret*, *credential*, *password*, *passwd*, *keychain*, *keystore*, 1password*, bitwarden*, lastpass*, keepass*',
+    ])
+      assert.ok(run.out.split("\n").includes(line), `${line}\nin\n${run.out}`);
   });
 
   test("reads YAML too, with the key that submits, and answers JSON", async (t) => {
     const folder = folderWith(t, {
-      "policies/a.yaml": 'policy: a\nrules:\n  - name: mine\n    when: principal.owner == "ada" && params.nope == 1\n    effect: allow\n',
+      "policies/a.yaml":
+        'policy: a\nrules:\n  - name: mine\n    when: principal.owner == "ada" && params.nope == 1\n    effect: allow\n',
       "action.yaml": "agent_id: a\ntool: t\noperation: o\nprincipal: { owner: ada }\n",
     });
-    const run = await assentHere("policy", "explain", join(folder, "policies"), "--action", join(folder, "action.yaml"), ...NOW, "--format", "json");
-    const found = JSON.parse(run.out) as { now: string; decision: { reason_code: string }; policies: { answer: unknown; rules: { outcome: string; condition: { parts: { expression: string; value: string | null }[] } }[] }[] };
-    assert.deepEqual([found.now, found.decision.reason_code, found.policies[0]?.answer], ["2026-01-15T10:00:00.000Z", "CONDITION_ERROR", { rule: "mine", effect: "deny", reason_code: "CONDITION_ERROR" }]);
-    assert.deepEqual(found.policies[0]?.rules[0]?.condition.parts.find(({ expression }) => expression === "principal.owner")?.value, '"ada"');
-    const text = await assentHere("policy", "explain", join(folder, "policies"), "--action", join(folder, "action.yaml"), ...NOW);
-    assert.ok(text.out.includes('  !! mine (allow): its condition fails (CONDITION_ERROR): there is no field "nope"; test for it with has()'), text.out);
+    const run = await assentHere(
+      "policy",
+      "explain",
+      join(folder, "policies"),
+      "--action",
+      join(folder, "action.yaml"),
+      ...NOW,
+      "--format",
+      "json",
+    );
+    const found = JSON.parse(run.out) as {
+      now: string;
+      decision: { reason_code: string };
+      policies: {
+        answer: unknown;
+        rules: { outcome: string; condition: { parts: { expression: string; value: string | null }[] } }[];
+      }[];
+    };
+    assert.deepEqual(
+      [found.now, found.decision.reason_code, found.policies[0]?.answer],
+      ["2026-01-15T10:00:00.000Z", "CONDITION_ERROR", { rule: "mine", effect: "deny", reason_code: "CONDITION_ERROR" }],
+    );
+    assert.deepEqual(
+      found.policies[0]?.rules[0]?.condition.parts.find(({ expression }) => expression === "principal.owner")?.value,
+      '"ada"',
+    );
+    const text = await assentHere(
+      "policy",
+      "explain",
+      join(folder, "policies"),
+      "--action",
+      join(folder, "action.yaml"),
+      ...NOW,
+    );
+    assert.ok(
+      text.out.includes(
+        '  !! mine (allow): its condition fails (CONDITION_ERROR): there is no field "nope"; test for it with has()',
+      ),
+      text.out,
+    );
   });
 
   test("takes what was used of limits from the action, and says which limit answers", async (t) => {
     const folder = folderWith(t, {
-      "policies/a.yaml": "policy: a\nrules:\n  - { name: all, effect: allow }\nlimits:\n  - { name: daily, window: 24h, sum: params.amount, at_most: 6000, per: agent }\n",
-      "fresh.json": JSON.stringify(ACTION), "used.json": JSON.stringify({ ...ACTION, used: { daily: 1000.5 } }), "typo.json": JSON.stringify({ ...ACTION, used: { dayly: 1 } }),
+      "policies/a.yaml":
+        "policy: a\nrules:\n  - { name: all, effect: allow }\nlimits:\n  - { name: daily, window: 24h, sum: params.amount, at_most: 6000, per: agent }\n",
+      "fresh.json": JSON.stringify(ACTION),
+      "used.json": JSON.stringify({ ...ACTION, used: { daily: 1000.5 } }),
+      "typo.json": JSON.stringify({ ...ACTION, used: { dayly: 1 } }),
     });
-    const run = (file: string) => assentHere("policy", "explain", join(folder, "policies"), "--action", join(folder, file), ...NOW);
+    const run = (file: string) =>
+      assentHere("policy", "explain", join(folder, "policies"), "--action", join(folder, file), ...NOW);
     const [fresh, used, typo] = [await run("fresh.json"), await run("used.json"), await run("typo.json")];
-    assert.ok(fresh.out.includes('a: allow by rule "all"  <- decides\n  => all (allow): matches\n   - limit daily (deny): the action stays within it, 0 of 6000 used before for bot\n'), fresh.out);
+    assert.ok(
+      fresh.out.includes(
+        'a: allow by rule "all"  <- decides\n  => all (allow): matches\n   - limit daily (deny): the action stays within it, 0 of 6000 used before for bot\n',
+      ),
+      fresh.out,
+    );
     assert.ok(used.out.includes('a: allow by rule "all"; deny by limit "daily"  <- decides\n'), used.out);
-    assert.ok(used.out.includes("  => limit daily (deny): the action goes beyond it, 1000.5 of 6000 used before for bot\n"), used.out);
+    assert.ok(
+      used.out.includes("  => limit daily (deny): the action goes beyond it, 1000.5 of 6000 used before for bot\n"),
+      used.out,
+    );
     assert.deepEqual([typo.code, /there is no limit "dayly"/.test(typo.err)], [2, true]);
   });
 
   test("lets nothing of the action reach a terminal", async () => {
-    const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], { input: JSON.stringify({ ...ACTION, agent_id: "\u001b[2Jx\n::set-env", params: { amount: "\u001b]0;x\u0007" } }) });
+    const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], {
+      input: JSON.stringify({ ...ACTION, agent_id: "\u001b[2Jx\n::set-env", params: { amount: "\u001b]0;x\u0007" } }),
+    });
     assert.equal(run.code, 0, run.err);
     // oxlint-disable-next-line no-control-regex -- these are the ones that must not be there
     assert.ok(!/[\u0000-\u0009\u000b-\u001f]|^::/m.test(run.out), JSON.stringify(run.out));
   });
 
   test("an action that cannot be read is 2, faulty policies are 1", async (t) => {
-    const folder = folderWith(t, { "typo.json": '{ "agentid": "a",\n"tool": "t", "operation": "o" }', "two.yaml": "a: 1\n---\nb: 1\n", "empty.json": "", "half.json": "{", "bad/a.yaml": "policy: a\n", "ok.json": JSON.stringify(ACTION) });
+    const folder = folderWith(t, {
+      "typo.json": '{ "agentid": "a",\n"tool": "t", "operation": "o" }',
+      "two.yaml": "a: 1\n---\nb: 1\n",
+      "empty.json": "",
+      "half.json": "{",
+      "bad/a.yaml": "policy: a\n",
+      "ok.json": JSON.stringify(ACTION),
+    });
     for (const [args, words] of [
       [[], /--action FILE is needed/],
       [["--action", join(folder, "none.json")], /none\.json cannot be read/],
@@ -68,6 +134,13 @@ describe("explain", () => {
       assert.deepEqual([run.code, words.test(run.err), run.out], [2, true, ""], run.err);
     }
     const faulty = await assentHere("policy", "explain", join(folder, "bad"), "--action", join(folder, "ok.json"));
-    assert.deepEqual([faulty.code, /^a\.yaml:1:1: .*\nassent: the policies of .* are not good; nothing was decided\n$/.test(faulty.err)], [1, true], faulty.err);
+    assert.deepEqual(
+      [
+        faulty.code,
+        /^a\.yaml:1:1: .*\nassent: the policies of .* are not good; nothing was decided\n$/.test(faulty.err),
+      ],
+      [1, true],
+      faulty.err,
+    );
   });
 });

@@ -7,19 +7,30 @@ import { assent, assentHere, folderWith } from "../support/cli.ts";
 
 const LOOSE = "policy:   a\nrules:\n- name: r   # why\n  effect:   allow\n";
 const NEAT = "policy: a\nrules:\n  - name: r # why\n    effect: allow\n";
-const CASES = "now: 2026-01-01T00:00:00Z\ncases:\n- {name: c, action: {agent_id: a, tool: t, operation: o}, expect: {effect: allow}}\n";
-const NEAT_CASES = "now: 2026-01-01T00:00:00Z\ncases:\n  - { name: c, action: { agent_id: a, tool: t, operation: o }, expect: { effect: allow } }\n";
+const CASES =
+  "now: 2026-01-01T00:00:00Z\ncases:\n- {name: c, action: {agent_id: a, tool: t, operation: o}, expect: {effect: allow}}\n";
+const NEAT_CASES =
+  "now: 2026-01-01T00:00:00Z\ncases:\n  - { name: c, action: { agent_id: a, tool: t, operation: o }, expect: { effect: allow } }\n";
 
 describe("fmt", () => {
   test("writes what differs, names it, and has nothing to do the second time", async (t) => {
-    const folder = folderWith(t, { "a.yaml": LOOSE, "a_test.yaml": CASES, "b.yaml": NEAT.replace("policy: a", "policy: b"), "in/c.yaml": LOOSE, ".hidden.yaml": LOOSE });
+    const folder = folderWith(t, {
+      "a.yaml": LOOSE,
+      "a_test.yaml": CASES,
+      "b.yaml": NEAT.replace("policy: a", "policy: b"),
+      "in/c.yaml": LOOSE,
+      ".hidden.yaml": LOOSE,
+    });
     const look = await assentHere("policy", "fmt", folder, "--check");
     assert.deepEqual([look.code, look.out], [1, `${join(folder, "a.yaml")}\n${join(folder, "a_test.yaml")}\n`]);
     assert.match(look.err, /2 of 3 files would change/);
     assert.equal(readFileSync(join(folder, "a.yaml"), "utf8"), LOOSE, "--check writes nothing");
     const written = await assent(["policy", "fmt", folder]);
     assert.deepEqual(written, { code: 0, out: look.out, err: "" });
-    assert.deepEqual([readFileSync(join(folder, "a.yaml"), "utf8"), readFileSync(join(folder, "a_test.yaml"), "utf8")], [NEAT, NEAT_CASES]);
+    assert.deepEqual(
+      [readFileSync(join(folder, "a.yaml"), "utf8"), readFileSync(join(folder, "a_test.yaml"), "utf8")],
+      [NEAT, NEAT_CASES],
+    );
     assert.deepEqual(await assentHere("policy", "fmt", folder), { code: 0, out: "", err: "" });
     assert.equal(readFileSync(join(folder, "in/c.yaml"), "utf8"), LOOSE);
     assert.equal((await assentHere("policy", "fmt", folder, "--recursive")).out, `${join(folder, "in/c.yaml")}\n`);
@@ -28,11 +39,22 @@ describe("fmt", () => {
 
   test("leaves a file with faults alone and names it, and writes the others", async (t) => {
     const broken = LOOSE.replace("allow", "sometimes");
-    const folder = folderWith(t, { "a.yaml": LOOSE, "b.yaml": broken, "c_test.yaml": "cases:   []\n", "d.yaml": Uint8Array.of(0xff) });
+    const folder = folderWith(t, {
+      "a.yaml": LOOSE,
+      "b.yaml": broken,
+      "c_test.yaml": "cases:   []\n",
+      "d.yaml": Uint8Array.of(0xff),
+    });
     const run = await assentHere("policy", "fmt", folder);
     assert.deepEqual([run.code, run.out], [1, `${join(folder, "a.yaml")}\n`]);
-    assert.match(run.err, /^b\.yaml:4:13: .*\nc_test\.yaml:1:1: .*\nc_test\.yaml:1:10: .*\nd\.yaml: the file is not UTF-8\n$/);
-    assert.deepEqual([readFileSync(join(folder, "b.yaml"), "utf8"), readFileSync(join(folder, "c_test.yaml"), "utf8")], [broken, "cases:   []\n"]);
+    assert.match(
+      run.err,
+      /^b\.yaml:4:13: .*\nc_test\.yaml:1:1: .*\nc_test\.yaml:1:10: .*\nd\.yaml: the file is not UTF-8\n$/,
+    );
+    assert.deepEqual(
+      [readFileSync(join(folder, "b.yaml"), "utf8"), readFileSync(join(folder, "c_test.yaml"), "utf8")],
+      [broken, "cases:   []\n"],
+    );
   });
 
   test("replaces the file a link leads to, keeps its mode, and leaves nothing beside it", async (t) => {
@@ -45,7 +67,10 @@ describe("fmt", () => {
     const now = statSync(join(folder, "elsewhere/real.yaml"));
     assert.deepEqual([readFileSync(join(folder, "elsewhere/real.yaml"), "utf8"), now.mode & 0o777], [NEAT, 0o640]);
     assert.notEqual(now.ino, before, "a new file took its place: nobody reads half of it");
-    assert.deepEqual([readdirSync(join(folder, "elsewhere")), readdirSync(join(folder, "policies")).sort()], [["real.yaml"], ["a.yaml", "b.yaml"]]);
+    assert.deepEqual(
+      [readdirSync(join(folder, "elsewhere")), readdirSync(join(folder, "policies")).sort()],
+      [["real.yaml"], ["a.yaml", "b.yaml"]],
+    );
   });
 
   test("a folder that is not there is 2", async (t) => {

@@ -10,7 +10,11 @@ test("the first policy passes check, test with full coverage, and fmt", async (t
   const run = await assent(["policy", "init"], { cwd: root });
   assert.deepEqual([run.code, run.out], [0, "policies/first.yaml\npolicies/first_test.yaml\n"], run.err);
   const folder = join(root, "policies");
-  for (const args of [["check", folder], ["test", folder, "--min-coverage", "100"], ["fmt", folder, "--check"]]) {
+  for (const args of [
+    ["check", folder],
+    ["test", folder, "--min-coverage", "100"],
+    ["fmt", folder, "--check"],
+  ]) {
     const after = await assentHere("policy", ...args);
     assert.equal(after.code, 0, after.err);
   }
@@ -33,5 +37,9 @@ test("nothing is overwritten, and nothing is added to policies that are there", 
   mkdirSync(join(odd, "first_test.yaml"));
   assert.equal((await assentHere("policy", "init", odd)).code, 1);
   assert.deepEqual(readdirSync(odd), ["first_test.yaml"], "both or none");
-  assert.equal((await assentHere("policy", "init", join(odd, "a", "b", "..", "..", "first_test.yaml"))).code, 0, "an empty folder of any name will do");
+  assert.equal(
+    (await assentHere("policy", "init", join(odd, "a", "b", "..", "..", "first_test.yaml"))).code,
+    0,
+    "an empty folder of any name will do",
+  );
 });

@@ -1,7 +1,17 @@
 /** Looking after a store: backup and restore, audit, migration, and the move from SQLite to Postgres. With real processes. */
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
@@ -12,20 +22,32 @@ import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
 import { COPIED_TABLES, type Storage } from "../../src/contract/storage.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { postgresTool, startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { MAIN, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
+import { pause } from "../support/wait.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
-const TSX = new URL("../../node_modules/tsx/dist/esm/index.mjs", import.meta.url).href;
 
 function assent(args: string[], env: Record<string, string>): Promise<{ code: number; out: string; err: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, ["--import", TSX, MAIN, ...args], { cwd: ROOT, env: { ...process.env, ...env } }, (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }));
+    execFile(
+      process.execPath,
+      [...ASSENT, ...args],
+      { cwd: ROOT, env: { ...process.env, ...env } },
+      (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+    );
   });
 }
 
-async function submit(service: ServiceProcess, body: object = ALLOWED): Promise<{ id: string; decision_hash: string; permit?: string; status: string }> {
-  const response = await fetch(`${service.url}/v1/actions`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" }, body: JSON.stringify(body) });
+async function submit(
+  service: ServiceProcess,
+  body: object = ALLOWED,
+): Promise<{ id: string; decision_hash: string; permit?: string; status: string }> {
+  const response = await fetch(`${service.url}/v1/actions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
   assert.ok(response.ok, `${response.status}`);
   return (await response.json()) as never;
 }
@@ -50,24 +72,30 @@ describe("the embedded store", () => {
   const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("is backed up under load, and put back: an older copy is noticed and refused unless that is wanted", { timeout: 120_000 }, async () => {
+  it("is backed up under load, and put back: an older copy is noticed and refused unless that is wanted", async () => {
     const service = await startProcess(env);
     const first = await submit(service);
     const stop = load(service);
     const made = await assent(["backup", join(folder, "backup")], env);
-    assert.deepEqual([made.code, made.err], [0, "it holds the service's secrets: keep it where only you can read it\n"]);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.deepEqual(
+      [made.code, made.err],
+      [0, "it holds the service's secrets: keep it where only you can read it\n"],
+    );
+    await pause(300);
     assert.ok((await stop()) > 0);
     const late = await submit(service);
     assert.equal(await stopProcess(service), 0);
-    for (const name of readdirSync(join(folder, "backup"))) assert.equal(statSync(join(folder, "backup", name)).mode & 0o077, 0, name);
+    for (const name of readdirSync(join(folder, "backup")))
+      assert.equal(statSync(join(folder, "backup", name)).mode & 0o077, 0, name);
 
     // Onto an empty machine.
     const elsewhere = { ...env, ASSENT_DATA: join(folder, "backup") };
     const audited = await assent(["audit"], elsewhere);
     assert.equal(audited.code, 0, audited.out);
     const moved = await startProcess(elsewhere);
-    assert.ok((await fetch(`${moved.url}/v1/actions/${first.id}`, { headers: { authorization: `Bearer ${ADMIN}` } })).ok);
+    assert.ok(
+      (await fetch(`${moved.url}/v1/actions/${first.id}`, { headers: { authorization: `Bearer ${ADMIN}` } })).ok,
+    );
     assert.equal(await stopProcess(moved), 0);
     rmSync(join(folder, "backup", "checkpoint"), { force: true });
 
@@ -76,27 +104,81 @@ describe("the embedded store", () => {
     copyFileSync(join(folder, "backup", "assent.db"), join(data, "assent.db"));
     const refused = await assent(["serve", "--port", "0"], env);
     assert.equal(refused.code, 1);
-    assert.match(refused.err, /the store holds \d+ entries, and the checkpoint kept in .*checkpoint was signed over \d+: an older copy of the store was put back[\s\S]*--accept-rollback/);
+    assert.match(
+      refused.err,
+      /the store holds \d+ entries, and the checkpoint kept in .*checkpoint was signed over \d+: an older copy of the store was put back[\s\S]*--accept-rollback/,
+    );
     const kept = await assent(["audit", "--checkpoint", join(data, "checkpoint")], env);
     assert.equal(kept.code, 6);
     assert.match(kept.out, /entries were lost, or an older copy was put back/);
     const accepted = await startProcess(env, ["--accept-rollback"]);
-    assert.equal((await fetch(`${accepted.url}/v1/actions/${late.id}`, { headers: { authorization: `Bearer ${ADMIN}` } })).status, 404);
+    assert.equal(
+      (await fetch(`${accepted.url}/v1/actions/${late.id}`, { headers: { authorization: `Bearer ${ADMIN}` } })).status,
+      404,
+    );
     await submit(accepted);
     assert.equal(await stopProcess(accepted), 0);
-    assert.equal(readdirSync(data).filter((name) => name.startsWith("checkpoint.before-rollback-")).length, 1, "what was signed before is kept for whoever asks");
+    assert.equal(
+      readdirSync(data).filter((name) => name.startsWith("checkpoint.before-rollback-")).length,
+      1,
+      "what was signed before is kept for whoever asks",
+    );
     const again = await startProcess(env);
     assert.equal(await stopProcess(again), 0, "once is enough");
   });
+
+  it(
+    "refuses a data folder that was put back as a whole, and a secret out of the documentation",
+    { timeout: 120_000 },
+    async () => {
+      const at = { ...env, ASSENT_DATA: join(folder, "whole"), ASSENT_STATE: join(folder, "state") };
+      const service = await startProcess(at);
+      await submit(service);
+      assert.equal(await stopProcess(service), 0);
+      cpSync(at.ASSENT_DATA, join(folder, "copy"), { recursive: true });
+      const later = await startProcess(at);
+      await submit(later);
+      assert.equal(await stopProcess(later), 0);
+      rmSync(at.ASSENT_DATA, { recursive: true });
+      cpSync(join(folder, "copy"), at.ASSENT_DATA, { recursive: true });
+      const refused = await assent(["serve", "--port", "0"], at);
+      assert.equal(refused.code, 1);
+      assert.match(
+        refused.err,
+        /the store holds \d+ entries, and the checkpoint kept in .*state.*\.checkpoint was signed over \d+/,
+      );
+      assert.equal(await stopProcess(await startProcess(at, ["--accept-rollback"])), 0);
+      assert.equal(await stopProcess(await startProcess(at)), 0, "once is enough");
+
+      const weak = await assent(["serve", "--port", "0"], {
+        ...at,
+        ASSENT_SECRET: "a-secret-of-at-least-32-characters",
+      });
+      assert.deepEqual([weak.code, /the token secret can be guessed/.test(weak.err)], [1, true]);
+      assert.ok(!weak.err.includes("a-secret-of"), "it is not repeated");
+    },
+  );
 
   it("refuses a backup over something, and names what is missing", async () => {
     assert.match((await assent(["backup", join(folder, "backup")], env)).err, /is not empty; name a new one/);
     assert.equal((await assent(["backup"], env)).code, 2);
     const nothing = await assent(["audit"], { ...env, ASSENT_DATA: join(folder, "nothing") });
-    assert.deepEqual([nothing.code, /there is no store at/.test(nothing.err), existsSync(join(folder, "nothing"))], [1, true, false]);
+    assert.deepEqual(
+      [nothing.code, /there is no store at/.test(nothing.err), existsSync(join(folder, "nothing"))],
+      [1, true, false],
+    );
   });
 
-  it("is audited beside the running service, and every kind of damage is named", { timeout: 120_000 }, async () => {
+  it("is audited though a plugin that has nothing to do with it is configured wrongly", async () => {
+    const file = join(folder, "wrong-token.yaml");
+    writeFileSync(file, "plugins: [built-in, { name: notify-slack, options: { token: no-token } }]\n");
+    const audited = await assent(["audit", "--config", file], env);
+    assert.equal(audited.code, 0, audited.err);
+    // The same file does stop the service: the test would be empty if the plugin took the token.
+    assert.match((await assent(["serve", "--port", "0", "--config", file], env)).err, /plugin "notify-slack"/);
+  });
+
+  it("is audited beside the running service, and every kind of damage is named", async () => {
     const service = await startProcess(env);
     const stop = load(service);
     const beside = await assent(["audit", "--json"], env);
@@ -109,11 +191,26 @@ describe("the embedded store", () => {
     assert.equal(await stopProcess(service), 0);
 
     const damages: [string, RegExp][] = [
-      [`update actions set status = 'approved' where id = '${id}'`, /is approved in the store and pending_approval in the ledger/],
-      [`update actions set request = replace(request, '500', '900') where id = '${id}'`, /its request does not hash to its request hash/],
-      ["drop trigger policy_sets_no_update; update policy_sets set document = document || ' '", /policy set [0-9a-f]{64} was altered/],
-      ["drop trigger policy_sets_no_delete; delete from policy_sets", /policy set [0-9a-f]{64} decided, and is not in the store/],
-      ["drop trigger entries_no_update; update entries set bytes = cast(replace(cast(bytes as text), 'seq', 'sep') as blob) where seq = 5", /entry 5 was altered/],
+      [
+        `update actions set status = 'approved' where id = '${id}'`,
+        /is approved in the store and pending_approval in the ledger/,
+      ],
+      [
+        `update actions set request = replace(request, '500', '900') where id = '${id}'`,
+        /its request does not hash to its request hash/,
+      ],
+      [
+        "drop trigger policy_sets_no_update; update policy_sets set document = document || ' '",
+        /policy set [0-9a-f]{64} was altered/,
+      ],
+      [
+        "drop trigger policy_sets_no_delete; delete from policy_sets",
+        /policy set [0-9a-f]{64} decided, and is not in the store/,
+      ],
+      [
+        "drop trigger entries_no_update; update entries set bytes = cast(replace(cast(bytes as text), 'seq', 'sep') as blob) where seq = 5",
+        /entry 5 was altered/,
+      ],
       [`delete from actions where id = '${id}'`, /the store holds \d+ actions, the ledger \d+ decisions/],
     ];
     const { DatabaseSync } = await loadSqlite();
@@ -136,9 +233,12 @@ describe("the embedded store", () => {
     await storage.close();
     const at = { ...env, ASSENT_DATA: old };
     const known = MIGRATIONS.length;
-    assert.match((await assent(["audit"], at)).err, /run "assent migrate" first/);
+    assert.match((await assent(["audit"], at)).err, /run ".* migrate" first/);
     const looked = await assent(["migrate", "--check"], at);
-    assert.deepEqual([looked.code, looked.out], [1, `the store has schema 2, this version ${known}: ${known - 2} migrations wait\n`]);
+    assert.deepEqual(
+      [looked.code, looked.out],
+      [1, `the store has schema 2, this version ${known}: ${known - 2} migrations wait\n`],
+    );
     assert.deepEqual((await assent(["migrate"], at)).out, `the store has schema ${known}\n`);
     assert.equal((await assent(["migrate", "--check"], at)).code, 0);
     const { DatabaseSync } = await loadSqlite();
@@ -174,20 +274,29 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     return all;
   }
 
-  it("takes a SQLite store over, row for row, however often the copy is cut off", { timeout: 180_000 }, async () => {
+  it("takes a SQLite store over, row for row, however often the copy is cut off", async () => {
     const service = await startProcess(env);
     const stop = load(service);
-    await new Promise((resolve) => setTimeout(resolve, 2500));
+    await pause(2500);
     await stop();
     const odd = await submit(service, { ...ALLOWED, params: { ...ALLOWED.params, note: "\u0000\u0001 ü 😀" } });
     const pending = await submit(service, ASKED);
     assert.equal(await stopProcess(service), 0);
     const url = await server.database();
-    const at = { ...env, DATABASE_URL: url, ASSENT_SECRET: readFileSync(join(data, "secret"), "utf8").trim(), ASSENT_LOG_KEY: readFileSync(join(data, "log-key.pem"), "utf8") };
+    const at = {
+      ...env,
+      DATABASE_URL: url,
+      ASSENT_SECRET: readFileSync(join(data, "secret"), "utf8").trim(),
+      ASSENT_LOG_KEY: readFileSync(join(data, "log-key.pem"), "utf8"),
+    };
 
     // Cut off as soon as it says that something is written, a little later each time.
     for (const words of [/entries: \d/, /actions: \d/]) {
-      const child = spawn(process.execPath, ["--import", TSX, MAIN, "copy", "--to", url], { cwd: ROOT, env: { ...process.env, ...env }, stdio: ["ignore", "ignore", "pipe"] });
+      const child = spawn(process.execPath, [...ASSENT, "copy", "--to", url], {
+        cwd: ROOT,
+        env: { ...process.env, ...env },
+        stdio: ["ignore", "ignore", "pipe"],
+      });
       await new Promise<void>((resolve) => {
         let said = "";
         child.stderr.on("data", (chunk: Buffer) => {
@@ -201,7 +310,14 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     }
     // Used again in between: an action that was copied as pending is decided now.
     const between = await startProcess(env);
-    assert.ok((await fetch(`${between.url}/v1/actions/${pending.id}/cancel`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}` } })).ok);
+    assert.ok(
+      (
+        await fetch(`${between.url}/v1/actions/${pending.id}/cancel`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${ADMIN}` },
+        })
+      ).ok,
+    );
     assert.equal(await stopProcess(between), 0);
 
     const done = await assent(["copy", "--to", url], env);
@@ -221,10 +337,23 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     assert.deepEqual([second.code, /holds a store already/.test(second.err)], [1, true]);
 
     const onPostgres = await startProcess(at);
-    const seen = await fetch(`${onPostgres.url}/v1/actions/${odd.id}`, { headers: { authorization: `Bearer ${ADMIN}` } });
+    const seen = await fetch(`${onPostgres.url}/v1/actions/${odd.id}`, {
+      headers: { authorization: `Bearer ${ADMIN}` },
+    });
     assert.equal(((await seen.json()) as { params: { note: string } }).params.note, "\u0000\u0001 ü 😀");
-    assert.equal((await (await fetch(`${onPostgres.url}/v1/actions/${pending.id}`, { headers: { authorization: `Bearer ${ADMIN}` } })).json() as { status: string }).status, "cancelled");
-    const started = await fetch(`${onPostgres.url}/v1/actions/${odd.id}/start`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" }, body: JSON.stringify({ permit: odd.permit }) });
+    assert.equal(
+      (
+        (await (
+          await fetch(`${onPostgres.url}/v1/actions/${pending.id}`, { headers: { authorization: `Bearer ${ADMIN}` } })
+        ).json()) as { status: string }
+      ).status,
+      "cancelled",
+    );
+    const started = await fetch(`${onPostgres.url}/v1/actions/${odd.id}/start`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" },
+      body: JSON.stringify({ permit: odd.permit }),
+    });
     assert.equal(started.status, 200, "a permit from before is good");
     await submit(onPostgres);
     assert.equal(await stopProcess(onPostgres), 0);
@@ -235,48 +364,84 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     assert.equal((await assent(["audit"], { ...env, ASSENT_DATA: join(folder, "back") })).code, 0);
   });
 
-  it("refuses another secret than its other processes have", { timeout: 60_000 }, async () => {
+  it("refuses another secret than its other processes have", async () => {
     const url = await server.database();
-    const at = { ...env, ASSENT_DATA: join(folder, "secrets"), DATABASE_URL: url, ASSENT_SECRET: "a".repeat(32) };
+    const at = {
+      ...env,
+      ASSENT_DATA: join(folder, "secrets"),
+      DATABASE_URL: url,
+      ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
+    };
     assert.equal(await stopProcess(await startProcess(at)), 0);
-    const other = await assent(["serve", "--port", "0"], { ...at, ASSENT_SECRET: "b".repeat(32) });
-    assert.deepEqual([other.code, /ASSENT_SECRET is not the one that this database was started with/.test(other.err)], [1, true], other.err);
-    assert.equal(await stopProcess(await startProcess({ ...at, ASSENT_SECRET: "b".repeat(32) }, ["--accept-secret"])), 0);
-    assert.equal(await stopProcess(await startProcess({ ...at, ASSENT_SECRET: "b".repeat(32) })), 0);
+    const other = await assent(["serve", "--port", "0"], { ...at, ASSENT_SECRET: "UaV6cJhG4fDpZ8sLx2MnBtR7eQv9wY3k" });
+    assert.deepEqual(
+      [other.code, /ASSENT_SECRET is not the one that this database was started with/.test(other.err)],
+      [1, true],
+      other.err,
+    );
+    assert.equal(
+      await stopProcess(
+        await startProcess({ ...at, ASSENT_SECRET: "UaV6cJhG4fDpZ8sLx2MnBtR7eQv9wY3k" }, ["--accept-secret"]),
+      ),
+      0,
+    );
+    assert.equal(
+      await stopProcess(await startProcess({ ...at, ASSENT_SECRET: "UaV6cJhG4fDpZ8sLx2MnBtR7eQv9wY3k" })),
+      0,
+    );
   });
 
-  it("is dumped and restored with its own tools, and an older dump is noticed", { timeout: 120_000, skip: postgresTool("pg_dump") === null ? "no pg_dump on this machine" : false }, async () => {
-    const url = await server.database();
-    const at = { ...env, ASSENT_DATA: join(folder, "dumped"), DATABASE_URL: url };
-    const service = await startProcess(at);
-    const first = await submit(service);
-    const stop = load(service);
-    const dump = join(folder, "assent.dump");
-    writeFileSync(dump, execFileSync(postgresTool("pg_dump") as string, ["--format=custom", url], { maxBuffer: 1 << 30 }));
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    await stop();
-    assert.equal(await stopProcess(service), 0);
-    const restored = await server.database();
-    execFileSync(postgresTool("pg_restore") as string, ["--no-owner", "--dbname", restored, dump], { stdio: ["ignore", "inherit", "inherit"] });
-    const onOld = { ...at, DATABASE_URL: restored };
-    assert.equal((await assent(["audit"], onOld)).code, 0, "the dump is of one moment");
-    const refused = await assent(["serve", "--port", "0"], onOld);
-    assert.deepEqual([refused.code, /an older copy of the store was put back/.test(refused.err)], [1, true], refused.err);
-    const accepted = await startProcess(onOld, ["--accept-rollback"]);
-    assert.ok((await fetch(`${accepted.url}/v1/actions/${first.id}`, { headers: { authorization: `Bearer ${ADMIN}` } })).ok);
-    await submit(accepted);
-    assert.equal(await stopProcess(accepted), 0);
-  });
+  it(
+    "is dumped and restored with its own tools, and an older dump is noticed",
+    { skip: postgresTool("pg_dump") === null ? "no pg_dump on this machine" : false },
+    async () => {
+      const url = await server.database();
+      const at = { ...env, ASSENT_DATA: join(folder, "dumped"), DATABASE_URL: url };
+      const service = await startProcess(at);
+      const first = await submit(service);
+      const stop = load(service);
+      const dump = join(folder, "assent.dump");
+      writeFileSync(
+        dump,
+        execFileSync(postgresTool("pg_dump") as string, ["--format=custom", url], { maxBuffer: 1 << 30 }),
+      );
+      await pause(300);
+      await stop();
+      assert.equal(await stopProcess(service), 0);
+      const restored = await server.database();
+      execFileSync(postgresTool("pg_restore") as string, ["--no-owner", "--dbname", restored, dump], {
+        stdio: ["ignore", "inherit", "inherit"],
+      });
+      const onOld = { ...at, DATABASE_URL: restored };
+      assert.equal((await assent(["audit"], onOld)).code, 0, "the dump is of one moment");
+      const refused = await assent(["serve", "--port", "0"], onOld);
+      assert.deepEqual(
+        [refused.code, /an older copy of the store was put back/.test(refused.err)],
+        [1, true],
+        refused.err,
+      );
+      const accepted = await startProcess(onOld, ["--accept-rollback"]);
+      assert.ok(
+        (await fetch(`${accepted.url}/v1/actions/${first.id}`, { headers: { authorization: `Bearer ${ADMIN}` } })).ok,
+      );
+      await submit(accepted);
+      assert.equal(await stopProcess(accepted), 0);
+    },
+  );
 });
 
-test("a checkpoint file that is not one is no reason to forget it", { timeout: 60_000 }, async () => {
+test("a checkpoint file that is not one is no reason to forget it", async () => {
   const data = mkdtempSync(join(tmpdir(), "assent-store-"));
   try {
     const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
     assert.equal(await stopProcess(await startProcess(env)), 0);
     writeFileSync(join(data, "checkpoint"), "assent.local/other\n12\nAAAA\n\n— nobody AAAA\n");
     const refused = await assent(["serve", "--port", "0"], env);
-    assert.deepEqual([refused.code, /the checkpoint kept in .* cannot be used/.test(refused.err)], [1, true], refused.err);
+    assert.deepEqual(
+      [refused.code, /the checkpoint kept in .* cannot be used/.test(refused.err)],
+      [1, true],
+      refused.err,
+    );
     // What a power loss can leave.
     writeFileSync(join(data, "checkpoint"), "");
     assert.equal(await stopProcess(await startProcess(env)), 0);

@@ -8,7 +8,7 @@ import { prepareReads } from "../../plugins/storage-sql/queries.ts";
 import type { Statement } from "../../plugins/storage-sql/statement.ts";
 import { prepareWrites } from "../../plugins/storage-sql/writes.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { db as writer } from "../../plugins/storage-sqlite/kit.ts";
+import { db as writer } from "../../plugins/storage-sql/dialects/sqlite.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import type { ActionFilter } from "../../src/contract/storage.ts";
 
@@ -22,11 +22,48 @@ const { DatabaseSync } = await loadSqlite();
 const db = new DatabaseSync(path);
 
 function planOf(statement: Statement): string[] {
-  return db.prepare(`explain query plan ${statement.sql}`).all().map((row) => String((row as { detail: unknown }).detail));
+  return db
+    .prepare(`explain query plan ${statement.sql}`)
+    .all()
+    .map((row) => String((row as { detail: unknown }).detail));
 }
 
-const { actions, agents, sums, decisions, deliveryLists, dueDeliveries, nextWaiting, ...reads } = prepareReads(writer);
-const { updateAction, updateAgent, updatePolicy, updateDelivery, pruneDeliveries, pruneLimitUses, insertDelivery: _d, insertLimitUse: _l, insertAgent: _g, insertEntry: _e, insertTile: _t, insertAction: _a, insertApproval: _p, insertIdempotency: _i, insertKey: _k, insertPolicy: _y, insertPolicyVersion: _v, putPolicySet: _s, putMeta: _m, ...updates } = prepareWrites(writer);
+const {
+  actions,
+  agents,
+  sums,
+  decisions,
+  deliveryLists,
+  documentLists,
+  dueDeliveries,
+  nextWaiting,
+  pendingActions,
+  ...reads
+} = prepareReads(writer);
+const {
+  updateAction,
+  updateAgent,
+  updatePolicy,
+  updateDelivery,
+  pruneDeliveries,
+  pruneLimitUses,
+  insertDelivery: _d,
+  insertLimitUse: _l,
+  insertAgent: _g,
+  insertEntry: _e,
+  insertTile: _t,
+  insertAction: _a,
+  insertApproval: _p,
+  insertIdempotency: _i,
+  insertKey: _k,
+  insertPolicy: _y,
+  insertPolicyVersion: _v,
+  putPolicySet: _s,
+  putMeta: _m,
+  countDocument: _c,
+  insertDocument: _n,
+  ...updates
+} = prepareWrites(writer);
 
 describe("query plans", () => {
   // Small tables that are listed whole.
@@ -41,7 +78,10 @@ describe("query plans", () => {
   }
 
   it("a change of an action or a policy searches by id", () => {
-    const guarded = updateAction({ status: "pending_approval", expires_after: 1, expired_by: 1, permit_after: 1 }, { status: "approved", updated_at: 1 });
+    const guarded = updateAction(
+      { status: "pending_approval", expires_after: 1, expired_by: 1, permit_after: 1 },
+      { status: "approved", updated_at: 1 },
+    );
     assert.deepEqual(planOf(guarded), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
     assert.match(planOf(updatePolicy({ updated_at: 1 })).join(), /^SEARCH policies USING INDEX/);
     assert.match(planOf(updateAgent({ updated_at: 1 })).join(), /^SEARCH agents USING INDEX/);
@@ -55,22 +95,49 @@ describe("query plans", () => {
       assert.doesNotMatch(steps, /SCAN deliveries/);
     }
     assert.deepEqual(planOf(reads.nextScheduled), ["SEARCH deliveries USING COVERING INDEX deliveries_scheduled"]);
-    assert.deepEqual(planOf(deliveryLists({ state: "dead", before_position: 1, limit: 1 })), ["SEARCH deliveries USING INDEX deliveries_dead (position<?)"]);
-    assert.deepEqual(planOf(deliveryLists({ destination: "d", before_position: 1, limit: 1 })), ["SEARCH deliveries USING INDEX deliveries_by_destination (destination=? AND position<?)"]);
-    assert.deepEqual(planOf(updateDelivery({ state: "dead", updated_at: 1 })), ["SEARCH deliveries USING INDEX sqlite_autoindex_deliveries_1 (id=?)"]);
+    assert.deepEqual(planOf(deliveryLists({ state: "dead", before_position: 1, limit: 1 })), [
+      "SEARCH deliveries USING INDEX deliveries_dead (position<?)",
+    ]);
+    assert.deepEqual(planOf(deliveryLists({ destination: "d", before_position: 1, limit: 1 })), [
+      "SEARCH deliveries USING INDEX deliveries_by_destination (destination=? AND position<?)",
+    ]);
+    assert.deepEqual(planOf(updateDelivery({ state: "dead", updated_at: 1 })), [
+      "SEARCH deliveries USING INDEX sqlite_autoindex_deliveries_1 (id=?)",
+    ]);
     assert.match(planOf(pruneDeliveries).join(), /SEARCH deliveries USING INDEX deliveries_over/);
     assert.match(planOf(pruneLimitUses).join(), /SEARCH limit_uses USING (COVERING )?INDEX limit_uses_over/);
   });
 
+  it("documents are found and listed by their key", () => {
+    for (const bounds of [
+      { after: false, to: false },
+      { after: true, to: true },
+    ])
+      assert.match(
+        planOf(documentLists(bounds)).join(),
+        /^SEARCH documents USING INDEX sqlite_autoindex_documents_1 \(plugin=\? AND key>\?( AND key<\?)?\)$/,
+      );
+  });
+
   it("decisions are read by sequence, whoever looks", () => {
-    for (const kind of ["all", "agent_id", "key_id"] as const) assert.deepEqual(planOf(decisions[kind]), ["SEARCH actions USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)", "SEARCH entries USING INTEGER PRIMARY KEY (rowid=?)"]);
+    for (const kind of ["all", "agent_id", "key_id"] as const)
+      assert.deepEqual(planOf(decisions[kind]), [
+        "SEARCH actions USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+        "SEARCH entries USING INTEGER PRIMARY KEY (rowid=?)",
+      ]);
   });
 
   it("counting reads sums by their key, edges by time, and what is not folded by sequence", () => {
-    assert.match(planOf(sums.bucket).join(), /SEARCH action_sums USING PRIMARY KEY \(grain=\? AND visible=\? AND dimension=\? AND start=\?\)/);
+    assert.match(
+      planOf(sums.bucket).join(),
+      /SEARCH action_sums USING PRIMARY KEY \(grain=\? AND visible=\? AND dimension=\? AND start=\?\)/,
+    );
     assert.match(planOf(sums.buckets).join(), /SEARCH action_sums USING PRIMARY KEY/);
     for (const kind of ["all", "agent_id", "key_id"] as const) {
-      assert.match(planOf(sums.edge[kind]).join(), /SEARCH actions USING INDEX actions_by_time \(created_at>\? AND created_at<\?\)/);
+      assert.match(
+        planOf(sums.edge[kind]).join(),
+        /SEARCH actions USING INDEX actions_by_time \(created_at>\? AND created_at<\?\)/,
+      );
       assert.match(planOf(sums.tail[kind]).join(), /SEARCH actions USING INTEGER PRIMARY KEY \(rowid>\?\)/);
       assert.match(planOf(sums.waits[kind]).join(), /SEARCH actions USING (COVERING )?INDEX actions_waited/);
     }
@@ -79,12 +146,19 @@ describe("query plans", () => {
   });
 
   it("a page of agents needs no sorting", () => {
-    for (const filter of [{}, { suspended: true }]) assert.deepEqual(planOf(agents({ ...filter, before_seq: 9, limit: 1 })), ["SEARCH agents USING INDEX sqlite_autoindex_agents_2 (registered_seq<?)"]);
+    for (const filter of [{}, { suspended: true }])
+      assert.deepEqual(planOf(agents({ ...filter, before_seq: 9, limit: 1 })), [
+        "SEARCH agents USING INDEX sqlite_autoindex_agents_2 (registered_seq<?)",
+      ]);
   });
 
   it("pending actions are found by an index over them alone", () => {
     assert.match(planOf(reads.overdueActions).join(), /USING INDEX actions_pending/);
     assert.match(planOf(reads.nextExpiry).join(), /USING COVERING INDEX actions_pending/);
+    for (const { page, count } of Object.values(pendingActions)) {
+      assert.deepEqual(planOf(page), ["SEARCH actions USING INDEX actions_pending (status=? AND expires_at>?)"]);
+      assert.match(planOf(count).join(), /^SEARCH actions USING (COVERING )?INDEX actions_pending/);
+    }
   });
 
   const all = { all: true } as const;

@@ -19,11 +19,23 @@ test("two keys without an owner and without a binding are nobody's sisters", () 
 });
 
 test("an owner's identity is the same for every spelling, once more for itself, and apart for other names", () => {
-  for (const [one, other] of [["Straße", "STRASSE"], ["ﬁnance", "Finance"], ["ΟΔΥΣΣΕΥΣ", "οδυσσευς"], ["ops team", " Ops\u2003 Team "], ["e\u0301", "É"], ["a\u2060d\u00ada", "ada"]] as const) {
+  for (const [one, other] of [
+    ["Straße", "STRASSE"],
+    ["ﬁnance", "Finance"],
+    ["ΟΔΥΣΣΕΥΣ", "οδυσσευς"],
+    ["ops team", " Ops\u2003 Team "],
+    ["e\u0301", "É"],
+    ["a\u2060d\u00ada", "ada"],
+  ] as const) {
     assert.equal(ownerIdentity(one), ownerIdentity(other), `${one} and ${other}`);
     assert.equal(ownerIdentity(ownerIdentity(one)), ownerIdentity(one));
   }
-  for (const [one, other] of [["ada", "adam"], ["ops team", "opsteam"], ["ada@a.example", "ada@b.example"], ["zoe", "zoë"]] as const) {
+  for (const [one, other] of [
+    ["ada", "adam"],
+    ["ops team", "opsteam"],
+    ["ada@a.example", "ada@b.example"],
+    ["zoe", "zoë"],
+  ] as const) {
     assert.notEqual(ownerIdentity(one), ownerIdentity(other), `${one} and ${other}`);
   }
   assert.deepEqual(["", " ", "\u200b\u00a0", "ada"].map(isOwner), [false, false, false, true]);

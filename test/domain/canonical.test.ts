@@ -6,7 +6,17 @@ import { parseJson, type JsonValue } from "../../src/domain/json.ts";
 const canonical = (value: unknown): string => canonicalText(value as JsonValue);
 
 test("keys stand in the order of their UTF-16 code units", () => {
-  const text = canonical({ "\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\u{1f602}": 5, "\u0080": 6, "\u00f6": 7, "</script>": 8, "\n": 9 });
+  const text = canonical({
+    "\u20ac": 1,
+    "\r": 2,
+    "\ufb33": 3,
+    "1": 4,
+    "\u{1f602}": 5,
+    "\u0080": 6,
+    "\u00f6": 7,
+    "</script>": 8,
+    "\n": 9,
+  });
   assert.equal(text, '{"\\n":9,"\\r":2,"1":4,"</script>":8,"\u0080":6,"\u00f6":7,"\u20ac":1,"\u{1f602}":5,"\ufb33":3}');
 });
 
@@ -15,7 +25,10 @@ test("keys that look like numbers are texts: 10 before 9", () => {
 });
 
 test("texts are escaped as RFC 8785 section 3.2.2.2 says and not normalised", () => {
-  assert.equal(canonical("\u0000\u0008\u0009\u000a\u000b\u000c\u000d\u001f\"\\/\u007f\u2028"), '"\\u0000\\b\\t\\n\\u000b\\f\\r\\u001f\\"\\\\/\u007f\u2028"');
+  assert.equal(
+    canonical('\u0000\u0008\u0009\u000a\u000b\u000c\u000d\u001f"\\/\u007f\u2028'),
+    '"\\u0000\\b\\t\\n\\u000b\\f\\r\\u001f\\"\\\\/\u007f\u2028"',
+  );
   assert.notEqual(canonical("\u00e9"), canonical("e\u0301"));
 });
 
@@ -24,17 +37,24 @@ test("bytes are the text in UTF-8", () => {
 });
 
 test("the order of members does not matter, the order of elements does", () => {
-  assert.equal(canonical(JSON.parse('{"b":[{"d":1,"c":2}],"a":null}')), canonical(JSON.parse('{"a":null,"b":[{"c":2,"d":1}]}')));
+  assert.equal(
+    canonical(JSON.parse('{"b":[{"d":1,"c":2}],"a":null}')),
+    canonical(JSON.parse('{"a":null,"b":[{"c":2,"d":1}]}')),
+  );
   assert.notEqual(canonical([1, 2]), canonical([2, 1]));
 });
 
 test("canonical text is a fixed point of parsing", () => {
-  for (const text of ['{"a":[1,2.5,-0.001,1e+21,"x",null,true,{}],"b":{"":[]}}', "0", '""', "[[[]]]", "null"]) assert.equal(canonical(parseJson(text)), text);
+  for (const text of ['{"a":[1,2.5,-0.001,1e+21,"x",null,true,{}],"b":{"":[]}}', "0", '""', "[[[]]]", "null"])
+    assert.equal(canonical(parseJson(text)), text);
 });
 
 test("what is absent cannot vanish: undefined is refused wherever it stands", () => {
   for (const value of [undefined, [undefined], [1, undefined, 2], { a: undefined }, { a: [{ b: undefined }] }]) {
-    assert.throws(() => canonical(value), { name: "TypeError", message: "there is no canonical JSON for a value of type undefined: give null for what is absent" });
+    assert.throws(() => canonical(value), {
+      name: "TypeError",
+      message: "there is no canonical JSON for a value of type undefined: give null for what is absent",
+    });
   }
   // eslint-disable-next-line no-sparse-arrays
   assert.throws(() => canonical([, 1]), TypeError, "a hole would be written as [,1]");
@@ -46,10 +66,21 @@ test("what JSON cannot say is refused instead of left out", () => {
     assert.throws(() => canonical([value]), TypeError);
     assert.throws(() => canonical({ a: value }), TypeError);
   }
-  for (const value of [new Date(0), new Map([[1, 2]]), new Set([1]), new Uint8Array(2), /x/, new (class Odd { a = 1; })(), Object.create({ inherited: 1 })]) {
+  for (const value of [
+    new Date(0),
+    new Map([[1, 2]]),
+    new Set([1]),
+    new Uint8Array(2),
+    /x/,
+    new (class Odd {
+      a = 1;
+    })(),
+    Object.create({ inherited: 1 }),
+  ]) {
     assert.throws(() => canonical({ a: value }), { name: "TypeError", message: /not plain/ });
   }
-  for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) assert.throws(() => canonical({ a: [value] }));
+  for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
+    assert.throws(() => canonical({ a: [value] }));
 });
 
 test("lone surrogates are refused in values and keys, pairs are not", () => {
@@ -61,8 +92,13 @@ test("lone surrogates are refused in values and keys, pairs are not", () => {
 });
 
 test("keys with a meaning in JavaScript are data", () => {
-  const value = JSON.parse('{"toJSON":"x","__proto__":{"toJSON":1},"constructor":null,"hasOwnProperty":0,"length":2}') as JsonValue;
-  assert.equal(canonical(value), '{"__proto__":{"toJSON":1},"constructor":null,"hasOwnProperty":0,"length":2,"toJSON":"x"}');
+  const value = JSON.parse(
+    '{"toJSON":"x","__proto__":{"toJSON":1},"constructor":null,"hasOwnProperty":0,"length":2}',
+  ) as JsonValue;
+  assert.equal(
+    canonical(value),
+    '{"__proto__":{"toJSON":1},"constructor":null,"hasOwnProperty":0,"length":2,"toJSON":"x"}',
+  );
   assert.equal(canonical(Object.assign(Object.create(null) as object, { b: 1, a: 2 })), '{"a":2,"b":1}');
   assert.throws(() => canonical({ toJSON: () => "hidden" }), TypeError, "a method cannot replace what is hashed");
 });
@@ -74,7 +110,8 @@ test("too deep or circular values are refused with a message, not a stack overfl
     return value;
   };
   assert.equal(canonical(JSON.parse(canonical(nest(1000)))), canonical(nest(1000)));
-  for (const depth of [1001, 20_000, 200_000]) assert.throws(() => canonical(nest(depth)), { name: "RangeError", message: /deeper than 1000 levels/ }, `${depth}`);
+  for (const depth of [1001, 20_000, 200_000])
+    assert.throws(() => canonical(nest(depth)), { name: "RangeError", message: /deeper than 1000 levels/ }, `${depth}`);
   const loop: Record<string, unknown> = {};
   loop["self"] = { loop };
   assert.throws(() => canonical(loop), { name: "RangeError", message: /contains itself/ });

@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
-  formatCheckpoint, formatVkey, isNoteName, keyId, NoteError, openCheckpoint, openNote, parseCheckpoint, parseVkey, signCheckpoint, signNote, type NoteReason,
+  formatCheckpoint,
+  formatVkey,
+  isNoteName,
+  keyId,
+  NoteError,
+  openCheckpoint,
+  openNote,
+  parseCheckpoint,
+  parseVkey,
+  signCheckpoint,
+  signNote,
+  type NoteReason,
 } from "../../src/domain/checkpoint.ts";
 import { concat, fromHex, toBase64, toHex, utf8 } from "../../src/domain/hash.ts";
 import { ed25519, signerOf } from "../support/signer.ts";
@@ -17,11 +28,15 @@ const line = (name: string, bytes: Uint8Array): string => `\u2014 ${name} ${toBa
 const signatureOf = (note: string): string => note.slice(note.lastIndexOf("\n\n") + 2);
 
 function refuses(reason: NoteReason, work: () => unknown, what?: string): void {
-  assert.throws(work, (error) => {
-    assert.ok(error instanceof NoteError, String(error));
-    assert.equal(error.reason, reason, `${what ?? ""}: ${error.message}`);
-    return true;
-  }, what);
+  assert.throws(
+    work,
+    (error) => {
+      assert.ok(error instanceof NoteError, String(error));
+      assert.equal(error.reason, reason, `${what ?? ""}: ${error.message}`);
+      return true;
+    },
+    what,
+  );
 }
 
 describe("opening notes", () => {
@@ -41,7 +56,9 @@ describe("opening notes", () => {
   });
 
   test("a known key's second signature is checked too", () => {
-    refuses("bad_signature", () => openNote(`${NOTE}${signatureOf(signNote("another text\n", log))}`, [log.vkey], ed25519));
+    refuses("bad_signature", () =>
+      openNote(`${NOTE}${signatureOf(signNote("another text\n", log))}`, [log.vkey], ed25519),
+    );
   });
 
   test("the same name with another key is a stranger", () => {
@@ -66,18 +83,39 @@ describe("opening notes", () => {
     for (let bit = 32; bit < bytes.length * 8; bit++) {
       const flipped = bytes.slice();
       flipped[bit >> 3] = (flipped[bit >> 3] as number) ^ (1 << (bit & 7));
-      refuses("bad_signature", () => openNote(`${TEXT}\n${line(log.name, flipped)}`, [log.vkey], ed25519), `bit ${bit}`);
+      refuses(
+        "bad_signature",
+        () => openNote(`${TEXT}\n${line(log.name, flipped)}`, [log.vkey], ed25519),
+        `bit ${bit}`,
+      );
     }
     for (let bit = 0; bit < 32; bit++) {
       const flipped = bytes.slice();
       flipped[bit >> 3] = (flipped[bit >> 3] as number) ^ (1 << (bit & 7));
-      refuses("unknown_key", () => openNote(`${TEXT}\n${line(log.name, flipped)}`, [log.vkey], ed25519), `bit ${bit} of the key id`);
+      refuses(
+        "unknown_key",
+        () => openNote(`${TEXT}\n${line(log.name, flipped)}`, [log.vkey], ed25519),
+        `bit ${bit} of the key id`,
+      );
     }
     for (let i = 0; i < TEXT.length - 1; i++) {
-      refuses("bad_signature", () => openNote(`${TEXT.slice(0, i)}X${TEXT.slice(i + 1)}\n${signatureOf(NOTE)}`, [log.vkey], ed25519), `character ${i}`);
+      refuses(
+        "bad_signature",
+        () => openNote(`${TEXT.slice(0, i)}X${TEXT.slice(i + 1)}\n${signatureOf(NOTE)}`, [log.vkey], ed25519),
+        `character ${i}`,
+      );
     }
     for (const length of [1, 63, 65]) {
-      refuses("bad_signature", () => openNote(`${TEXT}\n${line(log.name, concat(bytes.subarray(0, 4), new Uint8Array(length)))}`, [log.vkey], ed25519), `${length} bytes`);
+      refuses(
+        "bad_signature",
+        () =>
+          openNote(
+            `${TEXT}\n${line(log.name, concat(bytes.subarray(0, 4), new Uint8Array(length)))}`,
+            [log.vkey],
+            ed25519,
+          ),
+        `${length} bytes`,
+      );
     }
   });
 
@@ -86,7 +124,11 @@ describe("opening notes", () => {
     assert.equal(openNote(signNote(text, log), [log.vkey], ed25519), text);
     const looksSigned = `x\n\n${line(other.name, new Uint8Array(68))}`;
     assert.equal(openNote(signNote(looksSigned, log), [log.vkey], ed25519), looksSigned);
-    refuses("unknown_key", () => openNote(signNote(looksSigned, log), [other.vkey], ed25519), "a line inside the text is no signature");
+    refuses(
+      "unknown_key",
+      () => openNote(signNote(looksSigned, log), [other.vkey], ed25519),
+      "a line inside the text is no signature",
+    );
   });
 
   test("what has not the form of a note is malformed", () => {
@@ -100,7 +142,7 @@ describe("opening notes", () => {
       "no blank line": `${TEXT}${signature}`,
       "no newline at the end": NOTE.slice(0, -1),
       "a blank line at the end": `${NOTE}\n`,
-      "CRLF": NOTE.replaceAll("\n", "\r\n"),
+      CRLF: NOTE.replaceAll("\n", "\r\n"),
       "a hyphen for the dash": NOTE.replace("\u2014", "-"),
       "an en dash": NOTE.replace("\u2014", "\u2013"),
       "two spaces": NOTE.replace("decisions ", "decisions  "),
@@ -116,7 +158,8 @@ describe("opening notes", () => {
       "a null": NOTE.replace("first", "fir\u0000st"),
       "an escape in a name": `${NOTE}${line("a\u001bb", new Uint8Array(68))}`,
       "half a surrogate pair": NOTE.replace("first", "fir\ud800st"),
-    })) refuses("malformed", () => openNote(note, [log.vkey], ed25519), what);
+    }))
+      refuses("malformed", () => openNote(note, [log.vkey], ed25519), what);
   });
 
   test("a flood of signatures is refused before any is checked", () => {
@@ -134,17 +177,33 @@ describe("opening notes", () => {
 
 describe("signing notes", () => {
   test("only text that can be opened again is signed", () => {
-    for (const text of ["", "no newline", "tab\t\n", "cr\r\n", "nul\u0000\n", "half \ud83d\n"]) refuses("malformed", () => signNote(text, log), JSON.stringify(text));
-    for (const text of ["\n", "\n\n", "ends blank\n\n", "€ 😂 \u007f\n"]) assert.equal(openNote(signNote(text, log), [log.vkey], ed25519), text, JSON.stringify(text));
+    for (const text of ["", "no newline", "tab\t\n", "cr\r\n", "nul\u0000\n", "half \ud83d\n"])
+      refuses("malformed", () => signNote(text, log), JSON.stringify(text));
+    for (const text of ["\n", "\n\n", "ends blank\n\n", "€ 😂 \u007f\n"])
+      assert.equal(openNote(signNote(text, log), [log.vkey], ed25519), text, JSON.stringify(text));
   });
 
   test("names without white space, plus, control characters", () => {
-    for (const name of ["", " ", "a b", "a+b", "a\tb", "a\nb", "a\u0000b", "a\u007fb", "a\u0085b", "a\u00a0b", "a\u2003b", "a\ud800b"]) {
+    for (const name of [
+      "",
+      " ",
+      "a b",
+      "a+b",
+      "a\tb",
+      "a\nb",
+      "a\u0000b",
+      "a\u007fb",
+      "a\u0085b",
+      "a\u00a0b",
+      "a\u2003b",
+      "a\ud800b",
+    ]) {
       assert.equal(isNoteName(name), false, JSON.stringify(name));
       refuses("bad_key", () => signNote(TEXT, { ...log, name }), JSON.stringify(name));
       refuses("bad_key", () => formatVkey(name, log.publicKey), JSON.stringify(name));
     }
-    for (const name of ["a", "example.com/log", "münchen.example/lög", "😂"]) assert.equal(isNoteName(name), true, name);
+    for (const name of ["a", "example.com/log", "münchen.example/lög", "😂"])
+      assert.equal(isNoteName(name), true, name);
   });
 });
 
@@ -158,7 +217,11 @@ describe("verifier keys", () => {
 
   test("the id is checked against name and key", () => {
     refuses("bad_key", () => parseVkey(log.vkey.replace("decisions", "decision")), "another name");
-    refuses("bad_key", () => parseVkey(`${log.name}+d0c41141+${other.vkey.split("+").slice(2).join("+")}`), "another key");
+    refuses(
+      "bad_key",
+      () => parseVkey(`${log.name}+d0c41141+${other.vkey.split("+").slice(2).join("+")}`),
+      "another key",
+    );
     refuses("bad_key", () => parseVkey(log.vkey.replace("+d0c41141", "+D0C41141")), "uppercase");
     refuses("bad_key", () => parseVkey(log.vkey.replace("+d0c41141", "+0d0c41141")), "nine digits");
   });
@@ -169,7 +232,21 @@ describe("verifier keys", () => {
       return `n+${toHex(keyId("n", type, key))}+${toBase64(concat(Uint8Array.of(type), key))}`;
     };
     assert.equal(parseVkey(of(1, 32)).name, "n");
-    for (const text of [of(4, 32), of(2, 32), of(1, 31), of(1, 33), of(1, 0), `${of(1, 32)}\n`, ` ${of(1, 32)}`, "", "n", "n+00000000", "n+00000000+", "+00000000+AQ=="]) refuses("bad_key", () => parseVkey(text), JSON.stringify(text));
+    for (const text of [
+      of(4, 32),
+      of(2, 32),
+      of(1, 31),
+      of(1, 33),
+      of(1, 0),
+      `${of(1, 32)}\n`,
+      ` ${of(1, 32)}`,
+      "",
+      "n",
+      "n+00000000",
+      "n+00000000+",
+      "+00000000+AQ==",
+    ])
+      refuses("bad_key", () => parseVkey(text), JSON.stringify(text));
     assert.throws(() => parseVkey("garbage"), /"garbage" is not a verifier key/);
   });
 });
@@ -184,13 +261,41 @@ describe("checkpoints", () => {
   });
 
   test("only a plain decimal is a size", () => {
-    for (const size of ["", "00", "08", "+8", "-8", "-0", " 8", "8 ", "8.0", "8e0", "0x8", "٨", "8n", "1_000", "9007199254740992", "9007199254740993", "10000000000000000", "99999999999999999999"]) {
+    for (const size of [
+      "",
+      "00",
+      "08",
+      "+8",
+      "-8",
+      "-0",
+      " 8",
+      "8 ",
+      "8.0",
+      "8e0",
+      "0x8",
+      "٨",
+      "8n",
+      "1_000",
+      "9007199254740992",
+      "9007199254740993",
+      "10000000000000000",
+      "99999999999999999999",
+    ]) {
       refuses("bad_checkpoint", () => parseCheckpoint(`o\n${size}\n${toBase64(ROOT)}\n`), JSON.stringify(size));
     }
   });
 
   test("only 32 bytes in canonical base64 are a root", () => {
-    for (const root of ["", "AAAA", toBase64(ROOT.subarray(1)), toBase64(concat(ROOT, Uint8Array.of(0))), toBase64(ROOT).slice(0, -1), toBase64(ROOT).replace("yg=", "yh="), toHex(ROOT), ` ${toBase64(ROOT)}`]) {
+    for (const root of [
+      "",
+      "AAAA",
+      toBase64(ROOT.subarray(1)),
+      toBase64(concat(ROOT, Uint8Array.of(0))),
+      toBase64(ROOT).slice(0, -1),
+      toBase64(ROOT).replace("yg=", "yh="),
+      toHex(ROOT),
+      ` ${toBase64(ROOT)}`,
+    ]) {
       refuses("bad_checkpoint", () => parseCheckpoint(`o\n8\n${root}\n`), JSON.stringify(root));
     }
   });
@@ -198,20 +303,49 @@ describe("checkpoints", () => {
   test("lines: three of them, extensions behind, none empty, a newline at the end", () => {
     const root = toBase64(ROOT);
     assert.equal(parseCheckpoint(`o\n8\n${root}\nextension one\nand two\n`).size, 8);
-    for (const text of ["", "\n", "o\n", "o\n8\n", `o\n8\n${root}`, `\n8\n${root}\n`, `o\n8\n${root}\n\n`, `o\n8\n${root}\n\nx\n`, `o\n8\n${root}\nx`, `o\n\n8\n${root}\n`, `8\n${root}\no\n`]) {
+    for (const text of [
+      "",
+      "\n",
+      "o\n",
+      "o\n8\n",
+      `o\n8\n${root}`,
+      `\n8\n${root}\n`,
+      `o\n8\n${root}\n\n`,
+      `o\n8\n${root}\n\nx\n`,
+      `o\n8\n${root}\nx`,
+      `o\n\n8\n${root}\n`,
+      `8\n${root}\no\n`,
+    ]) {
       refuses("bad_checkpoint", () => parseCheckpoint(text), JSON.stringify(text));
     }
   });
 
   test("a checkpoint of another log under this log's key is refused", () => {
-    refuses("wrong_origin", () => openCheckpoint(signNote(formatCheckpoint({ origin: other.name, size: 8, root: ROOT }), log), log.vkey, ed25519));
+    refuses("wrong_origin", () =>
+      openCheckpoint(signNote(formatCheckpoint({ origin: other.name, size: 8, root: ROOT }), log), log.vkey, ed25519),
+    );
     refuses("bad_checkpoint", () => openCheckpoint(signNote("hello\n", log), log.vkey, ed25519));
-    refuses("unknown_key", () => openCheckpoint(signCheckpoint({ origin: log.name, size: 8, root: ROOT }, impostor), log.vkey, ed25519));
+    refuses("unknown_key", () =>
+      openCheckpoint(signCheckpoint({ origin: log.name, size: 8, root: ROOT }, impostor), log.vkey, ed25519),
+    );
   });
 
   test("what cannot be read again is not written", () => {
-    for (const wrong of [{ origin: "" }, { origin: "a b" }, { origin: "a\nb" }, { size: -1 }, { size: 0.5 }, { size: 2 ** 53 }, { size: Number.NaN }, { root: ROOT.subarray(1) }]) {
-      refuses("bad_checkpoint", () => formatCheckpoint({ origin: log.name, size: 8, root: ROOT, ...wrong }), JSON.stringify(wrong));
+    for (const wrong of [
+      { origin: "" },
+      { origin: "a b" },
+      { origin: "a\nb" },
+      { size: -1 },
+      { size: 0.5 },
+      { size: 2 ** 53 },
+      { size: Number.NaN },
+      { root: ROOT.subarray(1) },
+    ]) {
+      refuses(
+        "bad_checkpoint",
+        () => formatCheckpoint({ origin: log.name, size: 8, root: ROOT, ...wrong }),
+        JSON.stringify(wrong),
+      );
     }
   });
 });

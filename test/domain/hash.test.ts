@@ -3,8 +3,20 @@ import { createHash, createHmac, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import {
-  concat, equalBytes, fromBase64, fromBase64Url, fromHex, hmacSha256, sha256, sha256Hex, toBase64, toBase64Url, toHex, utf8,
+  concat,
+  equalBytes,
+  fromBase64,
+  fromBase64Url,
+  fromHex,
+  hmacSha256,
+  sha256,
+  sha256Hex,
+  toBase64,
+  toBase64Url,
+  toHex,
+  utf8,
 } from "../../src/domain/hash.ts";
+import { ROOT } from "../support/runtimes.ts";
 
 const SAMPLES = Array.from({ length: 200 }, (_, length) => new Uint8Array(randomBytes(length)));
 const told = (bytes: Uint8Array): string => `failing input: ${Buffer.from(bytes).toString("hex")}`;
@@ -40,11 +52,33 @@ test("hex and base64 equal Buffer's and lead back", () => {
 });
 
 test("hex that is not pairs of lowercase digits is refused", () => {
-  for (const text of ["0", "0g", "AB", "0x00", " 00", "00 ", "00\n", "０0", "+1", "1e+1"]) assert.throws(() => fromHex(text), RangeError, JSON.stringify(text));
+  for (const text of ["0", "0g", "AB", "0x00", " 00", "00 ", "00\n", "０0", "+1", "1e+1"])
+    assert.throws(() => fromHex(text), RangeError, JSON.stringify(text));
 });
 
 test("base64 has one text for each value: padding, spare bits, alphabet and white space are strict", () => {
-  for (const text of ["A", "AA", "AA=", "AAA", "AA===", "A===", "=", "====", "AAAA====", "=AAA", "A=AA", "AB==", "AAB=", "AA==AAAA", "-_==", "AA==\n", "AA\n==", " AA==", "AAé=", "AAA\u0000"]) {
+  for (const text of [
+    "A",
+    "AA",
+    "AA=",
+    "AAA",
+    "AA===",
+    "A===",
+    "=",
+    "====",
+    "AAAA====",
+    "=AAA",
+    "A=AA",
+    "AB==",
+    "AAB=",
+    "AA==AAAA",
+    "-_==",
+    "AA==\n",
+    "AA\n==",
+    " AA==",
+    "AAé=",
+    "AAA\u0000",
+  ]) {
     assert.throws(() => fromBase64(text), RangeError, JSON.stringify(text));
   }
   for (const text of ["A", "AA==", "AAA=", "AAAAA", "AB", "AAB", "+/", "AA\n", " AA", "A-A_A"]) {
@@ -91,6 +125,6 @@ test("concatenation and text", () => {
 });
 
 test("nothing of Node is named: the file runs in a browser", () => {
-  const source = readFileSync(new URL("../../src/domain/hash.ts", import.meta.url), "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
+  const source = readFileSync(`${ROOT}src/domain/hash.ts`, "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
   assert.doesNotMatch(source, /\bBuffer\b|\bprocess\b|\brequire\b|node:/);
 });

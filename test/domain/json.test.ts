@@ -41,13 +41,22 @@ describe("duplicate keys", () => {
   });
 
   test("are looked for among the keys of one object alone, not among values", () => {
-    for (const text of ['{"a":{"a":{"a":1}}}', '[{"a":1},{"a":1}]', '{"a":"a","b":"a"}', '{"a":[{"a":1},{"a":2}],"b":{"a":3}}', '{"a":"\\"a\\":","b":1}', '{"A":1,"a":2}', '{"é":1,"e\u0301":2}', '{"a":1," a":2}']) {
+    for (const text of [
+      '{"a":{"a":{"a":1}}}',
+      '[{"a":1},{"a":1}]',
+      '{"a":"a","b":"a"}',
+      '{"a":[{"a":1},{"a":2}],"b":{"a":3}}',
+      '{"a":"\\"a\\":","b":1}',
+      '{"A":1,"a":2}',
+      '{"é":1,"e\u0301":2}',
+      '{"a":1," a":2}',
+    ]) {
       assert.deepEqual(parseJson(text), JSON.parse(text));
     }
   });
 
   test("the message quotes the key and stays short", () => {
-    assert.equal(faultOf('{"a":1,"a":2}')?.message, 'the key "a" stands twice in one object');
+    assert.equal(faultOf('{"a":1,"a":2}')?.message, 'the key "a" appears twice in one object');
     const long = "k".repeat(100_000);
     const fault = faultOf(`{"${long}":1,"${long}":2}`);
     assert.equal(fault?.code, "DUPLICATE_KEY");
@@ -57,7 +66,20 @@ describe("duplicate keys", () => {
 
 describe("lone surrogates", () => {
   test("raw or escaped, in values and in keys", () => {
-    for (const half of ["\ud800", "\udbff", "\udc00", "\udfff", "\\ud800", "\\uDFFF", "\\udc00\\ud800", "\ude02\ud83d", "\\ud83dx\\ude02", "\\ud83d\\ud83d\\ude02", "\\\\\\ud800", "\ud83d\ud83d\ude02"]) {
+    for (const half of [
+      "\ud800",
+      "\udbff",
+      "\udc00",
+      "\udfff",
+      "\\ud800",
+      "\\uDFFF",
+      "\\udc00\\ud800",
+      "\ude02\ud83d",
+      "\\ud83dx\\ude02",
+      "\\ud83d\\ud83d\\ude02",
+      "\\\\\\ud800",
+      "\ud83d\ud83d\ude02",
+    ]) {
       refuses(`"${half}"`, "LONE_SURROGATE", "");
       refuses(`{"a":["x","${half}"]}`, "LONE_SURROGATE", "/a/1");
       refuses(`{"a":1,"b":{"c":0,"${half}":1}}`, "LONE_SURROGATE", "/b");
@@ -71,42 +93,77 @@ describe("lone surrogates", () => {
   });
 
   test("pairs, and backslashes before the letter u, are let through", () => {
-    for (const text of ['"😂"', '"\\ud83d\\ude02"', '"\\\\ud800"', '"\\\\\\\\udc00"', '{"😂":"\\uD83D\\uDE02"}', '"\\ud7ff\\ue000"']) assert.deepEqual(parseJson(text), JSON.parse(text));
+    for (const text of [
+      '"😂"',
+      '"\\ud83d\\ude02"',
+      '"\\\\ud800"',
+      '"\\\\\\\\udc00"',
+      '{"😂":"\\uD83D\\uDE02"}',
+      '"\\ud7ff\\ue000"',
+    ])
+      assert.deepEqual(parseJson(text), JSON.parse(text));
   });
 });
 
 describe("numbers", () => {
   test("integers that a double cannot hold are refused", () => {
-    for (const number of ["9007199254740992", "9007199254740993", "-9007199254740992", "-9007199254740993", "10000000000000000", "123456789012345678901234567890", "1".repeat(10_000)]) {
+    for (const number of [
+      "9007199254740992",
+      "9007199254740993",
+      "-9007199254740992",
+      "-9007199254740993",
+      "10000000000000000",
+      "123456789012345678901234567890",
+      "1".repeat(10_000),
+    ]) {
       refuses(number, "UNSAFE_INTEGER", "", 0);
       refuses(`{"params":{"ids":[1,${number}]}}`, "UNSAFE_INTEGER", "/params/ids/1", 20);
     }
   });
 
   test("integers up to 2^53 - 1 are exact", () => {
-    for (const number of ["0", "-0", "9007199254740991", "-9007199254740991", "999999999999999", "1000000000000000"]) assert.equal(parseJson(number), Number(number));
+    for (const number of ["0", "-0", "9007199254740991", "-9007199254740991", "999999999999999", "1000000000000000"])
+      assert.equal(parseJson(number), Number(number));
   });
 
   test("a fraction or an exponent makes a double, which is what it is", () => {
-    for (const number of ["9007199254740993.0", "1e15", "1E+30", "1e308", "0.1", "-1.5e-300", "1e-400", "123456789012345678901234567890e-10", "3.141592653589793238462643383279"]) assert.equal(parseJson(number), Number(number), number);
+    for (const number of [
+      "9007199254740993.0",
+      "1e15",
+      "1E+30",
+      "1e308",
+      "0.1",
+      "-1.5e-300",
+      "1e-400",
+      "123456789012345678901234567890e-10",
+      "3.141592653589793238462643383279",
+    ])
+      assert.equal(parseJson(number), Number(number), number);
   });
 
   test("what overflows to infinity is refused", () => {
-    for (const number of ["1e309", "-1e309", "1E400", "1e99999999999", `${"9".repeat(400)}.5`, `${"9".repeat(310)}e1`]) refuses(`[0,${number}]`, "UNSAFE_INTEGER", "/1");
+    for (const number of ["1e309", "-1e309", "1E400", "1e99999999999", `${"9".repeat(400)}.5`, `${"9".repeat(310)}e1`])
+      refuses(`[0,${number}]`, "UNSAFE_INTEGER", "/1");
   });
 
   test("digits inside a text are no number", () => {
-    assert.deepEqual(parseJson('{"9007199254740993":"123456789012345678901 1e999"}'), { "9007199254740993": "123456789012345678901 1e999" });
+    assert.deepEqual(parseJson('{"9007199254740993":"123456789012345678901 1e999"}'), {
+      "9007199254740993": "123456789012345678901 1e999",
+    });
   });
 
   test("the message quotes the number, says what to do, stays short", () => {
-    assert.equal(faultOf("9007199254740993")?.message, "the number 9007199254740993 cannot be represented exactly; send it as a string");
+    assert.equal(
+      faultOf("9007199254740993")?.message,
+      "the number 9007199254740993 cannot be represented exactly; send it as a string",
+    );
     assert.ok((faultOf("1".repeat(10_000))?.message.length ?? 0) < 200);
   });
 });
 
 describe("nesting", () => {
-  const nest = (depth: number, open = "[", close = "]", inner = ""): string => open.repeat(depth) + inner + close.repeat(depth);
+  const nest = (depth: number, open = "[", close = "]", inner = ""): string =>
+    open.repeat(depth) + inner + close.repeat(depth);
 
   test("64 levels pass, 65 do not; arrays, objects and both", () => {
     assert.deepEqual(parseJson(nest(64)), JSON.parse(nest(64)));
@@ -145,8 +202,60 @@ describe("nesting", () => {
 describe("syntax", () => {
   test("whatever JSON.parse rejects is malformed", () => {
     for (const text of [
-      "", " ", "{", "}", "[", "]", "{]", "[}", '"', '"a', '"\\', '"\\u', '"\\u00', '"\\x"', '"\n"', '"\u0000"', "'a'", "nul", "undefined", "NaN", "Infinity", "-", "+1", "01", "-01", "1.", ".5", "1e", "1e+", "0x10", "1_0",
-      "1 2", "[1,]", "[,1]", "[1 2]", '{"a"}', '{"a":}', '{"a":1,}', "{a:1}", "{1:1}", '{"a" 1}', '{"a":1 "b":2}', '{,}', "[1]]", "{}{}", "// x\n1", "/* */1", "\u00a01", "1\u2028", "\u000b1", "--1", "1-2", "[1,2", '{"a":[1,{"b":2}',
+      "",
+      " ",
+      "{",
+      "}",
+      "[",
+      "]",
+      "{]",
+      "[}",
+      '"',
+      '"a',
+      '"\\',
+      '"\\u',
+      '"\\u00',
+      '"\\x"',
+      '"\n"',
+      '"\u0000"',
+      "'a'",
+      "nul",
+      "undefined",
+      "NaN",
+      "Infinity",
+      "-",
+      "+1",
+      "01",
+      "-01",
+      "1.",
+      ".5",
+      "1e",
+      "1e+",
+      "0x10",
+      "1_0",
+      "1 2",
+      "[1,]",
+      "[,1]",
+      "[1 2]",
+      '{"a"}',
+      '{"a":}',
+      '{"a":1,}',
+      "{a:1}",
+      "{1:1}",
+      '{"a" 1}',
+      '{"a":1 "b":2}',
+      "{,}",
+      "[1]]",
+      "{}{}",
+      "// x\n1",
+      "/* */1",
+      "\u00a01",
+      "1\u2028",
+      "\u000b1",
+      "--1",
+      "1-2",
+      "[1,2",
+      '{"a":[1,{"b":2}',
     ]) {
       assert.throws(() => JSON.parse(text), SyntaxError, text);
       refuses(text, "MALFORMED_JSON");
@@ -159,13 +268,27 @@ describe("syntax", () => {
   });
 
   test("values, white space and escapes as in JSON.parse", () => {
-    for (const text of ["null", "true", "false", "0", '""', " \t\r\n[ ] ", '{"a" : [ 1 , 2.5 , "x" , null , { } ] }', '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041"', '{"\\u0000":"\\u001f"}', '"\u2028\u007f"']) {
+    for (const text of [
+      "null",
+      "true",
+      "false",
+      "0",
+      '""',
+      " \t\r\n[ ] ",
+      '{"a" : [ 1 , 2.5 , "x" , null , { } ] }',
+      '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041"',
+      '{"\\u0000":"\\u001f"}',
+      '"\u2028\u007f"',
+    ]) {
       assert.deepEqual(parseJson(text), JSON.parse(text));
     }
   });
 
   test("keys with a meaning in JavaScript are own members", () => {
-    const value = parseJson('{"__proto__":{"admin":true},"constructor":1,"toString":2,"hasOwnProperty":3}') as Record<string, unknown>;
+    const value = parseJson('{"__proto__":{"admin":true},"constructor":1,"toString":2,"hasOwnProperty":3}') as Record<
+      string,
+      unknown
+    >;
     assert.deepEqual(Object.keys(value), ["__proto__", "constructor", "toString", "hasOwnProperty"]);
     assert.equal(Object.getPrototypeOf(value), Object.prototype);
     assert.equal(({} as { admin?: boolean }).admin, undefined);
@@ -201,8 +324,58 @@ function random(seed: number): (below: number) => number {
   };
 }
 
-const SCRAPS = ["{", "}", "[", "]", ",", ":", '"', "\\", " ", "\n", "0", "1", "-", ".", "e", "E", "+", "null", "true", "\\u0061", "\\ud83d", "\\ude02", "\ud83d", "\ude02", "😂", "a", '"a"', '"a":', '"\\u0061":', "9007199254740993", "9007199254740991", "1e999", "\ufeff", "__proto__", "\u0000"] as const;
-const TEXTS = ["a", "b", "", "é", "😂", "\\u0061", "\\n", "\\ud83d\\ude02", "x\\\\", "\\\"", "__proto__", "[1,{", "9007199254740993"] as const;
+const SCRAPS = [
+  "{",
+  "}",
+  "[",
+  "]",
+  ",",
+  ":",
+  '"',
+  "\\",
+  " ",
+  "\n",
+  "0",
+  "1",
+  "-",
+  ".",
+  "e",
+  "E",
+  "+",
+  "null",
+  "true",
+  "\\u0061",
+  "\\ud83d",
+  "\\ude02",
+  "\ud83d",
+  "\ude02",
+  "😂",
+  "a",
+  '"a"',
+  '"a":',
+  '"\\u0061":',
+  "9007199254740993",
+  "9007199254740991",
+  "1e999",
+  "\ufeff",
+  "__proto__",
+  "\u0000",
+] as const;
+const TEXTS = [
+  "a",
+  "b",
+  "",
+  "é",
+  "😂",
+  "\\u0061",
+  "\\n",
+  "\\ud83d\\ude02",
+  "x\\\\",
+  '\\"',
+  "__proto__",
+  "[1,{",
+  "9007199254740993",
+] as const;
 const NUMBERS = ["0", "-0", "7", "-12.5", "1e3", "9007199254740991", "0.1E-2", "123456789012345"] as const;
 
 function generate(next: (below: number) => number, depth: number): string {
@@ -212,7 +385,9 @@ function generate(next: (below: number) => number, depth: number): string {
   if (kind === 1) return pick(NUMBERS);
   if (kind <= 3) return `"${pick(TEXTS)}"`;
   const items = Array.from({ length: next(4) }, () => generate(next, depth + 1));
-  return kind === 4 ? `[${items.join(pick([",", ", "]))}]` : `{${items.map((item) => `"${pick(TEXTS)}":${item}`).join(",")}}`;
+  return kind === 4
+    ? `[${items.join(pick([",", ", "]))}]`
+    : `{${items.map((item) => `"${pick(TEXTS)}":${item}`).join(",")}}`;
 }
 
 /** What is wrong with a text that JSON.parse accepts, found another way: over tokens, and recursively. */
@@ -242,7 +417,12 @@ function judge(text: string): Set<JsonFaultCode> {
     } else if (token.startsWith('"')) {
       string(token);
     } else if (/^-?\d/.test(token)) {
-      if (/^-?\d+$/.test(token) ? BigInt(token) > 9007199254740991n || BigInt(token) < -9007199254740991n : !Number.isFinite(Number(token))) faults.add("UNSAFE_INTEGER");
+      if (
+        /^-?\d+$/.test(token)
+          ? BigInt(token) > 9007199254740991n || BigInt(token) < -9007199254740991n
+          : !Number.isFinite(Number(token))
+      )
+        faults.add("UNSAFE_INTEGER");
     }
   };
   value();
@@ -258,7 +438,10 @@ test("fuzz: accepted exactly when JSON.parse accepts and nothing is wrong with t
     let text = generate(next, 0);
     for (let edits = next(4); edits > 0; edits--) {
       const from = next(text.length + 1);
-      text = text.slice(0, from) + (next(2) === 0 ? (SCRAPS[next(SCRAPS.length)] as string) : "") + text.slice(from + next(3));
+      text =
+        text.slice(0, from) +
+        (next(2) === 0 ? (SCRAPS[next(SCRAPS.length)] as string) : "") +
+        text.slice(from + next(3));
     }
     const told = `FUZZ_SEED=${seed}, round ${round}: ${JSON.stringify(text)}`;
     const fault = faultOf(text);
@@ -279,9 +462,13 @@ test("fuzz: accepted exactly when JSON.parse accepts and nothing is wrong with t
       assert.deepEqual([...faults], [], `accepted: ${told}`);
       assert.deepStrictEqual(parseJson(text), expected, told);
     } else {
-      assert.ok(faults.has(fault.code), `refused as ${fault.code}, rightly ${[...faults].join(" ") || "accepted"}: ${told}`);
+      assert.ok(
+        faults.has(fault.code),
+        `refused as ${fault.code}, rightly ${[...faults].join(" ") || "accepted"}: ${told}`,
+      );
     }
   }
   // A fuzz that never reaches a branch tests nothing of it.
-  for (const code of ["accepted", "MALFORMED_JSON", "DUPLICATE_KEY", "LONE_SURROGATE", "UNSAFE_INTEGER"]) assert.ok((seen[code] ?? 0) > 20, `${code}: ${seen[code] ?? 0} of 40000, FUZZ_SEED=${seed}`);
+  for (const code of ["accepted", "MALFORMED_JSON", "DUPLICATE_KEY", "LONE_SURROGATE", "UNSAFE_INTEGER"])
+    assert.ok((seen[code] ?? 0) > 20, `${code}: ${seen[code] ?? 0} of 40000, FUZZ_SEED=${seed}`);
 });

@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
-import test from "node:test";
-import { buildPolicySet, compilePolicySet, emptyPolicySet, policiesForTool, PolicyCompileError, policySetDigest, rulesForTool, type Compiled } from "../../src/domain/policy/compile.ts";
+import test, { describe, it } from "node:test";
+import {
+  buildPolicySet,
+  compilePolicySet,
+  emptyPolicySet,
+  isPrepared,
+  PolicyCompileError,
+  policySetDigest,
+  preparePolicySet,
+  type CompiledPolicySet,
+} from "../../src/domain/policy/compile.ts";
+import { policiesForTool, rulesForTool } from "../../src/domain/policy/rule-index.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
 import type { PolicyDocument, PolicySetMember } from "../../src/domain/policy/types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
@@ -11,17 +21,32 @@ const FULL: PolicyDocument = {
   mode: "enforce",
   applies_to: { tools: ["t*"], agents: ["a*"] },
   rules: [
-    { name: "one", description: "d", tool: "t", operation: ["o", "p"], agent: "a", when: "params.x > 1", effect: "require_approval", risk: "low", reason: "why", approval: { quorum: 2, expires_in: "1h", notify: ["n"] } },
+    {
+      name: "one",
+      description: "d",
+      tool: "t",
+      operation: ["o", "p"],
+      agent: "a",
+      when: "params.x > 1",
+      effect: "require_approval",
+      risk: "low",
+      reason: "why",
+      approval: { quorum: 2, expires_in: "1h", notify: ["n"] },
+    },
     { name: "two", effect: "deny" },
   ],
   metadata: { team: "x" },
 };
-const member = (definition: PolicyDocument, version = 1): PolicySetMember => ({ policy: definition.policy, version, definition });
+const member = (definition: PolicyDocument, version = 1): PolicySetMember => ({
+  policy: definition.policy,
+  version,
+  definition,
+});
 
 test("the digest of a known set is this one", () => {
   // Computed with sha256sum over the canonical JSON, written by hand.
   const document = buildPolicySet([member(policy("a", [rule("r", "allow")]))]);
-  assert.equal(policySetDigest(document), "9eef521849d8be3a230e375d46538f6221ec092a60158dca27c1175be7e72057");
+  assert.equal(policySetDigest(document), "d31100abbe88294ae8025a868b0ee0c99adb27a819a998ac5d05c6f4f15ce717");
 });
 
 test("the digest does not depend on the order of files or keys", () => {
@@ -35,7 +60,10 @@ test("the digest does not depend on the order of files or keys", () => {
 
 test("policies are sorted by UTF-16 code units", () => {
   const names = ["b", "a.b", "a-b", "a_b", "a0", "a"];
-  assert.deepEqual(buildPolicySet(names.map((name) => member(policy(name, [rule("r", "deny")])))).policies.map((one) => one.policy), ["a", "a-b", "a.b", "a0", "a_b", "b"]);
+  assert.deepEqual(
+    buildPolicySet(names.map((name) => member(policy(name, [rule("r", "deny")])))).policies.map((one) => one.policy),
+    ["a", "a-b", "a.b", "a0", "a_b", "b"],
+  );
 });
 
 test("every field of a policy, and its version, is in the digest", () => {
@@ -63,22 +91,35 @@ test("all faults of a set come at once, with policy and rule", () => {
     member(policy("b", [rule("z", "require_approval", { approval: { expires_in: "soon" } })])),
     member(policy("b", [rule("z", "allow")])),
   ]);
-  assert.throws(() => compilePolicySet(document), (error) => {
-    assert.ok(error instanceof PolicyCompileError);
-    assert.deepEqual(error.faults.map((fault) => [fault.policy, fault.rule]), [["a", "x"], ["a", "y"], ["b", "z"], ["b", null]]);
-    assert.match(error.message, /policy "a", rule "x": the condition cannot be read/);
-    assert.match(error.message, /policy "b": stands twice in the set/);
-    return true;
-  });
+  assert.throws(
+    () => compilePolicySet(document),
+    (error) => {
+      assert.ok(error instanceof PolicyCompileError);
+      assert.deepEqual(
+        error.faults.map((fault) => [fault.policy, fault.rule]),
+        [
+          ["a", "x"],
+          ["a", "y"],
+          ["b", "z"],
+          ["b", null],
+        ],
+      );
+      assert.match(error.message, /policy "a", rule "x": the condition cannot be read/);
+      assert.match(error.message, /policy "b" appears twice in the set/);
+      return true;
+    },
+  );
 });
 
 /** Rules that a decision about `tool` looks at. */
-function visited(compiled: Compiled, tool: string): number {
+function visited(compiled: CompiledPolicySet, tool: string): number {
   return policiesForTool(compiled, tool).reduce((sum, one) => sum + [...rulesForTool(one, tool)].length, 0);
 }
 
 test("10,000 rules about other tools are not looked at", () => {
-  const others = Array.from({ length: 10_000 }, (_, i) => rule(`r${i}`, "deny", { tool: [`tool-${i}`, `other-${i}`], when: "params.x > 1" }));
+  const others = Array.from({ length: 10_000 }, (_, i) =>
+    rule(`r${i}`, "deny", { tool: [`tool-${i}`, `other-${i}`], when: "params.x > 1" }),
+  );
   const mine = [rule("mine", "allow", { tool: "crm" }), rule("any", "deny", { tool: "crm", operation: "x" })];
   const one = compile(policy("big", [...others.slice(0, 5_000), ...mine, ...others.slice(5_000)]));
   assert.equal(visited(one, "crm"), 2);
@@ -88,21 +129,48 @@ test("10,000 rules about other tools are not looked at", () => {
 });
 
 test("policies about other tools are not looked at either", () => {
-  const others = Array.from({ length: 2_000 }, (_, i) => policy(`p${i}`, [rule("named", "deny", { tool: `tool-${i}` })]));
-  const narrowed = Array.from({ length: 2_000 }, (_, i) => policy(`q${i}`, [rule("any", "deny")], { applies_to: { tools: [`tool-${i}`, `tool-x${i}`] } }));
-  const compiled = compile(...others, ...narrowed, policy("mine", [rule("ok", "allow", { tool: "crm" })]), policy("glob", [rule("ok", "allow", { tool: "c*" })]));
-  assert.deepEqual(policiesForTool(compiled, "crm").map(({ name }) => name), ["glob", "mine"]);
-  assert.deepEqual(policiesForTool(compiled, "tool-7").map(({ name }) => name), ["glob", "p7", "q7"]);
-  assert.deepEqual(policiesForTool(compiled, "unknown").map(({ name }) => name), ["glob"]);
+  const others = Array.from({ length: 2_000 }, (_, i) =>
+    policy(`p${i}`, [rule("named", "deny", { tool: `tool-${i}` })]),
+  );
+  const narrowed = Array.from({ length: 2_000 }, (_, i) =>
+    policy(`q${i}`, [rule("any", "deny")], { applies_to: { tools: [`tool-${i}`, `tool-x${i}`] } }),
+  );
+  const compiled = compile(
+    ...others,
+    ...narrowed,
+    policy("mine", [rule("ok", "allow", { tool: "crm" })]),
+    policy("glob", [rule("ok", "allow", { tool: "c*" })]),
+  );
+  assert.deepEqual(
+    policiesForTool(compiled, "crm").map(({ name }) => name),
+    ["glob", "mine"],
+  );
+  assert.deepEqual(
+    policiesForTool(compiled, "tool-7").map(({ name }) => name),
+    ["glob", "p7", "q7"],
+  );
+  assert.deepEqual(
+    policiesForTool(compiled, "unknown").map(({ name }) => name),
+    ["glob"],
+  );
   assert.equal(decide(compiled, action("crm", "get"), FACTS, NOW).effect, "allow");
   assert.equal(decide(compiled, action("tool-x7", "get"), FACTS, NOW).policy, "q7");
 });
 
 test("rules come out in the order they are written, however they name the tool", () => {
-  const rules = Array.from({ length: 60 }, (_, i) => rule(`r${i}`, "allow", [{}, { tool: "crm" }, { tool: "c*" }, { tool: ["x", "crm"] }, { tool: "x" }, { tool: ["y*", "crm"] }][i % 6]));
+  const rules = Array.from({ length: 60 }, (_, i) =>
+    rule(
+      `r${i}`,
+      "allow",
+      [{}, { tool: "crm" }, { tool: "c*" }, { tool: ["x", "crm"] }, { tool: "x" }, { tool: ["y*", "crm"] }][i % 6],
+    ),
+  );
   const compiled = compile(policy("p", rules));
   const expected = rules.filter((_, i) => i % 6 !== 4).map(({ name }) => name);
-  assert.deepEqual([...rulesForTool(compiled.policies[0] as Compiled["policies"][number], "crm")].map(({ name }) => name), expected);
+  assert.deepEqual(
+    [...rulesForTool(compiled.policies[0] as CompiledPolicySet["policies"][number], "crm")].map(({ name }) => name),
+    expected,
+  );
 });
 
 type Path = (string | number)[];
@@ -114,6 +182,50 @@ function leaves(value: unknown, path: Path = []): Path[] {
 
 function change(root: unknown, path: Path): void {
   const last = path.at(-1) as string;
-  const parent = path.slice(0, -1).reduce((at, key) => (at as Record<string, unknown>)[key], root) as Record<string, unknown>;
+  const parent = path.slice(0, -1).reduce((at, key) => (at as Record<string, unknown>)[key], root) as Record<
+    string,
+    unknown
+  >;
   parent[last] = typeof parent[last] === "number" ? parent[last] + 1 : `${String(parent[last])}!`;
 }
+
+describe("a definition is compiled once, by its content", () => {
+  const definition = (amount: number): PolicyDocument => ({
+    policy: `once-${amount}`,
+    rules: [{ name: "small", tool: "stripe", operation: "refund", when: `params.amount < ${amount}`, effect: "allow" }],
+  });
+  const setOf = (...amounts: number[]) =>
+    buildPolicySet(amounts.map((amount) => ({ policy: `once-${amount}`, version: 1, definition: definition(amount) })));
+
+  it("also where it comes in another document, version and set", () => {
+    assert.equal(isPrepared(setOf(711)), false);
+    const first = compilePolicySet(setOf(711));
+    assert.equal(isPrepared(setOf(711)), true);
+    assert.equal(isPrepared(setOf(711, 712)), false);
+    preparePolicySet(setOf(711, 712));
+    const second = compilePolicySet(
+      buildPolicySet([{ policy: "once-711", version: 9, definition: structuredClone(definition(711)) }]),
+    );
+    assert.equal(second.policies[0]?.exact, first.policies[0]?.exact, "the rules are the very same");
+    assert.deepEqual([first.policies[0]?.version, second.policies[0]?.version], [1, 9]);
+  });
+
+  it("its faults are told each time, under the name that the set gives it", () => {
+    const broken = {
+      policy: "once-broken",
+      rules: [{ name: "r", tool: "t", operation: "o", when: "params.", effect: "allow" as const }],
+    };
+    for (const name of ["once-broken", "renamed"]) {
+      assert.throws(
+        () => compilePolicySet(buildPolicySet([{ policy: name, version: 1, definition: broken }])),
+        (error: PolicyCompileError) => error.faults[0]?.policy === name && error.faults[0].rule === "r",
+      );
+    }
+  });
+
+  it("more definitions than are kept can still be prepared together", () => {
+    const many = setOf(...Array.from({ length: 5000 }, (_, i) => 10_000 + i));
+    preparePolicySet(many);
+    assert.equal(isPrepared(many), true);
+  });
+});

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { compilePattern } from "../../src/domain/policy/cel.ts";
-import { Activation, compileCondition, MAX_COMPREHENSIONS, MAX_DEPTH, MAX_LENGTH, MAX_NESTING, type ConditionResult } from "../../src/domain/policy/condition.ts";
+import { compilePattern } from "../../src/domain/policy/cel-patterns.ts";
+import {
+  Activation,
+  compileCondition,
+  MAX_COMPREHENSIONS,
+  MAX_DEPTH,
+  MAX_LENGTH,
+  MAX_NESTING,
+  type ConditionResult,
+} from "../../src/domain/policy/condition.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { parseRfc3339 } from "../../src/domain/time.ts";
 
@@ -9,7 +17,11 @@ const NOW = "2026-03-29T01:30:00.250Z";
 const FACTS = { principal: { key_id: "k1", name: "support", agent_id: null, owner: "ada" } };
 
 function activation(params: JsonObject, now = NOW): Activation {
-  return new Activation({ agent_id: "support-1", tool: "stripe", operation: "refund", params, context: { ticket: "T-1" } }, FACTS, parseRfc3339(now) as number);
+  return new Activation(
+    { agent_id: "support-1", tool: "stripe", operation: "refund", params, context: { ticket: "T-1" } },
+    FACTS,
+    parseRfc3339(now) as number,
+  );
 }
 
 function evaluate(source: string, params: JsonObject = {}, now = NOW): ConditionResult {
@@ -19,7 +31,8 @@ function evaluate(source: string, params: JsonObject = {}, now = NOW): Condition
 }
 
 function holds(table: [source: string, params: JsonObject, expected: boolean][]): void {
-  for (const [source, params, value] of table) assert.deepEqual(evaluate(source, params), { value }, `${source} with ${JSON.stringify(params)}`);
+  for (const [source, params, value] of table)
+    assert.deepEqual(evaluate(source, params), { value }, `${source} with ${JSON.stringify(params)}`);
 }
 
 test("numbers compare across int and double", () => {
@@ -46,14 +59,21 @@ test("arithmetic does not mix int and double", () => {
     ["double(params.amount) * 2.0 > 100.0", { amount: 51 }, true],
     ["double(params.amount) * 2.0 > 100.0", { amount: 50.5 }, true],
   ]);
-  assert.deepEqual(evaluate("params.amount * 2 > 100", { amount: 50.5 }), { error: "CONDITION_ERROR", message: '"*" cannot take (double, int)' });
+  assert.deepEqual(evaluate("params.amount * 2 > 100", { amount: 50.5 }), {
+    error: "CONDITION_ERROR",
+    message: '"*" cannot take (double, int)',
+  });
 });
 
 test("every variable is there", () => {
   holds([
     ['agent == "support-1" && tool == "stripe" && operation == "refund"', {}, true],
     ['context.ticket == "T-1"', {}, true],
-    ['principal.key_id == "k1" && principal.name == "support" && principal.owner == "ada" && principal.agent_id == null', {}, true],
+    [
+      'principal.key_id == "k1" && principal.name == "support" && principal.owner == "ada" && principal.agent_id == null',
+      {},
+      true,
+    ],
     [`now == timestamp("${NOW}")`, {}, true],
     ['now - timestamp("2026-03-28T01:30:00Z") > duration("24h")', {}, true],
   ]);
@@ -89,11 +109,27 @@ test("calendar fields do not follow the time zone of the process", () => {
     for (const zone of ["UTC", "Europe/Lisbon", "Europe/Berlin", "America/New_York", "Pacific/Kiritimati"]) {
       process.env["TZ"] = zone;
       holds([
-        ["now.getHours() == 1 && now.getMinutes() == 30 && now.getSeconds() == 0 && now.getMilliseconds() == 250", {}, true],
-        ["now.getFullYear() == 2026 && now.getMonth() == 2 && now.getDate() == 29 && now.getDayOfMonth() == 28", {}, true],
+        [
+          "now.getHours() == 1 && now.getMinutes() == 30 && now.getSeconds() == 0 && now.getMilliseconds() == 250",
+          {},
+          true,
+        ],
+        [
+          "now.getFullYear() == 2026 && now.getMonth() == 2 && now.getDate() == 29 && now.getDayOfMonth() == 28",
+          {},
+          true,
+        ],
         ["now.getDayOfWeek() == 0 && now.getDayOfYear() == 87", {}, true],
-        ['now.getHours("+05:30") == 7 && now.getMinutes("+05:30") == 0 && now.getHours("-02:00") == 23 && now.getDate("-02:00") == 28', {}, true],
-        ['now.getHours("Europe/Berlin") == 3 && now.getHours("Europe/Lisbon") == 2 && now.getHours("UTC") == 1', {}, true],
+        [
+          'now.getHours("+05:30") == 7 && now.getMinutes("+05:30") == 0 && now.getHours("-02:00") == 23 && now.getDate("-02:00") == 28',
+          {},
+          true,
+        ],
+        [
+          'now.getHours("Europe/Berlin") == 3 && now.getHours("Europe/Lisbon") == 2 && now.getHours("UTC") == 1',
+          {},
+          true,
+        ],
         ['now.getHours("America/New_York") == 21 && now.getDayOfWeek("America/New_York") == 6', {}, true],
       ]);
     }
@@ -145,7 +181,12 @@ test("errors beside || and && vanish when the other side decides", () => {
 
 test("brackets inside texts do not nest", () => {
   const many = "([{".repeat(100);
-  for (const source of [`params.s == "${many}"`, `params.s == '''${many}'''`, `params.s == r'${many}\\'`, `params.s == "\\"${many}"`]) {
+  for (const source of [
+    `params.s == "${many}"`,
+    `params.s == '''${many}'''`,
+    `params.s == r'${many}\\'`,
+    `params.s == "\\"${many}"`,
+  ]) {
     const compiled = compileCondition(source);
     assert.ok(compiled.ok, compiled.ok ? "" : `${compiled.message}: ${source.slice(0, 40)}`);
   }
@@ -160,15 +201,31 @@ test("each guard on the form of a condition trips with its own fault, at its pla
     [`true${" + 1".repeat(MAX_DEPTH)} == 1`, /^the condition nests deeper than 64 levels$/, 4],
     [`${"(".repeat(900)}true${")".repeat(900)}`, /^the condition's brackets nest deeper than 64 levels$/, 64],
     [`${"[".repeat(65)}${"]".repeat(65)} == []`, /^the condition's brackets nest deeper than 64 levels$/, 64],
-    [`'it\\'s' == "(" && ${"(".repeat(65)}true${")".repeat(65)}`, /^the condition's brackets nest deeper than 64 levels$/, 82],
-    [`params.s == r"\\" && ${"(".repeat(65)}true${")".repeat(65)} && params.s == ""`, /^the condition's brackets nest deeper than 64 levels$/, 84],
+    [
+      `'it\\'s' == "(" && ${"(".repeat(65)}true${")".repeat(65)}`,
+      /^the condition's brackets nest deeper than 64 levels$/,
+      82,
+    ],
+    [
+      `params.s == r"\\" && ${"(".repeat(65)}true${")".repeat(65)} && params.s == ""`,
+      /^the condition's brackets nest deeper than 64 levels$/,
+      84,
+    ],
     [nest(MAX_NESTING + 1), /nests comprehensions \(exists, all, map, filter\) deeper than 2$/, 42],
-    [Array.from({ length: MAX_COMPREHENSIONS + 1 }, () => "[1].all(x, x > 0)").join(" && "), /^the condition has more than 8 comprehensions/, 171],
+    [
+      Array.from({ length: MAX_COMPREHENSIONS + 1 }, () => "[1].all(x, x > 0)").join(" && "),
+      /^the condition has more than 8 comprehensions/,
+      171,
+    ],
     ["params.amount <=", /^the condition cannot be read at "<="$/, 14],
     ["params.amount &&& true", /^the condition cannot be read at "&&& true"$/, 14],
     ['"unterminated', /^the condition cannot be read at/, 0],
     ["parms.amount == 1", /^there is no variable "parms"; did you mean "params"\?$/, 0],
-    ["true || user == 1", /^there is no variable "user"; the variables are agent, tool, operation, params, context, principal, now$/, 8],
+    [
+      "true || user == 1",
+      /^there is no variable "user"; the variables are agent, tool, operation, params, context, principal, now$/,
+      8,
+    ],
     ["@result == 1", /^the condition cannot be read at "@result == 1"$/, 0],
     ['params.s.startswith("a")', /^there is no method "startswith"; did you mean "startsWith"\?$/, 8],
     ["Date(1) == 2", /^there is no function "Date"/, 0],
@@ -197,8 +254,9 @@ test("each guard on the form of a condition trips with its own fault, at its pla
   assert.ok(compileCondition("params.amount == 1".padEnd(MAX_LENGTH)).ok);
 });
 
-const list = (length: number, item: (i: number) => JsonObject[string] = (i) => i): JsonObject[string][] => Array.from({ length }, (_, i) => item(i));
-const LIMIT = { error: "CONDITION_LIMIT", message: "the conditions need more than 250000 steps for this request" };
+const list = (length: number, item: (i: number) => JsonObject[string] = (i) => i): JsonObject[string][] =>
+  Array.from({ length }, (_, i) => item(i));
+const LIMIT = { error: "CONDITION_LIMIT", message: "the conditions need more than 100000 steps for this request" };
 
 test("what a request would cost is counted before it is done", () => {
   const numbers = list(1_000);
@@ -206,12 +264,23 @@ test("what a request would cost is counted before it is done", () => {
   const table: [source: string, params: JsonObject][] = [
     ["params.l.exists(x, params.l.exists(y, x + y < 0))", { l: numbers }],
     ["params.l.exists(x, params.l != params.o && false)", { l: numbers, o: list(1_000, (i) => (i === 999 ? -1 : i)) }],
-    ["params.l.exists(x, params.m != params.o && false)", { l: numbers, m: Object.fromEntries(list(1_000).map((_, i) => [`k${i}`, i])), o: Object.fromEntries(list(1_000).map((_, i) => [`k${i}`, 0])) }],
+    [
+      "params.l.exists(x, params.m != params.o && false)",
+      {
+        l: numbers,
+        m: Object.fromEntries(list(1_000).map((_, i) => [`k${i}`, i])),
+        o: Object.fromEntries(list(1_000).map((_, i) => [`k${i}`, i === 999 ? -1 : i])),
+      },
+    ],
     ["params.a.contains(params.b)", { a: "a".repeat(500_000), b: `${"a".repeat(100_000)}b${"a".repeat(100_000)}` }],
     [`size(params.a) > 0${" && size(params.a) > 0".repeat(50)}`, { a: "a".repeat(1_000_000) }],
     [`params.l.all(x, (params.a${" + params.a".repeat(20)}).endsWith("a"))`, { l: numbers, a: "a".repeat(100_000) }],
     ["params.l.map(x, params.l).map(x, x + x + x + x) == []", { l: list(2_000) }],
-    ["params.l.map(x, x).size() == 0", { l: list(3_000) }],
+    ["params.l.map(x, x).size() == 0", { l: list(30_000) }],
+    [
+      "params.l.all(x, params.l.all(y, size(params.m) > 0))",
+      { l: list(100), m: Object.fromEntries(list(10_000).map((_, i) => [`k${i}`, 0])) },
+    ],
     ["params.l.filter(x, !(x in params.o)).size() == 0", { l: numbers, o: list(1_000, (i) => -i) }],
     ['params.a.matches("[ab]*a[ab]{400}c$")', { a: `c${"abbab".repeat(10_000)}!` }],
     ['params.l.exists(x, params.a.matches("(a|b)*c$"))', { l: numbers, a: "ab".repeat(500) }],
@@ -226,9 +295,13 @@ test("a limit is not swallowed by ||", () => {
 
 test("ordinary sizes stay far below the limit", () => {
   holds([
-    ["params.l.all(x, x.price < 100.0) && size(params.l) <= 5000", { l: list(5_000, (i) => ({ price: i / 100 })) }, true],
-    ["params.l.exists(x, params.l.exists(y, x + y < 0))", { l: list(100) }, false],
-    ["params.l.filter(x, x % 2 == 0).map(x, x * 2).size() == 300", { l: list(600) }, true],
+    [
+      "params.l.all(x, x.price < 100.0) && size(params.l) <= 5000",
+      { l: list(5_000, (i) => ({ price: i / 100 })) },
+      true,
+    ],
+    ["params.l.exists(x, params.l.exists(y, x + y < 0))", { l: list(80) }, false],
+    ["params.l.filter(x, x % 2 == 0).map(x, x * 2).size() == 1500", { l: list(3_000) }, true],
     ['params.a.contains("needle")', { a: `${"hay ".repeat(25_000)}needle` }, true],
     ['params.a.matches("(?i)drop +table")', { a: `${"select 1; ".repeat(2_000)}DROP  TABLE x` }, true],
   ]);
@@ -241,20 +314,22 @@ test("a large list that no condition looks at costs nothing", () => {
 test("the conditions of one decision share their steps, and those of shadow policies have their own", () => {
   const compiled = compileCondition("params.l.exists(x, params.l.exists(y, x + y < 0))");
   assert.ok(compiled.ok);
-  const shared = activation({ l: list(100) });
+  const shared = activation({ l: list(60) });
   assert.deepEqual(compiled.condition.evaluate(shared), { value: false });
   assert.deepEqual(compiled.condition.evaluate(shared, true), { value: false });
   assert.deepEqual(compiled.condition.evaluate(shared), { value: false });
   assert.deepEqual(compiled.condition.evaluate(shared), LIMIT);
   assert.deepEqual(compiled.condition.evaluate(shared, true), { value: false });
-  assert.deepEqual(compiled.condition.evaluate(activation({ l: list(100) })), { value: false });
+  assert.deepEqual(compiled.condition.evaluate(activation({ l: list(60) })), { value: false });
 });
 
 test("an automaton that a hostile text blew up is not kept, and does not change later answers", () => {
   const known = compilePattern("a[ab]{16}c$");
   const compiled = compileCondition('params.a.matches("a[ab]{16}c$")');
   assert.ok(compiled.ok);
-  const noise = Array.from({ length: 20_000 }, (_, i) => ((Math.imul(i * i + 7, 2654435761) >>> 16) & 1 ? "a" : "b")).join("");
+  const noise = Array.from({ length: 4_000 }, (_, i) =>
+    (Math.imul(i * i + 7, 2654435761) >>> 16) & 1 ? "a" : "b",
+  ).join("");
   for (let i = 0; i < 3; i++) {
     assert.deepEqual(compiled.condition.evaluate(activation({ a: `c${noise}!` })), { value: false });
     assert.deepEqual(compiled.condition.evaluate(activation({ a: `${noise}a${"b".repeat(16)}c` })), { value: true });

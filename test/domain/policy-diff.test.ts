@@ -3,37 +3,87 @@ import { describe, it } from "node:test";
 import { diffPolicies } from "../../src/domain/policy/diff.ts";
 import type { PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
 
-const rule = (name: string, over: Partial<RuleDocument> = {}): RuleDocument => ({ name, tool: name, effect: "allow", ...over });
-const policy = (rules: RuleDocument[], over: Partial<PolicyDocument> = {}): PolicyDocument => ({ policy: "p", rules, ...over });
-const kinds = (before: RuleDocument[], after: RuleDocument[]): unknown[] => diffPolicies(policy(before), policy(after)).map((c) => [c.kind, c.rule, c.before, c.after]);
+const rule = (name: string, over: Partial<RuleDocument> = {}): RuleDocument => ({
+  name,
+  tool: name,
+  effect: "allow",
+  ...over,
+});
+const policy = (rules: RuleDocument[], over: Partial<PolicyDocument> = {}): PolicyDocument => ({
+  policy: "p",
+  rules,
+  ...over,
+});
+const kinds = (before: RuleDocument[], after: RuleDocument[]): unknown[] =>
+  diffPolicies(policy(before), policy(after)).map((c) => [c.kind, c.rule, c.before, c.after]);
 
 describe("the difference of two policies", () => {
   it("is empty for equal ones, whatever the order of members", () => {
-    assert.deepEqual(diffPolicies(policy([{ name: "a", effect: "allow", tool: "t" }]), policy([{ tool: "t", effect: "allow", name: "a" }])), []);
+    assert.deepEqual(
+      diffPolicies(
+        policy([{ name: "a", effect: "allow", tool: "t" }]),
+        policy([{ tool: "t", effect: "allow", name: "a" }]),
+      ),
+      [],
+    );
   });
 
   it("names rules that came and went, with their places", () => {
-    assert.deepEqual(kinds([rule("a"), rule("b")], [rule("b"), rule("c")]), [["rule_removed", "a", 1, null], ["rule_added", "c", null, 2]]);
+    assert.deepEqual(kinds([rule("a"), rule("b")], [rule("b"), rule("c")]), [
+      ["rule_removed", "a", 1, null],
+      ["rule_added", "c", null, 2],
+    ]);
   });
 
   it("says that as few rules as possible have moved", () => {
-    assert.deepEqual(kinds(["a", "b", "c", "d"].map((n) => rule(n)), ["d", "a", "b", "c"].map((n) => rule(n))), [["rule_moved", "d", 4, 1]]);
-    assert.deepEqual(kinds(["a", "b", "c"].map((n) => rule(n)), ["c", "b", "a"].map((n) => rule(n))).length, 2);
-    assert.deepEqual(kinds(["a", "b"].map((n) => rule(n)), ["new", "a", "b"].map((n) => rule(n))), [["rule_added", "new", null, 1]], "what a new rule pushes down has not moved");
+    assert.deepEqual(
+      kinds(
+        ["a", "b", "c", "d"].map((n) => rule(n)),
+        ["d", "a", "b", "c"].map((n) => rule(n)),
+      ),
+      [["rule_moved", "d", 4, 1]],
+    );
+    assert.deepEqual(
+      kinds(
+        ["a", "b", "c"].map((n) => rule(n)),
+        ["c", "b", "a"].map((n) => rule(n)),
+      ).length,
+      2,
+    );
+    assert.deepEqual(
+      kinds(
+        ["a", "b"].map((n) => rule(n)),
+        ["new", "a", "b"].map((n) => rule(n)),
+      ),
+      [["rule_added", "new", null, 1]],
+      "what a new rule pushes down has not moved",
+    );
   });
 
   it("lists each field that changed, and says a change and a move in one", () => {
-    const [change] = diffPolicies(policy([rule("a"), rule("b", { when: "params.n < 1" })]), policy([rule("b", { effect: "require_approval", approval: { quorum: 2 } }), rule("a")])).filter((c) => c.kind === "rule_changed");
+    const [change] = diffPolicies(
+      policy([rule("a"), rule("b", { when: "params.n < 1" })]),
+      policy([rule("b", { effect: "require_approval", approval: { quorum: 2 } }), rule("a")]),
+    ).filter((c) => c.kind === "rule_changed");
     assert.deepEqual(change?.fields, [
       { field: "effect", before: "allow", after: "require_approval" },
       { field: "when", before: "params.n < 1", after: null },
       { field: "approval", before: null, after: { quorum: 2 } },
     ]);
-    assert.match(change?.summary ?? "", /the effect of the rule "b" is require_approval; it was allow; the rule "b" no longer needs params\.n < 1/);
+    assert.match(
+      change?.summary ?? "",
+      /the effect of the rule "b" is require_approval; it was allow; the rule "b" no longer needs params\.n < 1/,
+    );
   });
 
   it("speaks of the policy itself first", () => {
-    const [first, second] = diffPolicies(policy([rule("a")]), policy([rule("a", { effect: "deny" })], { mode: "shadow" }));
-    assert.deepEqual([first?.kind, first?.summary, second?.kind], ["policy_changed", "the policy is in shadow mode: it no longer decides", "rule_changed"]);
+    const [first, second] = diffPolicies(
+      policy([rule("a")]),
+      policy([rule("a", { effect: "deny" })], { mode: "shadow" }),
+    );
+    assert.deepEqual(
+      [first?.kind, first?.summary, second?.kind],
+      ["policy_changed", "the policy is in shadow mode: it no longer decides", "rule_changed"],
+    );
   });
 });

@@ -100,35 +100,66 @@ h: a plain text
 : value
 `;
     const text = formatted(source);
-    assert.deepEqual(readYaml(text).values.map(({ value }) => value), readYaml(source).values.map(({ value }) => value));
-    for (const part of ["&x", "*x", "'it''s'", "h: a plain text over lines", "# nothing"]) assert.ok(text.includes(part), part);
+    assert.deepEqual(
+      readYaml(text).values.map(({ value }) => value),
+      readYaml(source).values.map(({ value }) => value),
+    );
+    for (const part of ["&x", "*x", "'it''s'", "h: a plain text over lines", "# nothing"])
+      assert.ok(text.includes(part), part);
   });
 
   it("refuses what it cannot keep", () => {
-    assert.deepEqual(formatYaml("a: [\n"), { ok: false, message: "the file is left as it is: it cannot be read, or is empty" });
+    assert.deepEqual(formatYaml("a: [\n"), {
+      ok: false,
+      message: "the file is left as it is: it cannot be read, or is empty",
+    });
     assert.equal(formatYaml("").ok, false);
   });
 
   it("means the same, loses no comment and comes to rest, whatever the file looks like", () => {
     const { random, pick } = chance(42);
-    const scalars = ["1", "a b", '"q # no"', "'s'", "~", "true", "1.50", "\"x\\ty\"", "a: b".replace(": ", ":"), "#x".replace("#", "n#"), "[p,  q]", "{r: 1,s: [ ]}", "-1"];
-    const comment = (indent: string): string => (random(3) === 0 ? `${pick(["", `${" ".repeat(random(6))}`, indent])}# c${random(1000)}\n` : "") + (random(5) === 0 ? "\n" : "");
+    const scalars = [
+      "1",
+      "a b",
+      '"q # no"',
+      "'s'",
+      "~",
+      "true",
+      "1.50",
+      '"x\\ty"',
+      "a: b".replace(": ", ":"),
+      "#x".replace("#", "n#"),
+      "[p,  q]",
+      "{r: 1,s: [ ]}",
+      "-1",
+    ];
+    const comment = (indent: string): string =>
+      (random(3) === 0 ? `${pick(["", `${" ".repeat(random(6))}`, indent])}# c${random(1000)}\n` : "") +
+      (random(5) === 0 ? "\n" : "");
     const value = (indent: string, depth: number): string => {
       const kind = depth > 3 ? 0 : random(6);
       const deeper = indent + " ".repeat(1 + random(3));
-      if (kind === 1) return `\n${Array.from({ length: 1 + random(3) }, (_, i) => `${comment(deeper)}${deeper}k${i}:${value(deeper, depth + 1)}`).join("")}`;
-      if (kind === 2) return `\n${Array.from({ length: 1 + random(3) }, () => `${comment(deeper)}${deeper}-${value(deeper, depth + 1)}`).join("")}`;
-      if (kind === 3) return ` ${pick([">-", ">", "|", "|-", ">+", "|+"])}\n${deeper}x && y\n${random(2) === 0 ? "" : `${deeper}  z\n`}${random(3) === 0 ? "\n" : ""}${deeper}w\n${random(3) === 0 ? "\n" : ""}`;
+      if (kind === 1)
+        return `\n${Array.from({ length: 1 + random(3) }, (_, i) => `${comment(deeper)}${deeper}k${i}:${value(deeper, depth + 1)}`).join("")}`;
+      if (kind === 2)
+        return `\n${Array.from({ length: 1 + random(3) }, () => `${comment(deeper)}${deeper}-${value(deeper, depth + 1)}`).join("")}`;
+      if (kind === 3)
+        return ` ${pick([">-", ">", "|", "|-", ">+", "|+"])}\n${deeper}x && y\n${random(2) === 0 ? "" : `${deeper}  z\n`}${random(3) === 0 ? "\n" : ""}${deeper}w\n${random(3) === 0 ? "\n" : ""}`;
       return ` ${pick(scalars)}${random(4) === 0 ? `   # t${random(1000)}` : ""}\n`;
     };
     let kept = 0;
     for (let round = 0; round < 2_000; round++) {
-      const source = Array.from({ length: 1 + random(3) }, (_, i) => `${comment("")}key${i}:${value("", 0)}`).join("") + comment("");
+      const source =
+        Array.from({ length: 1 + random(3) }, (_, i) => `${comment("")}key${i}:${value("", 0)}`).join("") + comment("");
       const before = readYaml(source);
       if (before.faults.length > 0) continue;
       const text = formatted(source);
       kept++;
-      assert.deepEqual(readYaml(text).values.map((one) => one.value), before.values.map((one) => one.value), source);
+      assert.deepEqual(
+        readYaml(text).values.map((one) => one.value),
+        before.values.map((one) => one.value),
+        source,
+      );
       const comments = (text: string): string[] => (text.match(/# [ct]\d+/g) ?? []).sort();
       assert.deepEqual(comments(text), comments(source), source);
       assert.equal(formatted(text), text, source);

@@ -32,7 +32,8 @@ const TABLE: [pattern: string, text: string, matches: boolean][] = [
 ];
 
 test("globs", () => {
-  for (const [pattern, text, expected] of TABLE) assert.equal(matchGlob(pattern, text), expected, `${JSON.stringify(pattern)} against ${JSON.stringify(text)}`);
+  for (const [pattern, text, expected] of TABLE)
+    assert.equal(matchGlob(pattern, text), expected, `${JSON.stringify(pattern)} against ${JSON.stringify(text)}`);
 });
 
 test("a list matches when one of its globs does", () => {
@@ -46,7 +47,8 @@ test("globs agree with their regular expression on every short text", () => {
   const patterns = texts("a*?", 4);
   for (const pattern of patterns) {
     const regex = new RegExp(`^${pattern.replaceAll("*", "[^]*").replaceAll("?", "[^]")}$`);
-    for (const text of texts("ab", 4)) assert.equal(matchGlob(pattern, text), regex.test(text), `${pattern} against ${text}`);
+    for (const text of texts("ab", 4))
+      assert.equal(matchGlob(pattern, text), regex.test(text), `${pattern} against ${text}`);
   }
 });
 

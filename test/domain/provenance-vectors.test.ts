@@ -3,16 +3,45 @@ import assert from "node:assert/strict";
 import { createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { describe, test } from "node:test";
 import { canonicalText } from "../../src/domain/canonical.ts";
-import { formatCheckpoint, formatVkey, openCheckpoint, openNote, parseCheckpoint, parseVkey, signCheckpoint, NoteError } from "../../src/domain/checkpoint.ts";
+import {
+  formatCheckpoint,
+  formatVkey,
+  openCheckpoint,
+  openNote,
+  parseCheckpoint,
+  parseVkey,
+  signCheckpoint,
+  NoteError,
+} from "../../src/domain/checkpoint.ts";
 import { concat, fromBase64, fromHex, sha256, sha256Hex, toHex, utf8 } from "../../src/domain/hash.ts";
 import {
-  appendToEdge, consistencyProof, edgeNodes, EMPTY_ROOT, hashLeaf, hashNode, inclusionProof, rootFromInclusion, rootOf, rootOfEdge, verifyConsistency, verifyInclusion,
+  appendToEdge,
+  consistencyProof,
+  edgeNodes,
+  EMPTY_ROOT,
+  hashLeaf,
+  hashNode,
+  inclusionProof,
+  rootFromInclusion,
+  rootOf,
+  rootOfEdge,
+  verifyConsistency,
+  verifyInclusion,
 } from "../../src/domain/merkle.ts";
-import { decodeEntryBundle, encodeEntryBundle, parseTilePath, partialWidths, tilePath, tilesBetween } from "../../src/domain/tiles.ts";
+import {
+  decodeEntryBundle,
+  encodeEntryBundle,
+  parseTilePath,
+  partialWidths,
+  tilePath,
+  tilesBetween,
+} from "../../src/domain/tiles.ts";
 import { formatTlogProof, parseTlogProof, ProofError, verifyTlogProof } from "../../src/domain/tlog-proof.ts";
-import { verifyEd25519 } from "../../src/kernel/vault.ts";
+import { verifyEd25519 } from "../../src/identity/vault.ts";
 
-const LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"].map(fromHex);
+const LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"].map(
+  fromHex,
+);
 const ROOTS = [
   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
   "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
@@ -51,7 +80,9 @@ function path(m: number, d: readonly Uint8Array[]): Uint8Array[] {
 function subproof(m: number, d: readonly Uint8Array[], b: boolean): Uint8Array[] {
   if (m === d.length) return b ? [] : [mth(d)];
   const k = largestPower(d.length);
-  return m <= k ? [...subproof(m, d.slice(0, k), b), mth(d.slice(k))] : [...subproof(m - k, d.slice(k), false), mth(d.slice(0, k))];
+  return m <= k
+    ? [...subproof(m, d.slice(0, k), b), mth(d.slice(k))]
+    : [...subproof(m - k, d.slice(k), false), mth(d.slice(0, k))];
 }
 function largestPower(n: number): number {
   let k = 1;
@@ -85,7 +116,8 @@ describe("merkle tree", () => {
 
   test("named inclusion and consistency proofs", async () => {
     const inclusion = async (m: number, n: number) => hexes(await inclusionProof(m, n, nodesOf(LEAVES.slice(0, n))));
-    const consistency = async (m: number, n: number) => hexes(await consistencyProof(m, n, nodesOf(LEAVES.slice(0, n))));
+    const consistency = async (m: number, n: number) =>
+      hexes(await consistencyProof(m, n, nodesOf(LEAVES.slice(0, n))));
     assert.deepEqual(await inclusion(0, 8), [NODE.L1, NODE.N23, NODE.N4567]);
     assert.deepEqual(await inclusion(5, 8), [NODE.L4, NODE.N67, ROOTS[4]]);
     assert.deepEqual(await inclusion(2, 3), [ROOTS[2]]);
@@ -123,7 +155,9 @@ describe("merkle tree", () => {
         assert.ok(!verifyConsistency({ ...claim, firstRoot: flip(claim.firstRoot) }));
         assert.ok(!verifyConsistency({ ...claim, secondRoot: flip(root) }));
         assert.ok(!verifyConsistency({ ...claim, path: [...proof, root] }));
-        proof.forEach((_, i) => assert.ok(!verifyConsistency({ ...claim, path: proof.map((hash, j) => (i === j ? flip(hash) : hash)) })));
+        proof.forEach((_, i) =>
+          assert.ok(!verifyConsistency({ ...claim, path: proof.map((hash, j) => (i === j ? flip(hash) : hash)) })),
+        );
       }
     }
   });
@@ -136,13 +170,27 @@ describe("merkle tree", () => {
     const root = rootFromInclusion(index, size, leafHash, proof);
     assert.ok(root !== null);
     assert.ok(verifyInclusion({ index, size, leafHash, path: proof, root }));
-    assert.ok(!verifyInclusion({ index: 3, size, leafHash, path: proof, root }), "a 32-bit index would take these for equal");
-    for (const [i, n] of [[-1, 4], [4, 4], [0.5, 4], [0, 2 ** 53], [NaN, 4]] as const) assert.equal(rootFromInclusion(i, n, leafHash, []), null);
+    assert.ok(
+      !verifyInclusion({ index: 3, size, leafHash, path: proof, root }),
+      "a 32-bit index would take these for equal",
+    );
+    for (const [i, n] of [
+      [-1, 4],
+      [4, 4],
+      [0.5, 4],
+      [0, 2 ** 53],
+      [NaN, 4],
+    ] as const)
+      assert.equal(rootFromInclusion(i, n, leafHash, []), null);
     assert.ok(!verifyConsistency({ first: 0, second: 4, firstRoot: EMPTY_ROOT, secondRoot: leafHash, path: [] }));
   });
 
   test("the edge's coordinates", () => {
-    assert.deepEqual(edgeNodes(7), [{ level: 2, index: 0 }, { level: 1, index: 2 }, { level: 0, index: 6 }]);
+    assert.deepEqual(edgeNodes(7), [
+      { level: 2, index: 0 },
+      { level: 1, index: 2 },
+      { level: 0, index: 6 },
+    ]);
     assert.deepEqual(edgeNodes(0), []);
     assert.equal(edgeNodes(2 ** 40 + 1).length, 2);
   });
@@ -155,9 +203,17 @@ function flip(hash: Uint8Array): Uint8Array {
 }
 
 const seed = Uint8Array.from({ length: 32 }, (_, i) => i);
-const privateKey = createPrivateKey({ key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), seed]), format: "der", type: "pkcs8" });
+const privateKey = createPrivateKey({
+  key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), seed]),
+  format: "der",
+  type: "pkcs8",
+});
 const publicKey = new Uint8Array(createPublicKey(privateKey).export({ type: "spki", format: "der" }).subarray(12));
-const signer = { name: "example.com/decisions", publicKey, sign: (message: Uint8Array) => new Uint8Array(sign(null, message, privateKey)) };
+const signer = {
+  name: "example.com/decisions",
+  publicKey,
+  sign: (message: Uint8Array) => new Uint8Array(sign(null, message, privateKey)),
+};
 const VKEY = "example.com/decisions+d0c41141+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4";
 const CHECKPOINT = `example.com/decisions
 8
@@ -187,33 +243,89 @@ function reason(work: () => unknown): string {
 describe("signed notes and checkpoints", () => {
   test("the specification's example note verifies", () => {
     const vkey = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
-    const note = "This is an example message.\n\n\u2014 example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n";
+    const note =
+      "This is an example message.\n\n\u2014 example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n";
     assert.equal(openNote(note, [vkey], verifyEd25519), "This is an example message.\n");
-    assert.equal(reason(() => openNote(note.replace("example message", "Example message"), [vkey], verifyEd25519)), "bad_signature");
-    assert.equal(reason(() => openNote(note, [VKEY], verifyEd25519)), "unknown_key");
-    assert.equal(openNote(`${note}\u2014 other.example AAAAAAA=\n`, [vkey], verifyEd25519), "This is an example message.\n", "signatures by others are passed over");
-    for (const broken of [note.replace("\u2014", "-"), note.slice(0, -1), note.replace("\n\n", "\n"), note.replace("An", "A\u0007n").replace("This", "T\tis"), note.replace("aQM=", "aQN=")]) {
-      assert.equal(reason(() => openNote(broken, [vkey], verifyEd25519)), "malformed");
+    assert.equal(
+      reason(() => openNote(note.replace("example message", "Example message"), [vkey], verifyEd25519)),
+      "bad_signature",
+    );
+    assert.equal(
+      reason(() => openNote(note, [VKEY], verifyEd25519)),
+      "unknown_key",
+    );
+    assert.equal(
+      openNote(`${note}\u2014 other.example AAAAAAA=\n`, [vkey], verifyEd25519),
+      "This is an example message.\n",
+      "signatures by others are passed over",
+    );
+    for (const broken of [
+      note.replace("\u2014", "-"),
+      note.slice(0, -1),
+      note.replace("\n\n", "\n"),
+      note.replace("An", "A\u0007n").replace("This", "T\tis"),
+      note.replace("aQM=", "aQN="),
+    ]) {
+      assert.equal(
+        reason(() => openNote(broken, [vkey], verifyEd25519)),
+        "malformed",
+      );
     }
   });
 
   test("the checkpoint of the eight leaves comes out byte for byte", () => {
     assert.equal(formatVkey(signer.name, publicKey), VKEY);
-    assert.equal(signCheckpoint({ origin: signer.name, size: 8, root: fromHex(ROOTS[8] as string) }, signer), CHECKPOINT);
-    assert.deepEqual(openCheckpoint(CHECKPOINT, VKEY, verifyEd25519), { origin: signer.name, size: 8, root: fromHex(ROOTS[8] as string) });
-    assert.equal(reason(() => openCheckpoint(CHECKPOINT.replace("\n8\n", "\n9\n"), VKEY, verifyEd25519)), "bad_signature");
+    assert.equal(
+      signCheckpoint({ origin: signer.name, size: 8, root: fromHex(ROOTS[8] as string) }, signer),
+      CHECKPOINT,
+    );
+    assert.deepEqual(openCheckpoint(CHECKPOINT, VKEY, verifyEd25519), {
+      origin: signer.name,
+      size: 8,
+      root: fromHex(ROOTS[8] as string),
+    });
+    assert.equal(
+      reason(() => openCheckpoint(CHECKPOINT.replace("\n8\n", "\n9\n"), VKEY, verifyEd25519)),
+      "bad_signature",
+    );
   });
 
   test("what is no checkpoint and no key is refused", () => {
     const root = "XcnaeacGWamtVZy3Ad7ZoqudgjqtL0lgz+Nw7/RgQyg=";
-    for (const text of [`o\n08\n${root}\n`, `o\n-1\n${root}\n`, `o\n9007199254740992\n${root}\n`, `o\n8\n${root.slice(4)}\n`, `o\n8\n${root}`, `\n8\n${root}\n`, `o\n8\n${root.replace("yg=", "yh=")}\n`]) {
-      assert.equal(reason(() => parseCheckpoint(text)), "bad_checkpoint", JSON.stringify(text));
+    for (const text of [
+      `o\n08\n${root}\n`,
+      `o\n-1\n${root}\n`,
+      `o\n9007199254740992\n${root}\n`,
+      `o\n8\n${root.slice(4)}\n`,
+      `o\n8\n${root}`,
+      `\n8\n${root}\n`,
+      `o\n8\n${root.replace("yg=", "yh=")}\n`,
+    ]) {
+      assert.equal(
+        reason(() => parseCheckpoint(text)),
+        "bad_checkpoint",
+        JSON.stringify(text),
+      );
     }
     assert.equal(parseCheckpoint(`o\n8\n${root}\nextension\n`).size, 8);
-    for (const key of ["", "a+b", VKEY.replace("d0c41141", "d0c41142"), VKEY.replace("example", "exa mple"), `${VKEY}=`, VKEY.replace("AQOh", "BAOh")]) {
-      assert.equal(reason(() => parseVkey(key)), "bad_key", key);
+    for (const key of [
+      "",
+      "a+b",
+      VKEY.replace("d0c41141", "d0c41142"),
+      VKEY.replace("example", "exa mple"),
+      `${VKEY}=`,
+      VKEY.replace("AQOh", "BAOh"),
+    ]) {
+      assert.equal(
+        reason(() => parseVkey(key)),
+        "bad_key",
+        key,
+      );
     }
-    assert.equal(reason(() => formatCheckpoint({ origin: "a b", size: 1, root: fromHex(ROOTS[1] as string) })), "bad_checkpoint");
+    assert.equal(
+      reason(() => formatCheckpoint({ origin: "a b", size: 1, root: fromHex(ROOTS[1] as string) })),
+      "bad_checkpoint",
+    );
   });
 
   test("the proof of leaf 5 comes out byte for byte, and changed ones fail", async () => {
@@ -222,9 +334,22 @@ describe("signed notes and checkpoints", () => {
     const leaf = hashLeaf(LEAVES[5] as Uint8Array);
     assert.equal(verifyTlogProof(PROOF, leaf, VKEY, verifyEd25519).index, 5);
     assert.equal(parseTlogProof(PROOF.replace("index", "extra AAAA\nindex")).extra?.length, 3);
-    assert.equal(reason(() => verifyTlogProof(PROOF, hashLeaf(LEAVES[4] as Uint8Array), VKEY, verifyEd25519)), "proof");
-    for (const broken of [PROOF.replace("index 5", "index 4"), PROOF.replace("index 5", "index 05"), PROOF.replace("nms=", "nmt="), PROOF.replace("@v1", "@v2"), PROOF.replace(/^vBoG.*\n/m, "")]) {
-      assert.equal(reason(() => verifyTlogProof(broken, leaf, VKEY, verifyEd25519)), "proof", broken);
+    assert.equal(
+      reason(() => verifyTlogProof(PROOF, hashLeaf(LEAVES[4] as Uint8Array), VKEY, verifyEd25519)),
+      "proof",
+    );
+    for (const broken of [
+      PROOF.replace("index 5", "index 4"),
+      PROOF.replace("index 5", "index 05"),
+      PROOF.replace("nms=", "nmt="),
+      PROOF.replace("@v1", "@v2"),
+      PROOF.replace(/^vBoG.*\n/m, ""),
+    ]) {
+      assert.equal(
+        reason(() => verifyTlogProof(broken, leaf, VKEY, verifyEd25519)),
+        "proof",
+        broken,
+      );
     }
   });
 });
@@ -233,11 +358,17 @@ describe("tiles", () => {
   test("layout of a log of 70,000 entries", () => {
     const full = tilesBetween(0, 70_000);
     assert.equal(full.filter(({ level }) => level === 0).length, 273);
-    assert.deepEqual(full.filter(({ level }) => level > 0), [{ level: 1, index: 0 }]);
+    assert.deepEqual(
+      full.filter(({ level }) => level > 0),
+      [{ level: 1, index: 0 }],
+    );
     assert.deepEqual(partialWidths(70_000), [112, 17, 1]);
     assert.deepEqual(tilesBetween(255, 256), [{ level: 0, index: 0 }]);
     assert.deepEqual(tilesBetween(256, 511), []);
-    assert.deepEqual(tilesBetween(65_535, 65_536), [{ level: 0, index: 255 }, { level: 1, index: 0 }]);
+    assert.deepEqual(tilesBetween(65_535, 65_536), [
+      { level: 0, index: 255 },
+      { level: 1, index: 0 },
+    ]);
   });
 
   test("paths there and back", () => {
@@ -245,11 +376,23 @@ describe("tiles", () => {
     assert.equal(tilePath(1, 1, 17), "tile/1/001.p/17");
     assert.deepEqual(parseTilePath("tile/0/x001/x234/067"), { level: 0, index: 1_234_067, width: 256 });
     assert.deepEqual(parseTilePath("tile/entries/273.p/112"), { level: "entries", index: 273, width: 112 });
-    for (const path of ["tile/0/1", "tile/0/x000/001", "tile/0/000.p/0", "tile/0/000.p/256", "tile/00/000", "tile/0/001/002", "tile/0/000.p/01"]) assert.equal(parseTilePath(path), null, path);
+    for (const path of [
+      "tile/0/1",
+      "tile/0/x000/001",
+      "tile/0/000.p/0",
+      "tile/0/000.p/256",
+      "tile/00/000",
+      "tile/0/001/002",
+      "tile/0/000.p/01",
+    ])
+      assert.equal(parseTilePath(path), null, path);
   });
 
   test("the partial tile of the eight leaves, and entry bundles", () => {
-    assert.equal(sha256Hex(concat(...LEAVES.map(hashLeaf))), "aea2f1bbb5140fd5f8eacb503fdf54c00c3d860c72588e40233addd416bc8f10");
+    assert.equal(
+      sha256Hex(concat(...LEAVES.map(hashLeaf))),
+      "aea2f1bbb5140fd5f8eacb503fdf54c00c3d860c72588e40233addd416bc8f10",
+    );
     assert.deepEqual(decodeEntryBundle(encodeEntryBundle(LEAVES)).map(toHex), LEAVES.map(toHex));
     assert.throws(() => decodeEntryBundle(Uint8Array.of(0, 5, 1)), RangeError);
     assert.throws(() => decodeEntryBundle(Uint8Array.of(0)), RangeError);
@@ -259,13 +402,27 @@ describe("tiles", () => {
 
 describe("canonical JSON", () => {
   test("the vectors", () => {
-    const one = canonicalText(JSON.parse('{"1":{"f":{"f":"hi","F":5},"\\n":56.0},"10":{},"":"empty","a":{},"111":[{"e":"yes","E":"no"}],"A":{}}'));
-    assert.equal(one, '{"":"empty","1":{"\\n":56,"f":{"F":5,"f":"hi"}},"10":{},"111":[{"E":"no","e":"yes"}],"A":{},"a":{}}');
+    const one = canonicalText(
+      JSON.parse(
+        '{"1":{"f":{"f":"hi","F":5},"\\n":56.0},"10":{},"":"empty","a":{},"111":[{"e":"yes","E":"no"}],"A":{}}',
+      ),
+    );
+    assert.equal(
+      one,
+      '{"":"empty","1":{"\\n":56,"f":{"F":5,"f":"hi"}},"10":{},"111":[{"E":"no","e":"yes"}],"A":{},"a":{}}',
+    );
     assert.equal(sha256Hex(utf8(one)), "605f65004ec2db7692522a0852c22f1c989e036d547e88963d1a3143cf3195d5");
-    assert.equal(canonicalText(JSON.parse("[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001]")), "[333333333.3333333,1e+30,4.5,0.002,1e-27]");
+    assert.equal(
+      canonicalText(JSON.parse("[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001]")),
+      "[333333333.3333333,1e+30,4.5,0.002,1e-27]",
+    );
     const keys = ["\u20ac", "\r", "\ufb33", "1", "\u{1f602}", "\u0080", "\u00f6", "</script>", "\n"];
     const sorted = Object.keys(JSON.parse(canonicalText(Object.fromEntries(keys.map((key) => [key, 0])))) as object);
-    assert.deepEqual(sorted, ["1", "\n", "\r", "</script>", "\u0080", "\u00f6", "\u20ac", "\u{1f602}", "\ufb33"], "V8 lists the integer key first; the rest by code units");
+    assert.deepEqual(
+      sorted,
+      ["1", "\n", "\r", "</script>", "\u0080", "\u00f6", "\u20ac", "\u{1f602}", "\ufb33"],
+      "V8 lists the integer key first; the rest by code units",
+    );
   });
 
   test("numbers by their bits", () => {
@@ -278,12 +435,14 @@ describe("canonical JSON", () => {
   });
 
   test("what is not JSON is refused, and odd keys survive", () => {
-    for (const value of [NaN, Infinity, "\ud800", { a: "\udc00" }, { "\ud800": 1 }]) assert.throws(() => canonicalText(value));
+    for (const value of [NaN, Infinity, "\ud800", { a: "\udc00" }, { "\ud800": 1 }])
+      assert.throws(() => canonicalText(value));
     assert.equal(canonicalText(JSON.parse('{"toJSON":1,"__proto__":{"x":1}}')), '{"__proto__":{"x":1},"toJSON":1}');
   });
 });
 
 test("base64 is taken only in its canonical form", () => {
   assert.deepEqual(fromBase64("AQI="), Uint8Array.of(1, 2));
-  for (const text of ["AQI", "AQJ=", "AQ I=", "AQI=\n", "AQ==="]) assert.throws(() => fromBase64(text), RangeError, text);
+  for (const text of ["AQI", "AQJ=", "AQ I=", "AQI=\n", "AQ==="])
+    assert.throws(() => fromBase64(text), RangeError, text);
 });

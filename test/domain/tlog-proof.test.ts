@@ -9,10 +9,12 @@ import { ed25519, signerOf } from "../support/signer.ts";
 const log = signerOf("example.com/decisions");
 const SIZE = 13;
 const LEAVES = Array.from({ length: SIZE }, (_, i) => leafOf(utf8(`entry ${i}`)));
-const checkpointOf = (size: number): string => signCheckpoint({ origin: log.name, size, root: naiveRoot(LEAVES.slice(0, size)) }, log);
+const checkpointOf = (size: number): string =>
+  signCheckpoint({ origin: log.name, size, root: naiveRoot(LEAVES.slice(0, size)) }, log);
 const CHECKPOINT = checkpointOf(SIZE);
 const leafAt = (i: number): Uint8Array => LEAVES[i] as Uint8Array;
-const proofOf = (index: number, size = SIZE): string => formatTlogProof({ index, path: naivePath(index, LEAVES.slice(0, size)), checkpoint: checkpointOf(size) });
+const proofOf = (index: number, size = SIZE): string =>
+  formatTlogProof({ index, path: naivePath(index, LEAVES.slice(0, size)), checkpoint: checkpointOf(size) });
 const check = (text: string, index: number): number => verifyTlogProof(text, leafAt(index), log.vkey, ed25519).index;
 
 describe("verifying", () => {
@@ -39,9 +41,16 @@ describe("verifying", () => {
 
   test("a proof under the checkpoint of another size fails", () => {
     for (const size of [6, 7, 8, 12]) {
-      assert.throws(() => check(formatTlogProof({ index: 5, path: naivePath(5, LEAVES), checkpoint: checkpointOf(size) }), 5), ProofError, `${size}`);
+      assert.throws(
+        () => check(formatTlogProof({ index: 5, path: naivePath(5, LEAVES), checkpoint: checkpointOf(size) }), 5),
+        ProofError,
+        `${size}`,
+      );
     }
-    assert.throws(() => check(formatTlogProof({ index: 5, path: [], checkpoint: checkpointOf(3) }), 5), { name: "ProofError", message: "the path does not fit index 5 of a log of size 3" });
+    assert.throws(() => check(formatTlogProof({ index: 5, path: [], checkpoint: checkpointOf(3) }), 5), {
+      name: "ProofError",
+      message: "the path does not fit index 5 of a log of size 3",
+    });
   });
 
   test("the checkpoint must be signed by the key that was pinned", () => {
@@ -78,7 +87,10 @@ describe("reading", () => {
   });
 
   test("an index beyond 2^32 is read exactly", () => {
-    assert.equal(parseTlogProof(proofOf(5).replace("index 5", "index 9007199254740991")).index, Number.MAX_SAFE_INTEGER);
+    assert.equal(
+      parseTlogProof(proofOf(5).replace("index 5", "index 9007199254740991")).index,
+      Number.MAX_SAFE_INTEGER,
+    );
   });
 
   test("everything else is refused", () => {
@@ -101,7 +113,10 @@ describe("reading", () => {
       "extra twice": text.replace("index 5\n", "extra AAAA\nextra AAAA\nindex 5\n"),
       "extra not canonical": text.replace("index 5\n", "extra AAB=\nindex 5\n"),
       "a step without padding": text.replace(step, step.slice(0, -1)),
-      "a step not canonical": text.replace(step, `${step.slice(0, -2)}${String.fromCharCode(step.charCodeAt(42) + 1)}=`),
+      "a step not canonical": text.replace(
+        step,
+        `${step.slice(0, -2)}${String.fromCharCode(step.charCodeAt(42) + 1)}=`,
+      ),
       "a step of 31 bytes": text.replace(step, toBase64(new Uint8Array(31))),
       "64 steps": text.replace(`${step}\n`, `${step}\n`.repeat(64)),
     })) {

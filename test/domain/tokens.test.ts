@@ -6,9 +6,15 @@ import { checkToken, makeToken, type TokenClaims } from "../../src/domain/tokens
 
 useSha256((bytes) => new Uint8Array(createHash("sha256").update(bytes).digest()));
 
-const macWith = (secret: string) => (message: Uint8Array) => new Uint8Array(createHmac("sha256", secret).update(message).digest());
+const macWith = (secret: string) => (message: Uint8Array) =>
+  new Uint8Array(createHmac("sha256", secret).update(message).digest());
 const mac = macWith("one");
-const claims: TokenClaims = { action_id: "a-1", request_hash: "00".repeat(32), approver: "owner:ada", expires_at: 1_800_000_000_000 };
+const claims: TokenClaims = {
+  action_id: "a-1",
+  request_hash: "00".repeat(32),
+  approver: "owner:ada",
+  expires_at: 1_800_000_000_000,
+};
 const token = makeToken("approval", claims, mac);
 const [payload, signature] = token.slice("apt1_".length).split(".") as [string, string];
 const carrying = (text: string) => `apt1_${toBase64Url(utf8(text))}.${signature}`;
@@ -33,7 +39,10 @@ describe("an approval token", () => {
   });
 
   test("of one kind does not make one of the other, under one secret", () => {
-    for (const [from, to, prefix] of [["approval", "link", "apl1_"], ["link", "approval", "apt1_"]] as const) {
+    for (const [from, to, prefix] of [
+      ["approval", "link", "apl1_"],
+      ["link", "approval", "apt1_"],
+    ] as const) {
       const made = makeToken(from, claims, mac);
       assert.equal(checkToken(to, made, claims, mac), "malformed");
       assert.equal(checkToken(to, prefix + made.slice(prefix.length), claims, mac), "altered");
@@ -42,10 +51,34 @@ describe("an approval token", () => {
   });
 
   test("that no service wrote is malformed, and never a fault", () => {
-    for (const text of ['["a-1","\\ud800",1]', '["a-1","owner:ada",1e400]', '["a-1","owner:ada",-0]', ` ["a-1","owner:ada",${claims.expires_at}]`, '["\\udc00","owner:ada",1]', "null", "{}", '["a-1","owner:ada"]', '["a-1",null,1]', '["a-1","owner:ada","1"]', "["]) {
+    for (const text of [
+      '["a-1","\\ud800",1]',
+      '["a-1","owner:ada",1e400]',
+      '["a-1","owner:ada",-0]',
+      ` ["a-1","owner:ada",${claims.expires_at}]`,
+      '["\\udc00","owner:ada",1]',
+      "null",
+      "{}",
+      '["a-1","owner:ada"]',
+      '["a-1",null,1]',
+      '["a-1","owner:ada","1"]',
+      "[",
+    ]) {
       assert.equal(checkToken("approval", carrying(text), claims, mac), "malformed", text);
     }
-    for (const text of ["", "apt1_", `apt1_${payload}`, `apt1_${payload}.`, `apt1_.${signature}`, `${token}.${signature}`, `${token}=`, `${token}\n`, ` ${token}`, token.replace("apt1_", "apt2_"), token.slice(0, -2)]) {
+    for (const text of [
+      "",
+      "apt1_",
+      `apt1_${payload}`,
+      `apt1_${payload}.`,
+      `apt1_.${signature}`,
+      `${token}.${signature}`,
+      `${token}=`,
+      `${token}\n`,
+      ` ${token}`,
+      token.replace("apt1_", "apt2_"),
+      token.slice(0, -2),
+    ]) {
       assert.equal(checkToken("approval", text, claims, mac), "malformed", JSON.stringify(text));
     }
   });

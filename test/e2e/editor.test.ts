@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { editorSchema } from "../../src/editor-schemas.ts";
+import { editorSchema } from "../../src/config/editor-schemas.ts";
+import { eventually } from "../support/wait.ts";
 
 interface Message {
   id?: number;
@@ -23,7 +24,19 @@ interface Diagnostic {
 
 /** Just enough of the Language Server Protocol, 3.17. */
 class Editor {
-  private readonly child = spawn(process.execPath, [join(createRequire(import.meta.url).resolve("yaml-language-server/package.json"), "..", "bin", "yaml-language-server"), "--stdio"], { stdio: ["pipe", "pipe", "inherit"] });
+  private readonly child = spawn(
+    process.execPath,
+    [
+      join(
+        createRequire(import.meta.url).resolve("yaml-language-server/package.json"),
+        "..",
+        "bin",
+        "yaml-language-server",
+      ),
+      "--stdio",
+    ],
+    { stdio: ["pipe", "pipe", "inherit"] },
+  );
   private buffer = Buffer.alloc(0);
   private ids = 0;
   private readonly answers = new Map<number, (message: Message) => void>();
@@ -41,8 +54,13 @@ class Editor {
         if (this.buffer.length < head + length) return;
         const message = JSON.parse(this.buffer.toString("utf8", head, head + length)) as Message;
         this.buffer = this.buffer.subarray(head + length);
-        if (message.method === "textDocument/publishDiagnostics" && message.params !== undefined) this.diagnostics.set(message.params.uri, message.params.diagnostics);
-        else if (message.method !== undefined && message.id !== undefined) this.write({ id: message.id, result: message.method === "workspace/configuration" ? [{}, {}, {}, {}, {}] : null });
+        if (message.method === "textDocument/publishDiagnostics" && message.params !== undefined)
+          this.diagnostics.set(message.params.uri, message.params.diagnostics);
+        else if (message.method !== undefined && message.id !== undefined)
+          this.write({
+            id: message.id,
+            result: message.method === "workspace/configuration" ? [{}, {}, {}, {}, {}] : null,
+          });
         else if (message.id !== undefined) this.answers.get(message.id)?.(message);
       }
     });
@@ -55,48 +73,68 @@ class Editor {
   private ask<T>(method: string, params: object): Promise<T> {
     const id = ++this.ids;
     return new Promise((resolve, reject) => {
-      this.answers.set(id, ({ result, error }) => (error === undefined ? resolve(result as T) : reject(new Error(error.message))));
+      this.answers.set(id, ({ result, error }) =>
+        error === undefined ? resolve(result as T) : reject(new Error(error.message)),
+      );
       this.write({ id, method, params });
     });
   }
 
   async start(): Promise<void> {
-    await this.ask("initialize", { processId: process.pid, rootUri: pathToFileURL(this.folder).href, capabilities: { textDocument: { completion: { completionItem: {} }, hover: { contentFormat: ["plaintext"] } } } });
+    await this.ask("initialize", {
+      processId: process.pid,
+      rootUri: pathToFileURL(this.folder).href,
+      capabilities: { textDocument: { completion: { completionItem: {} }, hover: { contentFormat: ["plaintext"] } } },
+    });
     this.write({ method: "initialized", params: {} });
     // Nothing is fetched from the store of schemas.
-    this.write({ method: "workspace/didChangeConfiguration", params: { settings: { yaml: { schemaStore: { enable: false }, validate: true, completion: true, hover: true } } } });
+    this.write({
+      method: "workspace/didChangeConfiguration",
+      params: { settings: { yaml: { schemaStore: { enable: false }, validate: true, completion: true, hover: true } } },
+    });
   }
   /** Opens a file in the folder. Answers its marks, as `line: message`, from line 1. */
   async marks(name: string, text: string): Promise<string[]> {
     const uri = this.open(name, text);
-    for (let i = 0; i < 300; i++) {
-      const found = this.diagnostics.get(uri);
-      if (found !== undefined) return found.map(({ message, range }) => `${range.start.line + 1}: ${message}`);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    throw new Error("the server said nothing");
+    const found = await eventually(
+      () => this.diagnostics.get(uri),
+      () => "the server said nothing",
+    );
+    return found.map(({ message, range }) => `${range.start.line + 1}: ${message}`);
   }
   private open(name: string, text: string): string {
     const path = join(this.folder, name);
     writeFileSync(path, text);
     const uri = pathToFileURL(path).href;
-    this.write({ method: "textDocument/didOpen", params: { textDocument: { uri, languageId: "yaml", version: 1, text } } });
+    this.write({
+      method: "textDocument/didOpen",
+      params: { textDocument: { uri, languageId: "yaml", version: 1, text } },
+    });
     return uri;
   }
   /** @param text `|` stands where the cursor is */
   async complete(name: string, text: string): Promise<string[]> {
     const { uri, position } = this.cursor(name, text);
-    const { items } = await this.ask<{ items: { label: string }[] }>("textDocument/completion", { textDocument: { uri }, position });
+    const { items } = await this.ask<{ items: { label: string }[] }>("textDocument/completion", {
+      textDocument: { uri },
+      position,
+    });
     return items.map(({ label }) => label);
   }
   async hover(name: string, text: string): Promise<string> {
     const { uri, position } = this.cursor(name, text);
-    const answer = await this.ask<{ contents: string | { value: string } } | null>("textDocument/hover", { textDocument: { uri }, position });
+    const answer = await this.ask<{ contents: string | { value: string } } | null>("textDocument/hover", {
+      textDocument: { uri },
+      position,
+    });
     return answer === null ? "" : typeof answer.contents === "string" ? answer.contents : answer.contents.value;
   }
   private cursor(name: string, text: string): { uri: string; position: { line: number; character: number } } {
     const before = text.slice(0, text.indexOf("|")).split("\n");
-    return { uri: this.open(name, text.replace("|", "")), position: { line: before.length - 1, character: before.at(-1)?.length ?? 0 } };
+    return {
+      uri: this.open(name, text.replace("|", "")),
+      position: { line: before.length - 1, character: before.at(-1)?.length ?? 0 },
+    };
   }
   stop(): Promise<void> {
     return new Promise((resolve) => {
@@ -111,7 +149,8 @@ describe("an editor with the YAML language server", () => {
   let editor: Editor;
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "assent-editor-"));
-    for (const name of ["policy", "policy-test", "config"] as const) writeFileSync(join(folder, `${name}.schema.json`), editorSchema(name));
+    for (const name of ["policy", "policy-test", "config"] as const)
+      writeFileSync(join(folder, `${name}.schema.json`), editorSchema(name));
     editor = new Editor(folder);
     await editor.start();
   });
@@ -119,29 +158,81 @@ describe("an editor with the YAML language server", () => {
     await editor.stop();
     rmSync(folder, { recursive: true });
   });
-  const under = (schema: string, text: string): string => `# yaml-language-server: $schema=./${schema}.schema.json\n${text}`;
+  const under = (schema: string, text: string): string =>
+    `# yaml-language-server: $schema=./${schema}.schema.json\n${text}`;
 
-  test("marks nothing in a good policy, test and configuration", { timeout: 60_000 }, async () => {
-    assert.deepEqual(await editor.marks("good.yaml", under("policy", "policy: p\nrules:\n  - { name: r, effect: allow }\nlimits:\n  - { name: l, count: 3, window: 1h }\n")), []);
-    assert.deepEqual(await editor.marks("good_test.yaml", under("policy-test", "now: 2026-01-15T10:00:00Z\ncases:\n  - { name: c, action: { agent_id: a, tool: t, operation: o }, used: { l: 2 }, expect: { effect: allow } }\n")), []);
-    assert.deepEqual(await editor.marks("assent.yaml", under("config", "server:\n  port: ${PORT:-8000}\nchannels:\n  finance:\n    notifier: notify-email\n    people:\n      - { owner: ada, to: ada@example.com }\n")), []);
+  test("marks nothing in a good policy, test and configuration", async () => {
+    assert.deepEqual(
+      await editor.marks(
+        "good.yaml",
+        under(
+          "policy",
+          "policy: p\nrules:\n  - { name: r, effect: allow }\nlimits:\n  - { name: l, count: 3, window: 1h }\n",
+        ),
+      ),
+      [],
+    );
+    assert.deepEqual(
+      await editor.marks(
+        "good_test.yaml",
+        under(
+          "policy-test",
+          "now: 2026-01-15T10:00:00Z\ncases:\n  - { name: c, action: { agent_id: a, tool: t, operation: o }, used: { l: 2 }, expect: { effect: allow } }\n",
+        ),
+      ),
+      [],
+    );
+    assert.deepEqual(
+      await editor.marks(
+        "assent.yaml",
+        under(
+          "config",
+          "server:\n  port: ${PORT:-8000}\nchannels:\n  finance:\n    notifier: notify-email\n    people:\n      - { owner: ada, to: ada@example.com }\n",
+        ),
+      ),
+      [],
+    );
   });
 
-  test("marks what the service would refuse, at its line", { timeout: 60_000 }, async () => {
-    const [effect, key, ...more] = await editor.marks("bad.yaml", under("policy", "policy: p\nrules:\n  - name: r\n    effect: alow\n    reson: x\n"));
+  test("marks what the service would refuse, at its line", async () => {
+    const [effect, key, ...more] = await editor.marks(
+      "bad.yaml",
+      under("policy", "policy: p\nrules:\n  - name: r\n    effect: alow\n    reson: x\n"),
+    );
     assert.match(effect ?? "", /^5: .*allow/);
     assert.match(key ?? "", /^6: .*reson/);
     assert.deepEqual(more, []);
-    assert.match((await editor.marks("bad_test.yaml", under("policy-test", "now: 2026-01-15T10:00:00Z\ncases:\n  - { name: c, action: { agent_id: a, tool: t }, expect: { effect: allow } }\n"))).join(), /^4: .*operation/);
+    assert.match(
+      (
+        await editor.marks(
+          "bad_test.yaml",
+          under(
+            "policy-test",
+            "now: 2026-01-15T10:00:00Z\ncases:\n  - { name: c, action: { agent_id: a, tool: t }, expect: { effect: allow } }\n",
+          ),
+        )
+      ).join(),
+      /^4: .*operation/,
+    );
     assert.match((await editor.marks("bad-assent.yaml", under("config", "server:\n  port: eighty\n"))).join(), /^3: /);
   });
 
-  test("completes keys and values, and tells what they mean", { timeout: 60_000 }, async () => {
+  test("completes keys and values, and tells what they mean", async () => {
     const keys = await editor.complete("keys.yaml", under("policy", "policy: p\nrules:\n  - name: r\n    |"));
-    for (const key of ["tool", "operation", "when", "effect", "risk", "approval"]) assert.ok(keys.includes(key), `${key} is not among ${keys.join(", ")}`);
-    const effects = await editor.complete("effects.yaml", under("policy", "policy: p\nrules:\n  - name: r\n    effect: |"));
+    for (const key of ["tool", "operation", "when", "effect", "risk", "approval"])
+      assert.ok(keys.includes(key), `${key} is not among ${keys.join(", ")}`);
+    const effects = await editor.complete(
+      "effects.yaml",
+      under("policy", "policy: p\nrules:\n  - name: r\n    effect: |"),
+    );
     for (const effect of ["allow", "deny", "require_approval"]) assert.ok(effects.includes(effect), effects.join(", "));
-    assert.match(await editor.hover("hover.yaml", under("policy", "policy: p\nrules:\n  - name: r\n    ef|fect: allow\n")), /What happens when the rule matches/);
-    assert.match(await editor.hover("hover-assent.yaml", under("config", "deliveries:\n  keep_|days: 30\n")), /How long deliveries that are over are listed/);
+    assert.match(
+      await editor.hover("hover.yaml", under("policy", "policy: p\nrules:\n  - name: r\n    ef|fect: allow\n")),
+      /What happens when the rule matches/,
+    );
+    assert.match(
+      await editor.hover("hover-assent.yaml", under("config", "deliveries:\n  keep_|days: 30\n")),
+      /How long deliveries that are over are listed/,
+    );
   });
 });

@@ -8,16 +8,29 @@ import { test } from "node:test";
 import { freePort } from "../support/postgres.ts";
 import { ROOT } from "../support/process.ts";
 
-const blocks = [...readFileSync(join(ROOT, "docs/guide.md"), "utf8").matchAll(/<!-- guide -->\n```sh\n([\s\S]*?)```/g)].map((match) => match[1] as string);
+const blocks = [
+  ...readFileSync(join(ROOT, "docs/guide.md"), "utf8").matchAll(/<!-- guide -->\n```sh\n([\s\S]*?)```/g),
+].map((match) => match[1] as string);
 const MARK = "=== end of block";
 
-test("the guide works from top to bottom", { timeout: 300_000 }, async () => {
+test("the guide works from top to bottom", async () => {
   const folder = mkdtempSync(join(tmpdir(), "assent-guide-"));
-  const env: Record<string, string | undefined> = { ...process.env, CLONE: ROOT, ASSENT_PORT: String(await freePort()), GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" };
+  const env: Record<string, string | undefined> = {
+    ...process.env,
+    CLONE: ROOT,
+    ASSENT_PORT: String(await freePort()),
+    GIT_CONFIG_GLOBAL: "/dev/null",
+    GIT_CONFIG_NOSYSTEM: "1",
+  };
   for (const name of ["NODE_TEST_CONTEXT", "ASSENT_URL", "ASSENT_API_KEY", "DATABASE_URL"]) delete env[name];
   // Standard error beside standard output: the page shows both. The service ends with the shell.
   const script = `set -euo pipefail\ntrap 'kill $(jobs -p) 2> /dev/null || true' EXIT\nexec 2>&1\n${blocks.map((block) => `${block}\necho "${MARK}"\n`).join("")}`;
-  const child = spawn("bash", ["-c", script], { cwd: folder, env, detached: true, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn("bash", ["-c", script], {
+    cwd: folder,
+    env,
+    detached: true,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   try {
     let said = "";
     child.stdout.on("data", (chunk: Buffer) => {
@@ -32,7 +45,12 @@ test("the guide works from top to bottom", { timeout: 300_000 }, async () => {
     shows(1, /6 passed, 0 failed/);
     shows(2, /require_approval/, /params\.amount <= 100/);
     shows(4, /"kind":"git","commit":"[0-9a-f]{40}"/);
-    assert.deepEqual([...(parts[5] ?? "").matchAll(/allowed|pending_approval/g)].map(([word]) => word).filter((word, i, all) => word !== all[i - 1]), ["allowed", "pending_approval"]);
+    assert.deepEqual(
+      [...(parts[5] ?? "").matchAll(/allowed|pending_approval/g)]
+        .map(([word]) => word)
+        .filter((word, i, all) => word !== all[i - 1]),
+      ["allowed", "pending_approval"],
+    );
     shows(6, /FAIL/, /a test pins the old limit/);
     shows(7, /6 passed, 0 failed/, /small refunds/);
     shows(8, /1 /, /require_approval.*allow/s);

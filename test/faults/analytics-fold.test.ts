@@ -1,16 +1,16 @@
 /** The folding in the background: when it writes, and above all when it does not. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { createFolding, type Folding } from "../../plugins/analytics/fold.ts";
-import type { Host } from "../../src/contract/host.ts";
+import { createFolding, type Folding } from "../../src/cluster/fold-sums.ts";
+import type { FoldingOptions } from "../../src/cluster/fold-sums.ts";
 import type { EntryRow } from "../../src/contract/storage.ts";
-import { memoryStorage } from "../../src/testing/index.ts";
 import { entryRow } from "../../src/testing/suite/rows.ts";
 
 interface Bench {
   folding: Folding;
   logged: string[];
-  storage: ReturnType<typeof memoryStorage>;
+  /** The next fold fails. */
+  failNext(): void;
   announce(entries: number): void;
   /** Lets `ms` pass in steps, and whatever that sets off come to its end. */
   pass(ms: number): Promise<void>;
@@ -19,16 +19,26 @@ interface Bench {
 
 async function begin(t: TestContext): Promise<Bench> {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const storage = memoryStorage();
-  await storage.open();
+  let calls = 0;
+  let failing = false;
   const logged: string[] = [];
   let listener: (entries: readonly EntryRow[]) => void = () => {};
   const ledger = { subscribe: (given: typeof listener) => ((listener = given), () => (listener = () => {})) };
-  // The parts of a host that folding uses; the storage is a real one.
-  const folding = createFolding({ storage, ledger, duty: () => ({ mine: async () => true, release: async () => {} }), log: { warn: (message: string) => logged.push(message) } } as unknown as Host);
+  const folding = createFolding({
+    upkeep: async () => {
+      calls++;
+      if (failing) throw ((failing = false), new Error("no"));
+      return 0;
+    },
+    ledger,
+    duty: { mine: async () => true, release: async () => {} },
+    log: { warn: (message: string) => logged.push(message) },
+  } as unknown as FoldingOptions);
   folding.start();
   return {
-    folding, logged, storage,
+    folding,
+    logged,
+    failNext: () => (failing = true),
     announce: (entries) => listener(Array.from({ length: entries }, (_, i) => entryRow(i))),
     async pass(ms) {
       for (let passed = 0; passed < ms; passed += 250) {
@@ -36,7 +46,7 @@ async function begin(t: TestContext): Promise<Bench> {
         await new Promise((resolve) => setImmediate(resolve));
       }
     },
-    folds: () => storage.faults.calls("tx.foldSums"),
+    folds: () => calls,
   };
 }
 
@@ -52,7 +62,7 @@ test("an idle service folds once and then leaves the store alone, whatever the e
   await folding.stop();
 });
 
-test("waits for a second of quiet, but not for ever", async (t) => {
+test("waits for a second of quiet, but not forever", async (t) => {
   const { folding, announce, pass, folds } = await begin(t);
   await pass(2000);
   for (let i = 0; i < 10; i++) {
@@ -67,9 +77,9 @@ test("waits for a second of quiet, but not for ever", async (t) => {
 });
 
 test("a fold that fails is tried again, and nothing else happens", async (t) => {
-  const { folding, announce, pass, folds, storage, logged } = await begin(t);
+  const { folding, announce, pass, folds, failNext, logged } = await begin(t);
   await pass(2000);
-  storage.faults.failNext("tx.foldSums", "not-persisted");
+  failNext();
   announce(1);
   await pass(2000);
   assert.deepEqual([folds(), logged.length], [2, 1]);
@@ -78,7 +88,7 @@ test("a fold that fails is tried again, and nothing else happens", async (t) => 
   await folding.stop();
 });
 
-test("after stop nothing is folded any more", async (t) => {
+test("after stop nothing more is folded", async (t) => {
   const { folding, announce, pass, folds } = await begin(t);
   announce(30_000);
   await folding.stop();

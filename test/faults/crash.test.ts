@@ -31,7 +31,7 @@ function random(seed: number): () => number {
   };
 }
 
-test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, { timeout: 600_000 }, async (t) => {
+test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, async (t) => {
   t.diagnostic(`SEED=${SEED}`);
   const next = random(SEED);
   const folder = mkdtempSync(join(tmpdir(), "assent-crash-"));
@@ -47,14 +47,20 @@ test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, {
       unanswered = [];
       for (const view of newest(acknowledged, 25)) {
         const found = await client.action(view.id);
-        assert.equal(found.decision_hash, view.decision_hash, `the acknowledged action ${view.id} changed or is gone after crash ${crash}`);
+        assert.equal(
+          found.decision_hash,
+          view.decision_hash,
+          `the acknowledged action ${view.id} changed or is gone after crash ${crash}`,
+        );
       }
       if (crash === CRASHES) {
         await verifyAll(client, acknowledged);
         assert.equal(await stopProcess(service), 0, "a graceful stop ends with 0");
         break;
       }
-      const load = Array.from({ length: CLIENTS }, (_, i) => submitUntilDead(createClient({ url: service.url, apiKey: ADMIN }), `${crash}-${i}`, acknowledged, unanswered));
+      const load = Array.from({ length: CLIENTS }, (_, i) =>
+        submitUntilDead(createClient({ url: service.url, apiKey: ADMIN }), `${crash}-${i}`, acknowledged, unanswered),
+      );
       await new Promise((resolve) => setTimeout(resolve, 5 + next() * 250));
       assert.equal(await stopProcess(service, "SIGKILL"), "SIGKILL");
       await Promise.all(load);
@@ -68,7 +74,11 @@ test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, {
       assert.deepEqual(report.faults, []);
       const actions = await storage.actions({ visibility: { all: true }, limit: acknowledged.size + 1_000 });
       assert.equal(new Set(actions.map(({ id }) => id)).size, actions.length);
-      assert.equal(actions.length, acknowledged.size, "every recorded action was acknowledged in the end, and none twice");
+      assert.equal(
+        actions.length,
+        acknowledged.size,
+        "every recorded action was acknowledged in the end, and none twice",
+      );
     } finally {
       await storage.close();
     }
@@ -78,11 +88,20 @@ test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, {
 });
 
 /** No retries of the client's own: an unanswered request is noted and asked for again after the restart. */
-async function submitUntilDead(client: ReturnType<typeof createClient>, name: string, acknowledged: Map<string, ActionView>, unanswered: string[]): Promise<void> {
+async function submitUntilDead(
+  client: ReturnType<typeof createClient>,
+  name: string,
+  acknowledged: Map<string, ActionView>,
+  unanswered: string[],
+): Promise<void> {
   for (let n = 0; ; n++) {
     const key = `${name}-${n}`;
     try {
-      remember(acknowledged, await client.call<ActionView>("POST", "/v1/actions", ALLOWED, { "idempotency-key": key }, 0), key);
+      remember(
+        acknowledged,
+        await client.call<ActionView>("POST", "/v1/actions", ALLOWED, { "idempotency-key": key }, 0),
+        key,
+      );
     } catch {
       unanswered.push(key);
       return;
@@ -101,7 +120,10 @@ function newest(acknowledged: Map<string, ActionView>, count: number): ActionVie
   return [...acknowledged.values()].slice(-count);
 }
 
-async function verifyAll(client: ReturnType<typeof createClient>, acknowledged: Map<string, ActionView>): Promise<void> {
+async function verifyAll(
+  client: ReturnType<typeof createClient>,
+  acknowledged: Map<string, ActionView>,
+): Promise<void> {
   const { keys } = await client.logKeys();
   const vkey = keys[0]?.vkey as string;
   for (const view of acknowledged.values()) {

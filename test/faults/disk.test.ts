@@ -45,11 +45,17 @@ test("a full disk gives 503 and a clear line, and the service recovers when ther
       // That is what fills the disk.
     }
     // What SQLite has room for in its files already still goes; then it must be a 503, never a verdict.
-    let full = await service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { pad: "x".repeat(200_000) } } });
-    for (let i = 0; i < 20 && full.status === 200; i++) full = await service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { pad: "x".repeat(200_000) } } });
+    let full = await service.call("POST", "/v1/actions", {
+      body: { ...ALLOWED, context: { pad: "x".repeat(200_000) } },
+    });
+    for (let i = 0; i < 20 && full.status === 200; i++)
+      full = await service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { pad: "x".repeat(200_000) } } });
     assert.deepEqual([full.status, full.body.code, full.headers.get("retry-after")], [503, "STORAGE_UNAVAILABLE", "1"]);
     assert.ok(!("decision" in full.body));
-    assert.ok(service.logged.some((line) => line.includes('"kind":"full"')), service.logged.slice(-3).join("\n"));
+    assert.ok(
+      service.logged.some((line) => line.includes('"kind":"full"')),
+      service.logged.slice(-3).join("\n"),
+    );
     const read = await service.call("GET", `/v1/actions/${first.body.id}`);
     assert.equal(read.status, 200, "what is recorded can still be read");
     rmSync(ballast);
@@ -70,7 +76,10 @@ test("a read-only folder is said in one line at start, and the service starts wh
     // A store that exists: what fails is writing to it, not making it.
     await stopProcess(await startProcess(env));
     disk.remount("ro");
-    const failure = await startProcess(env).then(() => "it started", (error: Error) => error.message);
+    const failure = await startProcess(env).then(
+      () => "it started",
+      (error: Error) => error.message,
+    );
     assert.match(failure, /ended with 1/);
     assert.match(failure, /^assent: .*(read-only|readonly|cannot be written)/m);
     assert.ok(!failure.includes("    at "), "an operator gets words, not a stack");
@@ -85,10 +94,14 @@ test("a store that turns read-only under the service gives 503 and a clear line,
   // No mount can be made read-only while its files are open; the kernel does it on an I/O error. What it
   // then answers to a write is what is cut off here.
   let faulty: ReturnType<typeof withFaults> | null = null;
-  const service = await startService({ storage: (folder) => (faulty = withFaults(sqliteStorage({ path: join(folder, "assent.db") }))) });
+  const service = await startService({
+    storage: (folder) => (faulty = withFaults(sqliteStorage({ path: join(folder, "assent.db") }))),
+  });
   try {
     await quiet(service);
-    (faulty as unknown as ReturnType<typeof withFaults>).faults.failNext("begin", "not-persisted", { kind: "readonly" });
+    (faulty as unknown as ReturnType<typeof withFaults>).faults.failNext("begin", "not-persisted", {
+      kind: "readonly",
+    });
     const refused = await service.call("POST", "/v1/actions", { body: ALLOWED });
     assert.deepEqual([refused.status, refused.body.code], [503, "STORAGE_UNAVAILABLE"]);
     assert.ok(service.logged.some((line) => line.includes('"level":"error"') && line.includes('"kind":"readonly"')));

@@ -18,26 +18,13 @@ import { freePort, startPostgres, withoutPostgres, type PostgresServer } from ".
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { startProxy, withoutProxy, type Proxy, type ProxyName } from "../support/proxy.ts";
 import { ALLOWED, POLICIES } from "../support/service.ts";
+import { bounded, pause, until } from "../support/wait.ts";
 
 const PROCESSES = 4;
 const CLIENTS = 6;
 const SUBSCRIBERS = 3;
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-async function within<T>(ms: number, what: string, work: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`did not come about in ${ms} ms: ${what}`)), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 /** A real EventSource that goes on at the next address whenever it is cut off. */
 function subscribe(urls: () => readonly string[], first: number): { seen: number[]; cuts(): number; close(): void } {
@@ -49,7 +36,15 @@ function subscribe(urls: () => readonly string[], first: number): { seen: number
     const all = urls();
     const last = seen.at(-1);
     source = new EventSource(`${all[at % all.length]}/v1/events`, {
-      fetch: (url, init) => fetch(url, { ...init, headers: { ...init.headers, authorization: `Bearer ${ADMIN}`, ...(last === undefined ? {} : { "last-event-id": String(last) }) } }),
+      fetch: (url, init) =>
+        fetch(url, {
+          ...init,
+          headers: {
+            ...init.headers,
+            authorization: `Bearer ${ADMIN}`,
+            ...(last === undefined ? {} : { "last-event-id": String(last) }),
+          },
+        }),
     });
     source.addEventListener("message", (event) => seen.push(Number(event.lastEventId)));
     source.addEventListener("error", () => {
@@ -70,113 +65,163 @@ function subscribe(urls: () => readonly string[], first: number): { seen: number
   };
 }
 
-describe("four processes on one Postgres", { skip: withoutPostgres || (process.env["DATABASE_URL"] === undefined ? false : "the server is not the test's own to crash") }, () => {
-  let server: PostgresServer;
-  before(async () => {
-    server = await startPostgres();
-  });
-  after(() => server.stop());
-
-  async function ordeal(balancer: ProxyName | null): Promise<void> {
-    const url = await server.database();
-    const folder = mkdtempSync(join(tmpdir(), "assent-fleet-"));
-    const ports = await Promise.all(Array.from({ length: PROCESSES + 1 }, () => freePort()));
-    const env = (i: number): Record<string, string> => ({
-      DATABASE_URL: url, ASSENT_SECRET: "a secret that all replicas share, 32 or more", ASSENT_LOG_KEY: LOG_KEY, ASSENT_LOG_ORIGIN: "fleet.test/log",
-      ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN, ASSENT_DATA: join(folder, String(i)), ASSENT_PORT: String(ports[i]),
+describe(
+  "four processes on one Postgres",
+  {
+    skip:
+      withoutPostgres ||
+      (process.env["DATABASE_URL"] === undefined ? false : "the server is not the test's own to crash"),
+  },
+  () => {
+    let server: PostgresServer;
+    before(async () => {
+      server = await startPostgres({ own: true });
     });
-    const started = await Promise.allSettled(Array.from({ length: PROCESSES }, (_, i) => startProcess(env(i))));
-    const processes = started.map((start) => {
-      if (start.status === "rejected") throw start.reason;
-      return start.value;
-    });
-    let proxy: Proxy | null = null;
-    const subscribers: ReturnType<typeof subscribe>[] = [];
-    const acknowledged = new Map<string, string>();
-    let refused = 0;
-    let loading = true;
-    const urls = (): string[] => (proxy === null ? processes.map((one) => one.url) : [proxy.url]);
+    after(() => server.stop());
 
-    async function client(number: number): Promise<void> {
-      for (let n = 0; loading; n++) {
-        const key = `c${number}-${n}`;
-        // The same action at one process after another, until one acknowledges it.
-        for (let at = number; ; at++) {
-          const answer = await fetch(`${urls()[at % urls().length]}/v1/actions`, {
-            method: "POST", headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json", "idempotency-key": key }, body: JSON.stringify(ALLOWED), signal: AbortSignal.timeout(15_000),
-          }).then(async (response) => (response.status === 200 ? ((await response.json()) as { decision_hash: string }) : (await response.body?.cancel(), null))).catch(() => null);
-          if (answer !== null) {
-            acknowledged.set(key, answer.decision_hash);
-            break;
+    async function ordeal(balancer: ProxyName | null): Promise<void> {
+      const url = await server.database();
+      const folder = mkdtempSync(join(tmpdir(), "assent-fleet-"));
+      const ports = await Promise.all(Array.from({ length: PROCESSES + 1 }, () => freePort()));
+      const env = (i: number): Record<string, string> => ({
+        DATABASE_URL: url,
+        ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
+        ASSENT_LOG_KEY: LOG_KEY,
+        ASSENT_LOG_ORIGIN: "fleet.test/log",
+        ASSENT_POLICIES: POLICIES,
+        ASSENT_ADMIN_KEY: ADMIN,
+        ASSENT_DATA: join(folder, String(i)),
+        ASSENT_PORT: String(ports[i]),
+      });
+      const started = await Promise.allSettled(Array.from({ length: PROCESSES }, (_, i) => startProcess(env(i))));
+      const processes = started.map((start) => {
+        if (start.status === "rejected") throw start.reason;
+        return start.value;
+      });
+      let proxy: Proxy | null = null;
+      const subscribers: ReturnType<typeof subscribe>[] = [];
+      const acknowledged = new Map<string, string>();
+      let refused = 0;
+      let loading = true;
+      const urls = (): string[] => (proxy === null ? processes.map((one) => one.url) : [proxy.url]);
+
+      async function client(number: number): Promise<void> {
+        for (let n = 0; loading; n++) {
+          const key = `c${number}-${n}`;
+          // The same action at one process after another, until one acknowledges it.
+          for (let at = number; ; at++) {
+            const answer = await fetch(`${urls()[at % urls().length]}/v1/actions`, {
+              method: "POST",
+              headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json", "idempotency-key": key },
+              body: JSON.stringify(ALLOWED),
+              signal: AbortSignal.timeout(15_000),
+            })
+              .then(async (response) =>
+                response.status === 200
+                  ? ((await response.json()) as { decision_hash: string })
+                  : (await response.body?.cancel(), null),
+              )
+              .catch(() => null);
+            if (answer !== null) {
+              acknowledged.set(key, answer.decision_hash);
+              break;
+            }
+            refused += 1;
+            if (!loading) break;
+            await pause(20);
           }
-          refused += 1;
-          if (!loading) break;
-          await pause(20);
         }
       }
-    }
 
-    const store = postgresStorage({ url });
-    try {
-      if (balancer !== null) proxy = await startProxy(balancer, ports[PROCESSES] as number, ports.slice(0, PROCESSES));
-      for (let i = 0; i < SUBSCRIBERS; i++) subscribers.push(subscribe(urls, i));
-      const clients = Array.from({ length: CLIENTS }, (_, i) => client(i));
-      try {
-        await pause(600);
-        await server.cutConnections();
-        await pause(600);
-        for (const i of [0, 2, 3]) {
-          const victim = processes[i] as ServiceProcess;
-          victim.child.kill("SIGKILL");
-          await victim.ended;
-          processes[i] = await within(30_000, "a process starts again under load", startProcess(env(i)));
-          await pause(300);
-        }
-        await server.crash();
-        await pause(1500);
+      /** So long, and until the service has gone on with its work. */
+      async function load(ms: number): Promise<void> {
         const before = acknowledged.size;
-        await pause(1500);
-        assert.ok(acknowledged.size > before, "the service goes on after the crash");
+        await pause(ms);
+        await until("the service goes on", () => acknowledged.size > before + 20);
+      }
+
+      const store = postgresStorage({ url });
+      try {
+        if (balancer !== null)
+          proxy = await startProxy(balancer, ports[PROCESSES] as number, ports.slice(0, PROCESSES));
+        for (let i = 0; i < SUBSCRIBERS; i++) subscribers.push(subscribe(urls, i));
+        const clients = Array.from({ length: CLIENTS }, (_, i) => client(i));
+        try {
+          await load(600);
+          await server.cutConnections();
+          await load(600);
+          for (const i of [0, 2, 3]) {
+            const victim = processes[i] as ServiceProcess;
+            victim.child.kill("SIGKILL");
+            await victim.ended;
+            processes[i] = await startProcess(env(i));
+            await load(300);
+          }
+          await server.crash();
+          await load(3000);
+        } finally {
+          loading = false;
+          await bounded("the clients are answered", Promise.all(clients));
+        }
+        assert.ok(acknowledged.size > 50 && refused > 0, `${acknowledged.size} acknowledged, ${refused} refused`);
+
+        await store.open({ readOnly: true });
+        const vkey = (await store.meta("log_vkey")) ?? "";
+        assert.deepEqual((await auditStore(store, vkey)).faults, []);
+        const { size } = await store.head();
+        const places = new Map<string, number[]>();
+        for (let from = 0; from < size; from += 1000) {
+          for (const { seq, leaf_hash } of await store.entries(from, Math.min(size, from + 1000)))
+            places.set(toHex(leaf_hash), [...(places.get(toHex(leaf_hash)) ?? []), seq]);
+        }
+        for (const [key, hash] of acknowledged) assert.equal(places.get(hash)?.length, 1, key);
+
+        for (const [i, hash] of [...acknowledged.values()].entries()) {
+          const proof = (await (
+            await fetch(`${urls()[i % urls().length]}/v1/provenance/${hash}/proof`, {
+              headers: { authorization: `Bearer ${ADMIN}` },
+            })
+          ).json()) as { index: number; size: number; root: string; path: string[] };
+          assert.ok(
+            verifyInclusion({
+              index: proof.index,
+              size: proof.size,
+              leafHash: fromHex(hash),
+              root: fromHex(proof.root),
+              path: proof.path.map(fromHex),
+            }),
+            hash,
+          );
+        }
+
+        // Where a subscriber begins depends on when it was let in; from there on it has everything once.
+        for (const { seen } of subscribers) {
+          await until(`a subscriber is given everything up to ${size - 1}`, () => seen.at(-1) === size - 1);
+          const begin = seen[0] ?? 0;
+          assert.deepEqual(
+            seen,
+            Array.from({ length: size - begin }, (_, i) => begin + i),
+          );
+        }
+        assert.ok(
+          subscribers.every(({ seen }) => seen.length > 100),
+          "they were there for the load",
+        );
+        assert.ok(
+          subscribers.some(({ cuts }) => cuts() > 0),
+          "some were cut off",
+        );
       } finally {
-        loading = false;
-        await within(30_000, "the clients are answered", Promise.all(clients));
+        for (const subscriber of subscribers) subscriber.close();
+        await bounded("the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
+        await proxy?.stop();
+        await store.close();
+        rmSync(folder, { recursive: true, force: true });
       }
-      assert.ok(acknowledged.size > 50 && refused > 0, `${acknowledged.size} acknowledged, ${refused} refused`);
-
-      await store.open({ readOnly: true });
-      const vkey = (await store.meta("log_vkey")) ?? "";
-      assert.deepEqual((await auditStore(store, vkey)).faults, []);
-      const { size } = await store.head();
-      const places = new Map<string, number[]>();
-      for (let from = 0; from < size; from += 1000) {
-        for (const { seq, leaf_hash } of await store.entries(from, Math.min(size, from + 1000))) places.set(toHex(leaf_hash), [...(places.get(toHex(leaf_hash)) ?? []), seq]);
-      }
-      for (const [key, hash] of acknowledged) assert.equal(places.get(hash)?.length, 1, key);
-
-      for (const [i, hash] of [...acknowledged.values()].entries()) {
-        const proof = (await (await fetch(`${urls()[i % urls().length]}/v1/provenance/${hash}/proof`, { headers: { authorization: `Bearer ${ADMIN}` } })).json()) as { index: number; size: number; root: string; path: string[] };
-        assert.ok(verifyInclusion({ index: proof.index, size: proof.size, leafHash: fromHex(hash), root: fromHex(proof.root), path: proof.path.map(fromHex) }), hash);
-      }
-
-      // Where a subscriber begins depends on when it was let in; from there on it has everything once.
-      for (const { seen } of subscribers) {
-        await within(30_000, `a subscriber is given everything up to ${size - 1}`, (async () => {
-          while (seen.at(-1) !== size - 1) await pause(20);
-        })());
-        const begin = seen[0] ?? 0;
-        assert.deepEqual(seen, Array.from({ length: size - begin }, (_, i) => begin + i));
-      }
-      assert.ok(subscribers.every(({ seen }) => seen.length > 100), "they were there for the load");
-      assert.ok(subscribers.some(({ cuts }) => cuts() > 0), "some were cut off");
-    } finally {
-      for (const subscriber of subscribers) subscriber.close();
-      await within(60_000, "the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
-      await proxy?.stop();
-      await store.close();
-      rmSync(folder, { recursive: true, force: true });
     }
-  }
 
-  it("reached one by one", { timeout: 180_000 }, () => ordeal(null));
-  for (const name of ["haproxy", "nginx"] as const) it(`behind ${name}`, { timeout: 180_000, skip: withoutProxy(name) }, () => ordeal(name));
-});
+    it("reached one by one", () => ordeal(null));
+    for (const name of ["haproxy", "nginx"] as const)
+      it(`behind ${name}`, { skip: withoutProxy(name) }, () => ordeal(name));
+  },
+);

@@ -8,18 +8,24 @@ import { after, before, describe, it } from "node:test";
 import policyGit from "../../plugins/policy-git/index.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { Duty } from "../../src/contract/host.ts";
-import { basisOf } from "../../src/kernel/policy-set.ts";
+import { basisOf } from "../../src/policies/activate.ts";
 import type { Plugin } from "../../src/plugin.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { makeRepository } from "../support/git-server.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service, type ServiceOptions } from "../support/service.ts";
+import { eventually, until } from "../support/wait.ts";
 
-const SECRET = "a secret that all replicas share, 32 or more";
+const SECRET = "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU";
 const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 
-const post = (service: Service, key: string, headers: Record<string, string> = {}, body: object = ALLOWED): Promise<Answer> => service.call("POST", "/v1/actions", { key, body, headers });
+const post = (
+  service: Service,
+  key: string,
+  headers: Record<string, string> = {},
+  body: object = ALLOWED,
+): Promise<Answer> => service.call("POST", "/v1/actions", { key, body, headers });
 
 describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
   let server: PostgresServer;
@@ -28,7 +34,11 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
   });
   after(() => server.stop());
 
-  async function withReplicas(count: number, work: (services: Service[], keys: { admin: string; agent: string }, url: string) => Promise<void>, more: (index: number) => Partial<ServiceOptions> = () => ({})): Promise<void> {
+  async function withReplicas(
+    count: number,
+    work: (services: Service[], keys: { admin: string; agent: string }, url: string) => Promise<void>,
+    more: (index: number) => Partial<ServiceOptions> = () => ({}),
+  ): Promise<void> {
     const url = await server.database();
     const services = await Promise.all(
       Array.from({ length: count }, (_, index) =>
@@ -54,18 +64,22 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
     }
   }
 
-  it("ten that start at once on an empty database agree on one log and one pair of keys", { timeout: 60_000 }, () =>
+  it("ten that start at once on an empty database agree on one log and one pair of keys", () =>
     withReplicas(10, async (services, { agent }) => {
       const answers = await Promise.all(services.map((service) => post(service, agent)));
-      assert.deepEqual(answers.map(({ status }) => status), services.map(() => 200));
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        services.map(() => 200),
+      );
       assert.equal(new Set(answers.map(({ body }) => body.policy_hash)).size, 1);
     }));
 
-  it("a key, an agent and a policy that one changes are changed for the next request to another", { timeout: 60_000 }, () =>
+  it("a key, an agent and a policy that one changes are changed for the next request to another", () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
       const [one, two] = [a as Service, b as Service];
       for (let i = 0; i < 10; i++) {
-        const made = (await one.call("POST", "/v1/api-keys", { key: admin, body: { name: `k${i}`, preset: "agent" } })).body;
+        const made = (await one.call("POST", "/v1/api-keys", { key: admin, body: { name: `k${i}`, preset: "agent" } }))
+          .body;
         assert.equal((await post(two, made.key)).status, 200);
         await one.call("DELETE", `/v1/api-keys/${made.id}`, { key: admin });
         assert.equal((await post(two, made.key)).status, 401);
@@ -76,28 +90,51 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
         await two.call("POST", `/v1/agents/${id}/suspend`, { key: admin });
         assert.equal((await post(one, agent, {}, { ...ALLOWED, agent_id: id })).body.reason_code, "AGENT_SUSPENDED");
 
-        const policy = { policy: "switched", rules: [{ name: "r", tool: "switch", effect: i % 2 === 0 ? "allow" : "deny" }] };
-        await one.call(i === 0 ? "POST" : "PUT", `/v1/policies${i === 0 ? "" : "/switched"}?activate=true`, { key: admin, body: policy });
-        assert.equal((await two.call("GET", "/readyz", { key: null })).body.policies.policy_set, (await one.storage.head()).policy_set);
-        assert.equal((await post(two, agent, {}, { ...ALLOWED, tool: "switch" })).body.decision, policy.rules[0]?.effect);
+        const policy = {
+          policy: "switched",
+          rules: [{ name: "r", tool: "switch", effect: i % 2 === 0 ? "allow" : "deny" }],
+        };
+        await one.call(i === 0 ? "POST" : "PUT", `/v1/policies${i === 0 ? "" : "/switched"}?activate=true`, {
+          key: admin,
+          body: policy,
+        });
+        assert.equal(
+          (await two.call("GET", "/readyz", { key: null })).body.policies.policy_set,
+          (await one.storage.head()).policy_set,
+        );
+        assert.equal(
+          (await post(two, agent, {}, { ...ALLOWED, tool: "switch" })).body.decision,
+          policy.rules[0]?.effect,
+        );
       }
     }));
 
-  it("write one tree under load, each answering proofs and events for all", { timeout: 60_000 }, () =>
+  it("write one tree under load, each answering proofs and events for all", () =>
     withReplicas(3, async (services, { admin, agent }, url) => {
       const seqs = services.map(() => [] as number[]);
       const start = (await (services[0] as Service).storage.head()).size;
-      const stops = services.map((service, i) => service.runtime.host.ledger.subscribe((entries) => (seqs[i] as number[]).push(...entries.map(({ seq }) => seq))));
-      const answers = (await Promise.all(services.flatMap((service) => Array.from({ length: 100 }, () => post(service, agent))))).map(({ body }) => body);
+      const stops = services.map((service, i) =>
+        service.runtime.host.ledger.subscribe((entries) =>
+          (seqs[i] as number[]).push(...entries.map(({ seq }) => seq)),
+        ),
+      );
+      const answers = (
+        await Promise.all(services.flatMap((service) => Array.from({ length: 100 }, () => post(service, agent))))
+      ).map(({ body }) => body);
       const { size } = await (services[0] as Service).storage.head();
       assert.equal(size, start + 300);
-      for (const end = Date.now() + 10_000; seqs.some((own) => own.at(-1) !== size - 1) && Date.now() < end; ) await new Promise((resolve) => setTimeout(resolve, 20));
+      await until("each is told of all", () => seqs.every((own) => own.at(-1) === size - 1));
       // A subscriber begins somewhere at or before the load; from there on nothing is missing and nothing comes twice.
-      for (const own of seqs) assert.deepEqual(own.filter((seq) => seq >= start), Array.from({ length: 300 }, (_, i) => start + i));
+      for (const own of seqs)
+        assert.deepEqual(
+          own.filter((seq) => seq >= start),
+          Array.from({ length: 300 }, (_, i) => start + i),
+        );
       for (const stop of stops) stop();
       for (const [i, { decision_hash }] of answers.entries()) {
         const other = services[(i + 1) % services.length] as Service;
-        if (i % 10 === 0) assert.equal((await other.call("GET", `/v1/provenance/${decision_hash}/proof`, { key: admin })).status, 200);
+        if (i % 10 === 0)
+          assert.equal((await other.call("GET", `/v1/provenance/${decision_hash}/proof`, { key: admin })).status, 200);
       }
       const store = postgresStorage({ url });
       await store.open();
@@ -105,7 +142,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       await store.close();
     }));
 
-  it("sign checkpoints while all of them write", { timeout: 60_000 }, () =>
+  it("sign checkpoints while all of them write", () =>
     withReplicas(2, async (services, { admin, agent }) => {
       let writing = true;
       const readers = services.map(async (service) => {
@@ -124,7 +161,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.deepEqual([written, await Promise.all(readers)], [writers.map(() => [200]), readers.map(() => [200])]);
     }));
 
-  it("a wait at one is ended by the verdict at another, and a retry at another finds the action", { timeout: 60_000 }, () =>
+  it("a wait at one is ended by the verdict at another, and a retry at another finds the action", () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
       const [one, two] = [a as Service, b as Service];
       const waiting = post(one, agent, { prefer: "wait=20", "idempotency-key": "once" }, ASKED);
@@ -134,13 +171,17 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
         if (pending !== undefined) break;
       }
       const { approval_token: token } = (await two.call("GET", `/v1/actions/${pending.id}`, { key: admin })).body;
-      assert.equal((await two.call("POST", `/v1/actions/${pending.id}/approval`, { key: admin, body: { token, approve: true } })).status, 200);
+      assert.equal(
+        (await two.call("POST", `/v1/actions/${pending.id}/approval`, { key: admin, body: { token, approve: true } }))
+          .status,
+        200,
+      );
       const answer = await waiting;
       assert.deepEqual([answer.body.id, answer.body.status], [pending.id, "approved"]);
       assert.equal((await post(two, agent, { "idempotency-key": "once" }, ASKED)).body.id, pending.id);
     }));
 
-  it("do a shared job one at a time, and take it over when the one is gone", { timeout: 60_000 }, () =>
+  it("do a shared job one at a time, and take it over when the one is gone", () =>
     withReplicas(3, async (services, { agent }) => {
       const [one, two, three] = services.map(({ runtime }) => runtime.host.duty("test")) as [Duty, Duty, Duty];
       assert.deepEqual([await one.mine(), await two.mine(), await three.mine()], [true, false, false]);
@@ -157,93 +198,160 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       const { body } = await post(services[0] as Service, agent, {}, ASKED);
       const expiry = Date.parse(body.expires_at as string);
       for (const service of services) service.clock.now = expiry + 60_000;
-      const until = Date.now() + 20_000;
-      let entries: { type: string }[] = [];
-      while (entries.length < 2 && Date.now() < until) {
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        entries = (await services[1]?.storage.entriesOfAction(body.id as string)) ?? [];
-      }
-      assert.deepEqual(entries.map(({ type }) => type), ["decision", "approval"]);
+      const entries = await eventually(
+        async () => {
+          const found = (await services[1]?.storage.entriesOfAction(body.id as string)) ?? [];
+          return found.length < 2 ? undefined : found;
+        },
+        () => "nobody marked it expired",
+      );
+      assert.deepEqual(
+        entries.map(({ type }) => type),
+        ["decision", "approval"],
+      );
       assert.equal((await services[2]?.storage.action(body.id as string))?.status, "expired");
     }));
 
-  it("know of each other, and notice who leaves", { timeout: 60_000 }, () =>
-    withReplicas(3, async (services) => {
-      const seen = async (service: Service) => (await service.call("GET", "/readyz", { key: null })).body.replicas as { ok: boolean; detail: string; processes: number };
-      for (const service of services) assert.equal((await seen(service)).processes, 3);
-      const busy = (await Promise.all(services.map(seen))).filter(({ detail }) => detail.startsWith("this one does"));
-      assert.ok(busy.length >= 1, "the shared jobs are somebody's");
-      await (services[2] as Service).runtime.stop();
-      assert.equal((await seen(services[0] as Service)).processes, 2);
-    }, () => ({ broken: true })));
+  it("know of each other, and notice who leaves", () =>
+    withReplicas(
+      3,
+      async (services) => {
+        const seen = async (service: Service) =>
+          (await service.call("GET", "/readyz", { key: null })).body.replicas as {
+            ok: boolean;
+            detail: string;
+            processes: number;
+          };
+        for (const service of services) assert.equal((await seen(service)).processes, 3);
+        const busy = (await Promise.all(services.map(seen))).filter(({ detail }) => detail.startsWith("this one does"));
+        assert.ok(busy.length >= 1, "the shared jobs are somebody's");
+        await (services[2] as Service).runtime.stop();
+        assert.equal((await seen(services[0] as Service)).processes, 2);
+      },
+      () => ({ broken: true }),
+    ));
 
-  it("limits are exact, whichever process decides", { timeout: 60_000 }, () =>
+  it("limits are exact, whichever process decides", () =>
     withReplicas(3, async (services, { admin, agent }) => {
-      const policy = { policy: "seven", rules: [{ name: "r", tool: "seven", effect: "allow" }], limits: [{ name: "seven", tool: "seven", count: 7, window: "1h" }] };
+      const policy = {
+        policy: "seven",
+        rules: [{ name: "r", tool: "seven", effect: "allow" }],
+        limits: [{ name: "seven", tool: "seven", count: 7, window: "1h" }],
+      };
       await services[0]?.call("POST", "/v1/policies?activate=true", { key: admin, body: policy });
-      const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => post(services[i % 3] as Service, agent, {}, { ...ALLOWED, tool: "seven" })));
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, (_, i) =>
+          post(services[i % 3] as Service, agent, {}, { ...ALLOWED, tool: "seven" }),
+        ),
+      );
       assert.equal(answers.filter(({ body }) => body.decision === "allow").length, 7);
       assert.equal(answers.filter(({ body }) => body.reason_code === "LIMIT_EXCEEDED").length, 23);
     }));
 
-  it("each message is delivered by one of them, and another goes on when it dies", { timeout: 90_000 }, async () => {
+  it("each message is delivered by one of them, and another goes on when it dies", async () => {
     const pigeons = [testNotifier(), testNotifier()];
     await withReplicas(
       2,
       async (services, { agent }) => {
         const ids: string[] = [];
-        for (let i = 0; i < 10; i++) ids.push((await post(services[i % 2] as Service, agent, {}, ASKED)).body.id as string);
-        const told = (): string[] => pigeons.flatMap(({ messages }) => messages).flatMap((message) => (message.kind === "approval_requested" ? [message.action.id] : []));
-        await until(() => told().length >= 10);
+        for (let i = 0; i < 10; i++)
+          ids.push((await post(services[i % 2] as Service, agent, {}, ASKED)).body.id as string);
+        const told = (): string[] =>
+          pigeons
+            .flatMap(({ messages }) => messages)
+            .flatMap((message) => (message.kind === "approval_requested" ? [message.action.id] : []));
+        await until("ten are delivered", () => told().length >= 10);
         assert.deepEqual(told().sort(), ids.sort());
         const courier = pigeons.findIndex(({ messages }) => messages.length > 0);
         assert.equal(pigeons[1 - courier]?.messages.length, 0, "one of them delivers");
         await (services[courier] as Service).runtime.stop();
         const last = (await post(services[1 - courier] as Service, agent, {}, ASKED)).body.id as string;
-        await until(() => pigeons[1 - courier]?.messages.some((message) => message.kind === "approval_requested" && message.action.id === last) === true);
+        await until(
+          "the other delivers",
+          () =>
+            pigeons[1 - courier]?.messages.some(
+              (message) => message.kind === "approval_requested" && message.action.id === last,
+            ) === true,
+        );
       },
-      (index) => ({ broken: true, plugins: [(pigeons[index] as TestNotifier).plugin], change: (config) => (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna" }] } }) }),
+      (index) => ({
+        broken: true,
+        plugins: [(pigeons[index] as TestNotifier).plugin],
+        change: (config) =>
+          (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna" }] } }),
+      }),
     );
   });
 
-  it("all serve the newest commit of a repository, and a slow one brings no older one back", { timeout: 90_000 }, async () => {
+  it("all serve the newest commit of a repository, and a slow one brings no older one back", async () => {
     const folder = mkdtempSync(join(tmpdir(), "assent-replicas-"));
     try {
       const repository = makeRepository(folder);
-      writeFileSync(join(folder, "base.yaml"), "policy: base\nrules:\n  - { name: nothing, tool: nothing, effect: deny }\n");
-      const commit = (effect: string): string => repository.commit({ "p.yaml": `policy: git-rules\nrules:\n  - { name: r, tool: t, effect: ${effect} }\n` });
+      writeFileSync(
+        join(folder, "base.yaml"),
+        "policy: base\nrules:\n  - { name: nothing, tool: nothing, effect: deny }\n",
+      );
+      const commit = (effect: string): string =>
+        repository.commit({ "p.yaml": `policy: git-rules\nrules:\n  - { name: r, tool: t, effect: ${effect} }\n` });
       commit("allow");
       await withReplicas(
         3,
         async (services, { admin, agent }) => {
           for (const effect of ["deny", "allow", "require_approval"]) {
             const id = commit(effect);
-            await until(async () => (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === effect);
-            const answers = await Promise.all(services.map((service) => post(service, agent, {}, { ...ALLOWED, tool: "t" })));
+            await until(
+              `the commit that says ${effect} is served`,
+              async () =>
+                (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === effect,
+            );
+            const answers = await Promise.all(
+              services.map((service) => post(service, agent, {}, { ...ALLOWED, tool: "t" })),
+            );
             assert.deepEqual(new Set(answers.map(({ body }) => body.decision)), new Set([effect]));
             assert.equal(new Set(answers.map(({ body }) => body.policy_hash)).size, 1);
-            const { body } = await (services[1] as Service).call("GET", `/v1/actions/${answers[1]?.body.id as string}/events`, { key: admin });
+            const { body } = await (services[1] as Service).call(
+              "GET",
+              `/v1/actions/${answers[1]?.body.id as string}/events`,
+              { key: admin },
+            );
             assert.equal(body.events[0].entry.facts.policy_commit, id);
           }
           const { host } = (services[2] as Service).runtime;
           const basis = await basisOf(host.storage, "policy-git");
-          const old = { policies: [{ document: { policy: "git-rules", rules: [{ name: "r", tool: "t", effect: "allow" as const }] }, origin: "p.yaml" }], source: { kind: "git", commit: "old" } };
+          const old = {
+            policies: [
+              {
+                document: { policy: "git-rules", rules: [{ name: "r", tool: "t", effect: "allow" as const }] },
+                origin: "p.yaml",
+              },
+            ],
+            source: { kind: "git", commit: "old" },
+          };
           commit("deny");
-          await until(async () => (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === "deny");
+          await until(
+            "the last commit is served",
+            async () =>
+              (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === "deny",
+          );
           assert.equal(await host.policies.activate("policy-git", old, null, { value: basis }), null);
-          assert.equal((await post(services[2] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision, "deny");
+          assert.equal(
+            (await post(services[2] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision,
+            "deny",
+          );
         },
-        () => ({ policies: folder, plugins: [{ plugin: policyGit as unknown as Plugin, options: { url: `file://${repository.bare}`, interval_seconds: 1 }, origin: "policy-git" }] }),
+        () => ({
+          policies: folder,
+          plugins: [
+            {
+              plugin: policyGit as unknown as Plugin,
+              options: { url: `file://${repository.bare}`, interval_seconds: 1 },
+              origin: "policy-git",
+            },
+          ],
+        }),
       );
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
   });
 });
-
-async function until(good: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 30_000; !(await good()); ) {
-    if (Date.now() > end) throw new Error("it did not come about within 30 s");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}

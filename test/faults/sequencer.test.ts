@@ -15,8 +15,25 @@ import { ALLOWED, ASKED, quiet, startService, type Answer, type Service } from "
 type Faulty = Storage & { faults: Faults };
 
 /** What happens between a request and its answer, on the way of a decision. */
-const SUBMIT_OPERATIONS = ["begin", "tx.head", "tx.idempotency", "tx.insertAction", "tx.insertIdempotency", "tx.append", "commit"];
-const VOTE_OPERATIONS = ["begin", "tx.head", "tx.action", "tx.approvals", "tx.insertApproval", "tx.updateAction", "tx.append", "commit"];
+const SUBMIT_OPERATIONS = [
+  "begin",
+  "tx.head",
+  "tx.idempotency",
+  "tx.insertAction",
+  "tx.insertIdempotency",
+  "tx.append",
+  "commit",
+];
+const VOTE_OPERATIONS = [
+  "begin",
+  "tx.head",
+  "tx.action",
+  "tx.approvals",
+  "tx.insertApproval",
+  "tx.updateAction",
+  "tx.append",
+  "commit",
+];
 const MODES: FaultMode[] = ["not-persisted", "persisted"];
 
 const stores: { name: string; create: (folder: string) => Storage }[] = [
@@ -24,7 +41,10 @@ const stores: { name: string; create: (folder: string) => Storage }[] = [
   { name: "sqlite", create: (folder) => sqliteStorage({ path: join(folder, "assent.db") }) },
 ];
 
-async function withService(create: (folder: string) => Storage, work: (service: Service, faults: Faults) => Promise<void>): Promise<void> {
+async function withService(
+  create: (folder: string) => Storage,
+  work: (service: Service, faults: Faults) => Promise<void>,
+): Promise<void> {
   let faulty: Faulty | null = null;
   const service = await startService({ storage: (folder) => (faulty = withFaults(create(folder))) });
   try {
@@ -58,8 +78,12 @@ for (const { name, create } of stores) {
             await quiet(service);
             faults.failNext(operation, mode);
             const failed = await submit(service, "one");
-            assert.equal(faults.waiting, 0, `${operation} is not on the way of a submission any more`);
-            assert.deepEqual([failed.status, failed.body.code], [503, "STORAGE_UNAVAILABLE"], "no verdict without a record");
+            assert.equal(faults.waiting, 0, `${operation} is no longer on the way of a submission`);
+            assert.deepEqual(
+              [failed.status, failed.body.code],
+              [503, "STORAGE_UNAVAILABLE"],
+              "no verdict without a record",
+            );
             assert.ok(!JSON.stringify(failed.body).includes("allow"), "a failed request must not carry a verdict");
             // The same key finds what was persisted, or does it now: once, either way.
             const retried = await submit(service, "one");
@@ -80,9 +104,14 @@ for (const { name, create } of stores) {
           for (const operation of SUBMIT_OPERATIONS) {
             await quiet(service);
             faults.failNext(operation, mode, { skip: operation.startsWith("tx.insert") ? 3 : 0 });
-            const answers = await Promise.all(Array.from({ length: 24 }, (_, i) => submit(service, `${operation}-${i}`)));
+            const answers = await Promise.all(
+              Array.from({ length: 24 }, (_, i) => submit(service, `${operation}-${i}`)),
+            );
             assert.equal(faults.waiting, 0);
-            assert.ok(answers.some(({ status }) => status === 503), `${operation} failed and nobody was told`);
+            assert.ok(
+              answers.some(({ status }) => status === 503),
+              `${operation} failed and nobody was told`,
+            );
             for (const { status } of answers) assert.ok(status === 200 || status === 503);
             acknowledged.push(...answers.filter(({ status }) => status === 200));
             const again = await Promise.all(Array.from({ length: 24 }, (_, i) => submit(service, `${operation}-${i}`)));
@@ -106,12 +135,17 @@ for (const { name, create } of stores) {
         test(`approval: ${operation} fails, ${mode}`, () =>
           withService(create, async (service, faults) => {
             const id = (await service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
-            const token = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body.approval_token as string;
-            const vote = () => service.call("POST", `/v1/actions/${id}/approval`, { key: service.admin, body: { token, approve: true } });
+            const token = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body
+              .approval_token as string;
+            const vote = () =>
+              service.call("POST", `/v1/actions/${id}/approval`, {
+                key: service.admin,
+                body: { token, approve: true },
+              });
             await quiet(service);
             faults.failNext(operation, mode);
             assert.equal((await vote()).status, 503);
-            assert.equal(faults.waiting, 0, `${operation} is not on the way of a vote any more`);
+            assert.equal(faults.waiting, 0, `${operation} is no longer on the way of a vote`);
             const second = await vote();
             const persisted = operation === "commit" && mode === "persisted";
             assert.deepEqual(second.status, persisted ? 409 : 200, JSON.stringify(second.body));
@@ -145,11 +179,20 @@ for (const { name, create } of stores) {
     test("a waiter is woken by a verdict whose commit reported an error", () =>
       withService(create, async (service, faults) => {
         const id = (await service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
-        const token = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body.approval_token as string;
+        const token = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body
+          .approval_token as string;
         const waiting = service.call("GET", `/v1/actions/${id}?wait=20`);
         await quiet(service);
         faults.failNext("commit", "persisted");
-        assert.equal((await service.call("POST", `/v1/actions/${id}/approval`, { key: service.admin, body: { token, approve: true } })).status, 503);
+        assert.equal(
+          (
+            await service.call("POST", `/v1/actions/${id}/approval`, {
+              key: service.admin,
+              body: { token, approve: true },
+            })
+          ).status,
+          503,
+        );
         // The tail learns of it with the next commit, by sequence.
         await submit(service, "next");
         assert.equal((await waiting).body.status, "approved");
@@ -158,17 +201,20 @@ for (const { name, create } of stores) {
 }
 
 test("a job that fails by its own fault does not take its batch along", () =>
-  withService(() => memoryStorage(), async (service) => {
-    const { ledger } = service.runtime.host;
-    const bad = ledger.submit(async (tx) => {
-      await tx.putMeta("half", "done");
-      throw new TypeError("a bug");
-    });
-    const good = submit(service, "beside");
-    await assert.rejects(bad, TypeError);
-    assert.equal((await good).status, 200);
-    assert.equal(await service.storage.meta("half"), null, "what the failed job wrote must be gone");
-  }));
+  withService(
+    () => memoryStorage(),
+    async (service) => {
+      const { ledger } = service.runtime.host;
+      const bad = ledger.transact(async (tx) => {
+        await tx.putMeta("half", "done");
+        throw new TypeError("a bug");
+      });
+      const good = submit(service, "beside");
+      await assert.rejects(bad, TypeError);
+      assert.equal((await good).status, 200);
+      assert.equal(await service.storage.meta("half"), null, "what the failed job wrote must be gone");
+    },
+  ));
 
 for (const { name, create } of stores) {
   test(`a job that wants to keep what no store can keep harms no other of its batch (${name})`, () =>
@@ -176,11 +222,17 @@ for (const { name, create } of stores) {
       const { ledger } = service.runtime.host;
       const jobs = [
         ...Array.from({ length: 5 }, (_, i) => submit(service, `early-${i}`)),
-        assert.rejects(ledger.submit((tx) => tx.putMeta("half", "\ud800")), (error) => (error as { kind?: string }).kind === "invalid"),
+        assert.rejects(
+          ledger.transact((tx) => tx.putMeta("half", "\ud800")),
+          (error) => (error as { kind?: string }).kind === "invalid",
+        ),
         ...Array.from({ length: 5 }, (_, i) => submit(service, `late-${i}`)),
       ];
       const answers = (await Promise.all(jobs)).filter((answer) => answer !== undefined) as Answer[];
-      assert.deepEqual(answers.map(({ status }) => status), Array.from({ length: 10 }, () => 200));
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        Array.from({ length: 10 }, () => 200),
+      );
       await assertThere(service, answers);
     }));
 }
@@ -193,12 +245,20 @@ test("a head that was changed behind the ledger's back halts it", async () => {
     await service.storage.write(async (tx) => {
       const entry = (await tx.entries(0, 1))[0];
       assert.ok(entry !== undefined);
-      await tx.append([{ ...entry, seq: head.size, leaf_hash: new Uint8Array(32).fill(7) }], [], { ...head, size: head.size + 1, root: new Uint8Array(32).fill(9) });
+      await tx.append([{ ...entry, seq: head.size, leaf_hash: new Uint8Array(32).fill(7) }], [], {
+        ...head,
+        size: head.size + 1,
+        root: new Uint8Array(32).fill(9),
+      });
     });
     assert.equal((await submit(service, "b")).status, 503);
     assert.equal((await submit(service, "c")).status, 503);
     assert.ok(service.logged.some((line) => line.includes("does not continue what this process committed")));
-    assert.equal((await service.call("GET", "/v1/provenance/checkpoint", { key: service.admin })).status, 503, "another history must not be signed");
+    assert.equal(
+      (await service.call("GET", "/v1/provenance/checkpoint", { key: service.admin })).status,
+      503,
+      "another history must not be signed",
+    );
     assert.equal((await service.call("GET", "/readyz", { key: null })).status, 503);
   } finally {
     await service.close();

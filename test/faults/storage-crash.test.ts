@@ -36,12 +36,24 @@ describe("SIGKILL in the middle of writes", () => {
       assert.equal(size % 3, 0);
       assert.equal(await storage.meta("size"), String(size));
       const entries = await storage.entries(0, size + 10);
-      assert.deepEqual(entries.map((row) => row.seq), Array.from({ length: size }, (_, seq) => seq));
+      assert.deepEqual(
+        entries.map((row) => row.seq),
+        Array.from({ length: size }, (_, seq) => seq),
+      );
       const actions = await storage.actions({ visibility: { all: true }, limit: size + 10 });
-      assert.deepEqual(actions.map((row) => row.decision_seq), Array.from({ length: size / 3 }, (_, n) => size - 3 - n * 3));
+      assert.deepEqual(
+        actions.map((row) => row.decision_seq),
+        Array.from({ length: size / 3 }, (_, n) => size - 3 - n * 3),
+      );
       await storage.close();
       const db = new DatabaseSync(path);
-      assert.deepEqual(db.prepare("pragma integrity_check").all().map((row) => ({ ...(row as object) })), [{ integrity_check: "ok" }]);
+      assert.deepEqual(
+        db
+          .prepare("pragma integrity_check")
+          .all()
+          .map((row) => ({ ...(row as object) })),
+        [{ integrity_check: "ok" }],
+      );
       db.close();
       acknowledged = size;
     }
@@ -49,27 +61,58 @@ describe("SIGKILL in the middle of writes", () => {
   });
 });
 
-describe("a sync that fails", { skip: lacks("strace may not trace here", "strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO:when=1000", "true") }, () => {
-  // The first one that fails, and how many go well in between, plus one.
-  for (const when of ["3+9", "4+11", "5+7", "9+10"]) {
-    it(`again and again (${when}) loses nothing acknowledged, and the store goes on`, () => {
-      const path = join(folder, `sync-${when}`, "assent.db");
-      const { status, stdout, stderr } = play("sync", path, ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", `inject=fsync,fdatasync:error=EIO:when=${when}`]);
-      assert.equal(status, 0, stderr);
-      const [failures, entries] = stdout.trim().split(" ").map(Number) as [number, number];
-      assert.ok(failures >= 5, `only ${failures} faults reached the store`);
-      assert.ok(entries >= 60, `only ${entries} entries were written`);
-    });
-  }
-});
+describe(
+  "a sync that fails",
+  {
+    skip: lacks(
+      "strace may not trace here",
+      "strace",
+      "-f",
+      "--seccomp-bpf",
+      "-o",
+      "/dev/null",
+      "-e",
+      "inject=fdatasync:error=EIO:when=1000",
+      "true",
+    ),
+  },
+  () => {
+    // The first one that fails, and how many go well in between, plus one.
+    for (const when of ["3+9", "4+11", "5+7", "9+10"]) {
+      it(`again and again (${when}) loses nothing acknowledged, and the store goes on`, () => {
+        const path = join(folder, `sync-${when}`, "assent.db");
+        const { status, stdout, stderr } = play("sync", path, [
+          "strace",
+          "-f",
+          "--seccomp-bpf",
+          "-o",
+          "/dev/null",
+          "-e",
+          "trace=fsync,fdatasync",
+          "-e",
+          `inject=fsync,fdatasync:error=EIO:when=${when}`,
+        ]);
+        assert.equal(status, 0, stderr);
+        const [failures, entries] = stdout.trim().split(" ").map(Number) as [number, number];
+        assert.ok(failures >= 5, `only ${failures} faults reached the store`);
+        assert.ok(entries >= 60, `only ${entries} entries were written`);
+      });
+    }
+  },
+);
 
 describe("a disk", { skip: lacks("no private mounts here", "unshare", "--map-root-user", "--mount", "true") }, () => {
   /** On a file system of its own, in a namespace that ends with the shell. */
-  function onDisk(name: string, script: (path: string, disk: string) => string): { status: number | null; stdout: string; stderr: string } {
+  function onDisk(
+    name: string,
+    script: (path: string, disk: string) => string,
+  ): { status: number | null; stdout: string; stderr: string } {
     const disk = join(folder, name);
     mkdirSync(disk);
     const words = `set -e; mount -t tmpfs -o size=6m,mode=0755 tmpfs '${disk}'; ${script(join(disk, "assent.db"), disk)}`;
-    return spawnSync("unshare", ["--map-root-user", "--mount", "sh", "-c", words], { encoding: "utf8", timeout: 120_000 });
+    return spawnSync("unshare", ["--map-root-user", "--mount", "sh", "-c", words], {
+      encoding: "utf8",
+    });
   }
 
   it("that is full gives `full`, reads go on, and so do writes when there is room", () => {

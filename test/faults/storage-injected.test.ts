@@ -5,7 +5,21 @@ import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage, type StorageReader, type StorageTransaction } from "../../src/contract/storage.ts";
 import { memoryStorage, withFaults, type FaultMode, type Faults } from "../../src/testing/index.ts";
-import { actionRow, agentRow, appendSome, approvalRow, deliveryRow, hexOf, idempotencyRow, keyRow, policyRow, setRow, T0, useRow, versionRow } from "../../src/testing/suite/rows.ts";
+import {
+  actionRow,
+  agentRow,
+  appendSome,
+  approvalRow,
+  deliveryRow,
+  hexOf,
+  idempotencyRow,
+  keyRow,
+  policyRow,
+  setRow,
+  T0,
+  useRow,
+  versionRow,
+} from "../../src/testing/suite/rows.ts";
 import { temporaryFolder } from "./children/spawn.ts";
 
 const folder = temporaryFolder();
@@ -16,7 +30,8 @@ const storages: [string, () => Storage & { faults: Faults }][] = [
 ];
 const modes: FaultMode[] = ["not-persisted", "persisted"];
 
-const isInjected = (error: unknown): boolean => error instanceof StorageError && error.message.startsWith("injected fault: ");
+const isInjected = (error: unknown): boolean =>
+  error instanceof StorageError && error.message.startsWith("injected fault: ");
 
 /** Calls every read once. */
 async function readAll(reader: StorageReader): Promise<void> {
@@ -33,6 +48,8 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.decisionSpan(0, 1);
   await reader.decisions({ visibility: { all: true }, from_seq: 0, before_seq: 1, since: 0, until: 1, limit: 1 });
   await reader.overdueActions(0, 1);
+  await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 1);
+  await reader.pendingCount({ all: true }, 0);
   await reader.nextExpiry();
   await reader.approvals("a");
   await reader.analytics({ visibility: { all: true }, boundaries: [0, 1] });
@@ -54,6 +71,8 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.dueDeliveries(0, 1);
   await reader.nextDelivery();
   await reader.limitUsed("a", "b", "c", 0);
+  await reader.document("a", "b");
+  await reader.documents({ plugin: "a", prefix: "", limit: 1 });
   await reader.meta("a");
 }
 
@@ -82,8 +101,9 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.insertLimitUse(useRow(1));
   await tx.releaseLimitUses("action-1");
   await tx.pruneLimitUses(T0, 1);
+  const version = await tx.putDocument("a", "b", "{}", null);
+  await tx.deleteDocument("a", "b", version ?? 0);
   await tx.putMeta("done", hexOf("x"));
-  await tx.foldSums(1);
 }
 
 async function everything(storage: Storage): Promise<void> {
@@ -127,10 +147,13 @@ for (const [name, create] of storages) {
         const storage = create();
         await storage.open();
         storage.faults.failNext("tx.insertKey", mode);
-        await assert.rejects(storage.write(async (tx) => {
-          await tx.insertKey(keyRow(1)).catch(() => undefined);
-          await assert.rejects(tx.putMeta("a", "b"), isInjected);
-        }), isInjected);
+        await assert.rejects(
+          storage.write(async (tx) => {
+            await tx.insertKey(keyRow(1)).catch(() => undefined);
+            await assert.rejects(tx.putMeta("a", "b"), isInjected);
+          }),
+          isInjected,
+        );
         assert.deepEqual(await storage.keys(), []);
         assert.equal(await storage.meta("a"), null);
         await storage.close();
@@ -143,7 +166,14 @@ for (const [name, create] of storages) {
       storage.faults.failNext("commit", "not-persisted", { skip: 2, kind: "full" });
       const outcomes: string[] = [];
       for (let i = 0; i < 4; i++) {
-        outcomes.push(await storage.write((tx) => tx.putMeta("n", String(i))).then(() => "ok", (error: StorageError) => error.kind));
+        outcomes.push(
+          await storage
+            .write((tx) => tx.putMeta("n", String(i)))
+            .then(
+              () => "ok",
+              (error: StorageError) => error.kind,
+            ),
+        );
       }
       assert.deepEqual(outcomes, ["ok", "ok", "full", "ok"]);
       storage.faults.failNext("ping", "not-persisted");

@@ -21,7 +21,11 @@ function later(version: number, ...statements: string[]): Migration {
 function look(path: string, sql: string): unknown[] {
   const db = new DatabaseSync(path);
   try {
-    return db.prepare(sql).all().map((row) => Object.values(row as object)).flat();
+    return db
+      .prepare(sql)
+      .all()
+      .map((row) => Object.values(row as object))
+      .flat();
   } finally {
     db.close();
   }
@@ -39,7 +43,10 @@ const next = known.length + 1;
 
 describe("migrations", () => {
   it("are numbered from 1 without a gap", () => {
-    assert.deepEqual(known, known.map((_, i) => i + 1));
+    assert.deepEqual(
+      known,
+      known.map((_, i) => i + 1),
+    );
   });
 
   it("bring an older store up to date, in order, and keep what is in it", async () => {
@@ -53,7 +60,11 @@ describe("migrations", () => {
     await older.close();
     const newer = sqliteStorage({
       path,
-      migrations: [...MIGRATIONS, later(next, "create table first (n integer)"), later(next + 1, "alter table first add column m integer", "insert into first (n, m) values (1, 2)")],
+      migrations: [
+        ...MIGRATIONS,
+        later(next, "create table first (n integer)"),
+        later(next + 1, "alter table first add column m integer", "insert into first (n, m) values (1, 2)"),
+      ],
     });
     await newer.open();
     assert.deepEqual(await newer.action("action-0"), actionRow(0));
@@ -68,7 +79,10 @@ describe("migrations", () => {
       const path = freshPath();
       const older = sqliteStorage({ path, migrations: MIGRATIONS.slice(0, version) });
       // Statements are written for the newest schema: what an older version left is made without them.
-      await older.open().then(() => older.close(), () => older.close());
+      await older.open().then(
+        () => older.close(),
+        () => older.close(),
+      );
       assert.deepEqual(look(path, versions), known.slice(0, version));
       const newer = sqliteStorage({ path });
       await newer.open();
@@ -94,11 +108,21 @@ describe("migrations", () => {
   it("that fail leave the store as the last whole step left it, and may be tried again", async () => {
     const path = freshPath();
     const good = later(next, "create table good (n integer)");
-    await assert.rejects(openAndClose(path, [...MIGRATIONS, good, later(next + 1, "create table half (n integer)", "insert into nowhere values (1)")]), (error) => {
-      assert.ok(error instanceof StorageError);
-      assert.match(error.message, new RegExp(`could not be brought to schema ${next + 1} \\(step ${next + 1}\\): .*nowhere`));
-      return true;
-    });
+    await assert.rejects(
+      openAndClose(path, [
+        ...MIGRATIONS,
+        good,
+        later(next + 1, "create table half (n integer)", "insert into nowhere values (1)"),
+      ]),
+      (error) => {
+        assert.ok(error instanceof StorageError);
+        assert.match(
+          error.message,
+          new RegExp(`could not be brought to schema ${next + 1} \\(step ${next + 1}\\): .*nowhere`),
+        );
+        return true;
+      },
+    );
     assert.deepEqual(look(path, versions), [...known, next]);
     assert.deepEqual(look(path, "select name from sqlite_schema where name in ('good', 'half')"), ["good"]);
     await openAndClose(path, [...MIGRATIONS, good, later(next + 1, "create table half (n integer)")]);
@@ -110,7 +134,10 @@ describe("migrations", () => {
     await openAndClose(path, [...MIGRATIONS, later(next, "create table newer (n integer)")]);
     await assert.rejects(openAndClose(path, MIGRATIONS), (error) => {
       assert.ok(error instanceof StorageError);
-      assert.match(error.message, new RegExp(`written by a newer version \\(schema ${next}, this one knows ${known.length}\\)`));
+      assert.match(
+        error.message,
+        new RegExp(`written by a newer version \\(schema ${next}, this one knows ${known.length}\\)`),
+      );
       return true;
     });
     assert.deepEqual(look(path, versions), [...known, next]);
@@ -118,7 +145,16 @@ describe("migrations", () => {
 
   it("of a first start that was cut short begin again", async () => {
     const path = freshPath();
-    await assert.rejects(openAndClose(path, [{ version: 1, name: "cut short", statements: (kit) => [...MIGRATIONS[0]!.statements(kit), "insert into nowhere values (1)"] }]), /cut short/);
+    await assert.rejects(
+      openAndClose(path, [
+        {
+          version: 1,
+          name: "cut short",
+          statements: (kit) => [...MIGRATIONS[0]!.statements(kit), "insert into nowhere values (1)"],
+        },
+      ]),
+      /cut short/,
+    );
     await openAndClose(path, MIGRATIONS);
     assert.deepEqual(look(path, versions), known);
   });

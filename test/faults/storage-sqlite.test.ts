@@ -1,13 +1,31 @@
 /** The SQLite store against other programs, other processes and broken files. */
 import assert from "node:assert/strict";
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, symlinkSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite, type SqliteDatabase } from "../../plugins/storage-sqlite/library.ts";
 import { StorageError, type Storage, type StorageErrorKind } from "../../src/contract/storage.ts";
-import { actionRow, appendSome, headRow, policyRow, setRow, tileRow, versionRow } from "../../src/testing/suite/rows.ts";
+import {
+  actionRow,
+  appendSome,
+  headRow,
+  policyRow,
+  setRow,
+  tileRow,
+  versionRow,
+} from "../../src/testing/suite/rows.ts";
 import { lacks, start, temporaryFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
@@ -54,7 +72,12 @@ describe("ledger tables against other programs", () => {
       await tx.insertPolicyVersion(versionRow("policy-1", 1));
     });
   }
-  const columns: Record<string, string> = { entries: "seq", tiles: "level", policy_sets: "created_at", policy_versions: "created_at" };
+  const columns: Record<string, string> = {
+    entries: "seq",
+    tiles: "level",
+    policy_sets: "created_at",
+    policy_versions: "created_at",
+  };
 
   for (const [table, column] of Object.entries(columns)) {
     it(`${table} refuses UPDATE, DELETE and replacement`, () =>
@@ -63,9 +86,15 @@ describe("ledger tables against other programs", () => {
         await withOtherProgram(path, (db) => {
           const before = db.prepare(`select * from ${table}`).all();
           assert.ok(before.length > 0);
-          assert.throws(() => db.exec(`update ${table} set ${column} = ${column}`), new RegExp(`${table} is append-only`));
+          assert.throws(
+            () => db.exec(`update ${table} set ${column} = ${column}`),
+            new RegExp(`${table} is append-only`),
+          );
           assert.throws(() => db.exec(`delete from ${table}`), new RegExp(`${table} is append-only`));
-          assert.throws(() => db.exec(`update or replace ${table} set ${column} = 7`), new RegExp(`${table} is append-only`));
+          assert.throws(
+            () => db.exec(`update or replace ${table} set ${column} = 7`),
+            new RegExp(`${table} is append-only`),
+          );
           const replace = (): void => db.exec(`insert or replace into ${table} select * from ${table}`);
           if (table === "policy_sets") replace();
           else assert.throws(replace, new RegExp(`${table} is append-only`));
@@ -77,7 +106,11 @@ describe("ledger tables against other programs", () => {
   it("a policy set cannot be replaced by another document", () =>
     withStore(async (storage, path) => {
       await filled(storage);
-      await withOtherProgram(path, (db) => db.exec(`insert or replace into policy_sets (digest, document, created_at) select digest, '{}', 0 from policy_sets`));
+      await withOtherProgram(path, (db) =>
+        db.exec(
+          `insert or replace into policy_sets (digest, document, created_at) select digest, '{}', 0 from policy_sets`,
+        ),
+      );
       assert.deepEqual(await storage.policySet(setRow(1).digest), setRow(1));
     }));
 
@@ -110,16 +143,25 @@ describe("one writer", () => {
     withStore(async (_, path) => {
       const link = join(folder, `link-${files}`);
       symlinkSync(join(path, ".."), link);
-      await assert.rejects(sqliteStorage({ path: join(link, "assent.db") }).open(), isKind("locked", /in this process/));
+      await assert.rejects(
+        sqliteStorage({ path: join(link, "assent.db") }).open(),
+        isKind("locked", /in this process/),
+      );
       symlinkSync(path, join(folder, `file-${files}.db`));
-      await assert.rejects(sqliteStorage({ path: join(folder, `file-${files}.db`) }).open(), isKind("locked", /in this process/));
+      await assert.rejects(
+        sqliteStorage({ path: join(folder, `file-${files}.db`) }).open(),
+        isKind("locked", /in this process/),
+      );
     }));
 
   it("names the process that holds the store, and takes over once that one was killed", async () => {
     const path = freshPath();
     const holder = start("hold", path);
     assert.equal(await holder.next(), "ok");
-    await assert.rejects(sqliteStorage({ path }).open(), isKind("locked", new RegExp(`in use by process ${holder.process.pid};`)));
+    await assert.rejects(
+      sqliteStorage({ path }).open(),
+      isKind("locked", new RegExp(`in use by process ${holder.process.pid};`)),
+    );
     await holder.kill();
     await withStore((storage) => storage.write((tx) => tx.putMeta("a", "1")), path);
   });
@@ -136,30 +178,36 @@ describe("one writer", () => {
     const path = freshPath();
     mkdirSync(join(path, ".."));
     // Plays the other one: writes over the first name that is given, before the lock is taken.
-    await withOtherProgram(`${path}.lock`, (db) => db.exec(`
+    await withOtherProgram(`${path}.lock`, (db) =>
+      db.exec(`
       create table holder (id integer primary key check (id = 1), pid integer not null);
       create table late (pid integer);
       insert into late values (999999);
       create trigger late_name after insert on holder when exists (select 1 from late) begin
         update holder set pid = (select pid from late);
         delete from late;
-      end`));
+      end`),
+    );
     await withStore(async () => {
       assert.match(await start("contend", path).next(), new RegExp(`in use by process ${process.pid};`));
     }, path);
   });
 
   const container = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"];
-  it("does not take another container's process of the same number for this one", { skip: lacks("no process namespaces here", ...(container as [string]), "true") }, async () => {
-    const path = freshPath();
-    const first = start("contend", path, container);
-    try {
-      assert.equal(await first.next(), "ok 1");
-      assert.match(await start("contend", path, container).next(), /assent\.db is in use already;/);
-    } finally {
-      await first.kill();
-    }
-  });
+  it(
+    "does not take another container's process of the same number for this one",
+    { skip: lacks("no process namespaces here", ...(container as [string]), "true") },
+    async () => {
+      const path = freshPath();
+      const first = start("contend", path, container);
+      try {
+        assert.equal(await first.next(), "ok 1");
+        assert.match(await start("contend", path, container).next(), /assent\.db is in use already;/);
+      } finally {
+        await first.kill();
+      }
+    },
+  );
 
   it("gives the store free when it is closed, and when opening it failed", async () => {
     const path = freshPath();
@@ -189,16 +237,20 @@ describe("one writer", () => {
       withOtherProgram(path, async (db) => {
         db.exec("begin immediate");
         let ran = false;
-        await assert.rejects(storage.write(async () => {
-          ran = true;
-        }), isKind("locked", /locked/));
+        await assert.rejects(
+          storage.write(async () => {
+            ran = true;
+          }),
+          isKind("locked", /locked/),
+        );
         await assert.rejects(storage.ping(), isKind("locked", /locked/));
         assert.equal(ran, false);
         assert.equal((await storage.head()).size, 0);
         db.exec("rollback");
         await storage.write((tx) => appendSome(tx, 1));
         assert.equal((await storage.head()).size, 1);
-      })));
+      }),
+    ));
 });
 
 describe("a COMMIT that fails", () => {
@@ -208,13 +260,19 @@ describe("a COMMIT that fails", () => {
       "create table loose (n integer references actions (decision_seq) deferrable initially deferred)",
       "create trigger loosen after insert on meta when new.name = 'fail' begin insert into loose values (-1); end",
     ];
-    const storage = sqliteStorage({ path: freshPath(), migrations: [...MIGRATIONS, { version: MIGRATIONS.length + 1, name: "loose", statements }] });
+    const storage = sqliteStorage({
+      path: freshPath(),
+      migrations: [...MIGRATIONS, { version: MIGRATIONS.length + 1, name: "loose", statements }],
+    });
     await storage.open();
     for (const name of ["a", "b"]) {
-      await assert.rejects(storage.write(async (tx) => {
-        await appendSome(tx, 1);
-        await tx.putMeta("fail", name);
-      }), isKind("unavailable", /foreign key/i));
+      await assert.rejects(
+        storage.write(async (tx) => {
+          await appendSome(tx, 1);
+          await tx.putMeta("fail", name);
+        }),
+        isKind("unavailable", /foreign key/i),
+      );
       assert.equal(await storage.meta("fail"), null);
       await storage.write((tx) => tx.putMeta("next", name));
       assert.equal(await storage.meta("next"), name);
@@ -278,21 +336,39 @@ describe("files", () => {
     mkdirSync(join(path, ".."));
     await withOtherProgram(path, (db) => db.exec("create table songs (title text); insert into songs values ('x')"));
     await assert.rejects(sqliteStorage({ path }).open(), isKind("corrupt", /another program/));
-    await withOtherProgram(path, (db) => assert.deepEqual(db.prepare("select name from sqlite_schema").all().map((row) => ({ ...(row as object) })), [{ name: "songs" }]));
+    await withOtherProgram(path, (db) =>
+      assert.deepEqual(
+        db
+          .prepare("select name from sqlite_schema")
+          .all()
+          .map((row) => ({ ...(row as object) })),
+        [{ name: "songs" }],
+      ),
+    );
   });
 
   it("whose pages were overwritten are refused or say so when they are read", async () => {
     const path = freshPath();
-    await withStore((storage) => storage.write(async (tx) => {
-      for (let n = 0; n < 50; n++) await tx.insertAction(actionRow(n, { request: "x".repeat(4000) }));
-    }), path);
+    await withStore(
+      (storage) =>
+        storage.write(async (tx) => {
+          for (let n = 0; n < 50; n++) await tx.insertAction(actionRow(n, { request: "x".repeat(4000) }));
+        }),
+      path,
+    );
     const { size } = statSync(path);
     const file = openSync(path, "r+");
     writeSync(file, new Uint8Array(size - 8192).fill(0x5a), 0, size - 8192, 8192);
     closeSync(file);
-    await assert.rejects(async () => {
-      await withStore(async (storage) => void (await storage.actions({ visibility: { all: true }, limit: 99 })), path);
-    }, (error) => error instanceof StorageError && error.kind === "corrupt");
+    await assert.rejects(
+      async () => {
+        await withStore(
+          async (storage) => void (await storage.actions({ visibility: { all: true }, limit: 99 })),
+          path,
+        );
+      },
+      (error) => error instanceof StorageError && error.kind === "corrupt",
+    );
   });
 
   it("need a path that names one", async () => {
@@ -301,6 +377,9 @@ describe("files", () => {
 
   it("cannot be where a file stands in the way of the folder", async () => {
     writeFileSync(join(folder, "plain"), "");
-    await assert.rejects(sqliteStorage({ path: join(folder, "plain", "assent.db") }).open(), isKind("unavailable", /cannot create the folder/));
+    await assert.rejects(
+      sqliteStorage({ path: join(folder, "plain", "assent.db") }).open(),
+      isKind("unavailable", /cannot create the folder/),
+    );
   });
 });

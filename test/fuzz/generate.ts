@@ -29,17 +29,128 @@ export interface Generated {
 
 type Schema = Record<string, unknown>;
 
-const NAMES = ["support-bot", "stripe", "refund", "crm", "a", "Ünïcode", "名前", "a b", "x/y", "..", "%00", "<script>alert(1)</script>", "\u202e\u202dabc", "'; drop table actions; --", "${HOME}", "e\u0301\u0302", "😀".repeat(20), "-", "0", "null"];
-const TEXTS = [...NAMES, "", "x".repeat(3000), "\u0000", "\u0007\u001b[31m", "\ufeff", "\u2028\u2029", "\ud83d\ude00", "\r\nX-Evil: 1", "\uffff"];
+const NAMES = [
+  "support-bot",
+  "stripe",
+  "refund",
+  "crm",
+  "a",
+  "Ünïcode",
+  "名前",
+  "a b",
+  "x/y",
+  "..",
+  "%00",
+  "<script>alert(1)</script>",
+  "\u202e\u202dabc",
+  "'; drop table actions; --",
+  "${HOME}",
+  "e\u0301\u0302",
+  "😀".repeat(20),
+  "-",
+  "0",
+  "null",
+];
+const TEXTS = [
+  ...NAMES,
+  "",
+  "x".repeat(3000),
+  "\u0000",
+  "\u0007\u001b[31m",
+  "\ufeff",
+  "\u2028\u2029",
+  "\ud83d\ude00",
+  "\r\nX-Evil: 1",
+  "\uffff",
+];
 const NUMBERS = [0, -0, 1, -1, 2 ** 31, 2 ** 53 - 1, -(2 ** 53 - 1), 0.1, 1e-320, 1e308, 20, 1000, 1001];
 /** Text that is no JSON, or JSON that must not be read on. */
 const BODIES = [
-  "", "{", "}", "nul", "[]", "null", "1", '"text"', "true", '{"a":1,"a":2}', '{"__proto__":{"admin":true}}', '{"constructor":{"prototype":{}}}', '{"a":1e400}', '{"a":-1e400}', '{"a":9007199254740993}', '{"a":-0}',
-  '{"a":"\\ud800"}', '{"a":"\\udc00\\ud800"}', '{"\\u0000":1}', "[".repeat(5000), `${"[".repeat(5000)}${"]".repeat(5000)}`, `${'{"a":'.repeat(200)}1${"}".repeat(200)}`, "\ufeff{}", "{} {}", "{'a':1}", '{"a":NaN}', '{"a":0x10}', '{"a":01}', `{"a":"${"x".repeat(200_000)}"}`, '{"agent_id":', "\u0000\u0000",
+  "",
+  "{",
+  "}",
+  "nul",
+  "[]",
+  "null",
+  "1",
+  '"text"',
+  "true",
+  '{"a":1,"a":2}',
+  '{"__proto__":{"admin":true}}',
+  '{"constructor":{"prototype":{}}}',
+  '{"a":1e400}',
+  '{"a":-1e400}',
+  '{"a":9007199254740993}',
+  '{"a":-0}',
+  '{"a":"\\ud800"}',
+  '{"a":"\\udc00\\ud800"}',
+  '{"\\u0000":1}',
+  "[".repeat(5000),
+  `${"[".repeat(5000)}${"]".repeat(5000)}`,
+  `${'{"a":'.repeat(200)}1${"}".repeat(200)}`,
+  "\ufeff{}",
+  "{} {}",
+  "{'a':1}",
+  '{"a":NaN}',
+  '{"a":0x10}',
+  '{"a":01}',
+  `{"a":"${"x".repeat(200_000)}"}`,
+  '{"agent_id":',
+  "\u0000\u0000",
 ];
-const TYPES = ["application/json", "application/json; charset=utf-8", "application/json; charset=utf-16", "text/plain", "application/yaml", "text/yaml", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "APPLICATION/JSON", ";;;", "a".repeat(500)];
-const YAMLS = ["policy: p\nrules: [{name: r, effect: allow}]", "a: &a [*a]", "a: &a x\nb: [*a,*a]\n", "- !!js/function x", "? {a: b}\n: c", "a: b\na: c", "\t", "---\n---\n", "policy: 'x\n", "%YAML 9.9\n---\na", `a: ${"[".repeat(300)}`, "policy: p\nrules:\n  - {name: r, effect: allow, when: 'params.a.matches(\"(a+)+$\")'}"];
-const PATHS = ["//", "/%2e%2e/etc/passwd", "/v1/%2e%2e/v1/actions", "/v1/actions/%00", "/v1/actions/%ff", "/v1/actions/%", "/v1//actions", "/v1/actions/", "/V1/ACTIONS", "/v1/actions;x=1", "/v1/actions/..;/", "/\\", "/v1/actions%2f", "/__proto__", "/constructor", "/tile/0/x%2f..", "/docs/assets/../../package.json", "/docs/assets/%2e%2e%2fpackage.json", "/.git/config", `/${"a".repeat(5000)}`, "/v1/actions?%", "/v1/actions?a=%ff", "/checkpoint/", "/tile/0/000.p/1/2/3/4"];
+const TYPES = [
+  "application/json",
+  "application/json; charset=utf-8",
+  "application/json; charset=utf-16",
+  "text/plain",
+  "application/yaml",
+  "text/yaml",
+  "application/x-www-form-urlencoded",
+  "multipart/form-data; boundary=x",
+  "APPLICATION/JSON",
+  ";;;",
+  "a".repeat(500),
+];
+const YAMLS = [
+  "policy: p\nrules: [{name: r, effect: allow}]",
+  "a: &a [*a]",
+  "a: &a x\nb: [*a,*a]\n",
+  "- !!js/function x",
+  "? {a: b}\n: c",
+  "a: b\na: c",
+  "\t",
+  "---\n---\n",
+  "policy: 'x\n",
+  "%YAML 9.9\n---\na",
+  `a: ${"[".repeat(300)}`,
+  "policy: p\nrules:\n  - {name: r, effect: allow, when: 'params.a.matches(\"(a+)+$\")'}",
+];
+const PATHS = [
+  "//",
+  "/%2e%2e/etc/passwd",
+  "/v1/%2e%2e/v1/actions",
+  "/v1/actions/%00",
+  "/v1/actions/%ff",
+  "/v1/actions/%",
+  "/v1//actions",
+  "/v1/actions/",
+  "/V1/ACTIONS",
+  "/v1/actions;x=1",
+  "/v1/actions/..;/",
+  "/\\",
+  "/v1/actions%2f",
+  "/__proto__",
+  "/constructor",
+  "/tile/0/x%2f..",
+  "/docs/assets/../../package.json",
+  "/docs/assets/%2e%2e%2fpackage.json",
+  "/.git/config",
+  `/${"a".repeat(5000)}`,
+  "/v1/actions?%",
+  "/v1/actions?a=%ff",
+  "/checkpoint/",
+  "/tile/0/000.p/1/2/3/4",
+];
 const METHODS = ["PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "GET", "POST", "PROPFIND"];
 
 export class Generator {
@@ -77,7 +188,15 @@ export class Generator {
     const roll = this.random();
     const kind = roll < 0.45 ? "valid" : roll < 0.75 ? "nearly" : "hostile";
     const place = this.address(operation, kind);
-    const request: Generated = { operation, method: operation.method, address: place, headers: this.headers(operation, kind), body: null, kind, aimed: !/\/\.{1,2}(?:[/?]|$)/.test(place) };
+    const request: Generated = {
+      operation,
+      method: operation.method,
+      address: place,
+      headers: this.headers(operation, kind),
+      body: null,
+      kind,
+      aimed: !/\/\.{1,2}(?:[/?]|$)/.test(place),
+    };
     const body = this.body(operation, kind);
     if (body !== null) {
       request.body = body.bytes;
@@ -95,7 +214,8 @@ export class Generator {
   lie(body: Uint8Array): [name: string, framing: string, payload: Buffer] {
     const bytes = Buffer.from(body);
     const half = bytes.subarray(0, Math.floor(this.random() * bytes.length));
-    const chunk = (size: string, data: Uint8Array): Buffer => Buffer.concat([Buffer.from(`${size}\r\n`), data, Buffer.from("\r\n")]);
+    const chunk = (size: string, data: Uint8Array): Buffer =>
+      Buffer.concat([Buffer.from(`${size}\r\n`), data, Buffer.from("\r\n")]);
     const length = (size: number | string): string => `Content-Length: ${size}\r\n`;
     const chunked = "Transfer-Encoding: chunked\r\n";
     const hex = bytes.length.toString(16);
@@ -103,48 +223,104 @@ export class Generator {
     return this.pick<[string, string, Buffer]>([
       ["cut off", length(bytes.length), half],
       ["longer than declared", length(half.length), bytes],
-      ["a length that is no number", length(this.pick(["-1", "1e3", "0x10", "99999999999999999999", "", "5, 5"])), bytes],
+      [
+        "a length that is no number",
+        length(this.pick(["-1", "1e3", "0x10", "99999999999999999999", "", "5, 5"])),
+        bytes,
+      ],
       ["two lengths", length(bytes.length) + length(half.length), bytes],
       ["chunks without an end", chunked, chunk(hex, bytes)],
       ["a chunk cut off", chunked, chunk(hex, half)],
       ["a chunk longer than declared", chunked, Buffer.concat([chunk(half.length.toString(16), bytes), last])],
-      ["a chunk size that is no number", chunked, Buffer.concat([chunk(this.pick(["-1", "zz", "ffffffffffffffffff", "0x5", ""]), bytes), last])],
+      [
+        "a chunk size that is no number",
+        chunked,
+        Buffer.concat([chunk(this.pick(["-1", "zz", "ffffffffffffffffff", "0x5", ""]), bytes), last]),
+      ],
       ["a length and chunks", length(bytes.length) + chunked, Buffer.concat([chunk(hex, bytes), last])],
       ["an encoding that nobody knows", "Transfer-Encoding: gzip, identity\r\n", bytes],
-      ["trailers", chunked, Buffer.concat([chunk(hex, bytes), Buffer.from("0\r\nContent-Length: 3\r\nX-Evil: 1\r\n\r\n")])],
+      [
+        "trailers",
+        chunked,
+        Buffer.concat([chunk(hex, bytes), Buffer.from("0\r\nContent-Length: 3\r\nX-Evil: 1\r\n\r\n")]),
+      ],
     ]);
   }
 
   private address(operation: Operation, kind: Generated["kind"]): string {
-    const parameters = (operation.spec.parameters ?? []) as { name: string; in: string; schema: Schema; example?: unknown; required: boolean }[];
+    const parameters = (operation.spec.parameters ?? []) as {
+      name: string;
+      in: string;
+      schema: Schema;
+      example?: unknown;
+      required: boolean;
+    }[];
     let path = operation.path;
     const query: string[] = [];
     for (const parameter of parameters) {
       const { name } = parameter;
       if (parameter.in === "path") {
-        const known = this.pool.get(operation.path.includes("/policies") ? "policy" : operation.path.includes("/agents") ? "agent" : operation.path.includes("/api-keys") ? "key" : name);
-        const value = known !== undefined && this.chance(kind === "hostile" ? 0.3 : 0.8) ? this.pick(known) : kind === "valid" ? String(this.value(parameter.schema, name)) : this.pick(TEXTS);
+        const known = this.pool.get(
+          operation.path.includes("/policies")
+            ? "policy"
+            : operation.path.includes("/agents")
+              ? "agent"
+              : operation.path.includes("/api-keys")
+                ? "key"
+                : name,
+        );
+        const value =
+          known !== undefined && this.chance(kind === "hostile" ? 0.3 : 0.8)
+            ? this.pick(known)
+            : kind === "valid"
+              ? String(this.value(parameter.schema, name))
+              : this.pick(TEXTS);
         // A slash inside one segment is the client's to escape; a tile's path is made of segments.
         const segments = name === "tile" ? value.split("/") : [value];
-        path = path.replace(`{${name}}`, () => segments.map((segment) => encodeURIComponent(wellFormed(segment))).join("/"));
+        path = path.replace(`{${name}}`, () =>
+          segments.map((segment) => encodeURIComponent(wellFormed(segment))).join("/"),
+        );
       } else if (parameter.in === "query" && (parameter.required || this.chance(0.35))) {
-        const value = kind === "valid" ? this.value(parameter.schema, name) : this.chance(0.5) ? this.value(parameter.schema, name) : this.pick([...TEXTS, ...NUMBERS.map(String)]);
+        const value =
+          kind === "valid"
+            ? this.value(parameter.schema, name)
+            : this.chance(0.5)
+              ? this.value(parameter.schema, name)
+              : this.pick([...TEXTS, ...NUMBERS.map(String)]);
         query.push(`${encodeURIComponent(name)}=${encodeURIComponent(wellFormed(String(value)))}`);
         if (kind === "hostile" && this.chance(0.1)) query.push(query.at(-1) as string);
       }
     }
-    if (kind === "hostile" && this.chance(0.1)) query.push(this.pick(["x=1", "__proto__=1", "%=%", "&&&", "limit=1e3", "=", `a=${"b".repeat(4000)}`]));
+    if (kind === "hostile" && this.chance(0.1))
+      query.push(this.pick(["x=1", "__proto__=1", "%=%", "&&&", "limit=1e3", "=", `a=${"b".repeat(4000)}`]));
     return query.length === 0 ? path : `${path}?${query.join("&")}`;
   }
 
   private headers(operation: Operation, kind: Generated["kind"]): Record<string, string> {
-    const headers: Record<string, string> = { accept: kind === "hostile" && this.chance(0.2) ? this.pick(["image/png", "text/event-stream", ";", "*/*;q=0"]) : "application/json" };
+    const headers: Record<string, string> = {
+      accept:
+        kind === "hostile" && this.chance(0.2)
+          ? this.pick(["image/png", "text/event-stream", ";", "*/*;q=0"])
+          : "application/json",
+    };
     const parameters = (operation.spec.parameters ?? []) as { name: string; in: string }[];
     for (const { name, in: place } of parameters) {
       if (place !== "header" || !this.chance(0.3)) continue;
-      headers[name.toLowerCase()] = kind === "valid" ? this.pick(name === "Prefer" ? ["wait=1", "respond-async"] : name === "If-Match" ? ["*", '"1"', '"1-1"'] : name === "Last-Event-ID" ? ["0", "1"] : ["k1", "k2", "k3"]) : this.pick(["", "x".repeat(300), "\t", "W/\"a\"", "wait=99999999999", "-1", "1, 2", '"', "caf\u00e9"]);
+      headers[name.toLowerCase()] =
+        kind === "valid"
+          ? this.pick(
+              name === "Prefer"
+                ? ["wait=1", "respond-async"]
+                : name === "If-Match"
+                  ? ["*", '"1"', '"1-1"']
+                  : name === "Last-Event-ID"
+                    ? ["0", "1"]
+                    : ["k1", "k2", "k3"],
+            )
+          : this.pick(["", "x".repeat(300), "\t", 'W/"a"', "wait=99999999999", "-1", "1, 2", '"', "caf\u00e9"]);
     }
-    if (kind === "hostile" && this.chance(0.2)) headers["x-request-id"] = this.pick(["ok-1", "bad id", "a".repeat(200), "<b>"]);
+    if (kind === "hostile" && this.chance(0.2))
+      headers["x-request-id"] = this.pick(["ok-1", "bad id", "a".repeat(200), "<b>"]);
     if (kind === "hostile" && this.chance(0.1)) headers["if-none-match"] = this.pick(["*", '"a"', ",,,"]);
     if (kind === "hostile" && this.chance(0.1)) headers["origin"] = this.pick(["null", "https://evil.example"]);
     if (kind === "hostile" && this.chance(0.05)) headers["content-encoding"] = this.pick(["gzip", "identity", "br"]);
@@ -152,16 +328,25 @@ export class Generator {
   }
 
   private body(operation: Operation, kind: Generated["kind"]): { bytes: Uint8Array; type: string } | null {
-    const content = operation.spec.requestBody?.content as Record<string, { schema: Schema; example?: unknown }> | undefined;
+    const content = operation.spec.requestBody?.content as
+      | Record<string, { schema: Schema; example?: unknown }>
+      | undefined;
     const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
-    if (content === undefined) return kind === "hostile" && operation.method !== "GET" && this.chance(0.2) ? { bytes: encode(this.pick(BODIES)), type: this.pick(TYPES) } : null;
+    if (content === undefined)
+      return kind === "hostile" && operation.method !== "GET" && this.chance(0.2)
+        ? { bytes: encode(this.pick(BODIES)), type: this.pick(TYPES) }
+        : null;
     if (kind === "hostile" && this.chance(0.6)) {
       const bytes = this.chance(0.1) ? Uint8Array.of(0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d) : encode(this.pick(BODIES));
       return { bytes, type: this.chance(0.6) ? "application/json" : this.pick(TYPES) };
     }
-    if ("application/yaml" in content && this.chance(0.3)) return { bytes: encode(this.pick(YAMLS)), type: this.pick(["application/yaml", "text/yaml"]) };
+    if ("application/yaml" in content && this.chance(0.3))
+      return { bytes: encode(this.pick(YAMLS)), type: this.pick(["application/yaml", "text/yaml"]) };
     const media = content["application/json"] as { schema: Schema; example?: unknown };
-    const value = media.example !== undefined && this.chance(0.4) ? structuredClone(media.example) : this.value(media.schema, "body");
+    const value =
+      media.example !== undefined && this.chance(0.4)
+        ? structuredClone(media.example)
+        : this.value(media.schema, "body");
     this.plant(value);
     return { bytes: encode(JSON.stringify(kind === "valid" ? value : this.spoil(value))), type: "application/json" };
   }
@@ -170,14 +355,18 @@ export class Generator {
   private plant(value: unknown): void {
     if (typeof value !== "object" || value === null) return;
     for (const [name, known] of this.pool) {
-      if (name in value && typeof (value as Schema)[name] === "string" && this.chance(0.7)) (value as Schema)[name] = this.pick(known);
+      if (name in value && typeof (value as Schema)[name] === "string" && this.chance(0.7))
+        (value as Schema)[name] = this.pick(known);
     }
   }
 
   /** A value that the schema takes. */
   private value(schema: Schema, name: string, depth = 0): unknown {
     if (typeof schema["$ref"] === "string") {
-      const target = (schema["$ref"] as string).slice(2).split("/").reduce<Schema>((at, key) => at[key] as Schema, this.document as Schema);
+      const target = (schema["$ref"] as string)
+        .slice(2)
+        .split("/")
+        .reduce<Schema>((at, key) => at[key] as Schema, this.document as Schema);
       return this.value(target, name, depth);
     }
     if ("const" in schema) return schema["const"];
@@ -188,7 +377,9 @@ export class Generator {
         return this.object(schema, depth);
       case "array": {
         const { minItems = 0, maxItems = 4, items } = schema as { minItems?: number; maxItems?: number; items: Schema };
-        return Array.from({ length: Math.min(maxItems, minItems + Math.floor(this.random() * 3)) }, () => this.value(items, name, depth + 1));
+        return Array.from({ length: Math.min(maxItems, minItems + Math.floor(this.random() * 3)) }, () =>
+          this.value(items, name, depth + 1),
+        );
       }
       case "integer":
       case "number": {
@@ -212,20 +403,35 @@ export class Generator {
     for (const [key, inner] of Object.entries((schema["properties"] ?? {}) as Record<string, Schema>)) {
       if (required.has(key) || this.chance(0.5)) made[key] = this.value(inner, key, depth + 1);
     }
-    if (schema["properties"] === undefined) for (let i = Math.floor(this.random() * 3); i > 0; i--) made[this.pick(NAMES)] = this.anything(depth + 1);
+    if (schema["properties"] === undefined)
+      for (let i = Math.floor(this.random() * 3); i > 0; i--) made[this.pick(NAMES)] = this.anything(depth + 1);
     return made;
   }
 
   private text(schema: Schema, name: string): string {
-    const { format, pattern, minLength = 0, maxLength = 100 } = schema as { format?: string; pattern?: string; minLength?: number; maxLength?: number };
+    const {
+      format,
+      pattern,
+      minLength = 0,
+      maxLength = 100,
+    } = schema as { format?: string; pattern?: string; minLength?: number; maxLength?: number };
     const known = this.pool.get(name);
     if (known !== undefined && this.chance(0.6)) return this.pick(known);
     if (format === "uuid") return "019346a0-0000-7000-8000-000000000000";
-    if (format === "date-time") return this.pick(["2026-01-31T12:00:00Z", "2026-12-31T23:59:59.999+14:00", "2099-01-01T00:00:00Z"]);
+    if (format === "date-time")
+      return this.pick(["2026-01-31T12:00:00Z", "2026-12-31T23:59:59.999+14:00", "2099-01-01T00:00:00Z"]);
     if (pattern?.includes("[0-9a-f]{64}") === true) return "0".repeat(64);
     if (name === "policy" || pattern?.startsWith("^[a-z0-9]") === true) return `p${Math.floor(this.random() * 50)}`;
     if (name === "expires_in") return this.pick(["1h", "30m", "7d"]);
-    if (name === "when") return this.pick(["true", "params.amount > 1", "now > timestamp('2026-01-01T00:00:00Z')", "params.x.y.z == 1", "[1,2,3].exists(i, i == 2)", "agent == 'a'"]);
+    if (name === "when")
+      return this.pick([
+        "true",
+        "params.amount > 1",
+        "now > timestamp('2026-01-01T00:00:00Z')",
+        "params.x.y.z == 1",
+        "[1,2,3].exists(i, i == 2)",
+        "agent == 'a'",
+      ]);
     if (name === "type") return this.pick(["decision", "decision,approval"]);
     if (name === "interval") return "day";
     const text = this.pick(pattern === undefined ? TEXTS : NAMES);
@@ -238,7 +444,9 @@ export class Generator {
     if (roll < 0.5) return this.pick(NUMBERS);
     if (roll < 0.6) return this.pick([true, false, null]);
     if (roll < 0.8) return Array.from({ length: Math.floor(this.random() * 4) }, () => this.anything(depth + 1));
-    return Object.fromEntries(Array.from({ length: Math.floor(this.random() * 4) }, () => [this.pick(NAMES), this.anything(depth + 1)]));
+    return Object.fromEntries(
+      Array.from({ length: Math.floor(this.random() * 4) }, () => [this.pick(NAMES), this.anything(depth + 1)]),
+    );
   }
 
   /** One thing is wrong, somewhere. */
@@ -250,12 +458,27 @@ export class Generator {
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
       const keys = Object.keys(value);
       const roll = this.random();
-      if (keys.length === 0 || roll < 0.2) return { ...value, [this.pick(["unknown", "__proto__x", "agentId", "toString", ""])]: this.anything(3) };
+      if (keys.length === 0 || roll < 0.2)
+        return { ...value, [this.pick(["unknown", "__proto__x", "agentId", "toString", ""])]: this.anything(3) };
       const key = this.pick(keys);
       if (roll < 0.4) return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
       return { ...value, [key]: this.spoil((value as Schema)[key]) };
     }
-    return this.pick([null, true, 0, -1, 1e308, "", "x".repeat(5000), [], {}, [[[[]]]], { a: { b: {} } }, "\u0000", "2026-02-30T00:00:00Z"]);
+    return this.pick([
+      null,
+      true,
+      0,
+      -1,
+      1e308,
+      "",
+      "x".repeat(5000),
+      [],
+      {},
+      [[[[]]]],
+      { a: { b: {} } },
+      "\u0000",
+      "2026-02-30T00:00:00Z",
+    ]);
   }
 }
 

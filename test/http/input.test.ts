@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { ERRORS, type ErrorCode } from "../../src/contract/errors.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
+import { pause, until } from "../support/wait.ts";
 
 let service: Service;
 before(async () => {
@@ -13,7 +14,8 @@ before(async () => {
 after(() => service.close());
 
 const good = JSON.stringify(ALLOWED);
-const body = (raw: string, headers: Record<string, string> = {}) => service.call("POST", "/v1/actions", { raw, headers });
+const body = (raw: string, headers: Record<string, string> = {}) =>
+  service.call("POST", "/v1/actions", { raw, headers });
 
 describe("bodies", () => {
   const cases: [string, string, ErrorCode, string | null][] = [
@@ -24,7 +26,12 @@ describe("bodies", () => {
     ["NaN", good.replace("50", "NaN"), "MALFORMED_JSON", null],
     ["a byte order mark", `\ufeff${good}`, "MALFORMED_JSON", null],
     ["a key twice", good.replace('"amount":50', '"amount":50,"amount":5000'), "DUPLICATE_KEY", "/params/amount"],
-    ["a key twice, once escaped", good.replace('"amount":50', '"amount":50,"\\u0061mount":5000'), "DUPLICATE_KEY", "/params/amount"],
+    [
+      "a key twice, once escaped",
+      good.replace('"amount":50', '"amount":50,"\\u0061mount":5000'),
+      "DUPLICATE_KEY",
+      "/params/amount",
+    ],
     ["a top-level key twice", good.replace('"tool"', '"tool":"x","tool"'), "DUPLICATE_KEY", "/tool"],
     ["half of a surrogate pair", good.replace("USD", "\\ud83d"), "LONE_SURROGATE", "/params/currency"],
     ["an integer beyond 2^53", good.replace("50", "9007199254740993"), "UNSAFE_INTEGER", "/params/amount"],
@@ -47,19 +54,37 @@ describe("bodies", () => {
       const answer = await body(raw);
       assert.deepEqual([answer.status, answer.body.code], [ERRORS[code][0], code], JSON.stringify(answer.body));
       assert.equal(answer.headers.get("content-type"), "application/problem+json");
-      for (const member of ["type", "title", "status", "detail", "code", "request_id"]) assert.ok(member in answer.body, member);
-      if (pointer !== null) assert.ok(answer.body.errors.some((e: { pointer: string }) => e.pointer === pointer), JSON.stringify(answer.body.errors));
+      for (const member of ["type", "title", "status", "detail", "code", "request_id"])
+        assert.ok(member in answer.body, member);
+      if (pointer !== null)
+        assert.ok(
+          answer.body.errors.some((e: { pointer: string }) => e.pointer === pointer),
+          JSON.stringify(answer.body.errors),
+        );
     });
   }
 
   test("bytes that are not UTF-8", async () => {
     const bytes = new Uint8Array([...new TextEncoder().encode(good.slice(0, -2)), 0xff, 0x22, 0x7d]);
-    const response = await service.runtime.fetch(new Request("http://a/v1/actions", { method: "POST", body: bytes, headers: { authorization: `Bearer ${service.agent}`, "content-type": "application/json" } }));
+    const response = await service.runtime.fetch(
+      new Request("http://a/v1/actions", {
+        method: "POST",
+        body: bytes,
+        headers: { authorization: `Bearer ${service.agent}`, "content-type": "application/json" },
+      }),
+    );
     assert.equal(((await response.json()) as { code: string }).code, "INVALID_UTF8");
   });
 
   test("content types", async () => {
-    for (const [type, status] of [["text/plain", 415], ["application/xml", 415], ["application/json; charset=latin1", 415], ["", 415], ["application/json; charset=utf-8", 200], ["Application/JSON", 200]] as const) {
+    for (const [type, status] of [
+      ["text/plain", 415],
+      ["application/xml", 415],
+      ["application/json; charset=latin1", 415],
+      ["", 415],
+      ["application/json; charset=utf-8", 200],
+      ["Application/JSON", 200],
+    ] as const) {
       assert.equal((await body(good, { "content-type": type })).status, status, type);
     }
     assert.equal((await body(good, { "content-encoding": "gzip" })).body.code, "UNSUPPORTED_MEDIA_TYPE");
@@ -75,8 +100,20 @@ describe("credentials", () => {
   test("missing, malformed, mistyped, unknown and too narrow", async () => {
     const list = (headers: Record<string, string>) => service.call("GET", "/v1/actions", { key: null, headers });
     const none = await list({});
-    assert.deepEqual([none.status, none.body.code, none.headers.get("www-authenticate")], [401, "MISSING_CREDENTIAL", "Bearer"]);
-    for (const value of [service.agent, `Basic ${service.agent}`, "Bearer", "Bearer a b", `Bearer ${service.agent},${service.admin}`, `Bearer ${"x".repeat(10_000)}`, "Bearer assent_x", `Bearer ${service.agent.slice(0, -1)}`]) {
+    assert.deepEqual(
+      [none.status, none.body.code, none.headers.get("www-authenticate")],
+      [401, "MISSING_CREDENTIAL", "Bearer"],
+    );
+    for (const value of [
+      service.agent,
+      `Basic ${service.agent}`,
+      "Bearer",
+      "Bearer a b",
+      `Bearer ${service.agent},${service.admin}`,
+      `Bearer ${"x".repeat(10_000)}`,
+      "Bearer assent_x",
+      `Bearer ${service.agent.slice(0, -1)}`,
+    ]) {
       const answer = await list({ authorization: value });
       assert.deepEqual([answer.status, answer.body.code], [401, "INVALID_CREDENTIAL"], value.slice(0, 40));
       assert.ok(!JSON.stringify(answer.body).includes(service.agent.slice(10)), "the answer repeats a key");
@@ -90,14 +127,28 @@ describe("credentials", () => {
   });
 
   test("a key is refused from the request after its revocation or expiry", async () => {
-    const made = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "short", preset: "agent" } })).body;
+    const made = (
+      await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "short", preset: "agent" } })
+    ).body;
     assert.equal((await service.call("POST", "/v1/actions", { key: made.key, body: ALLOWED })).status, 200);
     assert.equal((await service.call("DELETE", `/v1/api-keys/${made.id}`, { key: service.admin })).status, 200);
-    for (const [method, path] of [["POST", "/v1/actions"], ["GET", "/v1/actions"]] as const) {
-      assert.equal((await service.call(method, path, { key: made.key, ...(method === "POST" ? { body: ALLOWED } : {}) })).body.code, "INVALID_CREDENTIAL");
+    for (const [method, path] of [
+      ["POST", "/v1/actions"],
+      ["GET", "/v1/actions"],
+    ] as const) {
+      assert.equal(
+        (await service.call(method, path, { key: made.key, ...(method === "POST" ? { body: ALLOWED } : {}) })).body
+          .code,
+        "INVALID_CREDENTIAL",
+      );
     }
     const soon = new Date(Date.now() + 60_000).toISOString();
-    const timed = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "timed", preset: "agent", expires_at: soon } })).body;
+    const timed = (
+      await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name: "timed", preset: "agent", expires_at: soon },
+      })
+    ).body;
     assert.equal((await service.call("GET", "/v1/actions", { key: timed.key })).status, 200);
     service.clock.now += 61_000;
     assert.equal((await service.call("GET", "/v1/actions", { key: timed.key })).body.code, "INVALID_CREDENTIAL");
@@ -105,26 +156,53 @@ describe("credentials", () => {
   });
 
   test("keys give only what they hold, and the last admin key stays", async () => {
-    const manager = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "manager", scopes: ["keys:manage", "actions:read"] } })).body;
+    const manager = (
+      await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name: "manager", scopes: ["keys:manage", "actions:read"] },
+      })
+    ).body;
     const more = await service.call("POST", "/v1/api-keys", { key: manager.key, body: { name: "x", preset: "admin" } });
     assert.deepEqual([more.status, more.body.code], [403, "SCOPE_ESCALATION"]);
-    const keys = (await service.call("GET", "/v1/api-keys", { key: service.admin })).body.api_keys as { id: string; name: string; scopes: string[] }[];
+    const keys = (await service.call("GET", "/v1/api-keys", { key: service.admin })).body.api_keys as {
+      id: string;
+      name: string;
+      scopes: string[];
+    }[];
     const admin = keys.find(({ name }) => name === "admin");
-    assert.equal((await service.call("DELETE", `/v1/api-keys/${admin?.id}`, { key: manager.key })).body.code, "SCOPE_ESCALATION");
+    assert.equal(
+      (await service.call("DELETE", `/v1/api-keys/${admin?.id}`, { key: manager.key })).body.code,
+      "SCOPE_ESCALATION",
+    );
     const last = await service.call("DELETE", `/v1/api-keys/${admin?.id}`, { key: service.admin });
     assert.deepEqual([last.status, last.body.code], [409, "LAST_ADMIN_KEY"]);
-    assert.equal((await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "manager", preset: "agent" } })).body.code, "KEY_NAME_TAKEN");
+    assert.equal(
+      (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "manager", preset: "agent" } }))
+        .body.code,
+      "KEY_NAME_TAKEN",
+    );
     assert.ok(!JSON.stringify(keys).includes(service.admin));
   });
 });
 
 describe("addresses", () => {
   test("unknown paths, wrong methods, HEAD and OPTIONS", async () => {
-    for (const path of ["/v1", "/v1/action", "/v1/actions/", "//v1/actions", "/V1/actions", "/v1/actions/x/y/z", "/%2e%2e/etc/passwd"]) {
+    for (const path of [
+      "/v1",
+      "/v1/action",
+      "/v1/actions/",
+      "//v1/actions",
+      "/V1/actions",
+      "/v1/actions/x/y/z",
+      "/%2e%2e/etc/passwd",
+    ]) {
       assert.equal((await service.call("GET", path)).body.code, "NOT_FOUND", path);
     }
     const wrong = await service.call("DELETE", "/v1/actions");
-    assert.deepEqual([wrong.status, wrong.body.code, wrong.headers.get("allow")], [405, "METHOD_NOT_ALLOWED", "GET, HEAD, OPTIONS, POST"]);
+    assert.deepEqual(
+      [wrong.status, wrong.body.code, wrong.headers.get("allow")],
+      [405, "METHOD_NOT_ALLOWED", "GET, HEAD, OPTIONS, POST"],
+    );
     const head = await service.call("HEAD", "/v1/actions");
     assert.deepEqual([head.status, head.body], [200, ""]);
     const options = await service.call("OPTIONS", "/v1/actions", { key: null });
@@ -132,12 +210,22 @@ describe("addresses", () => {
     assert.equal((await service.call("GET", "/v1/actions/%zz")).body.code, "BAD_REQUEST");
     const id = await service.call("GET", "/v1/actions/nope");
     assert.deepEqual([id.status, id.body.errors[0].parameter], [422, "id"]);
-    assert.equal((await service.call("GET", "/v1/actions", { headers: { "content-length": "2" } })).body.code, "BAD_REQUEST");
+    assert.equal(
+      (await service.call("GET", "/v1/actions", { headers: { "content-length": "2" } })).body.code,
+      "BAD_REQUEST",
+    );
   });
 
   test("request ids", async () => {
-    assert.equal((await service.call("GET", "/healthz", { key: null, headers: { "x-request-id": "trace-1.2_3" } })).headers.get("x-request-id"), "trace-1.2_3");
-    const made = (await service.call("GET", "/healthz", { key: null, headers: { "x-request-id": "a b" } })).headers.get("x-request-id");
+    assert.equal(
+      (await service.call("GET", "/healthz", { key: null, headers: { "x-request-id": "trace-1.2_3" } })).headers.get(
+        "x-request-id",
+      ),
+      "trace-1.2_3",
+    );
+    const made = (await service.call("GET", "/healthz", { key: null, headers: { "x-request-id": "a b" } })).headers.get(
+      "x-request-id",
+    );
     assert.match(made ?? "", /^[0-9a-f-]{36}$/);
   });
 });
@@ -150,15 +238,74 @@ test("3,000 hostile requests give no 5xx and leave the ledger sound", async () =
     return state % n;
   };
   const pick = <T>(list: readonly T[]): T => list[next(list.length)] as T;
-  const paths = ["/v1/actions", "/v1/gate/decide", "/v1/actions/019346a0-0000-7000-8000-000000000000/approval", "/v1/actions/x/start", "/v1/replay", "/v1/api-keys", "/v1/provenance/consistency?first=1&second=2", "/v1/provenance/checkpoint", "/v1/actions?limit=5", "/readyz"];
-  const atoms = ["null", "true", "-0", "1e308", "1e999", "9007199254740993", '""', '"\\u0000"', '"\\ud800"', '"\u202e😀"', "[]", "{}", '{"__proto__":1}', '"' + "a".repeat(300) + '"', "[[[[1]]]]", "nul", "'x'", '{"a":1,"a":2}'];
-  const keys = ["agent_id", "tool", "operation", "params", "context", "token", "approve", "permit", "hash", "action_id", "policy", "policy_set", "name", "preset", "scopes", "__proto__", "constructor", "x"];
+  const paths = [
+    "/v1/actions",
+    "/v1/gate/decide",
+    "/v1/actions/019346a0-0000-7000-8000-000000000000/approval",
+    "/v1/actions/x/start",
+    "/v1/replay",
+    "/v1/api-keys",
+    "/v1/provenance/consistency?first=1&second=2",
+    "/v1/provenance/checkpoint",
+    "/v1/actions?limit=5",
+    "/readyz",
+  ];
+  const atoms = [
+    "null",
+    "true",
+    "-0",
+    "1e308",
+    "1e999",
+    "9007199254740993",
+    '""',
+    '"\\u0000"',
+    '"\\ud800"',
+    '"\u202e😀"',
+    "[]",
+    "{}",
+    '{"__proto__":1}',
+    '"' + "a".repeat(300) + '"',
+    "[[[[1]]]]",
+    "nul",
+    "'x'",
+    '{"a":1,"a":2}',
+  ];
+  const keys = [
+    "agent_id",
+    "tool",
+    "operation",
+    "params",
+    "context",
+    "token",
+    "approve",
+    "permit",
+    "hash",
+    "action_id",
+    "policy",
+    "policy_set",
+    "name",
+    "preset",
+    "scopes",
+    "__proto__",
+    "constructor",
+    "x",
+  ];
   for (let i = 0; i < 3000; i++) {
     const members = Array.from({ length: next(6) }, () => `${JSON.stringify(pick(keys))}:${pick(atoms)}`);
-    const raw = next(10) === 0 ? good.slice(0, next(good.length)) + pick(atoms) + good.slice(next(good.length)) : `{${members.join(",")}}`;
+    const raw =
+      next(10) === 0
+        ? good.slice(0, next(good.length)) + pick(atoms) + good.slice(next(good.length))
+        : `{${members.join(",")}}`;
     const method = pick(["GET", "POST", "POST", "POST", "DELETE", "PUT"]);
-    const answer = await service.call(method, pick(paths), { key: pick([service.agent, service.admin]), ...(method === "GET" ? {} : { raw }), headers: next(8) === 0 ? { "idempotency-key": String(next(5)), prefer: pick(["wait=0", "wait=x", ";;"]) } : {} });
-    assert.ok(answer.status < 500, `SEED=${seed}: ${method} gave ${answer.status} for ${raw}: ${JSON.stringify(answer.body)}`);
+    const answer = await service.call(method, pick(paths), {
+      key: pick([service.agent, service.admin]),
+      ...(method === "GET" ? {} : { raw }),
+      headers: next(8) === 0 ? { "idempotency-key": String(next(5)), prefer: pick(["wait=0", "wait=x", ";;"]) } : {},
+    });
+    assert.ok(
+      answer.status < 500,
+      `SEED=${seed}: ${method} gave ${answer.status} for ${raw}: ${JSON.stringify(answer.body)}`,
+    );
   }
 });
 
@@ -187,41 +334,59 @@ describe("over a socket", () => {
       });
     });
   }
-  const head = (more: string): string => `POST /v1/actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.agent}\r\nContent-Type: application/json\r\n${more}\r\n`;
+  const head = (more: string): string =>
+    `POST /v1/actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.agent}\r\nContent-Type: application/json\r\n${more}\r\n`;
 
   test("a body that is larger than declared limits is 413, streamed or not", async () => {
-    assert.match(await raw(`${head("Content-Length: 5000\r\n")}${"x".repeat(100)}`), /^HTTP\/1\.1 413 [\s\S]*BODY_TOO_LARGE/);
+    assert.match(
+      await raw(`${head("Content-Length: 5000\r\n")}${"x".repeat(100)}`),
+      /^HTTP\/1\.1 413 [\s\S]*BODY_TOO_LARGE/,
+    );
     const chunk = `400\r\n${"x".repeat(1024)}\r\n`;
-    assert.match(await raw(`${head("Transfer-Encoding: chunked\r\n")}${chunk.repeat(6)}`), /^HTTP\/1\.1 413 [\s\S]*BODY_TOO_LARGE/);
+    assert.match(
+      await raw(`${head("Transfer-Encoding: chunked\r\n")}${chunk.repeat(6)}`),
+      /^HTTP\/1\.1 413 [\s\S]*BODY_TOO_LARGE/,
+    );
   });
 
   test("chunks make a body, and the connection goes on after a refusal", async () => {
     const chunks = `${good.length.toString(16)}\r\n${good}\r\n0\r\n\r\n`;
     const seen = await raw(`${head("Content-Length: 1\r\n")}{${head("Transfer-Encoding: chunked\r\n")}${chunks}`);
-    assert.deepEqual([...seen.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1]), ["400", "200"]);
+    assert.deepEqual(
+      [...seen.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1]),
+      ["400", "200"],
+    );
   });
 
   test("a client that goes away in the middle of a body harms nobody", async () => {
     const before = service.logged.length;
     await new Promise<void>((resolve) => {
-      const socket = connect(server.port, "127.0.0.1", () => socket.write(`${head("Content-Length: 200\r\n")}{"agent`, () => socket.destroy()));
+      const socket = connect(server.port, "127.0.0.1", () =>
+        socket.write(`${head("Content-Length: 200\r\n")}{"agent`, () => socket.destroy()),
+      );
       socket.on("close", () => resolve());
     });
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await pause(50);
     assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 200);
-    assert.ok(!service.logged.slice(before).some((line) => line.includes('"level":"error"')), "a broken connection is no fault of ours");
+    assert.ok(
+      !service.logged.slice(before).some((line) => line.includes('"level":"error"')),
+      "a broken connection is no fault of ours",
+    );
   });
 
   test("a client that goes away ends its wait", async () => {
     const id = (await service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
     const gone = new AbortController();
-    const wait = fetch(`${server.url}/v1/actions/${id}?wait=30`, { headers: { authorization: `Bearer ${service.agent}` }, signal: gone.signal });
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    const wait = fetch(`${server.url}/v1/actions/${id}?wait=30`, {
+      headers: { authorization: `Bearer ${service.agent}` },
+      signal: gone.signal,
+    });
+    await pause(100);
     gone.abort();
     await assert.rejects(wait);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    const ended = service.logged.filter((line) => line.includes('"route":"/v1/actions/:id"') && line.includes('"status":200')).length;
-    assert.ok(ended > 0, "the request that waited has not ended");
+    await until("the request that waited has ended", () =>
+      service.logged.some((line) => line.includes('"route":"/v1/actions/:id"') && line.includes('"status":200')),
+    );
   });
 
   test("headers cannot be injected through what is echoed", async () => {
@@ -232,16 +397,39 @@ describe("over a socket", () => {
 
 test("a fault of ours is 500 without internals, and its stack is in the log", async () => {
   const broken = await startService({
-    plugins: [{
-      plugin: { name: "broken", setup: () => ({ routes: [{ method: "GET", path: "/broken", tag: "x", summary: "x", scope: null, responses: {}, errors: [], handle: () => { throw new Error("postgres://user:hunter2@db"); } }] }) },
-      options: {}, origin: "test",
-    }],
+    plugins: [
+      {
+        plugin: {
+          name: "broken",
+          setup: () => ({
+            routes: [
+              {
+                method: "GET",
+                path: "/broken",
+                tag: "x",
+                summary: "x",
+                scope: null,
+                responses: {},
+                errors: [],
+                handle: () => {
+                  throw new Error("postgres://user:hunter2@db");
+                },
+              },
+            ],
+          }),
+        },
+        options: {},
+        origin: "test",
+      },
+    ],
   });
   try {
     const answer = await broken.call("GET", "/broken", { key: null });
     assert.deepEqual([answer.status, answer.body.code], [500, "INTERNAL"]);
     assert.ok(!JSON.stringify(answer.body).includes("hunter2") && !JSON.stringify(answer.body).includes(".ts"));
-    assert.ok(broken.logged.some((line) => line.includes("hunter2") && line.includes(answer.body.request_id as string)));
+    assert.ok(
+      broken.logged.some((line) => line.includes("hunter2") && line.includes(answer.body.request_id as string)),
+    );
   } finally {
     await broken.close();
   }

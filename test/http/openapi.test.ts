@@ -7,6 +7,7 @@ import { makeToken } from "../../src/domain/tokens.ts";
 import { judgeOf, type Document, type Judge, type Operation } from "../support/openapi.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 
 let service: Service;
 let document: Document;
@@ -17,7 +18,12 @@ let otherwise: string;
 before(async () => {
   // Wrong keys are sent by the dozen here.
   const pigeon = testNotifier();
-  pigeon.plans.push(...Array.from({ length: 50 }, () => () => Promise.reject(new NotifierError("no such address", { permanent: true }))));
+  pigeon.plans.push(
+    ...Array.from(
+      { length: 50 },
+      () => () => Promise.reject(new NotifierError("no such address", { permanent: true })),
+    ),
+  );
   service = await startService({
     plugins: [pigeon.plugin],
     change(config) {
@@ -27,8 +33,18 @@ before(async () => {
   });
   document = (await service.call("GET", "/openapi.json", { key: null })).body;
   judge = judgeOf(document);
-  narrow = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "narrow", scopes: ["metrics:read"] } })).body.key as string;
-  otherwise = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "otherwise", scopes: ["replay:run"] } })).body.key as string;
+  narrow = (
+    await service.call("POST", "/v1/api-keys", {
+      key: service.admin,
+      body: { name: "narrow", scopes: ["metrics:read"] },
+    })
+  ).body.key as string;
+  otherwise = (
+    await service.call("POST", "/v1/api-keys", {
+      key: service.admin,
+      body: { name: "otherwise", scopes: ["replay:run"] },
+    })
+  ).body.key as string;
 });
 after(() => service.close());
 
@@ -46,7 +62,18 @@ const operationOf = (method: string, path: string): Operation => {
 };
 
 /** Sends a request to an operation and holds the answer against the document. */
-async function send(method: string, path: string, options: { at?: Record<string, string>; query?: string; key?: string | null; body?: unknown; raw?: string; headers?: Record<string, string> } = {}): Promise<Sent> {
+async function send(
+  method: string,
+  path: string,
+  options: {
+    at?: Record<string, string>;
+    query?: string;
+    key?: string | null;
+    body?: unknown;
+    raw?: string;
+    headers?: Record<string, string>;
+  } = {},
+): Promise<Sent> {
   const operation = operationOf(method, path);
   const address = path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => options.at?.[name] ?? "missing");
   const { key = service.admin, body, raw, headers = {} } = options;
@@ -54,12 +81,21 @@ async function send(method: string, path: string, options: { at?: Record<string,
   const response = await service.runtime.fetch(
     new Request(`http://assent.test${address}${options.query ?? ""}`, {
       method,
-      headers: { accept: "application/json", ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...(text === undefined ? {} : { "content-type": "application/json" }), ...headers },
+      headers: {
+        accept: "application/json",
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...(text === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
       ...(text === undefined ? {} : { body: text }),
     }),
   );
   const content = await response.text();
-  assert.deepEqual(judge.faults(operation, { status: response.status, headers: response.headers, text: content }), [], content.slice(0, 500));
+  assert.deepEqual(
+    judge.faults(operation, { status: response.status, headers: response.headers, text: content }),
+    [],
+    content.slice(0, 500),
+  );
   const json = response.headers.get("content-type")?.includes("json") === true && content !== "";
   const value = json ? JSON.parse(content) : content;
   const outcomes = seen.get(operation.operationId) ?? new Set<string>();
@@ -75,26 +111,43 @@ describe("the document", () => {
     process.env["REDOCLY_TELEMETRY"] = "off";
     const config = await createConfig({ extends: ["recommended"] });
     const problems = await lintFromString({ source: JSON.stringify(document), config, absoluteRef: "/openapi.json" });
-    assert.deepEqual(problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ""}`), []);
+    assert.deepEqual(
+      problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ""}`),
+      [],
+    );
   });
 
   it("gives every body and every answer an example that its own schema takes", () => {
     for (const { operationId, spec } of judge.operations) {
-      const contents = [["body", spec.requestBody?.content], ...Object.entries(spec.responses as Record<string, { content?: object }>).map(([status, response]) => [status, response.content])] as [string, Record<string, { schema: object; example?: unknown; examples?: object }> | undefined][];
+      const contents = [
+        ["body", spec.requestBody?.content],
+        ...Object.entries(spec.responses as Record<string, { content?: object }>).map(([status, response]) => [
+          status,
+          response.content,
+        ]),
+      ] as [string, Record<string, { schema: object; example?: unknown; examples?: object }> | undefined][];
       for (const [name, content] of contents) {
         const media = content?.["application/json"];
         if (media === undefined) continue;
         assert.ok(media.example !== undefined, `${operationId} ${name} has no example`);
-        assert.deepEqual(judge.valueFaults(media.schema, media.example), [], `${operationId} ${name}: ${JSON.stringify(media.example).slice(0, 300)}`);
+        assert.deepEqual(
+          judge.valueFaults(media.schema, media.example),
+          [],
+          `${operationId} ${name}: ${JSON.stringify(media.example).slice(0, 300)}`,
+        );
       }
     }
-    for (const [code, { value }] of Object.entries(document.components.examples as Record<string, { value: unknown }>)) {
+    for (const [code, { value }] of Object.entries(
+      document.components.examples as Record<string, { value: unknown }>,
+    )) {
       assert.deepEqual(judge.valueFaults(document.components.schemas.Problem as object, value), [], code);
     }
   });
 
   it("lists every route that is served, and each operation under a name of its own", () => {
-    const served = service.runtime.host.routes.map(({ method, path }) => `${method} ${path.replaceAll(/:([a-z_]+)\+?/g, "{$1}")}`);
+    const served = service.runtime.host.routes.map(
+      ({ method, path }) => `${method} ${path.replaceAll(/:([a-z_]+)\+?/g, "{$1}")}`,
+    );
     assert.deepEqual(judge.operations.map(({ method, path }) => `${method} ${path}`).sort(), served.sort());
     assert.equal(new Set(judge.operations.map(({ operationId }) => operationId)).size, judge.operations.length);
   });
@@ -102,31 +155,69 @@ describe("the document", () => {
 
 describe("every operation", () => {
   it("answers a success as documented", async () => {
-    const allowed = (await send("POST", "/v1/actions", { key: service.agent, body: ALLOWED, headers: { "idempotency-key": "walk" } })).body;
+    const allowed = (
+      await send("POST", "/v1/actions", { key: service.agent, body: ALLOWED, headers: { "idempotency-key": "walk" } })
+    ).body;
     await send("POST", "/v1/actions", { key: service.agent, body: ALLOWED, headers: { "idempotency-key": "walk" } });
-    assert.equal((await send("POST", "/v1/actions", { key: service.agent, body: { ...ALLOWED, operation: "x" }, headers: { "idempotency-key": "walk" } })).body.code, "IDEMPOTENCY_CONFLICT");
+    assert.equal(
+      (
+        await send("POST", "/v1/actions", {
+          key: service.agent,
+          body: { ...ALLOWED, operation: "x" },
+          headers: { "idempotency-key": "walk" },
+        })
+      ).body.code,
+      "IDEMPOTENCY_CONFLICT",
+    );
     const at = { id: allowed.id as string };
     await send("GET", "/v1/actions", { query: "?limit=1" });
+    await send("GET", "/v1/approvals", { query: "?limit=1" });
     await send("GET", "/v1/actions/{id}", { at });
     await send("GET", "/v1/actions/{id}/events", { at });
     await send("POST", "/v1/actions/{id}/start", { at, key: service.agent, body: { permit: allowed.permit } });
-    await send("POST", "/v1/actions/{id}/result", { at, key: service.agent, body: { success: true, error: null, meta: { a: 1 } } });
+    await send("POST", "/v1/actions/{id}/result", {
+      at,
+      key: service.agent,
+      body: { success: true, error: null, meta: { a: 1 } },
+    });
     await send("POST", "/v1/gate/decide", { body: ALLOWED });
     const asked = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     const seenByAdmin = (await send("GET", "/v1/actions/{id}", { at: { id: asked.id } })).body;
-    await send("POST", "/v1/actions/{id}/approval", { at: { id: asked.id }, body: { token: seenByAdmin.approval_token, approve: true, reason: "fine" } });
+    await send("POST", "/v1/actions/{id}/approval", {
+      at: { id: asked.id },
+      body: { token: seenByAdmin.approval_token, approve: true, reason: "fine" },
+    });
     const withdrawn = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     await send("POST", "/v1/actions/{id}/cancel", { at: { id: withdrawn.id }, key: service.agent });
 
-    const link = { action_id: withdrawn.id as string, request_hash: withdrawn.request_hash as string, approver: "owner:anna", expires_at: Date.parse(withdrawn.expires_at as string) };
-    await send("POST", "/v1/approval-link", { key: null, body: { token: makeToken("link", link, (message) => service.runtime.host.vault.mac("approval-link", message)) } });
+    const link = {
+      action_id: withdrawn.id as string,
+      request_hash: withdrawn.request_hash as string,
+      approver: "owner:anna",
+      expires_at: Date.parse(withdrawn.expires_at as string),
+    };
+    await send("POST", "/v1/approval-link", {
+      key: null,
+      body: { token: makeToken("link", link, (message) => service.runtime.host.vault.mac("approval-link", message)) },
+    });
     const waits = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
-    const delivery = { id: (await send("GET", "/v1/deliveries", { query: `?action_id=${waits.id as string}` })).body.deliveries[0].id as string };
+    const delivery = {
+      id: (await send("GET", "/v1/deliveries", { query: `?action_id=${waits.id as string}` })).body.deliveries[0]
+        .id as string,
+    };
     await send("GET", "/v1/deliveries/{id}", { at: delivery });
-    for (let i = 0; i < 100 && (await service.storage.delivery(delivery.id))?.state !== "dead"; i++) await new Promise((resolve) => setTimeout(resolve, 50));
+    await until(
+      "the delivery is given up",
+      async () => (await service.storage.delivery(delivery.id))?.state === "dead",
+    );
     await send("POST", "/v1/deliveries/{id}/retry", { at: delivery });
 
-    for (const path of ["/v1/provenance/{hash}", "/v1/provenance/{hash}/proof", "/v1/provenance/{hash}/proof.tlog-proof"]) await send("GET", path, { at: { hash: allowed.decision_hash } });
+    for (const path of [
+      "/v1/provenance/{hash}",
+      "/v1/provenance/{hash}/proof",
+      "/v1/provenance/{hash}/proof.tlog-proof",
+    ])
+      await send("GET", path, { at: { hash: allowed.decision_hash } });
     await send("GET", "/v1/provenance/checkpoint");
     await send("GET", "/v1/provenance/keys");
     await send("GET", "/v1/provenance/consistency", { query: "?first=1&second=3" });
@@ -136,9 +227,19 @@ describe("every operation", () => {
     await send("POST", "/v1/replay", { body: { action_id: allowed.id, policy_set: "current" } });
     await send("POST", "/v1/replay", { body: { policy_set: "current", limit: 100 } });
 
-    const key = (await send("POST", "/v1/api-keys", { body: { name: "walked", preset: "agent" }, headers: { "idempotency-key": "k" } })).body;
-    await send("POST", "/v1/api-keys", { body: { name: "walked", preset: "agent" }, headers: { "idempotency-key": "k" } });
+    const key = (
+      await send("POST", "/v1/api-keys", {
+        body: { name: "walked", preset: "agent" },
+        headers: { "idempotency-key": "k" },
+      })
+    ).body;
+    await send("POST", "/v1/api-keys", {
+      body: { name: "walked", preset: "agent" },
+      headers: { "idempotency-key": "k" },
+    });
     await send("GET", "/v1/api-keys");
+    await send("GET", "/v1/api-keys/names", { query: `?ids=${key.id as string}` });
+    await send("GET", "/v1/me");
     await send("DELETE", "/v1/api-keys/{id}", { at: { id: key.id } });
 
     await send("POST", "/v1/agents", { body: { id: "walker", allowed_tools: ["x"] } });
@@ -161,8 +262,12 @@ describe("every operation", () => {
     await send("GET", "/metrics", {});
     await send("POST", "/v1/policies/{id}/deactivate", { at: policy });
     await send("DELETE", "/v1/policies/{id}", { at: policy });
-    await send("POST", "/v1/policies/import-yaml", { body: { yaml: JSON.stringify({ ...definition, policy: "imported" }) } });
-    await send("POST", "/v1/policies/dry-run", { body: { policy: definition, actions: [{ agent_id: "a", tool: "walk", operation: "x" }] } });
+    await send("POST", "/v1/policies/import-yaml", {
+      body: { yaml: JSON.stringify({ ...definition, policy: "imported" }) },
+    });
+    await send("POST", "/v1/policies/dry-run", {
+      body: { policy: definition, actions: [{ agent_id: "a", tool: "walk", operation: "x" }] },
+    });
 
     await send("GET", "/v1/events", { query: "?limit=1000" });
     for (const path of ["/healthz", "/readyz", "/openapi.json"]) await send("GET", path, { key: null });
@@ -182,7 +287,8 @@ describe("every operation", () => {
       if (spec.security === undefined) {
         await expect("MISSING_CREDENTIAL", { key: null });
         await expect("INVALID_CREDENTIAL", { key: "nobody" });
-        await expect("INSUFFICIENT_SCOPE", { key: path === "/metrics" ? otherwise : narrow });
+        // Every key may ask what it is.
+        if (path !== "/v1/me") await expect("INSUFFICIENT_SCOPE", { key: path === "/metrics" ? otherwise : narrow });
       }
       if (spec.requestBody === undefined) {
         if (method !== "GET") await expect("BAD_REQUEST", { raw: "{}" });
@@ -205,14 +311,30 @@ describe("every operation", () => {
       ["GET", "/v1/actions/{id}", { at: { id: "nonsense" } }, "VALIDATION_FAILED"],
       ["GET", "/v1/actions/{id}/events", { at: { id: NOWHERE } }, "ACTION_NOT_FOUND"],
       ["GET", "/v1/actions", { query: "?cursor=zzz" }, "INVALID_CURSOR"],
+      ["GET", "/v1/approvals", { query: "?cursor=zzz" }, "INVALID_CURSOR"],
       ["GET", "/v1/agents", { query: "?cursor=zzz" }, "INVALID_CURSOR"],
       ["GET", "/v1/agents/{id}", { at: { id: "nobody" } }, "AGENT_NOT_FOUND"],
       ["POST", "/v1/agents", { body: { id: "walker" } }, "AGENT_ID_TAKEN"],
-      ["PATCH", "/v1/agents/{id}", { at: { id: "walker" }, body: { name: "n" }, headers: { "if-match": '"0"' } }, "PRECONDITION_FAILED"],
+      [
+        "PATCH",
+        "/v1/agents/{id}",
+        { at: { id: "walker" }, body: { name: "n" }, headers: { "if-match": '"0"' } },
+        "PRECONDITION_FAILED",
+      ],
       ["GET", "/v1/policies/{id}", { at: { id: "nothing" } }, "POLICY_NOT_FOUND"],
       ["GET", "/v1/policies/{id}", { at: { id: "imported" }, query: "?version=9" }, "POLICY_VERSION_NOT_FOUND"],
-      ["POST", "/v1/policies", { body: { policy: "imported", rules: [{ name: "r", effect: "allow" }] } }, "POLICY_NAME_TAKEN"],
-      ["POST", "/v1/policies", { body: { policy: "x", rules: [{ name: "r", when: "(", effect: "allow" }] } }, "POLICY_INVALID"],
+      [
+        "POST",
+        "/v1/policies",
+        { body: { policy: "imported", rules: [{ name: "r", effect: "allow" }] } },
+        "POLICY_NAME_TAKEN",
+      ],
+      [
+        "POST",
+        "/v1/policies",
+        { body: { policy: "x", rules: [{ name: "r", when: "(", effect: "allow" }] } },
+        "POLICY_INVALID",
+      ],
       ["DELETE", "/v1/policies/{id}", { at: { id: "payments" } }, "POLICY_MANAGED"],
       ["DELETE", "/v1/api-keys/{id}", { at: { id: NOWHERE } }, "KEY_NOT_FOUND"],
       ["POST", "/v1/api-keys", { body: { name: "narrow", preset: "agent" } }, "KEY_NAME_TAKEN"],
@@ -224,10 +346,16 @@ describe("every operation", () => {
       ["POST", "/v1/replay", { body: { action_id: NOWHERE } }, "ACTION_NOT_FOUND"],
       ["POST", "/v1/actions/{id}/start", { at: { id: NOWHERE }, body: { permit: "x" } }, "ACTION_NOT_FOUND"],
     ];
-    for (const [method, path, options, code] of cases) assert.equal((await send(method, path, options)).body.code, code, `${method} ${path} ${code}`);
+    for (const [method, path, options, code] of cases)
+      assert.equal((await send(method, path, options)).body.code, code, `${method} ${path} ${code}`);
   });
 
   it("was reached with a success", () => {
-    assert.deepEqual(judge.operations.filter(({ operationId }) => seen.get(operationId)?.has("success") !== true).map(({ operationId }) => operationId), []);
+    assert.deepEqual(
+      judge.operations
+        .filter(({ operationId }) => seen.get(operationId)?.has("success") !== true)
+        .map(({ operationId }) => operationId),
+      [],
+    );
   });
 });

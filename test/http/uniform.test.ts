@@ -4,8 +4,12 @@ import { describe, it } from "node:test";
 import { serve } from "../../src/serve/index.ts";
 import { clientAddress } from "../../src/http/client-address.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
+import { pause, until } from "../support/wait.ts";
 
-async function withService(options: Parameters<typeof startService>[0], work: (service: Service) => Promise<void>): Promise<void> {
+async function withService(
+  options: Parameters<typeof startService>[0],
+  work: (service: Service) => Promise<void>,
+): Promise<void> {
   const service = await startService(options);
   try {
     await work(service);
@@ -25,12 +29,19 @@ describe("entity tags", () => {
         const same = await service.call("GET", path, { headers: { "if-none-match": `"other", W/${etag}` } });
         assert.deepEqual([same.status, same.body, same.headers.get("etag")], [304, "", etag]);
         const head = await service.call("HEAD", path);
-        assert.deepEqual([head.status, head.body, head.headers.get("etag"), head.headers.get("content-type")], [200, "", etag, "application/json"]);
+        assert.deepEqual(
+          [head.status, head.body, head.headers.get("etag"), head.headers.get("content-type")],
+          [200, "", etag, "application/json"],
+        );
       }
       const before = (await service.call("GET", "/v1/actions")).headers.get("etag") as string;
       await service.call("POST", "/v1/actions", { body: ALLOWED });
       assert.equal((await service.call("GET", "/v1/actions", { headers: { "if-none-match": before } })).status, 200);
-      assert.equal((await service.call("GET", "/v1/actions/none", { headers: { "if-none-match": "*" } })).status, 422, "errors have no tag");
+      assert.equal(
+        (await service.call("GET", "/v1/actions/none", { headers: { "if-none-match": "*" } })).status,
+        422,
+        "errors have no tag",
+      );
     }));
 });
 
@@ -38,10 +49,17 @@ describe("security headers", () => {
   it("stand on every answer, errors and preflights included", () =>
     withService({ change: (config) => (config.server.public_url = "https://assent.example") }, async (service) => {
       const answers = [
-        await service.call("GET", "/healthz"), await service.call("GET", "/nowhere"), await service.call("OPTIONS", "/v1/actions"),
-        await service.call("POST", "/v1/actions", { body: {} }), await service.call("POST", "/v1/actions", { body: ALLOWED }), await service.call("DELETE", "/v1/actions"),
+        await service.call("GET", "/healthz"),
+        await service.call("GET", "/nowhere"),
+        await service.call("OPTIONS", "/v1/actions"),
+        await service.call("POST", "/v1/actions", { body: {} }),
+        await service.call("POST", "/v1/actions", { body: ALLOWED }),
+        await service.call("DELETE", "/v1/actions"),
       ];
-      assert.deepEqual(answers.map(({ status }) => status), [200, 404, 204, 422, 200, 405]);
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [200, 404, 204, 422, 200, 405],
+      );
       for (const { headers } of answers) {
         assert.equal(headers.get("x-content-type-options"), "nosniff");
         assert.equal(headers.get("content-security-policy"), "default-src 'none'; frame-ancestors 'none'");
@@ -56,7 +74,11 @@ describe("security headers", () => {
 });
 
 describe("CORS", () => {
-  const preflight = { origin: "https://console.example", "access-control-request-method": "POST", "access-control-request-headers": "authorization" };
+  const preflight = {
+    origin: "https://console.example",
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "authorization",
+  };
 
   it("lets in the origins that are listed, and no others", () =>
     withService({ change: (config) => (config.server.cors_origins = ["https://console.example"]) }, async (service) => {
@@ -66,55 +88,111 @@ describe("CORS", () => {
       assert.equal(asked.headers.get("access-control-allow-methods"), "GET, HEAD, OPTIONS, POST");
       assert.match(asked.headers.get("access-control-allow-headers") ?? "", /Authorization.*Idempotency-Key/);
       assert.equal(asked.headers.get("access-control-allow-credentials"), null);
-      const real = await service.call("POST", "/v1/actions", { body: ALLOWED, headers: { origin: "https://console.example" } });
-      assert.deepEqual([real.headers.get("access-control-allow-origin"), real.headers.get("vary")], ["https://console.example", "Origin"]);
+      const real = await service.call("POST", "/v1/actions", {
+        body: ALLOWED,
+        headers: { origin: "https://console.example" },
+      });
+      assert.deepEqual(
+        [real.headers.get("access-control-allow-origin"), real.headers.get("vary")],
+        ["https://console.example", "Origin"],
+      );
       assert.match(real.headers.get("access-control-expose-headers") ?? "", /X-Request-Id/);
-      const refused = await service.call("GET", "/v1/actions", { key: null, headers: { origin: "https://console.example" } });
-      assert.equal(refused.headers.get("access-control-allow-origin"), "https://console.example", "a page may read its error");
-      for (const origin of ["https://evil.example", "https://console.example.evil.example", "http://console.example", "null"]) {
+      const refused = await service.call("GET", "/v1/actions", {
+        key: null,
+        headers: { origin: "https://console.example" },
+      });
+      assert.equal(
+        refused.headers.get("access-control-allow-origin"),
+        "https://console.example",
+        "a page may read its error",
+      );
+      for (const origin of [
+        "https://evil.example",
+        "https://console.example.evil.example",
+        "http://console.example",
+        "null",
+      ]) {
         const other = await service.call("OPTIONS", "/v1/actions", { key: null, headers: { ...preflight, origin } });
-        assert.deepEqual([other.headers.get("access-control-allow-origin"), other.headers.get("access-control-allow-methods")], [null, null], origin);
+        assert.deepEqual(
+          [other.headers.get("access-control-allow-origin"), other.headers.get("access-control-allow-methods")],
+          [null, null],
+          origin,
+        );
         assert.equal(other.headers.get("vary"), "Origin");
       }
     }));
 
   it("lets in every origin for `*`", () =>
     withService({ change: (config) => (config.server.cors_origins = ["*"]) }, async (service) => {
-      assert.equal((await service.call("OPTIONS", "/v1/actions", { key: null, headers: preflight })).headers.get("access-control-allow-origin"), "*");
+      assert.equal(
+        (await service.call("OPTIONS", "/v1/actions", { key: null, headers: preflight })).headers.get(
+          "access-control-allow-origin",
+        ),
+        "*",
+      );
     }));
 });
 
 describe("rate limits", () => {
   it("count by key, say where a client stands, and let others pass", () =>
-    withService({ change: (config) => (config.rate_limits.per_key = { requests: 3, seconds: 60 }) }, async (service) => {
-      for (const left of [2, 1, 0]) {
-        const { status, headers } = await service.call("GET", "/v1/actions");
-        assert.deepEqual([status, headers.get("ratelimit-policy")], [200, '"key";q=3;w=60']);
-        assert.match(headers.get("ratelimit") ?? "", new RegExp(`^"key";r=${left};t=\\d+$`));
-      }
-      const over = await service.call("POST", "/v1/actions", { body: ALLOWED });
-      assert.deepEqual([over.status, over.body.code], [429, "RATE_LIMITED"]);
-      assert.ok(Number(over.headers.get("retry-after")) >= 1 && Number(over.headers.get("retry-after")) <= 60);
-      assert.match(over.headers.get("ratelimit") ?? "", /^"key";r=0;t=\d+$/);
-      assert.equal((await service.call("GET", "/v1/actions", { key: service.admin })).status, 200);
-      assert.equal((await service.storage.head()).size, 3, "what was refused left no trace in the ledger");
-    }));
+    withService(
+      { change: (config) => (config.rate_limits.per_key = { requests: 3, seconds: 60 }) },
+      async (service) => {
+        for (const left of [2, 1, 0]) {
+          const { status, headers } = await service.call("GET", "/v1/actions");
+          assert.deepEqual([status, headers.get("ratelimit-policy")], [200, '"key";q=3;w=60']);
+          assert.match(headers.get("ratelimit") ?? "", new RegExp(`^"key";r=${left};t=\\d+$`));
+        }
+        const over = await service.call("POST", "/v1/actions", { body: ALLOWED });
+        assert.deepEqual([over.status, over.body.code], [429, "RATE_LIMITED"]);
+        assert.ok(Number(over.headers.get("retry-after")) >= 1 && Number(over.headers.get("retry-after")) <= 60);
+        assert.match(over.headers.get("ratelimit") ?? "", /^"key";r=0;t=\d+$/);
+        assert.equal((await service.call("GET", "/v1/actions", { key: service.admin })).status, 200);
+        assert.equal((await service.storage.head()).size, 3, "what was refused left no trace in the ledger");
+      },
+    ));
 
   it("count calls without a key by address, and never the probes", () =>
-    withService({ change: (config) => (config.rate_limits.per_address = { requests: 2, seconds: 60 }) }, async (service) => {
-      const from = (ip: string, path: string, headers: Record<string, string> = {}): Promise<Response> =>
-        service.runtime.fetch(new Request(`http://assent.test${path}`, { headers }), { ip: () => ip });
-      assert.deepEqual([(await from("10.0.0.1", "/v1/actions")).status, (await from("10.0.0.1", "/v1/actions")).status, (await from("10.0.0.1", "/v1/actions")).status], [401, 401, 429]);
-      assert.equal((await from("10.0.0.2", "/v1/actions")).status, 401);
-      for (let i = 0; i < 5; i++) assert.equal((await from("10.0.0.1", "/healthz")).status, 200);
-      assert.equal((await from("10.0.0.1", "/v1/actions", { authorization: `Bearer ${service.agent}` })).status, 200, "a right key is not held up");
-      // An IPv6 customer has 2^64 addresses.
-      assert.deepEqual([(await from("2001:db8:1:2::1", "/v1/actions")).status, (await from("2001:db8:1:2:ffff::9", "/v1/actions")).status, (await from("2001:db8:1:2:a:b:c:d", "/v1/actions")).status, (await from("2001:db8:1:3::1", "/v1/actions")).status], [401, 401, 429, 401]);
-    }));
+    withService(
+      { change: (config) => (config.rate_limits.per_address = { requests: 2, seconds: 60 }) },
+      async (service) => {
+        const from = (ip: string, path: string, headers: Record<string, string> = {}): Promise<Response> =>
+          service.runtime.fetch(new Request(`http://assent.test${path}`, { headers }), { ip: () => ip });
+        assert.deepEqual(
+          [
+            (await from("10.0.0.1", "/v1/actions")).status,
+            (await from("10.0.0.1", "/v1/actions")).status,
+            (await from("10.0.0.1", "/v1/actions")).status,
+          ],
+          [401, 401, 429],
+        );
+        assert.equal((await from("10.0.0.2", "/v1/actions")).status, 401);
+        for (let i = 0; i < 5; i++) assert.equal((await from("10.0.0.1", "/healthz")).status, 200);
+        assert.equal(
+          (await from("10.0.0.1", "/v1/actions", { authorization: `Bearer ${service.agent}` })).status,
+          200,
+          "a right key is not held up",
+        );
+        // An IPv6 customer has 2^64 addresses.
+        assert.deepEqual(
+          [
+            (await from("2001:db8:1:2::1", "/v1/actions")).status,
+            (await from("2001:db8:1:2:ffff::9", "/v1/actions")).status,
+            (await from("2001:db8:1:2:a:b:c:d", "/v1/actions")).status,
+            (await from("2001:db8:1:3::1", "/v1/actions")).status,
+          ],
+          [401, 401, 429, 401],
+        );
+      },
+    ));
 
   it("slow down whoever tries wrong keys, longer and longer, and let a right one pass", () =>
     withService({ change: (config) => (config.rate_limits.bad_keys_per_minute = 3) }, async (service) => {
-      const trying = async (key: string): Promise<Response> => service.runtime.fetch(new Request("http://assent.test/v1/actions", { headers: { authorization: `Bearer ${key}` } }), { ip: () => "10.0.0.1" });
+      const trying = async (key: string): Promise<Response> =>
+        service.runtime.fetch(
+          new Request("http://assent.test/v1/actions", { headers: { authorization: `Bearer ${key}` } }),
+          { ip: () => "10.0.0.1" },
+        );
       const waits: (string | null)[] = [];
       for (let i = 0; i < 7; i++) waits.push((await trying(`wrong-${i}`)).headers.get("retry-after"));
       assert.deepEqual(waits, [null, null, null, "1", "2", "4", "8"]);
@@ -133,7 +211,11 @@ describe("rate limits", () => {
 
 describe("a client's address", () => {
   const address = (ip: string, proxies = 0, forwarded?: string): string =>
-    clientAddress(new Request("http://x/", { headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded } }), { ip: () => ip }, proxies);
+    clientAddress(
+      new Request("http://x/", { headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded } }),
+      { ip: () => ip },
+      proxies,
+    );
 
   it("is the connection's, unless proxies are trusted, and then what the outermost of them saw", () => {
     assert.equal(address("10.0.0.9", 0, "1.1.1.1"), "10.0.0.9");
@@ -155,22 +237,32 @@ describe("the access log", () => {
   it("names the route, the key and the request, and neither parameters nor secrets", () =>
     withService({}, async (service) => {
       const secret = "4111-1111-1111-1111";
-      const body = { ...ALLOWED, params: { amount: 1, currency: "USD", card: secret } };
+      const body = { ...ALLOWED, params: { amount: 1, currency: "USD", note: secret } };
       await service.call("POST", "/v1/actions", { body, headers: { "x-request-id": "mine-1" } });
       await service.call("GET", `/v1/actions?agent=${secret}`);
       await service.call("GET", `/v1/agents/${secret}`, { key: service.admin });
       await service.call("GET", `/${secret}`);
       await service.call("GET", "/v1/actions", { key: `assent_${secret}` });
       // The lines of one turn of the event loop go out together.
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      const lines = service.logged.filter((line) => line.includes('"request"')).map((line) => JSON.parse(line) as Record<string, unknown>);
-      assert.deepEqual(lines.map(({ method, route, status }) => [method, route, status]), [
-        ["POST", "/v1/actions", 200], ["GET", "/v1/actions", 200], ["GET", "/v1/agents/:id", 404], ["GET", null, 404], ["GET", "/v1/actions", 401],
-      ]);
+      await until("all lines are out", () => service.logged.filter((line) => line.includes('"request"')).length >= 5);
+      const lines = service.logged
+        .filter((line) => line.includes('"request"'))
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+      assert.deepEqual(
+        lines.map(({ method, route, status }) => [method, route, status]),
+        [
+          ["POST", "/v1/actions", 200],
+          ["GET", "/v1/actions", 200],
+          ["GET", "/v1/agents/:id", 404],
+          ["GET", null, 404],
+          ["GET", "/v1/actions", 401],
+        ],
+      );
       assert.equal(lines[0]?.["request_id"], "mine-1");
       assert.match(String(lines[0]?.["key_id"]), /^[0-9a-f-]{36}$/);
       const all = service.logged.join("\n");
-      for (const word of [secret, service.agent, service.admin]) assert.ok(!all.includes(word), `the log holds ${word.slice(0, 12)}`);
+      for (const word of [secret, service.agent, service.admin])
+        assert.ok(!all.includes(word), `the log holds ${word.slice(0, 12)}`);
     }));
 });
 
@@ -185,18 +277,21 @@ describe("a graceful stop", () => {
       const clients = Array.from({ length: 16 }, async () => {
         while (!stopping) {
           const sent = fetch(`${server.url}/v1/actions`, { method: "POST", headers, body: JSON.stringify(ALLOWED) });
-          const result = await sent.then(async (response) => (await response.json()) as { decision_hash?: string }).catch(() => null);
+          const result = await sent
+            .then(async (response) => (await response.json()) as { decision_hash?: string })
+            .catch(() => null);
           if (result?.decision_hash !== undefined) answered.push(result.decision_hash);
           else if (!stopping) cutOff += 1;
         }
       });
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await pause(300);
+      await until("the clients are answered", () => answered.length > 16);
       stopping = true;
       service.runtime.beginStop();
       await server.stop(5000);
       await Promise.all(clients);
-      assert.ok(answered.length > 16);
       assert.equal(cutOff, 0);
-      for (const hash of answered) assert.ok((await service.storage.entryByHash(Uint8Array.from(Buffer.from(hash, "hex")))) !== null, hash);
+      for (const hash of answered)
+        assert.ok((await service.storage.entryByHash(Uint8Array.from(Buffer.from(hash, "hex")))) !== null, hash);
     }));
 });

@@ -8,13 +8,19 @@ import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { createCheckpoints } from "../../src/ledger/checkpoints.ts";
 import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
 import { createProofReader } from "../../src/ledger/reader.ts";
-import { createLogger } from "../../src/log.ts";
+import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { ed25519, signerOf } from "../support/signer.ts";
 
 const ORIGIN = "signing.example/log";
 const { publicKey, sign } = signerOf(ORIGIN);
-const vault = { publicKey, sign, signAsync: async (message: Uint8Array) => sign(message), mac: () => new Uint8Array(32), verify: ed25519 };
+const vault = {
+  publicKey,
+  sign,
+  signAsync: async (message: Uint8Array) => sign(message),
+  mac: () => new Uint8Array(32),
+  verify: ed25519,
+};
 
 /** Holds up the answer of one call: it was made, and is delivered when the test says so. */
 interface Gate {
@@ -25,16 +31,23 @@ interface Gate {
 /** One process of several on a store, whose next answer of a method can be held up. */
 function replicaOf(storage: Storage): { storage: Storage; holdNext(method: "head" | "leafHashes"): Gate } {
   const held = new Map<string, { reached(): void; opened: Promise<void> }>();
-  const gated = <Args extends unknown[], T>(name: string, method: (...args: Args) => Promise<T>) => async (...args: Args): Promise<T> => {
-    const hold = held.get(name);
-    held.delete(name);
-    const answer = await method(...args);
-    hold?.reached();
-    await hold?.opened;
-    return answer;
-  };
+  const gated =
+    <Args extends unknown[], T>(name: string, method: (...args: Args) => Promise<T>) =>
+    async (...args: Args): Promise<T> => {
+      const hold = held.get(name);
+      held.delete(name);
+      const answer = await method(...args);
+      hold?.reached();
+      await hold?.opened;
+      return answer;
+    };
   return {
-    storage: { ...storage, exclusive: false, head: gated("head", storage.head), write: (work) => storage.write((tx) => work({ ...tx, leafHashes: gated("leafHashes", tx.leafHashes) })) },
+    storage: {
+      ...storage,
+      exclusive: false,
+      head: gated("head", storage.head),
+      write: (work) => storage.write((tx) => work({ ...tx, leafHashes: gated("leafHashes", tx.leafHashes) })),
+    },
     holdNext(method) {
       let open = (): void => {};
       const opened = new Promise<void>((resolve) => (open = resolve));
@@ -46,7 +59,15 @@ function replicaOf(storage: Storage): { storage: Storage; holdNext(method: "head
 
 function open(storage: Storage): Promise<OpenLedger> {
   return openLedger({
-    storage, vault, log: createLogger("silent"), clock: Date.now, origin: ORIGIN, maxBatch: 256, verifyAtStart: 1_000, keptCheckpoint: null, acceptRollback: false,
+    storage,
+    vault,
+    log: createLogger("silent"),
+    clock: Date.now,
+    origin: ORIGIN,
+    maxBatch: 256,
+    verifyAtStart: 1_000,
+    keptCheckpoint: null,
+    acceptRollback: false,
     policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
     confirm: (_tx, credential) => Promise.resolve(credential),
     outbox: null,
@@ -60,8 +81,16 @@ async function opened(): Promise<Storage> {
   return storage;
 }
 
-const entry = (name: string): EntryBody => ({ type: "agent", v: 1, at: "2026-01-01T00:00:00.000Z", change: "updated", agent: { name }, by: null });
-const add = (ledger: OpenLedger, name: string): Promise<number> => ledger.submit(async (tx) => tx.record(entry(name)).seq);
+const entry = (name: string): EntryBody => ({
+  type: "agent",
+  v: 1,
+  at: "2026-01-01T00:00:00.000Z",
+  change: "updated",
+  agent: { name },
+  by: null,
+});
+const add = (ledger: OpenLedger, name: string): Promise<number> =>
+  ledger.transact(async (tx) => tx.record(entry(name)).seq);
 
 test("a head that was read before an own commit was signed is not taken for another history", async () => {
   const replica = replicaOf(await opened());

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
-import { createLogger } from "../../src/log.ts";
+import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, vault } from "../support/ledger.ts";
 
@@ -13,8 +13,15 @@ const shared = (storage: Storage): Storage => ({ ...storage, exclusive: false })
 
 function open(storage: Storage): Promise<OpenLedger> {
   return openLedger({
-    storage, vault, log: createLogger("silent"), clock: Date.now, origin: "continuity.example", maxBatch: 256, verifyAtStart: 1_000,
-    keptCheckpoint: null, acceptRollback: false,
+    storage,
+    vault,
+    log: createLogger("silent"),
+    clock: Date.now,
+    origin: "continuity.example",
+    maxBatch: 256,
+    verifyAtStart: 1_000,
+    keptCheckpoint: null,
+    acceptRollback: false,
     policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
     confirm: (_tx, credential) => Promise.resolve(credential),
     outbox: null,
@@ -24,7 +31,7 @@ function open(storage: Storage): Promise<OpenLedger> {
 
 let made = 0;
 const add = (ledger: OpenLedger, count: number): Promise<void> =>
-  ledger.submit(async (tx) => {
+  ledger.transact(async (tx) => {
     for (let i = 0; i < count; i++) tx.record(entry(made++));
   });
 
@@ -35,9 +42,13 @@ test("what another process appended is checked by one read of its hashes", async
   await add(one, 3);
   for (const count of [300, 1, 2000]) {
     await add(two, count);
-    const reads = ["tx.leafHashes", "tx.tile", "tx.tileRoots", "leafHashes", "tile", "tileRoots"].map((name) => memory.faults.calls(name));
+    const reads = ["tx.leafHashes", "tx.tile", "tx.tileRoots", "leafHashes", "tile", "tileRoots"].map((name) =>
+      memory.faults.calls(name),
+    );
     await add(one, 1);
-    const after = ["tx.leafHashes", "tx.tile", "tx.tileRoots", "leafHashes", "tile", "tileRoots"].map((name, i) => memory.faults.calls(name) - (reads[i] as number));
+    const after = ["tx.leafHashes", "tx.tile", "tx.tileRoots", "leafHashes", "tile", "tileRoots"].map(
+      (name, i) => memory.faults.calls(name) - (reads[i] as number),
+    );
     assert.deepEqual(after, [1, 0, 0, 0, 0, 0]);
   }
   assert.equal((await one.checkpoint()).size, 3 + 300 + 1 + 1 + 1 + 2000 + 1);
@@ -49,7 +60,12 @@ test("what another process appended is checked by one read of its hashes", async
   await two.close();
 });
 
-for (const [name, entries, signed] of [["larger", 9, true], ["larger, with nothing of it signed", 9, false], ["of the same size", 5, true], ["smaller", 2, true]] as const) {
+for (const [name, entries, signed] of [
+  ["larger", 9, true],
+  ["larger, with nothing of it signed", 9, false],
+  ["of the same size", 5, true],
+  ["smaller", 2, true],
+] as const) {
   test(`another history that is ${name} halts the process, and nothing is written to it`, async () => {
     const [mine, other] = [memoryStorage(), memoryStorage()];
     await Promise.all([mine.open(), other.open()]);
@@ -59,12 +75,19 @@ for (const [name, entries, signed] of [["larger", 9, true], ["larger, with nothi
     await builder.close();
 
     let current: Storage = mine;
-    const switched = new Proxy({} as Storage, { get: (_target, member) => (member === "exclusive" ? false : member === "then" ? undefined : current[member as keyof Storage]) });
+    const switched = new Proxy({} as Storage, {
+      get: (_target, member) =>
+        member === "exclusive" ? false : member === "then" ? undefined : current[member as keyof Storage],
+    });
     const ledger = await open(switched);
     await add(ledger, 5);
     // A restored copy, another database behind the same address.
     current = other;
-    await assert.rejects(add(ledger, 1), (error: unknown) => error instanceof StorageError && error.kind === "corrupt" && /does not continue/.test(error.message));
+    await assert.rejects(
+      add(ledger, 1),
+      (error: unknown) =>
+        error instanceof StorageError && error.kind === "corrupt" && /does not continue/.test(error.message),
+    );
     assert.match(ledger.halted() ?? "", /nothing more is written/);
     assert.equal((await other.head()).size, entries);
     current = mine;
@@ -82,8 +105,12 @@ test("a head whose entries are another's is not gone on from, though its size an
   const { head } = memory;
   let lie = true;
   const storage: Storage = {
-    ...memory, exclusive: false,
-    write: (work) => memory.write((tx) => work({ ...tx, head: async () => (lie ? { ...(await tx.head()), root: new Uint8Array(32) } : tx.head()) })),
+    ...memory,
+    exclusive: false,
+    write: (work) =>
+      memory.write((tx) =>
+        work({ ...tx, head: async () => (lie ? { ...(await tx.head()), root: new Uint8Array(32) } : tx.head()) }),
+      ),
     head,
   };
   const third = await open(storage);

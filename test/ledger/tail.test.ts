@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import type { EntryRow, StorageReader } from "../../src/contract/storage.ts";
 import { createTail } from "../../src/ledger/tail.ts";
-import { createLogger } from "../../src/log.ts";
+import { createLogger } from "../../src/serve/log.ts";
 import { entryRow } from "../../src/testing/suite/rows.ts";
 
 const LOG = createLogger("silent");

@@ -1,6 +1,15 @@
 /** Everything that mattered is in the hash, a changed store refuses to start, and replay is exact. */
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -19,21 +28,35 @@ let allowedId = "";
 before(async () => {
   service = await startService();
   const pending = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
-  const token = (await service.call("GET", `/v1/actions/${pending.id}`, { key: service.admin })).body.approval_token as string;
-  const approved = (await service.call("POST", `/v1/actions/${pending.id}/approval`, { key: service.admin, body: { token, approve: true, reason: "fine" } })).body;
+  const token = (await service.call("GET", `/v1/actions/${pending.id}`, { key: service.admin })).body
+    .approval_token as string;
+  const approved = (
+    await service.call("POST", `/v1/actions/${pending.id}/approval`, {
+      key: service.admin,
+      body: { token, approve: true, reason: "fine" },
+    })
+  ).body;
   const permit = (await service.call("GET", `/v1/actions/${approved.id}`)).body.permit as string;
   await service.call("POST", `/v1/actions/${approved.id}/start`, { body: { permit } });
-  await service.call("POST", `/v1/actions/${approved.id}/result`, { body: { success: true, meta: { refund: "re_1" } } });
+  await service.call("POST", `/v1/actions/${approved.id}/result`, {
+    body: { success: true, meta: { refund: "re_1" } },
+  });
   allowedId = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body.id as string;
   const rows = await service.storage.entries(0, 100);
-  entries = rows.map((row) => ({ seq: row.seq, hash: toHex(row.leaf_hash), entry: JSON.parse(new TextDecoder().decode(row.bytes)) as EntryBody & { seq: number } }));
+  entries = rows.map((row) => ({
+    seq: row.seq,
+    hash: toHex(row.leaf_hash),
+    entry: JSON.parse(new TextDecoder().decode(row.bytes)) as EntryBody & { seq: number },
+  }));
 });
 after(() => service.close());
 
 /** Every place in an entry where a value stands. */
 function places(value: unknown, path: (string | number)[] = []): (string | number)[][] {
   if (typeof value !== "object" || value === null) return [path];
-  const inner = Object.entries(value).flatMap(([key, item]) => places(item, [...path, Array.isArray(value) ? Number(key) : key]));
+  const inner = Object.entries(value).flatMap(([key, item]) =>
+    places(item, [...path, Array.isArray(value) ? Number(key) : key]),
+  );
   return inner.length === 0 ? [path] : inner;
 }
 
@@ -57,7 +80,11 @@ describe("what is in the hash", () => {
       const { seq: _, ...body } = entry;
       assert.equal(toHex(sealEntry(body as EntryBody, seq).leafHash), hash, "an entry must seal to its own hash");
       for (const path of places(body)) {
-        assert.notEqual(toHex(sealEntry(changed(body, path) as EntryBody, seq).leafHash), hash, `${entry.type}: ${path.join(".")} is not in the hash`);
+        assert.notEqual(
+          toHex(sealEntry(changed(body, path) as EntryBody, seq).leafHash),
+          hash,
+          `${entry.type}: ${path.join(".")} is not in the hash`,
+        );
       }
       assert.notEqual(toHex(sealEntry(body as EntryBody, seq + 1).leafHash), hash, "the position is not in the hash");
     }
@@ -65,11 +92,47 @@ describe("what is in the hash", () => {
   });
 
   test("a decision names arguments, agent, principal, policy set, rule, reason, facts and clock", () => {
-    const decision = entries.find(({ entry }) => entry.type === "decision")?.entry as unknown as Record<string, unknown> & { decision: Record<string, unknown> };
-    for (const field of ["commitment", "agent_id", "tool", "operation", "submitted_by", "policy_set", "facts", "at", "status", "expires_at"]) assert.ok(field in decision, field);
-    for (const field of ["effect", "reason", "reason_code", "policy", "policy_version", "rule", "risk_level", "approval", "shadow"]) assert.ok(field in decision.decision, field);
-    const approval = entries.find(({ entry }) => entry.type === "approval")?.entry as unknown as Record<string, unknown>;
-    assert.deepEqual([approval["verdict"], approval["comment"], (approval["by"] as { principal: string }).principal.startsWith("key:")], ["approve", "fine", true]);
+    const decision = entries.find(({ entry }) => entry.type === "decision")?.entry as unknown as Record<
+      string,
+      unknown
+    > & { decision: Record<string, unknown> };
+    for (const field of [
+      "commitment",
+      "agent_id",
+      "tool",
+      "operation",
+      "submitted_by",
+      "policy_set",
+      "facts",
+      "at",
+      "status",
+      "expires_at",
+    ])
+      assert.ok(field in decision, field);
+    for (const field of [
+      "effect",
+      "reason",
+      "reason_code",
+      "policy",
+      "policy_version",
+      "rule",
+      "risk_level",
+      "approval",
+      "shadow",
+    ])
+      assert.ok(field in decision.decision, field);
+    const approval = entries.find(({ entry }) => entry.type === "approval")?.entry as unknown as Record<
+      string,
+      unknown
+    >;
+    assert.deepEqual(
+      [
+        approval["verdict"],
+        approval["comment"],
+        (approval["by"] as { principal: string }).principal.startsWith("key:"),
+      ],
+      ["approve", "fine", true],
+    );
   });
 });
 
@@ -79,7 +142,10 @@ describe("replay", () => {
       const answer = await service.call("POST", "/v1/replay", { key: service.admin, body: { hash } });
       assert.equal(answer.status, 200);
       assert.equal(answer.body.equal, true);
-      assert.deepEqual(answer.body.fields.filter((f: { equal: boolean }) => !f.equal), []);
+      assert.deepEqual(
+        answer.body.fields.filter((f: { equal: boolean }) => !f.equal),
+        [],
+      );
       assert.ok(answer.body.fields.some((f: { field: string }) => f.field === "entry_hash"));
       assert.equal(answer.body.at, (entry as { at: string }).at);
       assert.equal(answer.body.now, null);
@@ -88,10 +154,19 @@ describe("replay", () => {
 
   test("a candidate policy and the current set say what it would be now", async () => {
     const policy = { policy: "payments", rules: [{ name: "no refunds today", operation: "refund", effect: "deny" }] };
-    const what = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: allowedId, policy } });
+    const what = await service.call("POST", "/v1/replay", {
+      key: service.admin,
+      body: { action_id: allowedId, policy },
+    });
     assert.equal(what.body.equal, true, "the recorded decision is still equal");
-    assert.deepEqual([what.body.now.changed, what.body.now.decision.effect, what.body.now.decision.rule], [true, "deny", "no refunds today"]);
-    const current = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: allowedId, policy_set: "current" } });
+    assert.deepEqual(
+      [what.body.now.changed, what.body.now.decision.effect, what.body.now.decision.rule],
+      [true, "deny", "no refunds today"],
+    );
+    const current = await service.call("POST", "/v1/replay", {
+      key: service.admin,
+      body: { action_id: allowedId, policy_set: "current" },
+    });
     assert.equal(current.body.now.changed, false);
   });
 
@@ -103,7 +178,11 @@ describe("replay", () => {
       [{ hash: "0".repeat(64) }, 404, "ENTRY_NOT_FOUND"],
       [{ action_id: "00000000-0000-7000-8000-000000000000" }, 404, "ACTION_NOT_FOUND"],
       [{ hash: approval }, 409, "NOT_REPLAYABLE"],
-      [{ action_id: allowedId, policy: { policy: "x", rules: [{ name: "a", effect: "allow", when: "1 +" }] } }, 422, "POLICY_INVALID"],
+      [
+        { action_id: allowedId, policy: { policy: "x", rules: [{ name: "a", effect: "allow", when: "1 +" }] } },
+        422,
+        "POLICY_INVALID",
+      ],
     ] as const) {
       const answer = await service.call("POST", "/v1/replay", { key: service.admin, body });
       assert.deepEqual([answer.status, answer.body.code], [status, code], JSON.stringify(body));
@@ -112,7 +191,8 @@ describe("replay", () => {
 
   test("stays exact when the policies have changed since", async () => {
     const folder = mkdtempSync(join(tmpdir(), "assent-policies-"));
-    const write = (effect: string) => writeFileSync(join(folder, "p.yaml"), `policy: p\nrules:\n  - name: r\n    effect: ${effect}\n`);
+    const write = (effect: string) =>
+      writeFileSync(join(folder, "p.yaml"), `policy: p\nrules:\n  - name: r\n    effect: ${effect}\n`);
     write("allow");
     const changing = await startService({ policies: folder });
     try {
@@ -120,8 +200,19 @@ describe("replay", () => {
       write("deny");
       await changing.restart();
       assert.equal((await changing.call("POST", "/v1/actions", { body: ALLOWED })).body.status, "denied");
-      const answer = await changing.call("POST", "/v1/replay", { key: changing.admin, body: { action_id: id, policy_set: "current" } });
-      assert.deepEqual([answer.body.equal, answer.body.replayed.decision.effect, answer.body.now.changed, answer.body.now.decision.effect], [true, "allow", true, "deny"]);
+      const answer = await changing.call("POST", "/v1/replay", {
+        key: changing.admin,
+        body: { action_id: id, policy_set: "current" },
+      });
+      assert.deepEqual(
+        [
+          answer.body.equal,
+          answer.body.replayed.decision.effect,
+          answer.body.now.changed,
+          answer.body.now.decision.effect,
+        ],
+        [true, "allow", true, "deny"],
+      );
       assert.notEqual(answer.body.replayed.policy_set, answer.body.now.policy_set);
     } finally {
       await changing.close();
@@ -136,7 +227,10 @@ describe("a tampered store refuses to start", () => {
     const folder = mkdtempSync(join(tmpdir(), "assent-tamper-"));
     for (const name of ["assent.db", "secret", "log-key.pem"]) copyFileSync(join(stopped, name), join(folder, name));
     const db = new DatabaseSync(join(folder, "assent.db"));
-    for (const { name } of db.prepare("select name from sqlite_master where type = 'trigger'").all() as { name: string }[]) db.exec(`drop trigger "${name}"`);
+    for (const { name } of db.prepare("select name from sqlite_master where type = 'trigger'").all() as {
+      name: string;
+    }[])
+      db.exec(`drop trigger "${name}"`);
     for (const statement of sql) db.exec(statement);
     db.close();
     return folder;
@@ -156,7 +250,9 @@ describe("a tampered store refuses to start", () => {
   after(() => rmSync(stopped, { recursive: true, force: true }));
 
   async function startOn(folder: string): Promise<string> {
-    const process = await startProcess({ ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES }).catch((error: Error) => error);
+    const process = await startProcess({ ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES }).catch(
+      (error: Error) => error,
+    );
     try {
       if (process instanceof Error) return process.message;
       await stopProcess(process);
@@ -167,16 +263,48 @@ describe("a tampered store refuses to start", () => {
   }
 
   const cases: [string, string[], RegExp][] = [
-    ["an entry's bytes", ["update entries set bytes = cast(replace(cast(bytes as text), '\"effect\":\"allow\"', '\"effect\":\"deny\"') as blob) where seq = 10"], /entry 10 was altered/],
-    ["an entry's bytes and hash", ["update entries set bytes = x'7b7d', leaf_hash = zeroblob(32) where seq = 20"], /tile 0\/0 does not hold the hashes below it/],
-    ["an entry in the partial tile, with its hash", ["update entries set leaf_hash = zeroblob(32) where seq = 290"], /right edge|altered/],
+    [
+      "an entry's bytes",
+      [
+        'update entries set bytes = cast(replace(cast(bytes as text), \'"effect":"allow"\', \'"effect":"deny"\') as blob) where seq = 10',
+      ],
+      /entry 10 was altered/,
+    ],
+    [
+      "an entry's bytes and hash",
+      ["update entries set bytes = x'7b7d', leaf_hash = zeroblob(32) where seq = 20"],
+      /tile 0\/0 does not hold the hashes below it/,
+    ],
+    [
+      "an entry in the partial tile, with its hash",
+      ["update entries set leaf_hash = zeroblob(32) where seq = 290"],
+      /right edge|altered/,
+    ],
     ["a removed entry", ["delete from entries where seq = 15"], /entry 15 is missing/],
     ["the last entry removed", ["delete from entries where seq = (select max(seq) from entries)"], /is missing/],
     ["a tile", ["update tiles set hashes = zeroblob(8192)"], /tile 0\/0/],
+    ["a tile's root", ["update tiles set root = zeroblob(32)"], /tile 0\/0/],
+    ["a tile's level", ["update tiles set level = 1"], /tile 0\/0 is missing/],
+    ["a tile's index", ['update tiles set "index" = 1'], /tile 0\/0 is missing/],
     ["the head's root", ["update ledger_head set root = zeroblob(32)"], /root/],
-    ["the head's policy set", ["insert into policy_sets select 'another', created_at, document from policy_sets limit 1", "update ledger_head set policy_set = 'another'"], /policy set another is not the one/],
-    ["the head's policy set, to none", ["update ledger_head set policy_set = null"], /policy set \(none\) is not the one/],
-    ["a ledger cut back together with its head", ["delete from entries where seq >= 200", "update ledger_head set size = 200"], /behind the newest signed checkpoint|right edge/],
+    [
+      "the head's policy set",
+      [
+        "insert into policy_sets select 'another', created_at, document from policy_sets limit 1",
+        "update ledger_head set policy_set = 'another'",
+      ],
+      /policy set another is not the one/,
+    ],
+    [
+      "the head's policy set, to none",
+      ["update ledger_head set policy_set = null"],
+      /policy set \(none\) is not the one/,
+    ],
+    [
+      "a ledger cut back together with its head",
+      ["delete from entries where seq >= 200", "update ledger_head set size = 200"],
+      /behind the newest signed checkpoint|right edge/,
+    ],
     ["the checkpoint", ["update checkpoint set note = replace(note, char(10) || '3', char(10) || '2')"], /checkpoint/],
   ];
   for (const [what, sql, words] of cases) {
@@ -197,7 +325,8 @@ describe("a tampered store refuses to start", () => {
 });
 
 test("secrets are files of mode 0600, and no secret is in the log", () => {
-  for (const name of ["secret", "log-key.pem", "assent.db"]) assert.equal(statSync(join(service.folder, name)).mode & 0o777, 0o600, name);
+  for (const name of ["secret", "log-key.pem", "assent.db"])
+    assert.equal(statSync(join(service.folder, name)).mode & 0o777, 0o600, name);
   const secret = readFileSync(join(service.folder, "secret"), "utf8").trim();
   const log = service.logged.join("\n");
   for (const value of [secret, service.admin, service.agent]) assert.ok(!log.includes(value));

@@ -5,19 +5,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/domain/json.ts";
-import type { Compiled } from "../../src/domain/policy/compile.ts";
+import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
 import { policyCoverage } from "../../src/domain/policy/coverage.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
 import { matchGlob } from "../../src/domain/policy/glob.ts";
 import type { Decision, PolicyDocument } from "../../src/domain/policy/types.ts";
-import { checkPolicyFolder, type CheckedFolder } from "../../src/kernel/policy-folder.ts";
+import { checkPolicyFolder, type CheckedFolder } from "../../src/policies/folder.ts";
 import { compile, FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";
 import { EVASIONS } from "./evasions/index.ts";
 
 const DEFAULTS = join(ROOT, "policies");
 const FOLDER = join(DEFAULTS, "packs");
-const PACKS = readdirSync(FOLDER).filter((name) => /^[a-z-]+\.yaml$/.test(name)).map((name) => name.replace(".yaml", ""));
+const PACKS = readdirSync(FOLDER)
+  .filter((name) => /^[a-z-]+\.yaml$/.test(name))
+  .map((name) => name.replace(".yaml", ""))
+  .sort();
 const page = readFileSync(join(ROOT, "docs/packs.md"), "utf8");
 
 interface Asked {
@@ -27,8 +30,13 @@ interface Asked {
   params?: Record<string, unknown> | undefined;
 }
 
-const ask = (compiled: Compiled, { agent_id, tool, operation, params }: Asked): Decision =>
-  decide(compiled, { agent_id, tool, operation, params: JSON.parse(JSON.stringify(params ?? {})) as JsonObject, context: {} }, FACTS, NOW);
+const ask = (compiled: CompiledPolicySet, { agent_id, tool, operation, params }: Asked): Decision =>
+  decide(
+    compiled,
+    { agent_id, tool, operation, params: JSON.parse(JSON.stringify(params ?? {})) as JsonObject, context: {} },
+    FACTS,
+    NOW,
+  );
 const shown = (action: Asked): string => JSON.stringify(action).slice(0, 300);
 
 let folder: CheckedFolder;
@@ -48,9 +56,18 @@ before(async () => {
 describe("the packs", () => {
   test("load, pass their tests, and leave no rule without one", () => {
     assert.deepEqual(folder.faults, []);
-    assert.deepEqual(documents().map(({ policy }) => policy), PACKS);
-    const { uncovered } = policyCoverage(documents(), folder.results.map(({ result }) => result));
-    assert.deepEqual(uncovered.map(({ policy, rule }) => `${policy}: ${rule}`), []);
+    assert.deepEqual(
+      documents().map(({ policy }) => policy),
+      PACKS,
+    );
+    const { uncovered } = policyCoverage(
+      documents(),
+      folder.results.map(({ result }) => result),
+    );
+    assert.deepEqual(
+      uncovered.map(({ policy, rule }) => `${policy}: ${rule}`),
+      [],
+    );
     for (const name of PACKS) assert.ok(casesOf(name).length > 0, `${name} has no tests beside it`);
   });
 
@@ -58,7 +75,8 @@ describe("the packs", () => {
     for (const { policy, rules } of documents()) {
       for (const { name, reason, risk, effect, approval } of rules) {
         assert.ok(reason !== undefined && risk !== undefined, `${policy}: ${name}`);
-        if (effect === "require_approval") assert.ok(approval?.expires_in !== undefined && (approval.notify?.length ?? 0) > 0, `${policy}: ${name}`);
+        if (effect === "require_approval")
+          assert.ok(approval?.expires_in !== undefined && (approval.notify?.length ?? 0) > 0, `${policy}: ${name}`);
       }
       const { effect, tool, operation, agent, when } = rules.at(-1) ?? {};
       const all = [tool, operation, agent, when].every((matcher) => matcher === undefined);
@@ -69,7 +87,10 @@ describe("the packs", () => {
   test("ask the channels that the page lists", () => {
     const asked = new Set(documents().flatMap(({ rules }) => rules.flatMap(({ approval }) => approval?.notify ?? [])));
     const [, listed] = /^The numbers[^]*?The channels are\n([^;]*);/m.exec(page) ?? [];
-    assert.deepEqual([...(listed ?? "").matchAll(/`([a-z]+)`/g)].map(([, name]) => name), [...asked].sort());
+    assert.deepEqual(
+      [...(listed ?? "").matchAll(/`([a-z]+)`/g)].map(([, name]) => name),
+      [...asked].sort(),
+    );
   });
 
   test("speak of tools of their own, and of no tool they do not name", () => {
@@ -77,20 +98,42 @@ describe("the packs", () => {
     for (const { policy, globs } of tools) {
       const compiled = compile(pack(policy));
       for (const { action } of casesOf(policy)) {
-        for (const tool of ["unknown", `un-${action.tool}`, action.tool.toUpperCase(), ` ${action.tool}`]) {
+        for (const tool of ["unknown", `un-${action.tool}`, `\u0455${action.tool}`, ` ${action.tool}`]) {
           assert.equal(ask(compiled, { ...action, tool }).reason_code, "NO_MATCHING_RULE", `${policy}: ${tool}`);
         }
       }
       for (const other of tools) {
         if (other.policy === policy) continue;
-        for (const glob of globs) for (const theirs of other.globs) assert.ok(!matchGlob(glob, theirs), `${policy} and ${other.policy} both speak of ${theirs}`);
+        for (const glob of globs)
+          for (const theirs of other.globs)
+            assert.ok(!matchGlob(glob, theirs), `${policy} and ${other.policy} both speak of ${theirs}`);
       }
     }
   });
 
   /** What anybody may send instead of what was meant. */
   const SHAPES: unknown[] = [
-    null, true, false, -1, 0, 1, 1.5, 1e300, "", "x", "*", " ", [], [null], ["x"], [["x"]], [{ x: 1 }], [1, "x"], {}, { x: 1 }, { "": null },
+    null,
+    true,
+    false,
+    -1,
+    0,
+    1,
+    1.5,
+    1e300,
+    "",
+    "x",
+    "*",
+    " ",
+    [],
+    [null],
+    ["x"],
+    [["x"]],
+    [{ x: 1 }],
+    [1, "x"],
+    {},
+    { x: 1 },
+    { "": null },
   ];
 
   for (const name of PACKS) {
@@ -114,17 +157,23 @@ describe("the packs", () => {
       const compiled = compile(pack(name));
       const allowed = casesOf(name).filter(({ decision }) => decision.effect === "allow");
       assert.ok(allowed.length > 0);
-      for (const { action, decision } of allowed) {
+      for (const { action } of allowed) {
         const { operation } = action;
         const behind = [" ", "\n", "\u200b", "\u0000", ";x", "_and_delete"].map((tail) => `${operation}${tail}`);
-        for (const other of [operation.toUpperCase(), ` ${operation}`, `\u0455${operation}`, ...behind]) {
-          assert.notEqual(ask(compiled, { ...action, operation: other }).effect, "allow", `${JSON.stringify(other)} is not ${operation}`);
+        for (const other of [`${operation} `, ` ${operation}`, `\u0455${operation}`, ...behind]) {
+          assert.notEqual(
+            ask(compiled, { ...action, operation: other }).effect,
+            "allow",
+            `${JSON.stringify(other)} is not ${operation}`,
+          );
         }
-        if (decision.rule?.startsWith("reading") === true) continue;
         for (const key of ["", "x", "force", "options", "__proto__", "params", "Amount"]) {
           if (Object.hasOwn(action.params ?? {}, key)) continue;
           // Not by an initialiser: "__proto__" must become a key.
-          const params = Object.fromEntries([[key, 1], ...Object.entries(action.params ?? {})]) as Record<string, unknown>;
+          const params = Object.fromEntries([[key, 1], ...Object.entries(action.params ?? {})]) as Record<
+            string,
+            unknown
+          >;
           assert.notEqual(ask(compiled, { ...action, params }).effect, "allow", shown({ ...action, params }));
         }
       }
@@ -138,7 +187,9 @@ describe("the packs", () => {
         const action = { agent_id: "a", tool, operation, params };
         const { effect, approval, rule, reason_code } = ask(compiled, action);
         const seen = outcome === "two" && (approval?.quorum ?? 1) > 1 ? "two" : effect;
-        return seen === outcome && reason_code === "POLICY_RULE" ? [] : [`${shown(action)}: ${outcome}, but ${rule} says ${effect} (${reason_code})`];
+        return seen === outcome && reason_code === "POLICY_RULE"
+          ? []
+          : [`${shown(action)}: ${outcome}, but ${rule} says ${effect} (${reason_code})`];
       });
       assert.deepEqual(wrong, []);
     });
@@ -148,9 +199,12 @@ describe("the packs", () => {
       assert.ok(section !== undefined, `docs/packs.md says nothing of ${name}`);
       const samples = [...section.matchAll(/^```json (allow|require_approval|deny)\n([^]*?)^```$/gm)];
       assert.ok(samples.length >= 2, `${name} has samples`);
-      for (const [, effect, text] of samples) assert.equal(ask(compile(pack(name)), JSON.parse(text as string) as Asked).effect, effect, text);
-      for (const tool of pack(name).applies_to?.tools ?? []) assert.ok(section.includes(`\`${tool}\``), `${name} names its tool ${tool}`);
-      for (const word of ["**What does not go.**", "**Why.**", "**Not protected.**", "**Adapt.**"]) assert.ok(section.includes(word), `${name}: ${word}`);
+      for (const [, effect, text] of samples)
+        assert.equal(ask(compile(pack(name)), JSON.parse(text as string) as Asked).effect, effect, text);
+      for (const tool of pack(name).applies_to?.tools ?? [])
+        assert.ok(section.includes(`\`${tool}\``), `${name} names its tool ${tool}`);
+      for (const word of ["**What does not go.**", "**Why.**", "**Not protected.**", "**Adapt.**"])
+        assert.ok(section.includes(word), `${name}: ${word}`);
     });
   }
 });
@@ -164,11 +218,18 @@ describe("packs copied over the default set", () => {
   function copied(...names: string[]): Promise<CheckedFolder> {
     const root = mkdtempSync(join(tmpdir(), "assent-packs-"));
     roots.push(root);
-    for (const file of readdirSync(DEFAULTS)) if (file.endsWith(".yaml")) cpSync(join(DEFAULTS, file), join(root, file));
-    for (const name of names) for (const file of [`${name}.yaml`, `${name}_test.yaml`]) cpSync(join(FOLDER, file), join(root, file));
+    for (const file of readdirSync(DEFAULTS))
+      if (file.endsWith(".yaml")) cpSync(join(DEFAULTS, file), join(root, file));
+    for (const name of names)
+      for (const file of [`${name}.yaml`, `${name}_test.yaml`]) cpSync(join(FOLDER, file), join(root, file));
     return checkPolicyFolder(root);
   }
-  const table = [...page.matchAll(/^\| `([a-z-]+)` \| ([^|]*) \| ([^|]*) \|$/gm)] as unknown as [string, string, string, string][];
+  const table = [...page.matchAll(/^\| `([a-z-]+)` \| ([^|]*) \| ([^|]*) \|$/gm)] as unknown as [
+    string,
+    string,
+    string,
+    string,
+  ][];
   const rows = new Map(table.map(([, name, replaces, beside]) => [name, { replaces, beside }]));
 
   for (const name of PACKS) {
@@ -179,7 +240,10 @@ describe("packs copied over the default set", () => {
       assert.ok(row !== undefined, `the table of docs/packs.md has no row for ${name}`);
       const standard = (await checkPolicyFolder(DEFAULTS)).documents.map(({ document }) => document.policy);
       assert.equal(row.replaces, standard.includes(name) ? `\`${name}\`` : "nothing");
-      assert.deepEqual(loaded.map(({ document }) => document.policy), [...new Set([...standard, name])].sort());
+      assert.deepEqual(
+        loaded.map(({ document }) => document.policy),
+        [...new Set([...standard, name])].sort(),
+      );
 
       // Strictest wins, so a default policy can only take away: what it takes away stands on the page.
       const together = compile(...loaded.map(({ document }) => document));
@@ -193,12 +257,18 @@ describe("packs copied over the default set", () => {
   test("all of them load together", async () => {
     const { documents: loaded, faults } = await copied(...PACKS);
     assert.deepEqual(faults, []);
-    assert.deepEqual(loaded.map(({ document }) => document.policy), [...new Set(["customers", "payments", "reads", "shell", ...PACKS])].sort());
+    assert.deepEqual(
+      loaded.map(({ document }) => document.policy),
+      [...new Set(["guards", "reads", ...PACKS])].sort(),
+    );
   });
 
   test("the default set read with its folders says which names clash", async () => {
     const { faults } = await checkPolicyFolder(DEFAULTS, { recursive: true });
-    const clash = (name: string): string => `the policy "${name}" is in packs/${name}.yaml, line 3, already; give each policy a name of its own`;
-    assert.deepEqual(faults.map(({ message }) => message).sort(), ["payments", "shell"].map(clash));
+    // Files are read in order of path: whichever comes second is at fault.
+    const clash = (name: string): string =>
+      `the policy "${name}" is in ${name < "packs/" ? `${name}.yaml, line 2` : `packs/${name}.yaml, line 3`}, already; give each policy a name of its own`;
+    const both = ["customer-data", "email", "payments", "shell"];
+    assert.deepEqual(faults.map(({ message }) => message).sort(), both.map(clash).sort());
   });
 });

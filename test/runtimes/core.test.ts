@@ -1,21 +1,37 @@
 /** The core's own test files, run by Deno's and Bun's test runners: the pure part, the ledger, HTTP, and the storage contract. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it } from "node:test";
 import { ROOT } from "../support/process.ts";
 import { denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
 
-const FOLDERS = ["domain", "ledger", "http", "conformance"];
-const files = FOLDERS.flatMap((folder) => readdirSync(join(ROOT, "test", folder)).filter((name) => name.endsWith(".test.ts")).map((name) => `./test/${folder}/${name}`));
+/** The folders that `deno task test` names, so that they stand in one place. */
+const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as { tasks: { test: { command: string } } };
+const files = tasks.test.command
+  .split(" ")
+  .filter((word) => word.startsWith("build/test/"))
+  .flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".test.js"))
+      .map((name) => `./${folder}/${name}`),
+  );
 
 function run(program: string, args: string[], env: Record<string, string>): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
-    execFile(program, args, { cwd: ROOT, env: { ...process.env, NO_COLOR: "1", ...env }, maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : typeof error.code === "number" ? error.code : -1, output: stdout + stderr });
-    });
+    execFile(
+      program,
+      args,
+      { cwd: ROOT, env: { ...process.env, NO_COLOR: "1", ...env }, maxBuffer: 64 << 20 },
+      (error, stdout, stderr) => {
+        resolve({
+          code: error === null ? 0 : typeof error.code === "number" ? error.code : -1,
+          output: stdout + stderr,
+        });
+      },
+    );
   });
 }
 
@@ -25,11 +41,18 @@ const RUNNERS: readonly [RuntimeName, string[], counted: RegExp][] = [
 ];
 
 for (const [runtime, args, counted] of RUNNERS) {
-  it(`pass on ${runtime}`, { skip: without(runtime), timeout: 600_000 }, async () => {
+  it(`pass on ${runtime}`, { skip: without(runtime) }, async () => {
     const cache = mkdtempSync(join(tmpdir(), "assent-cache-"));
     try {
-      const { code, output } = await run(programOf(runtime) as string, args, { DENO_DIR: cache, DENO_NO_UPDATE_CHECK: "1" });
-      const failures = output.split("\n").filter((line) => /\.\.\. FAILED|^error:|^\(fail\)|^\S*Error:/.test(line)).slice(0, 60).join("\n");
+      const { code, output } = await run(programOf(runtime) as string, args, {
+        DENO_DIR: cache,
+        DENO_NO_UPDATE_CHECK: "1",
+      });
+      const failures = output
+        .split("\n")
+        .filter((line) => /\.\.\. FAILED|^error:|^\(fail\)|^\S*Error:/.test(line))
+        .slice(0, 60)
+        .join("\n");
       assert.equal(code, 0, failures);
       const [, ...numbers] = counted.exec(output) ?? [];
       // A runner that found no test would leave with 0, too.

@@ -11,25 +11,41 @@ import { startPostgres, withoutPostgres, type PostgresServer } from "../support/
 import { MAIN, ROOT, startCommand, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { commandOf, denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES, type Answer } from "../support/service.ts";
+import { eventually, pause } from "../support/wait.ts";
 
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 
-async function call(service: ServiceProcess, method: string, path: string, options: { key?: string; body?: object; headers?: Record<string, string>; signal?: AbortSignal } = {}): Promise<Answer> {
+async function call(
+  service: ServiceProcess,
+  method: string,
+  path: string,
+  options: { key?: string; body?: object; headers?: Record<string, string>; signal?: AbortSignal } = {},
+): Promise<Answer> {
   const response = await fetch(service.url + path, {
     method,
-    headers: { authorization: `Bearer ${options.key ?? ADMIN}`, ...(options.body === undefined ? {} : { "content-type": "application/json" }), ...options.headers },
+    headers: {
+      authorization: `Bearer ${options.key ?? ADMIN}`,
+      ...(options.body === undefined ? {} : { "content-type": "application/json" }),
+      ...options.headers,
+    },
     ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   const text = await response.text();
-  return { status: response.status, headers: response.headers, body: text === "" ? null : (JSON.parse(text) as Answer["body"]) };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === "" ? null : (JSON.parse(text) as Answer["body"]),
+  };
 }
 
 /** Entries that the signed checkpoint speaks of: its second line. */
 async function sizeOf(service: ServiceProcess): Promise<number> {
-  const note = await (await fetch(`${service.url}/v1/provenance/checkpoint`, { headers: { authorization: `Bearer ${ADMIN}` } })).text();
+  const note = await (
+    await fetch(`${service.url}/v1/provenance/checkpoint`, { headers: { authorization: `Bearer ${ADMIN}` } })
+  ).text();
   return Number(note.split("\n")[1]);
 }
 
@@ -43,7 +59,10 @@ interface Stream {
 
 async function open(service: ServiceProcess, headers: Record<string, string> = {}): Promise<Stream | number> {
   const controller = new AbortController();
-  const response = await fetch(`${service.url}/v1/events`, { headers: { authorization: `Bearer ${ADMIN}`, accept: "text/event-stream", ...headers }, signal: controller.signal });
+  const response = await fetch(`${service.url}/v1/events`, {
+    headers: { authorization: `Bearer ${ADMIN}`, accept: "text/event-stream", ...headers },
+    signal: controller.signal,
+  });
   if (response.status !== 200) {
     await response.body?.cancel();
     return response.status;
@@ -62,7 +81,8 @@ async function open(service: ServiceProcess, headers: Record<string, string> = {
       text = frames.pop() as string;
       for (const frame of frames) {
         const [, id, data] = /^id: (\d+)\n(?:.*\n)*?data: (.*)$/m.exec(frame) ?? [];
-        if (id !== undefined && data !== undefined) events.push({ id: Number(id), data: JSON.parse(data) as { type: string } });
+        if (id !== undefined && data !== undefined)
+          events.push({ id: Number(id), data: JSON.parse(data) as { type: string } });
       }
       arrived.wake();
     }
@@ -86,7 +106,7 @@ async function stream(service: ServiceProcess, headers?: Record<string, string>)
 }
 
 for (const runtime of RUNTIMES) {
-  describe(`the service on ${runtime}`, { skip: without(runtime), timeout: 180_000 }, () => {
+  describe(`the service on ${runtime}`, { skip: without(runtime) }, () => {
     for (const store of ["SQLite", "Postgres"] as const) {
       describe(`with ${store}`, { skip: store === "Postgres" && withoutPostgres }, () => {
         let server: PostgresServer | null = null;
@@ -98,7 +118,13 @@ for (const runtime of RUNTIMES) {
           env = { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
           if (store === "Postgres") {
             server = await startPostgres();
-            env = { ...env, DATABASE_URL: await server.database(), ASSENT_SECRET: "a secret of 32 characters or more", ASSENT_LOG_KEY: LOG_KEY, ASSENT_LOG_ORIGIN: "runtimes.test/log" };
+            env = {
+              ...env,
+              DATABASE_URL: await server.database(),
+              ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
+              ASSENT_LOG_KEY: LOG_KEY,
+              ASSENT_LOG_ORIGIN: "runtimes.test/log",
+            };
           }
           service = await startProcess(env, [], runtime);
         });
@@ -110,19 +136,31 @@ for (const runtime of RUNTIMES) {
         });
 
         it("decides, proves and replays", async () => {
-          const answers = await Promise.all(Array.from({ length: 20 }, () => call(service, "POST", "/v1/actions", { body: ALLOWED })));
-          assert.deepEqual(answers.map(({ status }) => status), answers.map(() => 200));
+          const answers = await Promise.all(
+            Array.from({ length: 20 }, () => call(service, "POST", "/v1/actions", { body: ALLOWED })),
+          );
+          assert.deepEqual(
+            answers.map(({ status }) => status),
+            answers.map(() => 200),
+          );
           const { id, decision_hash } = (answers[0] as Answer).body;
-          assert.equal((await call(service, "GET", `/v1/provenance/${decision_hash}/proof`)).body.leaf_hash, decision_hash);
+          assert.equal(
+            (await call(service, "GET", `/v1/provenance/${decision_hash}/proof`)).body.leaf_hash,
+            decision_hash,
+          );
           assert.equal((await call(service, "POST", "/v1/replay", { body: { action_id: id } })).body.equal, true);
         });
 
         it("ends a long wait with the verdict", async () => {
-          const waiting = call(service, "POST", "/v1/actions", { body: ASKED, headers: { prefer: "wait=25", "idempotency-key": "waits" } });
+          const waiting = call(service, "POST", "/v1/actions", {
+            body: ASKED,
+            headers: { prefer: "wait=25", "idempotency-key": "waits" },
+          });
           let pending: Answer["body"];
-          while (pending === undefined) [pending] = (await call(service, "GET", "/v1/actions?status=pending_approval")).body.actions;
+          while (pending === undefined)
+            [pending] = (await call(service, "GET", "/v1/actions?status=pending_approval")).body.actions;
           // Longer than the time after which Bun closes what is idle, unless told otherwise.
-          await new Promise((resolve) => setTimeout(resolve, 11_000));
+          await pause(11_000);
           assert.equal((await call(service, "POST", `/v1/actions/${pending.id}/cancel`, { body: {} })).status, 200);
           assert.deepEqual([(await waiting).body.id, (await waiting).body.status], [pending.id, "cancelled"]);
         });
@@ -142,25 +180,35 @@ for (const runtime of RUNTIMES) {
           const streams = many.filter((one) => typeof one === "object");
           assert.deepEqual([streams.length <= 20, many.includes(429)], [true, true]);
           for (const one of streams) one.cut();
-          for (let tries = 0; ; tries++) {
-            const again = await open(service);
-            if (typeof again === "object") {
-              again.cut();
-              break;
-            }
-            assert.ok(tries < 100, "the streams of clients that went away are freed");
-            await new Promise((resolve) => setTimeout(resolve, 50));
-          }
+          const again = await eventually(
+            async () => {
+              const opened = await open(service);
+              return typeof opened === "object" ? opened : undefined;
+            },
+            () => "the streams of clients that went away are not freed",
+          );
+          again.cut();
         });
 
         it("goes on when a client leaves a wait or the middle of a body", async () => {
           const controller = new AbortController();
-          const left = call(service, "POST", "/v1/actions", { body: ASKED, headers: { prefer: "wait=60" }, signal: controller.signal });
-          await new Promise((resolve) => setTimeout(resolve, 300));
+          const left = call(service, "POST", "/v1/actions", {
+            body: ASKED,
+            headers: { prefer: "wait=60" },
+            signal: controller.signal,
+          });
+          await pause(300);
           controller.abort();
           await assert.rejects(left);
           await new Promise<void>((resolve) => {
-            const half = request(`${service.url}/v1/actions`, { method: "POST", headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json", "content-length": "1000" } });
+            const half = request(`${service.url}/v1/actions`, {
+              method: "POST",
+              headers: {
+                authorization: `Bearer ${ADMIN}`,
+                "content-type": "application/json",
+                "content-length": "1000",
+              },
+            });
             half.on("error", () => resolve());
             half.write('{"agent_id":');
             setTimeout(() => half.destroy(new Error("gone")), 200);
@@ -172,10 +220,21 @@ for (const runtime of RUNTIMES) {
           const big = `{"agent_id":"a","tool":"t","operation":"o","params":{"x":"${"x".repeat(2_000_000)}"}}`;
           const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
           const announced = await fetch(`${service.url}/v1/actions`, { method: "POST", headers, body: big });
-          assert.deepEqual([announced.status, ((await announced.json()) as { code: string }).code], [413, "BODY_TOO_LARGE"]);
+          assert.deepEqual(
+            [announced.status, ((await announced.json()) as { code: string }).code],
+            [413, "BODY_TOO_LARGE"],
+          );
           const chunks = new Blob([big]).stream();
-          const streamed = await fetch(`${service.url}/v1/actions`, { method: "POST", headers, body: chunks, duplex: "half" } as RequestInit);
-          assert.deepEqual([streamed.status, ((await streamed.json()) as { code: string }).code], [413, "BODY_TOO_LARGE"]);
+          const streamed = await fetch(`${service.url}/v1/actions`, {
+            method: "POST",
+            headers,
+            body: chunks,
+            duplex: "half",
+          } as RequestInit);
+          assert.deepEqual(
+            [streamed.status, ((await streamed.json()) as { code: string }).code],
+            [413, "BODY_TOO_LARGE"],
+          );
         });
 
         it("ends waits and streams on SIGTERM, and has everything after a start", async () => {
@@ -188,7 +247,10 @@ for (const runtime of RUNTIMES) {
           assert.deepEqual([(await waiting).status, (await waiting).body.status], [202, "pending_approval"]);
           await events.ended;
           service = await startProcess(env, [], runtime);
-          assert.equal((await call(service, "GET", `/v1/actions/${(await waiting).body.id}`)).body.status, "pending_approval");
+          assert.equal(
+            (await call(service, "GET", `/v1/actions/${(await waiting).body.id}`)).body.status,
+            "pending_approval",
+          );
           assert.ok((await sizeOf(service)) > size);
         });
 
@@ -201,7 +263,11 @@ for (const runtime of RUNTIMES) {
 
     it("plays the demo", () => {
       const [program, args] = commandOf(runtime, MAIN, ["demo"], denoPermissions("demo"));
-      const shown = execFileSync(program, args, { cwd: ROOT, encoding: "utf8", env: { ...process.env, DENO_NO_UPDATE_CHECK: "1" }, timeout: 60_000 });
+      const shown = execFileSync(program, args, {
+        cwd: ROOT,
+        encoding: "utf8",
+        env: { ...process.env, DENO_NO_UPDATE_CHECK: "1" },
+      });
       assert.match(shown, /everything holds\n$/);
     });
 
@@ -225,10 +291,11 @@ for (const runtime of RUNTIMES) {
           process.kill(-(started.child.pid as number), "SIGINT");
           await started.ended;
         }
-        await assert.rejects(fetch(`${started.url}/readyz`), "nothing listens any more");
+        await assert.rejects(fetch(`${started.url}/readyz`), "nothing listens now");
       } finally {
         rmSync(join(ROOT, data), { recursive: true, force: true });
-        if (!had && existsSync(join(ROOT, "data")) && readdirSync(join(ROOT, "data")).length === 0) rmSync(join(ROOT, "data"), { recursive: true });
+        if (!had && existsSync(join(ROOT, "data")) && readdirSync(join(ROOT, "data")).length === 0)
+          rmSync(join(ROOT, "data"), { recursive: true });
       }
     });
   });

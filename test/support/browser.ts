@@ -1,7 +1,8 @@
 /** A real browser, where the machine has one. */
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
-import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type BrowserServer, type Page } from "playwright-core";
+import { BOUND_MS } from "./wait.ts";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -21,12 +22,22 @@ export function browserPath(): string | null {
 }
 
 /** For `skip` of a test: false, or why it cannot run. */
-export const withoutBrowser: string | false = browserPath() === null ? "no browser on this machine: install chromium to run the browser tests" : false;
+export const withoutBrowser: string | false =
+  browserPath() === null ? "no browser on this machine: install chromium to run the browser tests" : false;
 
-export function launch(): Promise<Browser> {
+function options(): { executablePath: string; args: string[] } {
   const path = browserPath();
   if (path === null) throw new Error(withoutBrowser || "no browser");
-  return chromium.launch({ executablePath: path, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
+  return { executablePath: path, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] };
+}
+
+/** One that several processes may share. */
+export const startBrowser = (): Promise<BrowserServer> => chromium.launchServer(options());
+
+/** The one that the run shares, or one of the test's own. To close it closes what was opened here. */
+export function launch(): Promise<Browser> {
+  const shared = process.env["ASSENT_TEST_BROWSER"];
+  return shared === undefined ? chromium.launch(options()) : chromium.connect(shared);
 }
 
 export interface Watched {
@@ -38,12 +49,18 @@ export interface Watched {
 }
 
 /** @param browser or a context of one, for tabs that share what a browser keeps */
-export async function open(browser: Pick<Browser, "newPage"> | Pick<BrowserContext, "newPage">, url: string, options: Parameters<Browser["newPage"]>[0] = {}): Promise<Watched> {
+export async function open(
+  browser: Pick<Browser, "newPage"> | Pick<BrowserContext, "newPage">,
+  url: string,
+  options: Parameters<Browser["newPage"]>[0] = {},
+): Promise<Watched> {
   const page = await browser.newPage(options);
+  page.setDefaultTimeout(BOUND_MS);
   const watched: Watched = { page, complaints: [], strayed: [] };
   const { origin } = new URL(url);
   page.on("console", (message) => {
-    if (message.type() === "error" || /Content Security Policy/i.test(message.text())) watched.complaints.push(message.text());
+    if (message.type() === "error" || /Content Security Policy/i.test(message.text()))
+      watched.complaints.push(message.text());
   });
   page.on("pageerror", (error) => watched.complaints.push(String(error)));
   page.on("request", (request) => {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { run } from "../../src/cli/main.ts";
-import { MAIN, ROOT } from "./process.ts";
+import { ASSENT, ROOT, stateBeside } from "./process.ts";
 
 export interface Run {
   code: number | null;
@@ -19,23 +19,33 @@ export interface RunOptions {
   input?: string;
 }
 
-export const TSX = new URL("../../node_modules/tsx/dist/esm/index.mjs", import.meta.url).href;
-
 /** Without a key and without a service, unless the options name them. */
 export function assent(args: string[], options: RunOptions = {}): Promise<Run> {
-  return program(process.execPath, ["--import", TSX, MAIN, ...args], options);
+  return program(process.execPath, [...ASSENT, ...args], options);
 }
 
 /** The same inside this process, which takes a hundredth of the time: where nothing but arguments matters. */
 export async function assentHere(...args: string[]): Promise<Run> {
   let [out, err] = ["", ""];
-  const code = await run(args, { out: (text) => (out += `${text}\n`), err: (text) => (err += `${text}\n`), fancy: false, watched: false });
+  const code = await run(args, {
+    out: (text) => (out += `${text}\n`),
+    err: (text) => (err += `${text}\n`),
+    fancy: false,
+    watched: false,
+  });
   return { code, out, err };
 }
 
-export function program(name: string, args: string[], { cwd = ROOT, env = {}, input = "" }: RunOptions = {}): Promise<Run> {
+export function program(
+  name: string,
+  args: string[],
+  { cwd = ROOT, env = {}, input = "" }: RunOptions = {},
+): Promise<Run> {
   return new Promise((resolve, reject) => {
-    const child = spawn(name, args, { cwd, env: { ...process.env, ASSENT_API_KEY: "", ASSENT_URL: "", ASSENT_POLICIES: "", ...env } });
+    const child = spawn(name, args, {
+      cwd,
+      env: { ...process.env, ASSENT_API_KEY: "", ASSENT_URL: "", ASSENT_POLICIES: "", ...stateBeside(env), ...env },
+    });
     let out = "";
     let err = "";
     child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));

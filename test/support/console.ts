@@ -18,19 +18,28 @@ export interface Console {
 
 export async function startConsole(options: ServiceOptions = {}): Promise<Console> {
   const service = await startService(options);
-  const listening = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+  const listening = await serve((request, info) => service.runtime.fetch(request, info), {
+    host: "127.0.0.1",
+    port: 0,
+  });
   const browser = await launch();
   const made: Console = {
     service,
     server: listening,
     browser,
     async key(name, more) {
-      const { status, body } = await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name, ...more } });
+      const { status, body } = await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name, ...more },
+      });
       if (status !== 201) throw new Error(`no key "${name}": ${JSON.stringify(body)}`);
       return body.key as string;
     },
     async visit(key, hash, page = {}) {
-      const watched = await open(browser, `${made.server.url}/${hash}`, { viewport: { width: 1280, height: 900 }, ...page });
+      const watched = await open(browser, `${made.server.url}/${hash}`, {
+        viewport: { width: 1280, height: 900 },
+        ...page,
+      });
       await watched.page.getByLabel("API key").fill(key);
       await watched.page.getByRole("button", { name: "Sign in" }).click();
       await watched.page.getByRole("navigation").waitFor();

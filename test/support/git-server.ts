@@ -4,21 +4,34 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { createServer as createSocket, type AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
+import { until } from "./wait.ts";
 
-const ENV = { ...process.env, GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null", GIT_AUTHOR_NAME: "t", GIT_AUTHOR_EMAIL: "t@example.com", GIT_COMMITTER_NAME: "t", GIT_COMMITTER_EMAIL: "t@example.com" };
+const ENV = {
+  ...process.env,
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_AUTHOR_NAME: "t",
+  GIT_AUTHOR_EMAIL: "t@example.com",
+  GIT_COMMITTER_NAME: "t",
+  GIT_COMMITTER_EMAIL: "t@example.com",
+};
 
 export interface TestRepository {
   /** A bare repository, as a server has it. */
   bare: string;
   git(...args: string[]): string;
   /** Writes files (null removes one), commits and pushes to `main`. Answers the commit's id. */
-  commit(files: Record<string, string | null>, options?: { branch?: string; amend?: boolean; signingKey?: string }): string;
+  commit(
+    files: Record<string, string | null>,
+    options?: { branch?: string; amend?: boolean; signingKey?: string },
+  ): string;
 }
 
 /** @param folder an empty one */
 export function makeRepository(folder: string): TestRepository {
   const [bare, work] = [join(folder, "policies.git"), join(folder, "work")];
-  const run = (at: string, args: string[]): string => execFileSync("git", ["-C", at, ...args], { env: ENV, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
+  const run = (at: string, args: string[]): string =>
+    execFileSync("git", ["-C", at, ...args], { env: ENV, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
   mkdirSync(bare, { recursive: true });
   run(bare, ["init", "--bare", "--quiet", "--initial-branch=main"]);
   run(bare, ["config", "http.receivepack", "true"]);
@@ -40,7 +53,16 @@ export function makeRepository(folder: string): TestRepository {
       }
       run(work, ["add", "--all"]);
       const sign = signingKey === undefined ? [] : ["-c", "gpg.format=ssh", "-c", `user.signingKey=${signingKey}`];
-      run(work, [...sign, "commit", "--quiet", "--allow-empty", "-m", "change", ...(amend ? ["--amend"] : []), ...(signingKey === undefined ? [] : ["-S"])]);
+      run(work, [
+        ...sign,
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "-m",
+        "change",
+        ...(amend ? ["--amend"] : []),
+        ...(signingKey === undefined ? [] : ["-S"]),
+      ]);
       run(work, ["push", "--quiet", "--force", "origin", `HEAD:refs/heads/${branch}`]);
       return run(work, ["rev-parse", "HEAD"]);
     },
@@ -54,21 +76,37 @@ export interface Serving {
   stop(): Promise<void>;
 }
 
-/** `git http-backend` behind a small server that speaks CGI to it. @param password asked for, as `git:PASSWORD` */
-export async function serveHttp(root: string, password?: string): Promise<Serving> {
+/**
+ * `git http-backend` behind a small server that speaks CGI to it.
+ *
+ * @param password asked for, as `git:PASSWORD`
+ * @param version of git's protocol at most; below 2 single objects are refused
+ */
+export async function serveHttp(root: string, password?: string, version = 2): Promise<Serving> {
   const authorizations: (string | undefined)[] = [];
   const backend = join(execFileSync("git", ["--exec-path"], { encoding: "utf8" }).trim(), "git-http-backend");
   const server: Server = createServer((request, response) => {
     authorizations.push(request.headers.authorization);
-    if (password !== undefined && request.headers.authorization !== `Basic ${Buffer.from(`git:${password}`).toString("base64")}`) {
+    if (
+      password !== undefined &&
+      request.headers.authorization !== `Basic ${Buffer.from(`git:${password}`).toString("base64")}`
+    ) {
       response.writeHead(401, { "WWW-Authenticate": 'Basic realm="git"' }).end();
       return;
     }
     const url = new URL(request.url ?? "/", "http://localhost");
     const child = spawn(backend, {
       env: {
-        ...ENV, GIT_PROJECT_ROOT: root, GIT_HTTP_EXPORT_ALL: "1", PATH_INFO: url.pathname, QUERY_STRING: url.search.slice(1), REQUEST_METHOD: request.method,
-        CONTENT_TYPE: request.headers["content-type"] ?? "", GIT_PROTOCOL: String(request.headers["git-protocol"] ?? ""), HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "", REMOTE_ADDR: "127.0.0.1",
+        ...ENV,
+        GIT_PROJECT_ROOT: root,
+        GIT_HTTP_EXPORT_ALL: "1",
+        PATH_INFO: url.pathname,
+        QUERY_STRING: url.search.slice(1),
+        REQUEST_METHOD: request.method,
+        CONTENT_TYPE: request.headers["content-type"] ?? "",
+        GIT_PROTOCOL: version < 2 ? "" : String(request.headers["git-protocol"] ?? ""),
+        HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "",
+        REMOTE_ADDR: "127.0.0.1",
       },
     });
     request.pipe(child.stdin);
@@ -78,9 +116,15 @@ export async function serveHttp(root: string, password?: string): Promise<Servin
     child.on("close", () => {
       const all = Buffer.concat(parts);
       const end = all.indexOf("\r\n\r\n");
-      const headers = all.toString("latin1", 0, end).split("\r\n").map((line) => line.split(": ", 2) as [string, string]);
+      const headers = all
+        .toString("latin1", 0, end)
+        .split("\r\n")
+        .map((line) => line.split(": ", 2) as [string, string]);
       const status = headers.find(([name]) => name === "Status")?.[1];
-      response.writeHead(Number(status?.slice(0, 3) ?? 200), Object.fromEntries(headers.filter(([name]) => name !== "Status")));
+      response.writeHead(
+        Number(status?.slice(0, 3) ?? 200),
+        Object.fromEntries(headers.filter(([name]) => name !== "Status")),
+      );
       response.end(all.subarray(end + 4));
     });
   });
@@ -100,17 +144,20 @@ export async function serveHttp(root: string, password?: string): Promise<Servin
 /** `git daemon`, which speaks git:// */
 export async function serveDaemon(root: string): Promise<{ url: string; stop(): Promise<void> }> {
   const port = await freePort();
-  const daemon: ChildProcess = spawn("git", ["daemon", "--reuseaddr", "--listen=127.0.0.1", `--port=${port}`, `--base-path=${root}`, "--export-all", root], { env: ENV, stdio: "ignore", detached: true });
+  const daemon: ChildProcess = spawn(
+    "git",
+    ["daemon", "--reuseaddr", "--listen=127.0.0.1", `--port=${port}`, `--base-path=${root}`, "--export-all", root],
+    { env: ENV, stdio: "ignore", detached: true },
+  );
   const url = `git://127.0.0.1:${port}`;
-  for (let i = 0; ; i++) {
+  await until("git's daemon answers", () => {
     try {
       execFileSync("git", ["ls-remote", `${url}/policies.git`], { env: ENV, stdio: "ignore" });
-      break;
-    } catch (error) {
-      if (i > 100) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      return true;
+    } catch {
+      return false;
     }
-  }
+  });
   return {
     url,
     stop: () =>

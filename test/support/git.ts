@@ -12,12 +12,23 @@ export interface Repository {
 
 /** Without the settings of this machine and of who runs the test. */
 export const GIT_ENV: Record<string, string> = {
-  GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1", GIT_AUTHOR_NAME: "t", GIT_AUTHOR_EMAIL: "t@example.com", GIT_COMMITTER_NAME: "t", GIT_COMMITTER_EMAIL: "t@example.com",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_AUTHOR_NAME: "t",
+  GIT_AUTHOR_EMAIL: "t@example.com",
+  GIT_COMMITTER_NAME: "t",
+  GIT_COMMITTER_EMAIL: "t@example.com",
 };
 
 export function repository(t: Pick<TestContext, "after">): Repository {
   const folder = folderWith(t, {});
-  const git = (...args: string[]): string => execFileSync("git", args, { cwd: folder, env: { ...process.env, ...GIT_ENV }, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
+  const git = (...args: string[]): string =>
+    execFileSync("git", args, {
+      cwd: folder,
+      env: { ...process.env, ...GIT_ENV },
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+    }).trim();
   git("init", "-q", "-b", "main");
   return {
     folder,

@@ -2,7 +2,7 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import type { Vault } from "../../src/contract/host.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
-import { verifyEd25519 } from "../../src/kernel/vault.ts";
+import { verifyEd25519 } from "../../src/identity/vault.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ed25519");
 
@@ -14,4 +14,11 @@ export const vault: Vault = {
   verify: verifyEd25519,
 };
 
-export const entry = (i: number): EntryBody => ({ type: "agent", v: 1, at: "2026-01-01T00:00:00.000Z", change: "updated", agent: { i }, by: null });
+export const entry = (i: number): EntryBody => ({
+  type: "agent",
+  v: 1,
+  at: "2026-01-01T00:00:00.000Z",
+  change: "updated",
+  agent: { i },
+  by: null,
+});

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
-import { eventually } from "./receiver.ts";
+import { eventually } from "./wait.ts";
 
 export interface ReceivedMail {
   from: string;
@@ -54,7 +54,14 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
         if (no !== null) return done(no);
         const { mailFrom, rcptTo } = session.envelope;
         const raw = Buffer.concat(chunks).toString("latin1");
-        mail.mails.push({ from: mailFrom === false ? "" : mailFrom.address, to: rcptTo.map(({ address }) => address), secure: session.secure, user: typeof session.user === "string" ? session.user : null, raw, ...readMail(raw) });
+        mail.mails.push({
+          from: mailFrom === false ? "" : mailFrom.address,
+          to: rcptTo.map(({ address }) => address),
+          secure: session.secure,
+          user: typeof session.user === "string" ? session.user : null,
+          raw,
+          ...readMail(raw),
+        });
         done();
       });
     },
@@ -69,7 +76,12 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
     mails: [],
     plans: [],
     server,
-    next: (test) => eventually(() => mail.mails.find(test), () => `no such mail came; there are ${mail.mails.map(({ to, headers }) => `${to.join()} ${header(headers, "subject")}`).join("\n")}`),
+    next: (test) =>
+      eventually(
+        () => mail.mails.find(test),
+        () =>
+          `no such mail came; there are ${mail.mails.map(({ to, headers }) => `${to.join()} ${header(headers, "subject")}`).join("\n")}`,
+      ),
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
   return mail;
@@ -85,27 +97,53 @@ export function header(headers: ReceivedMail["headers"], name: string): string |
 function readMail(raw: string): Pick<ReceivedMail, "headers" | "text" | "html"> {
   const { headers, body } = readPart(raw);
   const boundary = /boundary="?([^";]+)"?/.exec(header(headers, "content-type") ?? "")?.[1] ?? "";
-  const parts = body.split(`--${boundary}`).slice(1, -1).map((part) => readPart(part.replace(/^\r\n/, "")));
-  const content = (type: string): string => parts.filter((part) => header(part.headers, "content-type")?.startsWith(type)).map(decodePart).join("");
+  const parts = body
+    .split(`--${boundary}`)
+    .slice(1, -1)
+    .map((part) => readPart(part.replace(/^\r\n/, "")));
+  const content = (type: string): string =>
+    parts
+      .filter((part) => header(part.headers, "content-type")?.startsWith(type))
+      .map(decodePart)
+      .join("");
   return { headers, text: content("text/plain"), html: content("text/html") };
 }
 
 function readPart(raw: string): { headers: ReceivedMail["headers"]; body: string } {
   const end = raw.indexOf("\r\n\r\n");
-  const lines = raw.slice(0, end).replaceAll(/\r\n[ \t]+/g, " ").split("\r\n");
-  const headers = lines.map((line): [string, string] => [line.slice(0, line.indexOf(":")).toLowerCase(), decodeWords(line.slice(line.indexOf(":") + 1).trim())]);
+  const lines = raw
+    .slice(0, end)
+    .replaceAll(/\r\n[ \t]+/g, " ")
+    .split("\r\n");
+  const headers = lines.map((line): [string, string] => [
+    line.slice(0, line.indexOf(":")).toLowerCase(),
+    decodeWords(line.slice(line.indexOf(":") + 1).trim()),
+  ]);
   return { headers, body: raw.slice(end + 4) };
 }
 
 function decodePart({ headers, body }: ReturnType<typeof readPart>): string {
   const encoding = header(headers, "content-transfer-encoding");
   if (encoding === "base64") return Buffer.from(body, "base64").toString();
-  return encoding === "quoted-printable" ? Buffer.from(unquote(body.replaceAll("=\r\n", "")), "latin1").toString().replaceAll("\r\n", "\n") : body.replaceAll("\r\n", "\n");
+  return encoding === "quoted-printable"
+    ? Buffer.from(unquote(body.replaceAll("=\r\n", "")), "latin1")
+        .toString()
+        .replaceAll("\r\n", "\n")
+    : body.replaceAll("\r\n", "\n");
 }
 
 /** RFC 2047. */
 function decodeWords(text: string): string {
-  return text.replaceAll(/\?=\s+=\?/g, "?==?").replaceAll(/=\?utf-8\?([bq])\?([^?]*)\?=/gi, (_, kind: string, word: string) => Buffer.from(kind.toLowerCase() === "b" ? Buffer.from(word, "base64").toString("latin1") : unquote(word.replaceAll("_", " ")), "latin1").toString());
+  return text
+    .replaceAll(/\?=\s+=\?/g, "?==?")
+    .replaceAll(/=\?utf-8\?([bq])\?([^?]*)\?=/gi, (_, kind: string, word: string) =>
+      Buffer.from(
+        kind.toLowerCase() === "b"
+          ? Buffer.from(word, "base64").toString("latin1")
+          : unquote(word.replaceAll("_", " ")),
+        "latin1",
+      ).toString(),
+    );
 }
 
 function unquote(text: string): string {

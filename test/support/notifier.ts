@@ -1,6 +1,7 @@
 /** A notifier for tests: keeps what it is given and does as it is told. The receiver is what is cut off here. */
 import type { Delivered, Feed, Message, Notifier } from "../../src/contract/notifier.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
+import { eventually } from "./wait.ts";
 
 export interface TestNotifier {
   messages: Message[];
@@ -13,14 +14,12 @@ export interface TestNotifier {
 
 export function testNotifier(name = "pigeon", feeds: readonly Feed[] = []): TestNotifier {
   const messages: Message[] = [];
-  const waiting = new Set<() => void>();
   const notifier: Notifier = {
     name,
     feeds,
     check: (to) => (to.includes(" ") ? `"${to}" holds a space` : null),
     deliver(message, signal) {
       messages.push(message);
-      for (const wake of waiting) wake();
       const plan = made.plans.shift();
       return (plan === undefined ? { reference: `ref-${message.to}` } : plan(message, signal)) as Promise<Delivered>;
     },
@@ -28,22 +27,16 @@ export function testNotifier(name = "pigeon", feeds: readonly Feed[] = []): Test
   const made: TestNotifier = {
     messages,
     plans: [],
-    async next(test) {
-      for (;;) {
-        const found = messages.find(test);
-        if (found !== undefined) return found;
-        await new Promise<void>((resolve, reject) => {
-          const late = setTimeout(() => reject(new Error(`no such message came; there are ${messages.map(({ kind, to }) => `${kind} to ${to}`).join(", ")}`)), 15_000);
-          const wake = (): void => {
-            clearTimeout(late);
-            waiting.delete(wake);
-            resolve();
-          };
-          waiting.add(wake);
-        });
-      }
+    next: (test) =>
+      eventually(
+        () => messages.find(test),
+        () => `no such message came; there are ${messages.map(({ kind, to }) => `${kind} to ${to}`).join(", ")}`,
+      ),
+    plugin: {
+      plugin: definePlugin({ name: `notify-${name}`, setup: () => ({ notifiers: [notifier] }) }) as Plugin,
+      options: {},
+      origin: name,
     },
-    plugin: { plugin: definePlugin({ name: `notify-${name}`, setup: () => ({ notifiers: [notifier] }) }) as Plugin, options: {}, origin: name },
   };
   return made;
 }

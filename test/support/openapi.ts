@@ -25,6 +25,8 @@ export interface Judge {
 export function judgeOf(document: Document): Judge {
   const ajv = new Ajv2020({ strict: false, allErrors: false });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+  // Ours; what it takes is in src/domain/names.ts.
+  ajv.addFormat("name", true);
   ajv.addSchema(document as object, "doc");
   const known = new Map<string, (value: unknown) => string[]>();
 
@@ -33,15 +35,23 @@ export function judgeOf(document: Document): Judge {
     let validate = known.get(text);
     if (validate === undefined) {
       const compiled = ajv.compile(JSON.parse(text) as object);
-      validate = (value) => (compiled(value) ? [] : (compiled.errors ?? []).map((error) => `${error.instancePath} ${error.message ?? ""} ${JSON.stringify(error.params)}`));
+      validate = (value) =>
+        compiled(value)
+          ? []
+          : (compiled.errors ?? []).map(
+              (error) => `${error.instancePath} ${error.message ?? ""} ${JSON.stringify(error.params)}`,
+            );
       known.set(text, validate);
     }
     return validate;
   }
 
   const operations: Operation[] = [];
-  for (const [path, methods] of Object.entries(document.paths as Record<string, Record<string, { operationId: string }>>)) {
-    for (const [method, spec] of Object.entries(methods)) operations.push({ method: method.toUpperCase(), path, operationId: spec.operationId, spec });
+  for (const [path, methods] of Object.entries(
+    document.paths as Record<string, Record<string, { operationId: string }>>,
+  )) {
+    for (const [method, spec] of Object.entries(methods))
+      operations.push({ method: method.toUpperCase(), path, operationId: spec.operationId, spec });
   }
   return {
     operations,
@@ -54,7 +64,8 @@ export function judgeOf(document: Document): Judge {
       if (response === undefined) return [...found, `${where} is not documented: ${text.slice(0, 200)}`];
       const type = headers.get("content-type")?.split(";")[0] ?? null;
       const media = response.content?.[type ?? ""];
-      if (response.content === undefined) return text === "" ? found : [...found, `${where}: a body where none is documented`];
+      if (response.content === undefined)
+        return text === "" ? found : [...found, `${where}: a body where none is documented`];
       if (media === undefined) return [...found, `${where}: the media type ${type} is not documented`];
       if (type?.endsWith("json") !== true) return found;
       let value: unknown;
@@ -64,7 +75,8 @@ export function judgeOf(document: Document): Judge {
         return [...found, `${where}: not JSON: ${text.slice(0, 100)}`];
       }
       found.push(...check(media.schema as object)(value).map((fault) => `${where}: ${fault}`));
-      if (status >= 400 && (value as { status?: number }).status !== status) found.push(`${where}: the problem says ${(value as { status?: number }).status}`);
+      if (status >= 400 && (value as { status?: number }).status !== status)
+        found.push(`${where}: the problem says ${(value as { status?: number }).status}`);
       return found;
     },
   };

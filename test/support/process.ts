@@ -1,9 +1,15 @@
 /** The real service as a real process, through its command line. */
 import { spawn, type ChildProcess } from "node:child_process";
-import { commandOf, denoPermissions, thisRuntime, type RuntimeName } from "./runtimes.ts";
+import { join } from "node:path";
+import { commandOf, denoPermissions, NODE, ROOT, scriptOf, thisRuntime, type RuntimeName } from "./runtimes.ts";
 
-export const MAIN = new URL("../../src/cli/main.ts", import.meta.url).pathname;
-export const ROOT = new URL("../..", import.meta.url).pathname;
+export { ROOT };
+
+/** The script behind `assent`. */
+export const MAIN: string = scriptOf("src/cli/bin");
+
+/** The command line for Node: its arguments up to the command. */
+export const ASSENT: readonly string[] = [...NODE, MAIN];
 
 export interface ServiceProcess {
   child: ChildProcess;
@@ -14,25 +20,49 @@ export interface ServiceProcess {
   ended: Promise<number | string>;
 }
 
+/** What a service keeps outside its data folder belongs to that folder alone: tests start copies of one store. */
+export function stateBeside({ ASSENT_DATA: data }: Record<string, string>): Record<string, string> {
+  return data === undefined ? {} : { ASSENT_STATE: join(data, "state") };
+}
+
 /** Starts `assent serve` on a free port. Rejects with its output when it does not come to listen. */
-export function startProcess(env: Record<string, string>, args: string[] = [], runtime: RuntimeName = thisRuntime): Promise<ServiceProcess> {
+export function startProcess(
+  env: Record<string, string>,
+  args: string[] = [],
+  runtime: RuntimeName = thisRuntime,
+): Promise<ServiceProcess> {
   return startCommand(commandOf(runtime, MAIN, ["serve", ...args], denoPermissions("start", env["ASSENT_DATA"])), env);
 }
 
-/** Starts a command that ends up serving. `detached`: as leader of a process group, so that a signal can reach all of it. `cwd`: this repository when absent. */
-export async function startCommand([program, args]: [program: string, args: string[]], env: Record<string, string>, options: { detached?: boolean; cwd?: string } = {}): Promise<ServiceProcess> {
+interface StartOptions {
+  /** As leader of a process group, so that a signal can reach all of it. */
+  detached?: boolean;
+  /** This repository when absent. */
+  cwd?: string;
+  /** What says where it listens, in what it prints. */
+  listening?: RegExp;
+}
+
+/** Starts a command that ends up serving. */
+export async function startCommand(
+  [program, args]: [program: string, args: string[]],
+  env: Record<string, string>,
+  { listening = /assent is listening on (http:\S+)/, ...options }: StartOptions = {},
+): Promise<ServiceProcess> {
   const child = spawn(program, args, {
     cwd: ROOT,
-    env: { ...process.env, ASSENT_PORT: "0", DENO_NO_UPDATE_CHECK: "1", ...env },
+    env: { ...process.env, ASSENT_PORT: "0", DENO_NO_UPDATE_CHECK: "1", ...stateBeside(env), ...env },
     stdio: ["ignore", "pipe", "pipe"],
     ...options,
   });
   let output = "";
-  const ended = new Promise<number | string>((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")));
+  const ended = new Promise<number | string>((resolve) =>
+    child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")),
+  );
   const url = await new Promise<string>((resolve, reject) => {
     const look = (chunk: Buffer): void => {
       output += chunk.toString();
-      const found = /assent is listening on (http:\S+)/.exec(output)?.[1];
+      const found = listening.exec(output)?.[1];
       if (found !== undefined) resolve(found);
     };
     child.stdout.on("data", look);
@@ -42,7 +72,10 @@ export async function startCommand([program, args]: [program: string, args: stri
   return { child, url, output: () => output, ended };
 }
 
-export async function stopProcess(service: ServiceProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<number | string> {
+export async function stopProcess(
+  service: ServiceProcess,
+  signal: NodeJS.Signals = "SIGTERM",
+): Promise<number | string> {
   service.child.kill(signal);
   return service.ended;
 }

@@ -4,6 +4,7 @@ import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from "node:
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { until } from "./wait.ts";
 
 export interface Proxy {
   url: string;
@@ -29,7 +30,9 @@ export function withoutProxy(name: ProxyName): string | false {
   return find(name) === null ? `no ${name} on this machine: install it to run this test` : false;
 }
 
-const CONFIGURATIONS: Readonly<Record<ProxyName, (port: number, backends: readonly number[], folder: string) => string>> = {
+const CONFIGURATIONS: Readonly<
+  Record<ProxyName, (port: number, backends: readonly number[], folder: string) => string>
+> = {
   haproxy: (port, backends) => `global
   maxconn 2000
 defaults
@@ -83,12 +86,10 @@ export async function startProxy(name: ProxyName, port: number, backends: readon
     await ended;
     rmSync(folder, { recursive: true, force: true });
   };
-  for (let tries = 0; !(await listens(port)); tries++) {
-    if (child.exitCode !== null || tries > 200) {
-      await stop();
-      throw new Error(`${name} does not listen:\n${said}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 25));
+  await until(`${name} listens`, async () => child.exitCode !== null || (await listens(port)));
+  if (child.exitCode !== null) {
+    await stop();
+    throw new Error(`${name} does not listen:\n${said}`);
   }
   return { url: `http://127.0.0.1:${port}`, stop };
 }

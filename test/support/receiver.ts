@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ApprovalMessage, ClosedMessage, EventMessage, MessageAction } from "../../src/contract/notifier.ts";
+import { eventually } from "./wait.ts";
 
 export interface Received {
   method: string;
@@ -32,7 +33,12 @@ export async function startReceiver(tls?: { key: string; cert: string }): Promis
     const chunks: Buffer[] = [];
     incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
     incoming.on("end", () => {
-      const request = { method: incoming.method ?? "", path: incoming.url ?? "", headers: incoming.headers, body: Buffer.concat(chunks).toString() };
+      const request = {
+        method: incoming.method ?? "",
+        path: incoming.url ?? "",
+        headers: incoming.headers,
+        body: Buffer.concat(chunks).toString(),
+      };
       receiver.received.push(request);
       receiver.answer(request, response);
     });
@@ -44,7 +50,12 @@ export async function startReceiver(tls?: { key: string; cert: string }): Promis
     received: [],
     connections: 0,
     answer: (_, response) => void response.end(),
-    next: (test) => eventually(() => receiver.received.find(test), () => `no such request came; there are ${receiver.received.map(({ path, body }) => `${path} ${body.slice(0, 300)}`).join("\n")}`),
+    next: (test) =>
+      eventually(
+        () => receiver.received.find(test),
+        () =>
+          `no such request came; there are ${receiver.received.map(({ path, body }) => `${path} ${body.slice(0, 300)}`).join("\n")}`,
+      ),
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -52,16 +63,6 @@ export async function startReceiver(tls?: { key: string; cert: string }): Promis
   };
   server.on("connection", () => receiver.connections++);
   return receiver;
-}
-
-/** Looks until there is something. Throws with `otherwise` after 15 seconds. */
-export async function eventually<T>(look: () => T | undefined | Promise<T | undefined>, otherwise: () => string): Promise<T> {
-  for (let i = 0; i < 750; i++) {
-    const found = await look();
-    if (found !== undefined) return found;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error(otherwise());
 }
 
 /** For `skip` of a test: false, or why it cannot run. */
@@ -79,9 +80,32 @@ const folders: string[] = [];
 /** A certificate for one name, signed by itself, as files in a new folder and as text. */
 export function makeCertificate(name: string): { key: string; cert: string; keyFile: string; certFile: string } {
   const folder = mkdtempSync(join(tmpdir(), "assent-cert-"));
-  if (folders.push(folder) === 1) process.once("exit", () => folders.forEach((each) => rmSync(each, { recursive: true, force: true })));
+  if (folders.push(folder) === 1)
+    process.once("exit", () => folders.forEach((each) => rmSync(each, { recursive: true, force: true })));
   const [keyFile, certFile] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`, "-keyout", keyFile, "-out", certFile], { stdio: "ignore" });
+  execFileSync(
+    "openssl",
+    [
+      "req",
+      "-x509",
+      "-newkey",
+      "ec",
+      "-pkeyopt",
+      "ec_paramgen_curve:prime256v1",
+      "-nodes",
+      "-days",
+      "2",
+      "-subj",
+      `/CN=${name}`,
+      "-addext",
+      `subjectAltName=DNS:${name}`,
+      "-keyout",
+      keyFile,
+      "-out",
+      certFile,
+    ],
+    { stdio: "ignore" },
+  );
   return { key: readFileSync(keyFile, "utf8"), cert: readFileSync(certFile, "utf8"), keyFile, certFile };
 }
 
@@ -90,24 +114,86 @@ export const HOSTILE = {
   agent_id: "bot <script>alert(1)</script> <!channel> @channel \u202egnp.exe",
   tool: "stripe",
   operation: "charge & <img src=x onerror=alert(1)> \u2067Bcc: eve@example.com",
-  params: { amount: 500, note: "```\r\nBcc: eve@example.com\r\n\r\n<b>approved</b> <!everyone> <@U0EVE0000> \u202e\u200b", "<key>": ["&amp;", "*bold*"] },
+  params: {
+    amount: 500,
+    note: "```\r\nBcc: eve@example.com\r\n\r\n<b>approved</b> <!everyone> <@U0EVE0000> \u202e\u200b",
+    "<key>": ["&amp;", "*bold*"],
+  },
 };
 
+const visible = (text: string): string => text.replaceAll(/[\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g, "");
+
+/** The same as it can be submitted: the service takes no name that hides something. */
+export const HOSTILE_ACTION = {
+  ...HOSTILE,
+  agent_id: visible(HOSTILE.agent_id),
+  operation: visible(HOSTILE.operation),
+};
+
+/** For a service that asks whatever the request is called: the default set knows the operations it lets by. */
+export const ASKING =
+  "policy: asking\nrules:\n  - { name: all, effect: require_approval, approval: { expires_in: 8h, notify: [finance] } }\n";
+
 const action: MessageAction = {
-  id: "0190a0a0-0000-7000-8000-000000000001", agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 500, currency: "USD" }, context: {},
-  status: "pending_approval", reason: "refunds above 100 need an approver", risk_level: "high", policy: "payments", rule: "other refunds", submitted_by: "owner:carl",
-  request_hash: "ab".repeat(32), quorum: 1, votes: [], created_at: "2026-01-31T12:00:00.000Z", expires_at: "2026-01-31T20:00:00.000Z",
+  id: "0190a0a0-0000-7000-8000-000000000001",
+  agent_id: "support-bot",
+  tool: "stripe",
+  operation: "refund",
+  params: { amount: 500, currency: "USD" },
+  context: {},
+  status: "pending_approval",
+  reason: "refunds above 100 need an approver",
+  risk_level: "high",
+  policy: "payments",
+  rule: "other refunds",
+  submitted_by: "owner:carl",
+  request_hash: "ab".repeat(32),
+  quorum: 1,
+  votes: [],
+  created_at: "2026-01-31T12:00:00.000Z",
+  expires_at: "2026-01-31T20:00:00.000Z",
 };
 const base = { attempt: 1, at: "2026-01-31T12:00:00.000Z", channel: "finance", person: "anna" };
 
-export function askedMessage(to: string, change: Partial<ApprovalMessage> = {}, about: Partial<MessageAction> = {}): ApprovalMessage {
-  return { ...base, id: "0190a0a0-0000-7000-8000-0000000000aa", kind: "approval_requested", to, link: "https://assent.example/approve#apl1_secret.mac", reference: null, ...change, action: { ...action, ...about } };
+export function askedMessage(
+  to: string,
+  change: Partial<ApprovalMessage> = {},
+  about: Partial<MessageAction> = {},
+): ApprovalMessage {
+  return {
+    ...base,
+    id: "0190a0a0-0000-7000-8000-0000000000aa",
+    kind: "approval_requested",
+    to,
+    link: "https://assent.example/approve#apl1_secret.mac",
+    reference: null,
+    ...change,
+    action: { ...action, ...about },
+  };
 }
 
 export function closedMessage(to: string, reference: string | null, about: Partial<MessageAction> = {}): ClosedMessage {
-  return { ...base, id: "0190a0a0-0000-7000-8000-0000000000bb", kind: "approval_closed", to, reference, action: { ...action, status: "approved", votes: [{ approver: "owner:anna", approve: true, reason: null, at: "2026-01-31T13:00:00.000Z" }], ...about } };
+  return {
+    ...base,
+    id: "0190a0a0-0000-7000-8000-0000000000bb",
+    kind: "approval_closed",
+    to,
+    reference,
+    action: {
+      ...action,
+      status: "approved",
+      votes: [{ approver: "owner:anna", approve: true, reason: null, at: "2026-01-31T13:00:00.000Z" }],
+      ...about,
+    },
+  };
 }
 
 export function eventMessage(to: string, type = "decision"): EventMessage {
-  return { ...base, id: "0190a0a0-0000-7000-8000-0000000000cc", kind: "event", to, event: { seq: 7, hash: "cd".repeat(32), type, entry: { type, v: 1, seq: 7, at: base.at } } };
+  return {
+    ...base,
+    id: "0190a0a0-0000-7000-8000-0000000000cc",
+    kind: "event",
+    to,
+    event: { seq: 7, hash: "cd".repeat(32), type, entry: { type, v: 1, seq: 7, at: base.at } },
+  };
 }

@@ -1,5 +1,5 @@
 /** A whole service inside the test process: real runtime, real plugins, a store of the test's choice. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import actions from "../../plugins/actions/index.ts";
@@ -17,14 +17,16 @@ import policyFiles from "../../plugins/policy-files/index.ts";
 import provenance from "../../plugins/provenance/index.ts";
 import replay from "../../plugins/replay/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { defaultConfig, type Config } from "../../src/config.ts";
+import { defaultConfig, type Config } from "../../src/config/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import { createLogger } from "../../src/log.ts";
+import { createLogger } from "../../src/serve/log.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { createRuntime, type Runtime } from "../../src/runtime.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { ROOT } from "./runtimes.ts";
+import { until } from "./wait.ts";
 
-export const POLICIES = new URL("../../policies", import.meta.url).pathname;
+export const POLICIES = `${ROOT}policies`;
 
 export interface Answer {
   status: number;
@@ -43,7 +45,11 @@ export interface Service {
   /** Lines of the service's own log. */
   logged: string[];
   clock: { now: number };
-  call(method: string, path: string, options?: { key?: string | null; body?: unknown; raw?: string; headers?: Record<string, string> }): Promise<Answer>;
+  call(
+    method: string,
+    path: string,
+    options?: { key?: string | null; body?: unknown; raw?: string; headers?: Record<string, string> },
+  ): Promise<Answer>;
   /** Stops, opens the same store again with the same secrets. */
   restart(): Promise<void>;
   /** Audits the store, stops, and removes the folder. */
@@ -52,7 +58,10 @@ export interface Service {
 
 export interface ServiceOptions {
   storage?(folder: string): Storage;
+  /** A folder of policies instead of the default set. */
   policies?: string;
+  /** The text of one policy instead of them. */
+  policy?: string;
   change?(config: Config): void;
   plugins?: { plugin: Plugin; options: unknown; origin: string }[];
   /** Options of the built-in plugins, by name. */
@@ -63,7 +72,15 @@ export interface ServiceOptions {
 
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const folder = mkdtempSync(join(tmpdir(), "assent-test-"));
-  const config = defaultConfig({ data: folder, policies: options.policies ?? POLICIES });
+  const only = join(folder, "policies");
+  if (options.policy !== undefined) {
+    mkdirSync(only);
+    writeFileSync(join(only, "policy.yaml"), options.policy);
+  }
+  const config = defaultConfig({
+    data: folder,
+    policies: options.policies ?? (options.policy === undefined ? POLICIES : only),
+  });
   options.change?.(config);
   const storage = options.storage?.(folder) ?? sqliteStorage({ path: join(folder, "assent.db") });
   const logged: string[] = [];
@@ -72,15 +89,38 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const keys = { admin: "", agent: "" };
 
   async function start(): Promise<Runtime> {
-    const store = definePlugin({ name: "storage-under-test", setup: () => ({ storage }) });
-    const plain = [store, policyFiles, actions, policies, apiKeys, agents, analytics, events, provenance, replay, health, metrics, deliveries, docs, consolePlugin] as Plugin[];
+    const store = definePlugin({ name: "storage-under-test", storage: () => storage });
+    const plain = [
+      store,
+      policyFiles,
+      actions,
+      policies,
+      apiKeys,
+      agents,
+      analytics,
+      events,
+      provenance,
+      replay,
+      health,
+      metrics,
+      deliveries,
+      docs,
+      consolePlugin,
+    ] as Plugin[];
     const runtime = await createRuntime(config, {
-      plugins: [...plain.map((plugin) => ({ plugin, options: options.pluginOptions?.[plugin.name] ?? {}, origin: plugin.name })), ...(options.plugins ?? [])],
+      plugins: [
+        ...plain.map((plugin) => ({
+          plugin,
+          options: options.pluginOptions?.[plugin.name] ?? {},
+          origin: plugin.name,
+        })),
+        ...(options.plugins ?? []),
+      ],
       log: createLogger("info", (lines) => logged.push(...lines.trimEnd().split("\n"))),
       clock: () => Date.now() + clock.now,
-      firstKeys: (first) => Object.assign(keys, first),
     });
     await runtime.start();
+    await runtime.createFirstKeys((first) => Object.assign(keys, first));
     return runtime;
   }
 
@@ -111,14 +151,19 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       );
       const content = await response.text();
       const json = response.headers.get("content-type")?.includes("json") === true;
-      return { status: response.status, headers: response.headers, body: json && content !== "" ? JSON.parse(content) : content };
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: json && content !== "" ? JSON.parse(content) : content,
+      };
     },
     async restart() {
       await service.runtime.stop();
       service.runtime = await start();
     },
     async close() {
-      const problems = options.broken === true ? [] : (await auditStore(storage, service.runtime.host.ledger.vkey)).faults;
+      const problems =
+        options.broken === true ? [] : (await auditStore(storage, service.runtime.host.ledger.vkey)).faults;
       await service.runtime.stop();
       rmSync(folder, { recursive: true, force: true });
       if (problems.length > 0) throw new Error(`the store does not pass its audit:\n${problems.join("\n")}`);
@@ -129,16 +174,30 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
 /** Resolves when the newest signature is stored: its own write would take a fault that is meant for a batch. */
 export async function quiet(service: Service): Promise<void> {
-  for (;;) {
+  await until("the newest signature is stored", async () => {
     const [head, checkpoint] = await Promise.all([service.storage.head(), service.storage.checkpoint()]);
-    if (checkpoint?.size === head.size) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return checkpoint?.size === head.size;
+  });
 }
 
 /** An action that the default policies send for approval by one person. */
-export const ASKED = { agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 500, currency: "USD" } };
+export const ASKED = {
+  agent_id: "support-bot",
+  tool: "stripe",
+  operation: "refund",
+  params: { amount: 500, currency: "USD" },
+};
 /** By two people. */
-export const ASKED_TWO = { agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 5000, currency: "USD" } };
-export const ALLOWED = { agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 50, currency: "USD" } };
+export const ASKED_TWO = {
+  agent_id: "support-bot",
+  tool: "stripe",
+  operation: "refund",
+  params: { amount: 5000, currency: "USD" },
+};
+export const ALLOWED = {
+  agent_id: "support-bot",
+  tool: "stripe",
+  operation: "refund",
+  params: { amount: 50, currency: "USD" },
+};
 export const DENIED = { agent_id: "support-bot", tool: "crm", operation: "delete_customer", params: { id: 7 } };

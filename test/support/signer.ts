@@ -10,8 +10,18 @@ export function signerOf(name: string, from = 0): NoteSigner & { vkey: string } 
   const seed = Uint8Array.from({ length: 32 }, (_, i) => (from + i) % 256);
   const key = createPrivateKey({ key: Buffer.concat([Buffer.from(PKCS8, "hex"), seed]), format: "der", type: "pkcs8" });
   const publicKey = new Uint8Array(createPublicKey(key).export({ type: "spki", format: "der" }).subarray(12));
-  return { name, publicKey, vkey: formatVkey(name, publicKey), sign: (message) => new Uint8Array(sign(null, message, key)) };
+  return {
+    name,
+    publicKey,
+    vkey: formatVkey(name, publicKey),
+    sign: (message) => new Uint8Array(sign(null, message, key)),
+  };
 }
 
 export const ed25519: Verify = (publicKey, message, signature) =>
-  verify(null, message, createPublicKey({ key: Buffer.concat([Buffer.from(SPKI, "hex"), publicKey]), format: "der", type: "spki" }), signature);
+  verify(
+    null,
+    message,
+    createPublicKey({ key: Buffer.concat([Buffer.from(SPKI, "hex"), publicKey]), format: "der", type: "spki" }),
+    signature,
+  );

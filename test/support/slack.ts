@@ -25,11 +25,19 @@ export const TOKEN = "xoxb-1-test";
 export async function startSlack(): Promise<SlackServer> {
   const receiver = await startReceiver();
   const messages: SlackMessage[] = [];
-  const server: SlackServer = { url: `http://127.0.0.1:${receiver.port}/api`, messages, receiver, plans: [], close: () => receiver.close() };
+  const server: SlackServer = {
+    url: `http://127.0.0.1:${receiver.port}/api`,
+    messages,
+    receiver,
+    plans: [],
+    close: () => receiver.close(),
+  };
   receiver.answer = (request, response) => {
     const plan = server.plans.shift();
-    if (plan !== undefined && "status" in plan) return void response.writeHead(plan.status, plan.headers ?? {}).end(plan.text ?? "");
-    const answer = plan === undefined ? take(request.path, request.headers, request.body) : { ok: false, error: plan.error };
+    if (plan !== undefined && "status" in plan)
+      return void response.writeHead(plan.status, plan.headers ?? {}).end(plan.text ?? "");
+    const answer =
+      plan === undefined ? take(request.path, request.headers, request.body) : { ok: false, error: plan.error };
     response.writeHead(200, { "content-type": "application/json; charset=utf-8" }).end(JSON.stringify(answer));
   };
 
@@ -49,13 +57,25 @@ export async function startSlack(): Promise<SlackServer> {
     // A user is reached in a channel of their own, whose id is another one.
     const channel = String(body.channel).replace(/^U/, "D");
     const ts = `1700000000.${String(messages.length + 1).padStart(6, "0")}`;
-    messages.push({ channel, ts, ...(body.thread_ts === undefined ? {} : { thread_ts: body.thread_ts }), text: body.text, blocks: body.blocks, updates: 0 });
+    messages.push({
+      channel,
+      ts,
+      ...(body.thread_ts === undefined ? {} : { thread_ts: body.thread_ts }),
+      text: body.text,
+      blocks: body.blocks,
+      updates: 0,
+    });
     return { ok: true, channel, ts };
   }
   return server;
 }
 
-const KEYS: Record<string, string[]> = { header: ["text"], section: ["text", "fields"], context: ["elements"], actions: ["elements"] };
+const KEYS: Record<string, string[]> = {
+  header: ["text"],
+  section: ["text", "fields"],
+  context: ["elements"],
+  actions: ["elements"],
+};
 
 function faultOf(body: any): string | null {
   if (typeof body.channel !== "string" || !/^[CDGUW][A-Z0-9]+$/.test(body.channel)) return "channel_not_found";
@@ -72,11 +92,22 @@ function isBlock(block: any): boolean {
   if (block.type === "header") return isText(block.text, 150) && block.text.type === "plain_text";
   if (block.type === "section") {
     const fields = block.fields ?? [];
-    return (block.text !== undefined || fields.length > 0) && (block.text === undefined || isText(block.text, 3000)) && fields.length <= 10 && fields.every((field: any) => isText(field, 2000));
+    return (
+      (block.text !== undefined || fields.length > 0) &&
+      (block.text === undefined || isText(block.text, 3000)) &&
+      fields.length <= 10 &&
+      fields.every((field: any) => isText(field, 2000))
+    );
   }
   if (!Array.isArray(block.elements) || block.elements.length === 0 || block.elements.length > 10) return false;
   if (block.type === "context") return block.elements.every((element: any) => isText(element, 3000));
-  return block.elements.every((element: any) => element.type === "button" && isText(element.text, 75) && element.text.type === "plain_text" && (element.url === undefined || (URL.canParse(element.url) && element.url.length <= 3000)));
+  return block.elements.every(
+    (element: any) =>
+      element.type === "button" &&
+      isText(element.text, 75) &&
+      element.text.type === "plain_text" &&
+      (element.url === undefined || (URL.canParse(element.url) && element.url.length <= 3000)),
+  );
 }
 
 /** Slack reads `<…>` as a link or a mention in whatever it is given, and `&` as the beginning of an entity. */

@@ -56,7 +56,8 @@ export function sourceOver(leaves: readonly Uint8Array[]): NodeSource {
   return (level, index) => {
     const from = index * 2 ** level;
     const to = from + 2 ** level;
-    if (to > leaves.length) return Promise.reject(new Error(`node ${level}/${index} is not complete in a tree of ${leaves.length}`));
+    if (to > leaves.length)
+      return Promise.reject(new Error(`node ${level}/${index} is not complete in a tree of ${leaves.length}`));
     const name = `${level}/${index}`;
     const node = known.get(name) ?? naiveRoot(leaves.slice(from, to));
     known.set(name, node);
@@ -77,7 +78,11 @@ export function* mutations(path: readonly Uint8Array[]): Generator<{ what: strin
     yield { what: `step ${step} doubled`, path: path.toSpliced(step, 0, step32) };
     yield { what: `step ${step} one byte shorter`, path: path.with(step, step32.slice(0, 31)) };
     yield { what: `step ${step} one byte longer`, path: path.with(step, new Uint8Array([...step32, 0])) };
-    if (step > 0) yield { what: `steps ${step - 1} and ${step} swapped`, path: path.with(step, path[step - 1] as Uint8Array).with(step - 1, step32) };
+    if (step > 0)
+      yield {
+        what: `steps ${step - 1} and ${step} swapped`,
+        path: path.with(step, path[step - 1] as Uint8Array).with(step - 1, step32),
+      };
   }
   yield { what: "a step added", path: [...path, new Uint8Array(32)] };
 }

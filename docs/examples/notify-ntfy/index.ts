@@ -5,8 +5,13 @@ export default definePlugin({
   name: "notify-ntfy",
   options: Type.Object(
     {
-      server: Type.String({ pattern: "^https?://", description: "Address of the ntfy server, such as https://ntfy.sh." }),
-      token: Type.Optional(Type.String({ minLength: 1, description: "Access token, for topics that are not open to everybody." })),
+      server: Type.String({
+        pattern: "^https?://",
+        description: "Address of the ntfy server, such as https://ntfy.sh.",
+      }),
+      token: Type.Optional(
+        Type.String({ minLength: 1, description: "Access token, for topics that are not open to everybody." }),
+      ),
     },
     { additionalProperties: false },
   ),
@@ -14,11 +19,17 @@ export default definePlugin({
     notifiers: [
       {
         name: "notify-ntfy",
-        check: (to) => (/^[A-Za-z0-9_-]{1,64}$/.test(to) ? null : `"${to}" is not an ntfy topic: up to 64 letters, digits, "_" and "-"`),
+        check: (to) =>
+          /^[A-Za-z0-9_-]{1,64}$/.test(to)
+            ? null
+            : `"${to}" is not an ntfy topic: up to 64 letters, digits, "_" and "-"`,
         async deliver(message, signal) {
           const response = await fetch(server, {
             method: "POST",
-            headers: { "Content-Type": "application/json", ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }) },
+            headers: {
+              "Content-Type": "application/json",
+              ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+            },
             body: JSON.stringify({ topic: message.to, ...wordsOf(message) }),
             // The message holds a link, and the headers a token: nobody else gets them.
             redirect: "manual",
@@ -45,8 +56,15 @@ function refused({ status, headers }: Response): NotifierError {
 
 /** Priority 4 rings, 5 rings until somebody looks. */
 function wordsOf(message: Message): { title: string; message: string; priority?: number; click?: string } {
-  if (message.kind === "event") return { title: `ledger: ${message.event.type}`, message: `entry ${message.event.seq}` };
+  if (message.kind === "event")
+    return { title: `ledger: ${message.event.type}`, message: `entry ${message.event.seq}` };
   const { agent_id, tool, operation, reason, status } = message.action;
-  if (message.kind === "approval_closed") return { title: `${status}: ${tool} ${operation}`, message: `asked for by ${agent_id}` };
-  return { title: `${agent_id} asks for ${tool} ${operation}`, message: reason, priority: message.kind === "approval_requested" ? 4 : 5, click: message.link };
+  if (message.kind === "approval_closed")
+    return { title: `${status}: ${tool} ${operation}`, message: `asked for by ${agent_id}` };
+  return {
+    title: `${agent_id} asks for ${tool} ${operation}`,
+    message: reason,
+    priority: message.kind === "approval_requested" ? 4 : 5,
+    click: message.link,
+  };
 }

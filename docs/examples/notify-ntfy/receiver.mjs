@@ -10,4 +10,6 @@ const server = createServer(async (request, response) => {
   response.setHeader("Content-Type", "application/json");
   response.end(JSON.stringify({ id: `message-${++count}` }));
 });
-server.listen(Number(process.env.NTFY_PORT ?? 8090), "127.0.0.1", () => console.log(`waiting for messages on http://127.0.0.1:${server.address().port}`));
+server.listen(Number(process.env.NTFY_PORT ?? 8090), "127.0.0.1", () =>
+  console.log(`waiting for messages on http://127.0.0.1:${server.address().port}`),
+);

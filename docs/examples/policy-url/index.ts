@@ -7,7 +7,10 @@ export default definePlugin({
   name: "policy-url",
   options: Type.Object(
     {
-      url: Type.String({ pattern: "^https?://", description: "Address of a YAML file of policies, such as https://policies.example/all.yaml." }),
+      url: Type.String({
+        pattern: "^https?://",
+        description: "Address of a YAML file of policies, such as https://policies.example/all.yaml.",
+      }),
       token: Type.Optional(Type.String({ minLength: 1, description: "Sent as a bearer token." })),
       poll_seconds: Type.Number({ default: 30, minimum: 1, maximum: 3600 }),
     },
@@ -23,7 +26,10 @@ export default definePlugin({
     let loaded: string | null = null;
 
     async function read(): Promise<string> {
-      const headers = { ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }), ...(seen?.etag ? { "If-None-Match": seen.etag } : {}) };
+      const headers = {
+        ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+        ...(seen?.etag ? { "If-None-Match": seen.etag } : {}),
+      };
       const signal = AbortSignal.any([host.stopping, AbortSignal.timeout(TIMEOUT)]);
       const response = await fetch(url, { headers, redirect: "manual", signal });
       const text = await response.text();
@@ -40,7 +46,11 @@ export default definePlugin({
           async load() {
             loaded = null;
             const text = await read().catch((error: Error) => {
-              throw new PolicySourceError(`${place} cannot be read: ${((error.cause ?? error) as Error).message}`, [], source);
+              throw new PolicySourceError(
+                `${place} cannot be read: ${((error.cause ?? error) as Error).message}`,
+                [],
+                source,
+              );
             });
             loaded = text;
             const { documents, faults } = parsePolicies(text, place);
@@ -48,7 +58,10 @@ export default definePlugin({
             return { policies: documents.map((document) => ({ document, origin: place })), source };
           },
           watch(changed) {
-            const timer = setInterval(() => void read().then((text) => text === loaded || changed(), changed), poll_seconds * 1000);
+            const timer = setInterval(
+              () => void read().then((text) => text === loaded || changed(), changed),
+              poll_seconds * 1000,
+            );
             return async () => clearInterval(timer);
           },
         },

@@ -13,4 +13,6 @@ const server = createServer((request, response) => {
   response.writeHead(status, { ETag: etag, "Content-Type": "application/yaml" });
   response.end(status === 200 ? content : undefined);
 });
-server.listen(Number(process.env.POLICY_PORT ?? 8091), "127.0.0.1", () => console.log(`serving ${file} on http://127.0.0.1:${server.address().port}/`));
+server.listen(Number(process.env.POLICY_PORT ?? 8091), "127.0.0.1", () =>
+  console.log(`serving ${file} on http://127.0.0.1:${server.address().port}/`),
+);

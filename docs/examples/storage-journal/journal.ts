@@ -1,26 +1,84 @@
-/** A file of JSON lines that only grows. A line counts once it is whole and synced. */
-import { mkdir, open, readFile, type FileHandle } from "node:fs/promises";
+/** A file of JSON lines that only grows: one line for each transaction, which counts once it is whole and synced. */
+import { mkdir, open, readFile, rm, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
+import { createLoggedStorage, StorageError, type LoggedChange, type Storage, type StorageLog } from "assent/storage";
 
-/** One write of a transaction: the contract's method and its arguments. */
-export type Call = [method: string, ...args: unknown[]];
-
-export interface Journal {
-  /** Resolves when the transaction is on the disk. After a rejection it is not there, or `broken` is true. */
-  append(calls: readonly Call[]): Promise<void>;
-  readonly broken: boolean;
-  close(): Promise<void>;
+export function journalStorage(path: string): Storage {
+  return createLoggedStorage(journal(path));
 }
 
-const encode = (_key: string, value: unknown): unknown => (value instanceof Uint8Array ? { $bytes: Buffer.from(value).toString("base64") } : value);
+function journal(path: string): StorageLog {
+  /** Null while it is closed or only read. */
+  let file: FileHandle | null = null;
+  let end = 0;
+  let broken = false;
+
+  return {
+    name: "storage-journal",
+
+    async open({ readOnly }) {
+      if (!readOnly) await lock(path);
+      try {
+        const stored = await read(path);
+        if (stored === null && readOnly) throw new StorageError("unavailable", `there is no journal at ${path}`);
+        if (!readOnly) {
+          file = await open(path, stored === null ? "a" : "r+", 0o600);
+          end = stored?.length ?? 0;
+          broken = false;
+          // What a crash left of the last line was never acknowledged.
+          await file.truncate(end);
+        }
+        return stored?.changes ?? [];
+      } catch (error) {
+        if (!readOnly) await unlock(path);
+        throw error;
+      }
+    },
+
+    async append(changes) {
+      if (file === null) throw new StorageError("unavailable", `the journal ${path} is not open`);
+      if (broken)
+        throw new StorageError(
+          "unavailable",
+          `the journal ${path} could not be written; start again to go on from what is on the disk`,
+        );
+      if (changes.length === 0) return;
+      const line = Buffer.from(`${JSON.stringify(changes, encode)}\n`);
+      const opened = file;
+      try {
+        for (let done = 0; done < line.length;)
+          done += (await opened.write(line, done, line.length - done, end + done)).bytesWritten;
+        await opened.datasync();
+        end += line.length;
+      } catch (error) {
+        // Part of the line may be there, and a failed sync says nothing about what is on the disk.
+        await opened
+          .truncate(end)
+          .then(() => opened.datasync())
+          .catch(() => (broken = true));
+        throw kindOf(error);
+      }
+    },
+
+    async close() {
+      if (file === null) return;
+      await file.close();
+      file = null;
+      await unlock(path);
+    },
+  };
+}
+
+const encode = (_key: string, value: unknown): unknown =>
+  value instanceof Uint8Array ? { $bytes: Buffer.from(value).toString("base64") } : value;
 
 function decode(_key: string, value: unknown): unknown {
   const bytes = (value as { $bytes?: unknown } | null)?.$bytes;
   return typeof bytes === "string" ? new Uint8Array(Buffer.from(bytes, "base64")) : value;
 }
 
-/** Every whole line. What a crash left of the last one was never acknowledged. */
-export async function readJournal(path: string): Promise<{ transactions: Call[][]; length: number } | null> {
+/** The changes of every whole line, and where the last of them ends. Null where there is no file. */
+async function read(path: string): Promise<{ changes: LoggedChange[]; length: number } | null> {
   let text: Buffer;
   try {
     text = await readFile(path);
@@ -30,32 +88,48 @@ export async function readJournal(path: string): Promise<{ transactions: Call[][
   }
   const length = text.lastIndexOf(0x0a) + 1;
   const lines = text.subarray(0, length).toString("utf8").split("\n").slice(0, -1);
-  return { transactions: lines.map((line) => JSON.parse(line, decode) as Call[]), length };
+  return { changes: lines.flatMap((line) => JSON.parse(line, decode) as LoggedChange[]), length };
 }
 
-/** Opens for appending behind the last whole line. */
-export async function openJournal(path: string, length: number): Promise<Journal> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const file: FileHandle = await open(path, length === 0 ? "a" : "r+", 0o600);
-  await file.truncate(length);
-  let end = length;
-  let broken = false;
-  return {
-    get broken() {
-      return broken;
-    },
-    async append(calls) {
-      const line = Buffer.from(`${JSON.stringify(calls, encode)}\n`);
-      try {
-        await file.write(line, 0, line.length, end);
-        await file.datasync();
-        end += line.length;
-      } catch (error) {
-        // Part of the line may be there, and a failed sync says nothing about what is on the disk.
-        await file.truncate(end).then(() => file.datasync()).catch(() => (broken = true));
-        throw error;
+/** A second process must be refused. A lock that a dead process left is taken over. */
+async function lock(path: string): Promise<void> {
+  for (;;) {
+    try {
+      await writeFile(`${path}.lock`, String(process.pid), { flag: "wx", mode: 0o600 });
+      return;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT") await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      else if (code !== "EEXIST") throw kindOf(error);
+      else {
+        const holder = Number(await readFile(`${path}.lock`, "utf8"));
+        if (isAlive(holder))
+          throw new StorageError("locked", `the journal ${path} is in use by process ${holder}; stop that one first`);
+        await unlock(path);
       }
-    },
-    close: () => file.close(),
-  };
+    }
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+async function unlock(path: string): Promise<void> {
+  await rm(`${path}.lock`, { force: true });
+}
+
+function kindOf(error: unknown): StorageError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const kind =
+    code === "ENOSPC" || code === "EDQUOT"
+      ? "full"
+      : code === "EACCES" || code === "EROFS"
+        ? "readonly"
+        : "unavailable";
+  return new StorageError(kind, message, { cause: error });
 }

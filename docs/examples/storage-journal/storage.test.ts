@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { storageSuite } from "assent/testing";
-import { journalStorage } from "./storage.ts";
+import { journalStorage } from "./journal.ts";
 
 storageSuite({
   test: (name, fn) => void test(name, fn),

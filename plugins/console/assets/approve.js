@@ -2,16 +2,32 @@
  * The page that links in notifications open. It works by the token in the address alone, which was sent to one
  * person. Opening it looks; only the button, and the one in the question behind it, decides.
  */
-import { ApiError, at, call } from "/console/api.js";
-import { Badge, Data, Dialog, Facts, Left, Notice, Problem, Text, Time, html, useEffect, useRef, useState, useNow } from "/console/ui.js";
-import { Bound, Risk, What } from "/console/request.js";
-import { who } from "/console/text.js";
-import { render } from "/console/vendor/preact.mjs";
+import { ApiError, at, call } from "./api.js";
+import {
+  Badge,
+  Banner,
+  Dialog,
+  Facts,
+  Left,
+  Notice,
+  Problem,
+  Text,
+  Time,
+  html,
+  show,
+  useEffect,
+  useRef,
+  useState,
+  useNow,
+} from "./ui.js";
+import { AsJson, Params } from "./params.js";
+import { Bound, Risk, What } from "./request.js";
+import { who } from "./text.js";
 
 const EVERY = 5000;
-const token = tokenOf(location.hash.slice(1));
+const token = takeToken();
 // Another link in the same tab changes nothing but the fragment, and must not leave the first request standing.
-addEventListener("hashchange", () => location.reload());
+addEventListener("hashchange", () => location.hash !== "" && location.reload());
 const look = () => call("/v1/approval-link", { method: "POST", body: { token }, key: null });
 
 const ENDED = {
@@ -46,50 +62,91 @@ function Approve() {
     return () => clearInterval(timer);
   }, [waits]);
 
-  if (seen === null) return html`<main class="approve"><h1>Approve or deny</h1>${error === null ? html`<p class="quiet">Loading…</p>` : html`<${Refused} error=${error} again=${refresh} />`}</main>`;
+  if (seen === null)
+    return html`<main class="approve">
+      <h1>Approve or deny</h1>
+      ${error === null ? html`<p class="quiet">Loading…</p>` : html`<${Refused} error=${error} again=${refresh} />`}
+    </main>`;
   const { action, approver, refusal } = seen;
   const voted = action.approvals.find((vote) => vote.approver === approver) ?? null;
   const late = Date.parse(action.expires_at) <= time;
   const open = waits && !late && refusal === null && voted === null;
   const given = action.approvals.filter((vote) => vote.approve).length;
-  return html`<main class="approve">
-    <header class="page-head"><h1>Approve or deny</h1><span class="quiet">You are asked as <strong><${Text} value=${who(approver)} /></strong></span></header>
-    <article class="card approval open">
-      <div class="summary"><${What} action=${action} /><span class="row"><${Risk} risk=${action.risk_level} />${waits ? html`<${Left} at=${action.expires_at} time=${time} />` : html`<${Badge} value=${action.status} />`}</span></div>
-      <div role="status">
-        ${mine === "" ? null : html`<${Notice} kind="good"><${Text} value=${mine} /><//>`}
-        ${waits && late ? html`<${Notice} kind="busy">${ENDED.expired[1]}<//>` : null}
-        ${waits ? null : html`<${Notice} kind=${(ENDED[action.status] ?? ["busy"])[0]}>${(ENDED[action.status] ?? ["", `It is ${action.status}.`])[1]}<//>`}
-        ${waits && voted !== null && mine === "" ? html`<${Notice} kind="busy">You have ${voted.approve ? "approved" : "denied"} it already; it waits for others.<//>` : null}
-        ${refusal === null ? null : html`<${Notice} kind="bad">You cannot decide this: <${Text} value=${refusal} />.<//>`}
-      </div>
-      <${Facts} rows=${[
-        ["Tool", action.tool],
-        ["Operation", action.operation],
-        ["Agent", action.agent_id],
-        ["Submitted", html`<${Time} at=${action.created_at} />`],
-        ["Why you are asked", action.reason],
-        ["Rule", action.rule === null ? null : `${action.rule} (policy ${action.policy})`],
-        ["Risk", action.risk_level === null ? "not rated" : html`<${Risk} risk=${action.risk_level} />`],
-        ["Approvals", `${given} of ${action.approvals_needed}`],
-      ]} />
-      <h2>Parameters</h2>
-      <${Data} value=${action.params} label="Parameters" />
-      <h2>Context</h2>
-      ${Object.keys(action.context).length === 0 ? html`<p class="quiet">None was given.</p>` : html`<${Data} value=${action.context} label="Context" />`}
-      <${Bound} action=${action} />
-      ${action.approvals.length === 0 ? null : html`<h2>Verdicts</h2><ul>${action.approvals.map((vote) => html`<li><${Text} value=${who(vote.approver)} /> ${vote.approve ? "approved" : "denied"}${vote.reason ? html`: <${Text} value=${vote.reason} />` : null}</li>`)}</ul>`}
-      <${Problem} error=${error} />
-      ${open ? html`<div class="row verdict"><button type="button" class="primary" onClick=${() => setAsking(true)}>Approve…</button><button type="button" class="danger" onClick=${() => setAsking(false)}>Deny…</button></div>` : null}
-    </article>
-    <p class="quiet">Your verdict counts for exactly this request and is recorded under your name. <a href=${`/#/approvals/${at(action.id)}`}>Open it in the console</a>, with an API key.</p>
-    ${asking === null ? null : html`<${Question} action=${action} approve=${asking} onClose=${async (said, refused) => {
-      setAsking(null);
-      if (said !== undefined) setMine(said);
-      await refresh();
-      if (refused !== undefined) setError(refused);
-    }} />`}
-  </main>`;
+  return html`<${Banner} />
+    <main class="approve">
+      <header class="page-head">
+        <h1>Approve or deny</h1>
+        <span class="quiet"
+          >You are asked as <strong><${Text} value=${who(approver)} /></strong
+        ></span>
+      </header>
+      <article class="card approval open">
+        <div class="summary">
+          <${What} action=${action} /><span class="row"
+            ><${Risk}
+              risk=${action.risk_level}
+            />${waits ? html`<${Left} at=${action.expires_at} time=${time} />` : html`<${Badge} value=${action.status} />`}</span
+          >
+        </div>
+        <div role="status">
+          ${mine === "" ? null : html`<${Notice} kind="good"><${Text} value=${mine} /><//>`}
+          ${waits && late ? html`<${Notice} kind="busy">${ENDED.expired[1]}<//>` : null}
+          ${waits ? null : html`<${Notice} kind=${(ENDED[action.status] ?? ["busy"])[0]}>${(ENDED[action.status] ?? ["", `It is ${action.status}.`])[1]}<//>`}
+          ${waits && voted !== null && mine === "" ? html`<${Notice} kind="busy">You have ${voted.approve ? "approved" : "denied"} it already; it waits for others.<//>` : null}
+          ${refusal === null ? null : html`<${Notice} kind="bad">You cannot decide this: <${Text} value=${refusal} />.<//>`}
+        </div>
+        <h2>Parameters</h2>
+        <${Params} value=${action.params} label="Parameters" />
+        <${AsJson} value=${action.params} label="Parameters as JSON" />
+        ${
+          Object.keys(action.context).length === 0
+            ? null
+            : html`<h2>Context</h2>
+                <${Params} value=${action.context} label="Context" />`
+        }
+        <${Facts}
+          rows=${[
+            ["Tool", action.tool],
+            ["Operation", action.operation],
+            ["Agent", action.agent_id],
+            ["Submitted", html`<${Time} at=${action.created_at} />`],
+            ["Why you are asked", action.reason],
+            ["Rule", action.rule === null ? null : `${action.rule} (policy ${action.policy})`],
+            ["Risk", action.risk_level === null ? "not rated" : html`<${Risk} risk=${action.risk_level} />`],
+            ["Approvals", `${given} of ${action.approvals_needed}`],
+          ]}
+        />
+        <${Bound} action=${action} />
+        ${
+          action.approvals.length === 0
+            ? null
+            : html`<h2>Verdicts</h2>
+                <ul>
+                  ${action.approvals.map((vote) => html`<li><${Text} value=${who(vote.approver)} /> ${vote.approve ? "approved" : "denied"}${vote.reason ? html`: <${Text} value=${vote.reason} />` : null}</li>`)}
+                </ul>`
+        }
+        <${Problem} error=${error} />
+        ${open ? html`<div class="row verdict"><button type="button" class="primary" onClick=${() => setAsking(true)}>Approve…</button><button type="button" class="danger" onClick=${() => setAsking(false)}>Deny…</button></div>` : null}
+      </article>
+      <p class="quiet">
+        Your verdict counts for exactly this request and is recorded under your name.
+        <a href=${`/#/approvals/${at(action.id)}`}>Open it in the console</a>, with an API key.
+      </p>
+      ${
+        asking === null
+          ? null
+          : html`<${Question}
+              action=${action}
+              approve=${asking}
+              onClose=${async (said, refused) => {
+                setAsking(null);
+                if (said !== undefined) setMine(said);
+                await refresh();
+                if (refused !== undefined) setError(refused);
+              }}
+            />`
+      }
+    </main>`;
 }
 
 /** @param {{ action: any, approve: boolean, onClose: (said?: string, refused?: unknown) => void }} props */
@@ -104,17 +161,38 @@ function Question({ action, approve, onClose }) {
     const why = reason.current.value.trim();
     try {
       // The token is bound to the request hash: a request that is not the one shown cannot be decided with it.
-      const answer = await call(`/v1/actions/${at(action.id)}/approval`, { method: "POST", key: null, body: { token, approve, ...(why === "" ? {} : { reason: why }) } });
-      onClose(answer.action.status === "pending_approval" ? "Your approval is recorded; it waits for others." : approve ? "You approved it." : "You denied it.");
+      const answer = await call(`/v1/actions/${at(action.id)}/approval`, {
+        method: "POST",
+        key: null,
+        body: { token, approve, ...(why === "" ? {} : { reason: why }) },
+      });
+      onClose(
+        answer.action.status === "pending_approval"
+          ? "Your approval is recorded; it waits for others."
+          : approve
+            ? "You approved it."
+            : "You denied it.",
+      );
     } catch (refusal) {
       onClose(undefined, refusal);
     }
   };
   return html`<${Dialog} title=${`${verb} this request?`} onClose=${() => busy || onClose()}>
     <form onSubmit=${decide}>
-      <p><${What} action=${action} /></p>
-      <div class="field"><label for="reason">Reason <span class="quiet">(recorded in the ledger; optional)</span></label><textarea id="reason" ref=${reason} rows="3" maxlength="2000"></textarea></div>
-      <div class="row end"><button type="button" disabled=${busy} onClick=${() => onClose()}>Cancel</button><button type="submit" class=${approve ? "primary" : "danger"} disabled=${busy}>${busy ? "Deciding…" : verb}</button></div>
+      <div class="asked one">
+        <p><${What} action=${action} /></p>
+        <${Params} scrolls value=${action.params} label="What is asked for" />
+      </div>
+      <div class="field">
+        <label for="reason">Reason <span class="quiet">(recorded in the ledger; optional)</span></label
+        ><textarea id="reason" ref=${reason} rows="3" maxlength="2000" autofocus></textarea>
+      </div>
+      <div class="row end">
+        <button type="submit" class=${approve ? "primary" : "danger"} disabled=${busy}>
+          ${busy ? "Deciding…" : verb}
+        </button>
+        <button type="button" disabled=${busy} onClick=${() => onClose()}>Cancel</button>
+      </div>
     </form>
   <//>`;
 }
@@ -123,7 +201,19 @@ function Question({ action, approve, onClose }) {
 function Refused({ error, again }) {
   const broken = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
   if (!broken) return html`<${Problem} error=${error} again=${again} />`;
-  return html`<${Problem} error=${error} /><p>Nothing was decided. Open the link exactly as it was sent to you, or decide in <a href="/#/approvals">the console</a> with an API key.</p>`;
+  return html`<${Problem} error=${error} />
+    <p>
+      Nothing was decided. Open the link exactly as it was sent to you, or decide in
+      <a href="/#/approvals">the console</a> with an API key.
+    </p>`;
+}
+
+/** Out of the address, where it would be read over a shoulder or kept in a history; beside it, for a reload. */
+function takeToken() {
+  const given = tokenOf(location.hash.slice(1));
+  if (given === "") return typeof history.state?.token === "string" ? history.state.token : "";
+  history.replaceState({ token: given }, "", location.pathname);
+  return given;
 }
 
 /** @param {string} fragment whatever a mail program made of it */
@@ -137,4 +227,15 @@ function tokenOf(fragment) {
 
 const known = /^[0-9a-f-]{36}$/.test(token);
 if (known) location.replace(`/#/approvals/${at(token)}`);
-else render(token === "" ? html`<main class="approve"><h1>Approve or deny</h1><${Notice} kind="busy">This page is opened by a link that was sent to you. Decide in <a href="/#/approvals">the console</a> with an API key.<//></main>` : html`<${Approve} />`, document.getElementById("console"));
+else
+  show(
+    token === ""
+      ? html`<main class="approve">
+          <h1>Approve or deny</h1>
+          <${Notice} kind="busy"
+            >This page is opened by a link that was sent to you. Decide in <a href="/#/approvals">the console</a> with
+            an API key.<//
+          >
+        </main>`
+      : html`<${Approve} />`,
+  );

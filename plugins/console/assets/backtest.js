@@ -1,10 +1,12 @@
 /** Reports on past decisions: fetched in parts, put together, and set against what today's policies decide. No markup here. */
-import { send } from "/console/api.js";
+import { send } from "./api.js";
 
 /** @typedef {{ effect: string, policy: string | null, rule: string | null }} Outcome */
 /** @typedef {{ from: Outcome, to: Outcome, count: number, examples: { action_id: string, at: string, agent_id: string, tool: string, operation: string }[] }} Flip */
 /** @typedef {{ since: string, until: string, evaluated: number, flipped: number, otherwise: number, flips: Flip[], unlisted: number, next: number | null }} Report */
 
+/** Progress is told all the time. Milliseconds. */
+const SILENCE = 60_000;
 const STRICTNESS = { allow: 0, require_approval: 1, deny: 2 };
 
 /**
@@ -14,11 +16,18 @@ const STRICTNESS = { allow: 0, require_approval: 1, deny: 2 };
  * @returns {Promise<Report>} throws ApiError, or Error when the stream ends before its result
  */
 export async function backtest(body, { signal, onProgress }) {
-  const response = await send("/v1/replay", { method: "POST", body, signal, headers: { accept: "application/x-ndjson" } });
+  const response = await send("/v1/replay", {
+    method: "POST",
+    body,
+    signal,
+    headers: { accept: "application/x-ndjson" },
+  });
   let rest = "";
-  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).pipeThrough(new TextDecoderStream()).getReader();
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body)
+    .pipeThrough(new TextDecoderStream())
+    .getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await inTime(reader.read());
     if (done) throw new Error("the backtest broke off before its result: run it again");
     const lines = (rest + value).split("\n");
     rest = lines.pop() ?? "";
@@ -28,6 +37,16 @@ export async function backtest(body, { signal, onProgress }) {
       onProgress(said);
     }
   }
+}
+
+/** @template T @param {Promise<T>} read @returns {Promise<T>} */
+function inTime(read) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    const error = new Error(`the backtest has said nothing for ${SILENCE / 1000} seconds: run it again`);
+    timer = setTimeout(() => reject(error), SILENCE);
+  });
+  return Promise.race([read, late]).finally(() => clearTimeout(timer));
 }
 
 /** Tells kinds of flips apart. @param {Flip} flip */
@@ -41,7 +60,16 @@ export function joined(first, more) {
   const flips = new Map(first.flips.map((flip) => [kindOf(flip), flip]));
   for (const flip of more.flips) {
     const known = flips.get(kindOf(flip));
-    flips.set(kindOf(flip), known === undefined ? flip : { ...known, count: known.count + flip.count, examples: known.examples.length > 0 ? known.examples : flip.examples });
+    flips.set(
+      kindOf(flip),
+      known === undefined
+        ? flip
+        : {
+            ...known,
+            count: known.count + flip.count,
+            examples: known.examples.length > 0 ? known.examples : flip.examples,
+          },
+    );
   }
   return {
     ...more,

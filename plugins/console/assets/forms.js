@@ -1,5 +1,5 @@
 /** Fields with their labels and their refusals. */
-import { html } from "/console/ui.js";
+import { html } from "./ui.js";
 
 /**
  * @param {object} props
@@ -9,8 +9,12 @@ import { html } from "/console/ui.js";
  * @param {any} [props.error] an ApiError: what it says about this member stands under the field
  */
 export function Field({ name, label, help, error, children, ...input }) {
-  const said = (error?.errors ?? []).filter((item) => item.pointer === `/${name}` || item.pointer?.startsWith(`/${name}/`)).map((item) => item.detail);
-  const described = [help === undefined ? "" : `${name}-help`, said.length === 0 ? "" : `${name}-said`].filter((id) => id !== "").join(" ");
+  const said = (error?.errors ?? [])
+    .filter((item) => item.pointer === `/${name}` || item.pointer?.startsWith(`/${name}/`))
+    .map((item) => item.detail);
+  const described = [help === undefined ? "" : `${name}-help`, said.length === 0 ? "" : `${name}-said`]
+    .filter((id) => id !== "")
+    .join(" ");
   return html`<div class="field">
     <label for=${name}>${label}</label>
     ${children ?? html`<input id=${name} name=${name} autocomplete="off" aria-describedby=${described || null} aria-invalid=${said.length > 0 ? "true" : null} ...${input} />`}
@@ -21,5 +25,7 @@ export function Field({ name, label, help, error, children, ...input }) {
 
 /** What was typed, trimmed; a name that stands several times gives a list. @param {HTMLFormElement} form @returns {Record<string, string>} */
 export function values(form) {
-  return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]));
+  return Object.fromEntries(
+    [...new FormData(form)].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]),
+  );
 }

@@ -1,79 +1,116 @@
-/** Server-sent events over fetch, because EventSource cannot send a header. */
-import { ApiError, send, url } from "/console/api.js";
+/** Follows the ledger: every follower of this tab over one source, and the source over one stream for all tabs. */
+import { call, suspect, url } from "./api.js";
+import { key, signOut } from "./session.js";
+import { listen } from "./source.js";
 
-const SILENCE = 60_000;
+/** Of one look back. */
+const PAGE = 1000;
+/** Entries that come together are one look. */
+const SOON = 200;
+
+/** @typedef {import("./stream.js").Event} Event @typedef {import("./stream.js").State} State */
+
+/** @type {Set<{ event(event: Event): void, state(state: State): void }>} */
+const followers = new Set();
+/** @type {{ key: string, over: AbortController, state: State | null } | null} */
+let source = null;
 
 /**
- * Follows the ledger until the signal aborts. Connects again by sequence: nothing is missed, nothing comes twice.
+ * Follows until the signal aborts. Nothing is missed, nothing comes twice, in order.
  * @param {object} options
- * @param {Record<string, string | undefined>} [options.filters]
+ * @param {{ type?: string, agent_id?: string, tool?: string, action_id?: string }} [options.filters] as the API takes them
  * @param {number} [options.after] sequence; without it the stream begins now
  * @param {AbortSignal} options.signal
- * @param {(event: { seq: number, hash: string, type: string, at: string, entry: Record<string, unknown> }) => void} options.onEvent
+ * @param {(event: Event) => void} options.onEvent
  * @param {(state: "live" | "waiting" | "refused", why: string) => void} options.onState "live" is said again after each reconnection
  */
-export async function follow({ filters = {}, after, signal, onEvent, onState }) {
+export function follow({ filters = {}, after, signal, onEvent, onState }) {
+  const fits = matcher(filters);
   let last = after;
-  let wait = 1000;
-  while (!signal.aborted) {
-    // A connection can die without a word; the service says something every 15 s.
-    const silent = new AbortController();
-    let timer = setTimeout(() => silent.abort(), SILENCE);
+  // What came before it was asked for, and what only the service can filter, is read in pages.
+  let behind = after !== undefined;
+  let looking = false;
+  const catchUp = async () => {
+    if (looking) return;
+    looking = true;
     try {
-      const response = await send(url("/v1/events", { ...filters, after: last }), {
-        signal: AbortSignal.any([signal, silent.signal]),
-        headers: { accept: "text/event-stream" },
-      });
-      onState("live", "");
-      wait = 1000;
-      await read(/** @type {ReadableStream<Uint8Array>} */ (response.body), (id, data) => {
-        clearTimeout(timer);
-        timer = setTimeout(() => silent.abort(), SILENCE);
-        if (id !== null) last = id;
-        if (data !== null) onEvent(JSON.parse(data));
-      });
-      if (!signal.aborted) onState("waiting", "the stream ended");
+      while (behind && !signal.aborted) {
+        behind = false;
+        for (let caught = false; !caught && !signal.aborted;) {
+          const page = await call(url("/v1/events", { ...filters, after: last, limit: PAGE }), {
+            signal,
+            headers: { accept: "application/json" },
+          });
+          for (const event of page.events) onEvent(event);
+          last = page.next_after;
+          caught = page.next_after >= page.head;
+        }
+      }
     } catch (error) {
-      if (signal.aborted) return;
-      // 4xx will be answered the same way again, but too many streams (429) pass.
-      if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
-        onState("refused", error.message);
+      behind = true;
+      if (!signal.aborted) onState("waiting", error instanceof Error ? error.message : "");
+    } finally {
+      looking = false;
+    }
+  };
+  const follower = {
+    event(event) {
+      if (last !== undefined && event.seq <= last) return;
+      if (behind || looking || filters.tool) {
+        behind = true;
+        setTimeout(catchUp, SOON);
         return;
       }
-      onState("waiting", error instanceof ApiError ? error.message : "the connection broke");
-    } finally {
-      clearTimeout(timer);
-    }
-    await pause(wait, signal);
-    wait = Math.min(wait * 2, 15_000);
-  }
-}
-
-/** Lines of the stream, an event at a time. @param {ReadableStream<Uint8Array>} body @param {(id: number | null, data: string | null) => void} event */
-async function read(body, event) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const blocks = (rest + value).split("\n\n");
-    rest = blocks.pop() ?? "";
-    for (const block of blocks) {
-      let id = null;
-      const data = [];
-      for (const line of block.split("\n")) {
-        if (line.startsWith("id:")) id = Number(line.slice(3).trim());
-        if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+      last = event.seq;
+      if (fits(event)) onEvent(event);
+    },
+    state(state) {
+      if (state.state === "starting") return;
+      if (state.state === "live") {
+        last ??= state.last;
+        if (behind) void catchUp();
       }
-      event(Number.isSafeInteger(id) ? id : null, data.length === 0 ? null : data.join("\n"));
-    }
-  }
+      onState(state.state, state.why);
+    },
+  };
+  followers.add(follower);
+  signal.addEventListener("abort", () => (followers.delete(follower), settle()), { once: true });
+  settle();
+  if (source?.state) follower.state(source.state);
 }
 
-/** @param {number} ms @param {AbortSignal} signal */
-function pause(ms, signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => (clearTimeout(timer), resolve(undefined)), { once: true });
+/** The source runs while somebody follows, with the key that is signed in. */
+function settle() {
+  const wanted = followers.size === 0 ? null : key();
+  if (source !== null && source.key !== wanted) {
+    const { over } = source;
+    source = null;
+    over.abort();
+  }
+  if (wanted === null || source !== null) return;
+  const made = { key: wanted, over: new AbortController(), state: null };
+  source = made;
+  void listen(wanted, made.over.signal, {
+    onEvent(event) {
+      if (source !== made) return;
+      if (made.state !== null) made.state = { ...made.state, last: event.seq };
+      for (const follower of followers) follower.event(event);
+    },
+    onState(state) {
+      if (source !== made) return;
+      made.state = state;
+      if (state.state === "waiting") void suspect();
+      if (state.status === 401) return signOut(state.why);
+      for (const follower of followers) follower.state(state);
+    },
   });
+}
+
+/** The API's filters, as far as an entry tells. @param {{ type?: string, agent_id?: string, action_id?: string }} filters */
+function matcher({ type, agent_id, action_id }) {
+  const types = type ? new Set(type.split(",")) : null;
+  return (event) =>
+    (types === null || types.has(event.type)) &&
+    (!agent_id || event.entry.agent_id === agent_id) &&
+    (!action_id || event.entry.action_id === action_id);
 }

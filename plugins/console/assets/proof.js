@@ -1,7 +1,7 @@
 /** The check of one ledger entry, made in the browser with the pinned key. */
-import { at, call, send } from "/console/api.js";
-import { canVerify, fromBase64, fromHex, hashLeaf, parseVkey, toHex, verifyProof } from "/console/verify.js";
-import { Facts, Hash, Notice, Problem, Text, download, html, useState } from "/console/ui.js";
+import { at, call, text as textOf } from "./api.js";
+import { canVerify, fromBase64, fromHex, hashLeaf, parseVkey, toHex, verifyProof } from "./verify.js";
+import { Facts, Hash, Notice, Problem, Text, download, html, useState } from "./ui.js";
 
 const STORE = "assent.pinned";
 
@@ -24,7 +24,7 @@ export async function pin(vkey) {
 export async function verifyEntry(hash, vkey) {
   const [{ leaf, entry }, text] = await Promise.all([
     call(`/v1/provenance/${at(hash)}`),
-    send(`/v1/provenance/${at(hash)}/proof.tlog-proof`).then((response) => response.text()),
+    textOf(`/v1/provenance/${at(hash)}/proof.tlog-proof`),
   ]);
   const computed = await hashLeaf(fromBase64(leaf));
   if (toHex(computed) !== hash) throw new Error(`the entry's bytes have the hash ${toHex(computed)}, not ${hash}`);
@@ -49,17 +49,18 @@ export function Proof({ hash }) {
   };
   const save = async () => {
     try {
-      download(`${hash.slice(0, 16)}.tlog-proof`, await (await send(`/v1/provenance/${at(hash)}/proof.tlog-proof`)).text());
+      download(`${hash.slice(0, 16)}.tlog-proof`, await textOf(`/v1/provenance/${at(hash)}/proof.tlog-proof`));
     } catch (error) {
       setState({ error });
     }
   };
-  return html`
-    <p><${Hash} value=${hash} /></p>
+  return html` <p><${Hash} value=${hash} /></p>
     ${!canVerify ? html`<${Notice} kind="busy">The browser verifies on pages of https and localhost alone. Take the file and check it with <code>assent verify</code>.<//>` : null}
     ${vkey === null ? html`<${Notice} kind="busy">No key is pinned in this browser, so nothing can be checked yet: <a href="#/provenance">pin the ledger's key</a> first.<//>` : null}
     <div class="row">
-      <button type="button" disabled=${busy || vkey === null || !canVerify} onClick=${check}>Verify in this browser</button>
+      <button type="button" disabled=${busy || vkey === null || !canVerify} onClick=${check}>
+        Verify in this browser
+      </button>
       <button type="button" onClick=${save}>Save the proof</button>
     </div>
     ${state?.error ? html`<${Problem} error=${state.error} />` : null}
@@ -68,5 +69,15 @@ export function Proof({ hash }) {
 
 /** @param {{ index: number, checkpoint: { origin: string, size: number, root: Uint8Array } }} props */
 export function Verified({ index, checkpoint }) {
-  return html`<${Notice} kind="good"><p><strong>Verified in this browser.</strong> The entry stands at index ${index} of the log <${Text} value=${checkpoint.origin} />, under a checkpoint that the pinned key signed.</p><${Facts} rows=${[["Log size then", checkpoint.size], ["Root", html`<${Hash} value=${toHex(checkpoint.root)} />`]]} /><//>`;
+  return html`<${Notice} kind="good"
+    ><p>
+      <strong>Verified in this browser.</strong> The entry stands at index ${index} of the log
+      <${Text} value=${checkpoint.origin} />, under a checkpoint that the pinned key signed.
+    </p>
+    <${Facts}
+      rows=${[
+        ["Log size then", checkpoint.size],
+        ["Root", html`<${Hash} value=${toHex(checkpoint.root)} />`],
+      ]}
+  /><//>`;
 }

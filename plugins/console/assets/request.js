@@ -1,10 +1,15 @@
 /** An action as the person who decides must see it: whole, and with what the decision is bound to. */
-import { canVerify, requestHash } from "/console/verify.js";
-import { Badge, Data, Facts, Hash, Text, Time, html, useEffect, useState } from "/console/ui.js";
+import { canVerify, requestHash } from "./verify.js";
+import { AsJson, Params } from "./params.js";
+import { Key } from "./person.js";
+import { Badge, Facts, Hash, Text, Time, html, useEffect, useState } from "./ui.js";
 
 /** "stripe refund by support-bot". @param {{ action: Record<string, string> }} props */
 export function What({ action }) {
-  return html`<span class="what"><strong><${Text} value=${action.tool} /> <${Text} value=${action.operation} /></strong> <span class="quiet">by</span> <${Text} value=${action.agent_id} /></span>`;
+  return html`<span class="what"
+    ><strong><${Text} value=${action.tool} /> <${Text} value=${action.operation} /></strong>
+    <span class="quiet">by</span> <${Text} value=${action.agent_id}
+  /></span>`;
 }
 
 /** @param {{ risk: string | null }} props */
@@ -12,25 +17,31 @@ export function Risk({ risk }) {
   return risk === null ? null : html`<${Badge} value=${risk} label=${`${risk} risk`} />`;
 }
 
-/** @param {{ action: Record<string, any> }} props */
+/** What is to be done first; then who asks and why; what binds the verdict last. @param {{ action: Record<string, any> }} props */
 export function Request({ action }) {
-  return html`
-    <${Facts} rows=${[
-      ["Tool", action.tool],
-      ["Operation", action.operation],
-      ["Agent", action.agent_id],
-      ["Submitted with key", html`<${Hash} value=${action.submitted_by} />`],
-      ["Submitted", html`<${Time} at=${action.created_at} />`],
-      ["Why", action.reason],
-      ["Policy", action.policy === null ? null : `${action.policy}, version ${action.policy_version}`],
-      ["Rule", action.rule],
-      ["Reason code", html`<code>${action.reason_code}</code>`],
-      ["Risk", action.risk_level === null ? "not rated" : html`<${Risk} risk=${action.risk_level} />`],
-    ]} />
-    <h3>Parameters</h3>
-    <${Data} value=${action.params} label="Parameters" />
-    <h3>Context</h3>
-    ${Object.keys(action.context).length === 0 ? html`<p class="quiet">None was given.</p>` : html`<${Data} value=${action.context} label="Context" />`}
+  return html` <h3>Parameters</h3>
+    <${Params} value=${action.params} label="Parameters" />
+    <${AsJson} value=${action.params} label="Parameters as JSON" />
+    ${
+      Object.keys(action.context).length === 0
+        ? null
+        : html`<h3>Context</h3>
+            <${Params} value=${action.context} label="Context" />`
+    }
+    <${Facts}
+      rows=${[
+        ["Why", action.reason],
+        ["Tool", action.tool],
+        ["Operation", action.operation],
+        ["Agent", action.agent_id],
+        ["Submitted with the key", html`<${Key} id=${action.submitted_by} />`],
+        ["Submitted", html`<${Time} at=${action.created_at} />`],
+        ["Policy", action.policy === null ? null : `${action.policy}, version ${action.policy_version}`],
+        ["Rule", action.rule],
+        ["Reason code", html`<code>${action.reason_code}</code>`],
+        ["Risk", action.risk_level === null ? "not rated" : html`<${Risk} risk=${action.risk_level} />`],
+      ]}
+    />
     <${Bound} action=${action} />`;
 }
 
@@ -39,7 +50,11 @@ export function Bound({ action }) {
   const [computed, setComputed] = useState(null);
   useEffect(() => {
     let over = false;
-    if (canVerify) requestHash(action).then((hash) => over || setComputed(hash), () => over || setComputed("cannot be computed"));
+    if (canVerify)
+      requestHash(action).then(
+        (hash) => over || setComputed(hash),
+        () => over || setComputed("cannot be computed"),
+      );
     return () => (over = true);
   }, [action.request_hash]);
   const said = !canVerify
@@ -48,6 +63,12 @@ export function Bound({ action }) {
       ? html`<p class="quiet">Computing…</p>`
       : computed === action.request_hash
         ? html`<p class="fits">✓ computed in this browser from what is shown above</p>`
-        : html`<p class="notice bad" role="alert">What is shown above has another hash (<code>${computed}</code>). Do not decide; tell whoever runs this service.</p>`;
-  return html`<h3>Request hash</h3><p><${Hash} value=${action.request_hash} /></p>${said}`;
+        : html`<p class="notice bad" role="alert">
+            What is shown above has another hash (<code>${computed}</code>). Do not decide; tell whoever runs this
+            service.
+          </p>`;
+  return html`<div class="bound">
+    <p class="quiet">Request hash <${Hash} value=${action.request_hash} /></p>
+    ${said}
+  </div>`;
 }

@@ -21,13 +21,15 @@ export function toHex(bytes) {
 
 /** @param {string} text lowercase hex */
 export function fromHex(text) {
-  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) throw new Error(`"${text.slice(0, 80)}" is not lowercase hex`);
+  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text))
+    throw new Error(`"${text.slice(0, 80)}" is not lowercase hex`);
   return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }
 
 /** Standard, padded and canonical, as the specifications demand. @param {string} text */
 export function fromBase64(text) {
-  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) throw new Error(`"${text.slice(0, 80)}" is not padded base64`);
+  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text))
+    throw new Error(`"${text.slice(0, 80)}" is not padded base64`);
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   if (btoa(String.fromCharCode(...bytes)) !== text) throw new Error(`"${text.slice(0, 80)}" is not canonical base64`);
   return bytes;
@@ -37,7 +39,10 @@ export function fromBase64(text) {
 export function canonicalText(value) {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${canonicalText(value[name])}`).join(",")}}`;
+  return `{${Object.keys(value)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${canonicalText(value[name])}`)
+    .join(",")}}`;
 }
 
 /** The `request_hash` of an action as it is shown here. @param {Record<string, unknown>} action */
@@ -76,7 +81,8 @@ function hashNode(left, right) {
  * @param {number} index @param {number} size @param {Uint8Array} leaf @param {Uint8Array[]} path
  */
 export async function rootFromInclusion(index, size, leaf, path) {
-  if (!Number.isSafeInteger(size) || !Number.isSafeInteger(index) || index < 0 || index >= size || leaf.length !== 32) return null;
+  if (!Number.isSafeInteger(size) || !Number.isSafeInteger(index) || index < 0 || index >= size || leaf.length !== 32)
+    return null;
   let [f, s, root] = [index, size - 1, leaf];
   for (const sibling of path) {
     if (s === 0 || sibling.length !== 32) return null;
@@ -95,7 +101,8 @@ export async function rootFromInclusion(index, size, leaf, path) {
 export async function parseVkey(text) {
   const [name = "", hex = "", ...rest] = text.trim().split("+");
   const bad = (why) => new Error(`"${text.slice(0, 200)}" is not a verifier key: ${why}`);
-  if (name === "" || /\s/.test(name) || !/^[0-9a-f]{8}$/.test(hex)) throw bad("expected <name>+<8 hex digits>+<base64>");
+  if (name === "" || /\s/.test(name) || !/^[0-9a-f]{8}$/.test(hex))
+    throw bad("expected <name>+<8 hex digits>+<base64>");
   const key = fromBase64(rest.join("+"));
   if (key.length !== 33 || key[0] !== 1) throw bad("its key is not Ed25519");
   const id = (await sha256(concat(encoder.encode(`${name}\n`), key))).slice(0, 4);
@@ -111,7 +118,8 @@ export async function openCheckpoint(note, vkey) {
   const key = await parseVkey(vkey);
   const split = note.lastIndexOf("\n\n");
   // eslint-disable-next-line no-control-regex -- a note has no control characters but line feeds
-  if (split < 0 || !note.endsWith("\n") || /[\x00-\x09\x0b-\x1f]|\p{Cs}/u.test(note)) throw new Error("the checkpoint has no signatures behind a blank line, or has control characters");
+  if (split < 0 || !note.endsWith("\n") || /[\x00-\x09\x0b-\x1f]|\p{Cs}/u.test(note))
+    throw new Error("the checkpoint has no signatures behind a blank line, or has control characters");
   const text = note.slice(0, split + 1);
   const lines = note.slice(split + 2, -1).split("\n");
   if (lines.length > 100) throw new Error("the checkpoint has more than 100 signatures");
@@ -123,12 +131,22 @@ export async function openCheckpoint(note, vkey) {
     if (bytes.length < 5) throw new Error(`the signature of ${found[1]} is too short`);
     if (found[1] !== key.name || !equal(bytes.slice(0, 4), key.id)) continue;
     const publicKey = await crypto.subtle.importKey("raw", key.publicKey, { name: "Ed25519" }, false, ["verify"]);
-    if (bytes.length !== 68 || !(await crypto.subtle.verify({ name: "Ed25519" }, publicKey, bytes.slice(4), encoder.encode(text)))) throw new Error(`the signature of ${key.name} does not fit the checkpoint`);
+    if (
+      bytes.length !== 68 ||
+      !(await crypto.subtle.verify({ name: "Ed25519" }, publicKey, bytes.slice(4), encoder.encode(text)))
+    )
+      throw new Error(`the signature of ${key.name} does not fit the checkpoint`);
     verified = true;
   }
   if (!verified) throw new Error(`the checkpoint is not signed by the pinned key of ${key.name}`);
   const [origin = "", decimal = "", root = "", ...rest] = text.split("\n");
-  if (rest.at(-1) !== "" || rest.slice(0, -1).includes("") || !/^(?:0|[1-9]\d{0,15})$/.test(decimal) || !Number.isSafeInteger(Number(decimal))) throw new Error("the checkpoint cannot be read: expected origin, size and root, a line each");
+  if (
+    rest.at(-1) !== "" ||
+    rest.slice(0, -1).includes("") ||
+    !/^(?:0|[1-9]\d{0,15})$/.test(decimal) ||
+    !Number.isSafeInteger(Number(decimal))
+  )
+    throw new Error("the checkpoint cannot be read: expected origin, size and root, a line each");
   if (origin !== key.name) throw new Error(`the checkpoint is of the log "${origin}", the key is of "${key.name}"`);
   const bytes = fromBase64(root);
   if (bytes.length !== 32) throw new Error("the checkpoint's root is not 32 bytes");
@@ -139,12 +157,17 @@ export async function openCheckpoint(note, vkey) {
 export function parseProof(text) {
   const split = text.indexOf("\n\n");
   const lines = text.slice(0, Math.max(split, 0)).split("\n");
-  if (split < 0 || lines.shift() !== "c2sp.org/tlog-proof@v1") throw new Error('this is not a proof: it does not start with "c2sp.org/tlog-proof@v1", or has no blank line before its checkpoint');
+  if (split < 0 || lines.shift() !== "c2sp.org/tlog-proof@v1")
+    throw new Error(
+      'this is not a proof: it does not start with "c2sp.org/tlog-proof@v1", or has no blank line before its checkpoint',
+    );
   const extra = lines[0]?.startsWith("extra ") ? fromBase64(/** @type {string} */ (lines.shift()).slice(6)) : null;
   const index = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? "")?.[1];
-  if (index === undefined || !Number.isSafeInteger(Number(index))) throw new Error('the proof has no line "index <number>"');
+  if (index === undefined || !Number.isSafeInteger(Number(index)))
+    throw new Error('the proof has no line "index <number>"');
   const path = lines.map(fromBase64);
-  if (path.length > 63 || path.some((hash) => hash.length !== 32)) throw new Error("the proof's path is not of up to 63 hashes of 32 bytes");
+  if (path.length > 63 || path.some((hash) => hash.length !== 32))
+    throw new Error("the proof's path is not of up to 63 hashes of 32 bytes");
   return { index: Number(index), path, extra, checkpoint: text.slice(split + 2) };
 }
 

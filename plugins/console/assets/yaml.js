@@ -5,7 +5,22 @@ const PLAIN = /^[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*$/;
 const RESERVED = /^(?:true|false|yes|no|on|off|null|y|n|nan|inf)$/i;
 
 /** Members as people write them; the service keeps them by the alphabet. What is not named here comes behind. */
-const ORDER = ["policy", "name", "description", "mode", "applies_to", "tool", "operation", "agent", "when", "effect", "risk", "reason", "approval", "rules"];
+const ORDER = [
+  "policy",
+  "name",
+  "description",
+  "mode",
+  "applies_to",
+  "tool",
+  "operation",
+  "agent",
+  "when",
+  "effect",
+  "risk",
+  "reason",
+  "approval",
+  "rules",
+];
 
 /** @param {string} name */
 function rank(name) {
@@ -22,8 +37,14 @@ export function yamlOf(value) {
 function block(value, indent) {
   if (Array.isArray(value)) {
     if (value.length === 0) return " []";
-    if (value.every((item) => typeof item !== "object" || item === null) && value.map(scalar).join(", ").length < 80) return ` [${value.map(scalar).join(", ")}]`;
-    return value.map((item) => `\n${indent}-${typeof item === "object" && item !== null && !Array.isArray(item) && Object.keys(item).length > 0 ? ` ${block(item, `${indent}  `).trimStart()}` : block(item, `${indent}  `)}`).join("");
+    if (value.every((item) => typeof item !== "object" || item === null) && value.map(scalar).join(", ").length < 80)
+      return ` [${value.map(scalar).join(", ")}]`;
+    return value
+      .map(
+        (item) =>
+          `\n${indent}-${typeof item === "object" && item !== null && !Array.isArray(item) && Object.keys(item).length > 0 ? ` ${block(item, `${indent}  `).trimStart()}` : block(item, `${indent}  `)}`,
+      )
+      .join("");
   }
   if (typeof value === "object" && value !== null) {
     const names = Object.keys(value).sort((a, b) => rank(a) - rank(b));

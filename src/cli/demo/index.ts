@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient, type ActionInput, type ActionView, type Client } from "../../client/index.ts";
-import { defaultConfig } from "../../config.ts";
-import { createLogger } from "../../log.ts";
+import { defaultConfig } from "../../config/index.ts";
+import { createLogger } from "../../serve/log.ts";
 import { createRuntime } from "../../runtime.ts";
 import { serve, ServerResponse } from "../../serve/index.ts";
 import { colour, EXIT, parse, safe, type Command, type Output } from "../command.ts";
@@ -41,10 +41,10 @@ examples:
     const runtime = await createRuntime(defaultConfig({ data: folder, policies: POLICIES }), {
       log: createLogger("error"),
       Response: ServerResponse,
-      firstKeys: (first) => Object.assign(keys, first),
     });
     try {
       await runtime.start();
+      await runtime.createFirstKeys((first) => Object.assign(keys, first));
       const { url, stop } = await serve(runtime.fetch, { host: "127.0.0.1", port: 0 });
       try {
         return await play(url, keys, io);
@@ -64,17 +64,25 @@ async function play(url: string, keys: { admin: string; agent: string }, io: Out
   const agent = createClient({ url, apiKey: keys.agent });
   const people = new Map<string, Client>();
   for (const name of ["grace", "linus"]) {
-    const { key } = await admin.call<{ key: string }>("POST", "/v1/api-keys", { name, preset: "approver", owner: name });
+    const { key } = await admin.call<{ key: string }>("POST", "/v1/api-keys", {
+      name,
+      preset: "approver",
+      owner: name,
+    });
     people.set(name, createClient({ url, apiKey: key }));
   }
   const wrong: string[] = [];
   const done: ActionView[] = [];
   for (const step of day as Step[]) {
     const view = await playStep(step, agent, people, io);
-    if (view.decision !== step.expect) wrong.push(`${step.time} ${step.action.tool} ${step.action.operation}: ${view.decision}, expected ${step.expect}`);
+    if (view.decision !== step.expect)
+      wrong.push(
+        `${step.time} ${step.action.tool} ${step.action.operation}: ${view.decision}, expected ${step.expect}`,
+      );
     const finished = await agent.action(view.id);
     const should = expectedStatus(step);
-    if (finished.status !== should) wrong.push(`${step.time} ${step.action.tool} ${step.action.operation}: ${finished.status}, expected ${should}`);
+    if (finished.status !== should)
+      wrong.push(`${step.time} ${step.action.tool} ${step.action.operation}: ${finished.status}, expected ${should}`);
     done.push(finished);
   }
   wrong.push(...(await checkAll(admin, done, io)));
@@ -83,11 +91,18 @@ async function play(url: string, keys: { admin: string; agent: string }, io: Out
   return wrong.length === 0 ? EXIT.ok : EXIT.failure;
 }
 
-async function playStep(step: Step, agent: Client, people: ReadonlyMap<string, Client>, io: Output): Promise<ActionView> {
+async function playStep(
+  step: Step,
+  agent: Client,
+  people: ReadonlyMap<string, Client>,
+  io: Output,
+): Promise<ActionView> {
   const { tool, operation, agent_id } = step.action;
   const view = await agent.submit(step.action, { idempotencyKey: `demo-${step.time}` });
   const tint = { allow: "green", deny: "red", require_approval: "yellow" } as const;
-  io.out(`${step.time}  ${colour(io, tint[view.decision], view.decision.padEnd(16))} ${agent_id}: ${safe(tool)} ${safe(operation)} ${colour(io, "dim", `— ${safe(view.reason)}`)}`);
+  io.out(
+    `${step.time}  ${colour(io, tint[view.decision], view.decision.padEnd(16))} ${agent_id}: ${safe(tool)} ${safe(operation)} ${colour(io, "dim", `— ${safe(view.reason)}`)}`,
+  );
   let current = view;
   for (const { who, approve, reason } of step.people ?? []) {
     current = await (people.get(who) as Client).decide(view.id, approve, reason);
@@ -101,7 +116,10 @@ async function execute(agent: Client, id: string, step: Step): Promise<void> {
   const { permit } = await agent.action(id);
   if (permit === null) return;
   await agent.start(id, permit);
-  await agent.result(id, step.fails === undefined ? { success: true, meta: { simulated: true } } : { success: false, error: step.fails });
+  await agent.result(
+    id,
+    step.fails === undefined ? { success: true, meta: { simulated: true } } : { success: false, error: step.fails },
+  );
 }
 
 function expectedStatus(step: Step): string {
@@ -128,10 +146,18 @@ async function checkAll(admin: Client, actions: readonly ActionView[], io: Outpu
     }
     const { equal, fields } = await admin.replay({ action_id: action.id });
     if (equal) replayed++;
-    else wrong.push(`${action.id} is decided differently now: ${fields.filter((field) => !field.equal).map(({ field }) => field).join(", ")}`);
+    else
+      wrong.push(
+        `${action.id} is decided differently now: ${fields
+          .filter((field) => !field.equal)
+          .map(({ field }) => field)
+          .join(", ")}`,
+      );
   }
   const count = (status: string): number => actions.filter((action) => action.status === status).length;
-  io.out(`\n${actions.length} actions: ${["succeeded", "failed", "denied", "pending_approval"].map((status) => `${count(status)} ${status}`).join(", ")}`);
+  io.out(
+    `\n${actions.length} actions: ${["succeeded", "failed", "denied", "pending_approval"].map((status) => `${count(status)} ${status}`).join(", ")}`,
+  );
   io.out(`${verified} proofs verified offline with ${vkey}`);
   io.out(`${replayed} decisions made again, equal in every field`);
   return wrong;

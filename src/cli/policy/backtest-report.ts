@@ -1,5 +1,5 @@
 /** What a backtest found, for people and for pull requests. */
-import type { BacktestReport, Outcome } from "../../toolkit/backtest.ts";
+import type { BacktestReport, Outcome } from "../../contract/backtest.ts";
 import { safe } from "../command.ts";
 import { cell } from "./markdown.ts";
 
@@ -9,29 +9,58 @@ function words({ effect, policy, rule }: Outcome): string {
   return `${effect}${policy === null ? " (no rule)" : ` (${safe(policy)}: ${safe(rule ?? "-")})`}`;
 }
 
+function countedWords(
+  { policy, limit, decisions }: BacktestReport["counted"][number],
+  shown: (text: string) => string,
+): string {
+  return `The limit ${shown(limit)} of ${shown(policy)} has no recorded use: it was counted from the ${decisions} of these decisions that it concerns, as if nothing was used before`;
+}
+
 /** For people. */
-export function text({ evaluated, flipped, otherwise, flips, unlisted, next, since, until }: Result): string {
+export function text({ evaluated, flipped, otherwise, flips, unlisted, counted, next, since, until }: Result): string {
   const lines = flips.map(({ from, to, count, examples }) =>
-    [`${String(count).padStart(7)}  ${words(from)} -> ${words(to)}`, ...examples.map(({ action_id, tool, operation, agent_id }) => `         e.g. ${action_id}  ${safe(agent_id)}: ${safe(tool)} ${safe(operation)}`)].join("\n"),
+    [
+      `${String(count).padStart(7)}  ${words(from)} -> ${words(to)}`,
+      ...examples.map(
+        ({ action_id, tool, operation, agent_id }) =>
+          `         e.g. ${action_id}  ${safe(agent_id)}: ${safe(tool)} ${safe(operation)}`,
+      ),
+    ].join("\n"),
   );
   return [
     `${evaluated} decisions from ${since} to ${until}: ${flipped} would flip, ${otherwise} would come out the same by another rule or on other terms`,
     ...lines,
     ...(unlisted > 0 ? [`${String(unlisted).padStart(7)}  more, of other kinds`] : []),
+    ...counted.map((one) => countedWords(one, safe)),
     ...(next === null ? [] : ["the limit ended it: older decisions of the range were not looked at"]),
   ].join("\n");
 }
 
 /** For a pull request: nothing of an action's own text may become markup. */
-export function markdown({ evaluated, flipped, otherwise, flips, unlisted, next, since, until }: Result): string {
-  const outcome = ({ effect, policy, rule }: Outcome): string => `**${effect}** ${policy === null ? "no rule" : `${cell(policy)} ${cell(rule ?? "-")}`}`;
+export function markdown({
+  evaluated,
+  flipped,
+  otherwise,
+  flips,
+  unlisted,
+  counted,
+  next,
+  since,
+  until,
+}: Result): string {
+  const outcome = ({ effect, policy, rule }: Outcome): string =>
+    `**${effect}** ${policy === null ? "no rule" : `${cell(policy)} ${cell(rule ?? "-")}`}`;
   return [
     `### ${flipped === 0 ? "No past decision would flip" : `${flipped} of ${evaluated} past decisions would flip`}`,
     "",
     `${evaluated} decisions from ${since} to ${until}; ${otherwise} more would come out the same by another rule or on other terms.`,
     ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),
-    ...flips.map(({ from, to, count, examples }) => `| ${count} | ${outcome(from)} | ${outcome(to)} | ${examples.map(({ action_id, tool, operation, agent_id }) => `${cell(action_id)} ${cell(agent_id)}: ${cell(`${tool} ${operation}`)}`).join("<br>")} |`),
+    ...flips.map(
+      ({ from, to, count, examples }) =>
+        `| ${count} | ${outcome(from)} | ${outcome(to)} | ${examples.map(({ action_id, tool, operation, agent_id }) => `${cell(action_id)} ${cell(agent_id)}: ${cell(`${tool} ${operation}`)}`).join("<br>")} |`,
+    ),
     ...(unlisted > 0 ? ["", `${unlisted} more flips of other kinds.`] : []),
+    ...counted.flatMap((one) => ["", `${countedWords(one, cell)}.`]),
     ...(next === null ? [] : ["", "The limit ended it: older decisions of the range were not looked at."]),
   ].join("\n");
 }

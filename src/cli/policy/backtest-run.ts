@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { createClient } from "../../client/index.ts";
 import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
-import { checkPolicyFolder } from "../../kernel/policy-folder.ts";
-import { backtest } from "../../toolkit/backtest.ts";
+import { checkPolicyFolder } from "../../policies/folder.ts";
+import { backtest } from "../../policies/backtest.ts";
 import { CommandError, EXIT, oneOf, parse, usage, type Output } from "../command.ts";
 import { reaching } from "../remote.ts";
 import { configFrom } from "../serve.ts";
@@ -16,8 +16,15 @@ const DAY = 86_400_000;
 
 export async function policyBacktest(args: string[], io: Output): Promise<number> {
   const { values, positionals } = parse(args, {
-    against: { type: "string" }, since: { type: "string" }, until: { type: "string" }, limit: { type: "string" }, examples: { type: "string" },
-    format: { type: "string" }, "fail-on-flips": { type: "boolean" }, recursive: { type: "boolean" }, config: { type: "string" },
+    against: { type: "string" },
+    since: { type: "string" },
+    until: { type: "string" },
+    limit: { type: "string" },
+    examples: { type: "string" },
+    format: { type: "string" },
+    "fail-on-flips": { type: "boolean" },
+    recursive: { type: "boolean" },
+    config: { type: "string" },
   });
   const path = folderOf("backtest", positionals);
   const format = oneOf("--format", values.format, ["text", "json", "markdown"]);
@@ -29,9 +36,23 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
 
   const folder = await checkPolicyFolder(path, { recursive: values.recursive === true });
   assertGood(path, folder.faults, "nothing was evaluated", EXIT.failure, io);
-  const asked = { since, until, limit, examples };
+  const range = { since, until, limit, examples };
   const against = values.against ?? process.env["ASSENT_URL"] ?? "http://127.0.0.1:8000";
-  const result = against === "store" ? await inStore(folder.documents.map(({ document }) => document), asked, values.config, io) : await overHttp(against, folder.documents.map(({ file }) => file), path, asked, io);
+  const result =
+    against === "store"
+      ? await inStore(
+          folder.documents.map(({ document }) => document),
+          range,
+          values.config,
+          io,
+        )
+      : await overHttp(
+          against,
+          folder.documents.map(({ file }) => file),
+          path,
+          range,
+          io,
+        );
   io.out(format === "json" ? JSON.stringify(result) : format === "markdown" ? markdown(result) : text(result));
   return values["fail-on-flips"] === true && result.flipped > 0 ? EXIT.failure : EXIT.ok;
 }
@@ -43,33 +64,66 @@ interface Asked {
   examples: number;
 }
 
-async function inStore(documents: Parameters<typeof buildPolicySet>[0][number]["definition"][], asked: Asked, file: string | undefined, io: Output): Promise<Result> {
+async function inStore(
+  documents: Parameters<typeof buildPolicySet>[0][number]["definition"][],
+  asked: Asked,
+  file: string | undefined,
+  io: Output,
+): Promise<Result> {
   return withStore(configFrom(process.env, file), { readOnly: true }, async (storage) => {
     await assertCurrent(storage);
     let compiled;
     try {
-      compiled = compilePolicySet(buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))));
+      compiled = compilePolicySet(
+        buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
+      );
     } catch (error) {
       throw error instanceof PolicyCompileError ? new CommandError(error.message) : error;
     }
     const range = { ...asked, visibility: { all: true }, budgetMs: Infinity } as const;
-    const report = await withStatus(io, (say) => backtest(storage, compiled, { ...range, progress: ({ evaluated }) => say(looked(evaluated)) }));
-    return { since: toRfc3339(asked.since), until: toRfc3339(asked.until), ...report };
+    const report = await withStatus(io, (say) =>
+      backtest(storage, compiled, { ...range, progress: ({ evaluated }) => say(looked(evaluated)) }),
+    );
+    return { since: toRfc3339(range.since), until: toRfc3339(range.until), ...report };
   });
 }
 
 /** In as many requests as the service's limits ask for. */
-async function overHttp(url: string, files: string[], folder: string, { since, until, limit, examples }: Asked, io: Output): Promise<Result> {
+async function overHttp(
+  url: string,
+  files: string[],
+  folder: string,
+  { since, until, limit, examples }: Asked,
+  io: Output,
+): Promise<Result> {
   const apiKey = process.env["ASSENT_API_KEY"];
   if (!apiKey) throw usage("set ASSENT_API_KEY to a key with the scope replay:run");
   const yaml = [...new Set(files)].map((name) => readFileSync(`${folder}/${name}`, "utf8")).join("\n---\n");
   const client = createClient({ url, apiKey });
   const span = { since: toRfc3339(since), until: toRfc3339(until) };
-  const total: Result = { ...span, evaluated: 0, flipped: 0, otherwise: 0, flips: [], unlisted: 0, next: null };
+  const total: Result = {
+    ...span,
+    evaluated: 0,
+    flipped: 0,
+    otherwise: 0,
+    flips: [],
+    unlisted: 0,
+    counted: [],
+    next: null,
+  };
   return withStatus(io, async (say) => {
     let before: number | null = null;
     do {
-      const part: Result = await reaching(() => client.call<Result>("POST", "/v1/replay", { ...span, yaml, alone: true, examples, limit: Math.min(1_000_000, limit - total.evaluated), ...(before === null ? {} : { before }) }));
+      const part: Result = await reaching(() =>
+        client.call<Result>("POST", "/v1/replay", {
+          ...span,
+          yaml,
+          alone: true,
+          examples,
+          limit: Math.min(1_000_000, limit - total.evaluated),
+          ...(before === null ? {} : { before }),
+        }),
+      );
       add(total, part, examples);
       before = part.next;
       say(looked(total.evaluated));
@@ -84,8 +138,15 @@ function looked(decisions: number): string {
 
 function add(total: Result, part: Result, examples: number): void {
   for (const name of ["evaluated", "flipped", "otherwise", "unlisted"] as const) total[name] += part[name];
+  for (const { policy, limit, decisions } of part.counted) {
+    const known = total.counted.find((one) => one.policy === policy && one.limit === limit);
+    if (known === undefined) total.counted.push({ policy, limit, decisions });
+    else known.decisions += decisions;
+  }
   for (const flip of part.flips) {
-    const known = total.flips.find(({ from, to }) => JSON.stringify([from, to]) === JSON.stringify([flip.from, flip.to]));
+    const known = total.flips.find(
+      ({ from, to }) => JSON.stringify([from, to]) === JSON.stringify([flip.from, flip.to]),
+    );
     if (known === undefined) total.flips.push(flip);
     else {
       known.count += flip.count;
@@ -100,13 +161,15 @@ function timeOf(flag: string, given: string | undefined): number | null {
   const [, amount, unit] = /^(\d+)([hd])$/.exec(given) ?? [];
   if (amount !== undefined) return Date.now() - Number(amount) * (unit === "h" ? 3_600_000 : DAY);
   const at = parseRfc3339(given);
-  if (at === null) throw usage(`${flag} takes a time such as 2026-01-01T00:00:00Z, or an age such as 24h or 30d, not "${given}"`);
+  if (at === null)
+    throw usage(`${flag} takes a time such as 2026-01-01T00:00:00Z, or an age such as 24h or 30d, not "${given}"`);
   return at;
 }
 
 function numberOf(flag: string, given: string | undefined, otherwise: number, most: number): number {
   if (given === undefined) return otherwise;
   const value = Number(given);
-  if (!Number.isSafeInteger(value) || value < 1 || value > most) throw usage(`${flag} takes a number from 1 to ${most}, not "${given}"`);
+  if (!Number.isSafeInteger(value) || value < 1 || value > most)
+    throw usage(`${flag} takes a number from 1 to ${most}, not "${given}"`);
   return value;
 }

@@ -1,12 +1,16 @@
 /** `assent policy check`: every fault of a folder at once. */
-import { loadPolicyFolder } from "../../kernel/policy-folder.ts";
-import { EXIT, oneOf, parse, type Verb } from "../command.ts";
+import { ConfigError, loadConfig } from "../../config/index.ts";
+import { unknownChannels } from "../../domain/policy/channels.ts";
+import type { TextFault } from "../../domain/policy/parse.ts";
+import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
+import { formatFault } from "../../policies/store.ts";
+import { EXIT, colour, oneOf, parse, safe, type Verb } from "../command.ts";
 import { folderOf, tellFaults } from "./folder.ts";
 import { sarif } from "./sarif.ts";
 
 export const check: Verb = {
   summary: "reads every policy and test file and prints each fault",
-  help: `usage: assent policy check [FOLDER] [--recursive] [--format text|json|sarif]
+  help: `usage: assent policy check [FOLDER] [--recursive] [--format text|json|sarif] [--config FILE]
 
 Reads every policy and test file of FOLDER (./policies) and prints each fault as file:line:column, all of them at once.
 Runs no test: "assent policy test" does. Exits with 1 when anything is wrong.
@@ -14,24 +18,63 @@ Runs no test: "assent policy test" does. Exits with 1 when anything is wrong.
   --recursive       takes the folders inside it too
   --format FORMAT   text; json; or sarif (2.1.0) for code scanning, with paths from the working folder
   --json            the same as --format json
+  --config FILE     warns of channels that policies tell and this configuration does not have; ./assent.yaml where it is there
 
 examples:
   assent policy check
   assent policy check deploy/policies --recursive --format sarif > policies.sarif`,
   async run(args, io) {
-    const { values, positionals } = parse(args, { recursive: { type: "boolean" }, json: { type: "boolean" }, format: { type: "string" } });
+    const { values, positionals } = parse(args, {
+      recursive: { type: "boolean" },
+      json: { type: "boolean" },
+      format: { type: "string" },
+      config: { type: "string" },
+    });
     const folder = folderOf("check", positionals);
-    const format = oneOf("--format", values.format ?? (values.json === true ? "json" : undefined), ["text", "json", "sarif"]);
-    const { documents, faults } = await loadPolicyFolder(folder, { recursive: values.recursive === true });
-    if (format === "json") io.out(JSON.stringify({ policies: documents.length, faults }));
-    else if (format === "sarif") io.out(JSON.stringify(sarif(folder, faults), null, 2));
+    const format = oneOf("--format", values.format ?? (values.json === true ? "json" : undefined), [
+      "text",
+      "json",
+      "sarif",
+    ]);
+    const loaded = await loadPolicyFolder(folder, { recursive: values.recursive === true });
+    const { documents, faults } = loaded;
+    const warnings = channelWarnings(loaded, values.config);
+    if (format === "json") io.out(JSON.stringify({ policies: documents.length, faults, warnings }));
+    else if (format === "sarif") io.out(JSON.stringify(sarif(folder, [...faults, ...warnings]), null, 2));
     else {
       tellFaults(faults, io);
+      for (const warning of warnings) io.err(`${colour(io, "yellow", "warning")}  ${safe(formatFault(warning))}`);
       if (faults.length === 0) io.out(good(documents.length));
     }
     return faults.length === 0 ? EXIT.ok : EXIT.failure;
   },
 };
+
+/** Channels are named in another file, which need not be here: without one, nothing is said of them. */
+function channelWarnings({ documents }: PolicyFolder, file: string | undefined): TextFault[] {
+  let known: string[];
+  try {
+    const { config, origin } = loadConfig({
+      cwd: process.cwd(),
+      env: process.env,
+      ...(file === undefined ? {} : { file }),
+    });
+    if (origin === null) return [];
+    known = Object.keys(config.channels);
+  } catch (error) {
+    if (!(error instanceof ConfigError) || file !== undefined) throw error;
+    // It may need variables that are set where the service runs.
+    return [];
+  }
+  return documents.flatMap(({ document, file: policyFile, place }) =>
+    unknownChannels([document], known).map(({ message }): TextFault => ({
+      kind: "unknown-channel",
+      file: policyFile,
+      ...place,
+      message,
+    })),
+  );
+}
 
 function good(policies: number): string {
   return policies === 1 ? "1 policy is good" : `${policies} policies are good`;

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import type { PolicyChange } from "../../domain/policy/diff.ts";
 import { diffPolicySets, type SetChange, type SetDiff } from "../../domain/policy/set-diff.ts";
-import { loadPolicyFolder, type PolicyFolder } from "../../kernel/policy-folder.ts";
+import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { assertGood, DEFAULT_FOLDER } from "./folder.ts";
@@ -29,24 +29,39 @@ examples:
   assent policy diff v1.2:deploy/policies deploy/policies --format markdown
   assent policy diff HEAD~1 HEAD --exit-code`,
   async run(args, io) {
-    const { values, positionals } = parse(args, { recursive: { type: "boolean" }, "exit-code": { type: "boolean" }, format: { type: "string" } });
+    const { values, positionals } = parse(args, {
+      recursive: { type: "boolean" },
+      "exit-code": { type: "boolean" },
+      format: { type: "string" },
+    });
     const format = oneOf("--format", values.format, ["text", "json", "markdown"]);
     const [a, b = process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER, ...more] = positionals;
-    if (a === undefined || more.length > 0) throw usage("assent policy diff takes two folders or revisions, or one to compare with ./policies");
+    if (a === undefined || more.length > 0)
+      throw usage("assent policy diff takes two folders or revisions, or one to compare with ./policies");
     const options = { recursive: values.recursive === true };
     const [before, after] = await withStatus(io, async (say) => {
       const load = async (side: string, other: string): Promise<PolicyFolder> => {
         say(`reading ${safe(side)}`);
-        return isFolder(side) ? loadPolicyFolder(side, options) : loadRevision(parseRevision(side), isFolder(other) ? other : process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER, options);
+        return isFolder(side)
+          ? loadPolicyFolder(side, options)
+          : loadRevision(
+              parseRevision(side),
+              isFolder(other) ? other : process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER,
+              options,
+            );
       };
       return [await load(a, b), await load(b, a)];
     });
     assertGood(a, before.faults, "nothing was compared", EXIT.usage, io);
     assertGood(b, after.faults, "nothing was compared", EXIT.usage, io);
-    const found = diffPolicySets(before.documents.map(({ document }) => document), after.documents.map(({ document }) => document));
-    if (format === "json") io.out(JSON.stringify({ before: a, after: b, equal: found.policies.length === 0, ...found }));
-    else io.out(format === "markdown" ? markdown(found) : text(found, io));
-    return values["exit-code"] === true && found.policies.length > 0 ? EXIT.failure : EXIT.ok;
+    const difference = diffPolicySets(
+      before.documents.map(({ document }) => document),
+      after.documents.map(({ document }) => document),
+    );
+    if (format === "json")
+      io.out(JSON.stringify({ before: a, after: b, equal: difference.policies.length === 0, ...difference }));
+    else io.out(format === "markdown" ? markdown(difference) : text(difference, io));
+    return values["exit-code"] === true && difference.policies.length > 0 ? EXIT.failure : EXIT.ok;
   },
 };
 
@@ -54,38 +69,67 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-const SIGNS: Readonly<Record<PolicyChange["kind"], string>> = { policy_changed: "~", limit_added: "+", limit_removed: "-", limit_changed: "~", rule_added: "+", rule_removed: "-", rule_changed: "~", rule_moved: "~" };
+const SIGNS: Readonly<Record<PolicyChange["kind"], string>> = {
+  policy_changed: "~",
+  limit_added: "+",
+  limit_removed: "-",
+  limit_changed: "~",
+  rule_added: "+",
+  rule_removed: "-",
+  rule_changed: "~",
+  rule_moved: "~",
+};
 const TINTS = { "+": "green", "-": "red", "~": "yellow" } as const;
 
 function totals({ policies, rules }: SetDiff): string {
   const count = (kind: SetChange["kind"]): number => policies.filter((change) => change.kind === kind).length;
   const parts = [
-    [count("policy_added"), "policies added"], [count("policy_removed"), "policies removed"], [count("policy_changed"), "policies changed"],
-    [rules.added, "rules added"], [rules.removed, "rules removed"], [rules.changed, "rules changed"], [rules.moved, "rules moved"],
+    [count("policy_added"), "policies added"],
+    [count("policy_removed"), "policies removed"],
+    [count("policy_changed"), "policies changed"],
+    [rules.added, "rules added"],
+    [rules.removed, "rules removed"],
+    [rules.changed, "rules changed"],
+    [rules.moved, "rules moved"],
   ] as const;
-  return parts.filter(([number]) => number > 0).map(([number, what]) => `${number} ${number === 1 ? what.replace("policies", "policy").replace("rules", "rule") : what}`).join(", ");
+  return parts
+    .filter(([number]) => number > 0)
+    .map(
+      ([number, what]) =>
+        `${number} ${number === 1 ? what.replace("policies", "policy").replace("rules", "rule") : what}`,
+    )
+    .join(", ");
 }
 
-function text(found: SetDiff, io: Output): string {
-  if (found.policies.length === 0) return "the policies are the same";
-  const lines = found.policies.flatMap(({ kind, changes, summary }) => {
+function text(difference: SetDiff, io: Output): string {
+  if (difference.policies.length === 0) return "the policies are the same";
+  const lines = difference.policies.flatMap(({ kind, changes, summary }) => {
     const sign = kind === "policy_added" ? "+" : kind === "policy_removed" ? "-" : "~";
     return [
       colour(io, TINTS[sign], `${sign} ${safe(summary)}`),
-      ...changes.map((change) => colour(io, TINTS[SIGNS[change.kind] as "+"], `    ${SIGNS[change.kind]} ${safe(change.summary)}`)),
+      ...changes.map((change) =>
+        colour(io, TINTS[SIGNS[change.kind] as "+"], `    ${SIGNS[change.kind]} ${safe(change.summary)}`),
+      ),
     ];
   });
-  return [...lines, totals(found)].join("\n");
+  return [...lines, totals(difference)].join("\n");
 }
 
 const WORDS: Readonly<Record<PolicyChange["kind"], string>> = {
-  policy_changed: "policy changed", limit_added: "limit added", limit_removed: "limit removed", limit_changed: "limit changed", rule_added: "rule added", rule_removed: "rule removed", rule_changed: "rule changed", rule_moved: "rule moved",
+  policy_changed: "policy changed",
+  limit_added: "limit added",
+  limit_removed: "limit removed",
+  limit_changed: "limit changed",
+  rule_added: "rule added",
+  rule_removed: "rule removed",
+  rule_changed: "rule changed",
+  rule_moved: "rule moved",
 };
 
 /** Every word of a policy stands in a code span: it cannot become markup. */
-function markdown(found: SetDiff): string {
-  if (found.policies.length === 0) return "### No rule changes\n\nThe policies are the same.";
-  const sections = found.policies.flatMap(({ policy, summary, changes }) => [
+function markdown(difference: SetDiff): string {
+  if (difference.policies.length === 0) return "### No rule changes\n\nThe policies are the same.";
+  const sections = difference.policies.flatMap(({ policy, summary, changes }) => [
     "",
     `#### ${cell(policy)}`,
     "",
@@ -93,7 +137,10 @@ function markdown(found: SetDiff): string {
     "",
     "| change | rule | what |",
     "|---|---|---|",
-    ...changes.map((change) => `| ${WORDS[change.kind]} | ${change.rule === null ? "" : cell(change.rule)} | ${cell(change.summary)} |`),
+    ...changes.map(
+      (change) =>
+        `| ${WORDS[change.kind]} | ${change.rule === null ? "" : cell(change.rule)} | ${cell(change.summary)} |`,
+    ),
   ]);
-  return [`### Policies: ${totals(found)}`, ...sections].join("\n");
+  return [`### Policies: ${totals(difference)}`, ...sections].join("\n");
 }

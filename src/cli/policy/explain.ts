@@ -3,12 +3,19 @@ import { readFile } from "node:fs/promises";
 import type { JsonObject } from "../../domain/json.ts";
 import { buildPolicySet, compilePolicySet } from "../../domain/policy/compile.ts";
 import type { ConditionPart } from "../../domain/policy/condition-parts.ts";
-import { explain as explainDecision, type Explanation, type LimitExplanation, type MatcherExplanation, type PolicyExplanation, type RuleExplanation } from "../../domain/policy/explain.ts";
+import {
+  explain as explainDecision,
+  type Explanation,
+  type LimitExplanation,
+  type MatcherExplanation,
+  type PolicyExplanation,
+  type RuleExplanation,
+} from "../../domain/policy/explain.ts";
 import { assumingUnused, unknownLimit } from "../../domain/policy/limits.ts";
 import { MAX_FILE, parseSampleAction, type SampleAction } from "../../domain/policy/parse.ts";
 import { TESTER } from "../../domain/policy/testing.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
-import { loadPolicyFolder } from "../../kernel/policy-folder.ts";
+import { loadPolicyFolder } from "../../policies/folder.ts";
 import { CommandError, EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { textFlag } from "../remote.ts";
 import { assertGood, folderOf, tellFaults } from "./folder.ts";
@@ -32,24 +39,38 @@ examples:
   assent policy explain --action refund.json --now 2026-01-15T10:00:00Z
   echo '{ "agent_id": "bot", "tool": "stripe", "operation": "refund", "params": { "amount": 500 } }' | assent policy explain --action -`,
   async run(args, io) {
-    const { values, positionals } = parse(args, { action: { type: "string" }, now: { type: "string" }, recursive: { type: "boolean" }, format: { type: "string" } });
+    const { values, positionals } = parse(args, {
+      action: { type: "string" },
+      now: { type: "string" },
+      recursive: { type: "boolean" },
+      format: { type: "string" },
+    });
     const path = folderOf("explain", positionals);
     const format = oneOf("--format", values.format, ["text", "json"]);
     const now = values.now === undefined ? Date.now() : parseRfc3339(values.now);
     if (now === null) throw usage(`--now takes a time such as 2026-01-01T00:00:00Z, not "${values.now}"`);
-    if (values.action === undefined) throw usage("--action FILE is needed: a file with the action, or - for standard input");
+    if (values.action === undefined)
+      throw usage("--action FILE is needed: a file with the action, or - for standard input");
     const { principal, used = {}, ...action } = await readAction(values.action, io);
     const folder = await loadPolicyFolder(path, { recursive: values.recursive === true });
     assertGood(path, folder.faults, "nothing was decided", EXIT.failure, io);
-    const compiled = compilePolicySet(buildPolicySet(folder.documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document }))));
-    const request = { ...action, params: (action.params ?? {}) as JsonObject, context: (action.context ?? {}) as JsonObject };
+    const compiled = compilePolicySet(
+      buildPolicySet(
+        folder.documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document })),
+      ),
+    );
+    const request = {
+      ...action,
+      params: (action.params ?? {}) as JsonObject,
+      context: (action.context ?? {}) as JsonObject,
+    };
     const stray = unknownLimit(compiled, Object.keys(used));
     if (stray !== null) throw usage(`used: there is no limit "${stray}" in the policies of ${path}`);
     // There is no service here that would know what was used of limits.
     const facts = assumingUnused(compiled, request, { principal: { ...TESTER, ...principal } }, now, used);
-    const found = explainDecision(compiled, request, facts, now);
-    if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...found }));
-    else for (const line of text(found, action, now, io)) io.out(line);
+    const explanation = explainDecision(compiled, request, facts, now);
+    if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...explanation }));
+    else for (const line of text(explanation, action, now, io)) io.out(line);
     return EXIT.ok;
   },
 };
@@ -71,50 +92,96 @@ async function readAction(file: string, io: Output): Promise<SampleAction> {
 
 const TINTS = { allow: "green", require_approval: "yellow", deny: "red" } as const;
 
-function text({ decision, policies }: Explanation, { agent_id, tool, operation }: SampleAction, now: number, io: Output): string[] {
-  const by = decision.policy === null ? decision.reason_code : `${decision.policy}, rule "${decision.rule ?? ""}"${decision.reason_code === "POLICY_RULE" ? "" : `, ${decision.reason_code}`}`;
+function text(
+  { decision, policies }: Explanation,
+  { agent_id, tool, operation }: SampleAction,
+  now: number,
+  io: Output,
+): string[] {
+  const by =
+    decision.policy === null
+      ? decision.reason_code
+      : `${decision.policy}, rule "${decision.rule ?? ""}"${decision.reason_code === "POLICY_RULE" ? "" : `, ${decision.reason_code}`}`;
   const { approval } = decision;
   return [
     `${colour(io, TINTS[decision.effect], decision.effect)}  ${safe(`${tool} ${operation} by ${agent_id}, at ${toRfc3339(now)}`)}`,
     `  decided by  ${safe(by)}`,
     `  reason      ${safe(decision.reason)}`,
     ...(decision.risk_level === null ? [] : [`  risk        ${decision.risk_level}`]),
-    ...(approval === null ? [] : [`  approval    ${approval.quorum} ${approval.quorum === 1 ? "person" : "people"}, within ${spanOf(approval.expires_in_ms)}${approval.notify.length === 0 ? "" : safe(`, tells ${approval.notify.join(", ")}`)}`]),
+    ...(approval === null
+      ? []
+      : [
+          `  approval    ${approval.quorum} ${approval.quorum === 1 ? "person" : "people"}, within ${spanOf(approval.expires_in_ms)}${approval.notify.length === 0 ? "" : safe(`, tells ${approval.notify.join(", ")}`)}`,
+        ]),
     ...policies.flatMap((policy) => policyText(policy, io)),
   ];
 }
 
 /** As policies write it: 1d12h. */
 function spanOf(ms: number): string {
-  const units = [["d", 86_400_000], ["h", 3_600_000], ["m", 60_000], ["s", 1_000]] as const;
+  const units = [
+    ["d", 86_400_000],
+    ["h", 3_600_000],
+    ["m", 60_000],
+    ["s", 1_000],
+  ] as const;
   let left = ms;
-  return units.map(([unit, size]) => {
-    const count = Math.floor(left / size);
-    left -= count * size;
-    return count === 0 ? "" : `${count}${unit}`;
-  }).join("");
+  return units
+    .map(([unit, size]) => {
+      const count = Math.floor(left / size);
+      left -= count * size;
+      return count === 0 ? "" : `${count}${unit}`;
+    })
+    .join("");
 }
 
 function policyText(policy: PolicyExplanation, io: Output): string[] {
   const { applies, answer, matchers, decides, mode, limits } = policy;
   const answers = [
-    ...(answer === null ? [] : [`${answer.effect} by rule "${answer.rule}"${answer.reason_code === "POLICY_RULE" ? "" : `, ${answer.reason_code}`}`]),
-    ...limits.filter(({ answer: said }) => said !== null).map(({ limit, answer: said }) => `${said?.effect ?? ""} by limit "${limit}"${said?.reason_code === "LIMIT_EXCEEDED" ? "" : `, ${said?.reason_code ?? ""}`}`),
+    ...(answer === null
+      ? []
+      : [
+          `${answer.effect} by rule "${answer.rule}"${answer.reason_code === "POLICY_RULE" ? "" : `, ${answer.reason_code}`}`,
+        ]),
+    ...limits
+      .filter(({ answer: said }) => said !== null)
+      .map(
+        ({ limit, answer: said }) =>
+          `${said?.effect ?? ""} by limit "${limit}"${said?.reason_code === "LIMIT_EXCEEDED" ? "" : `, ${said?.reason_code ?? ""}`}`,
+      ),
   ];
-  const said = !applies ? `does not apply: ${mismatches(matchers)}` : answers.length === 0 ? "has no answer" : answers.join("; ");
+  const said = !applies
+    ? `does not apply: ${mismatches(matchers)}`
+    : answers.length === 0
+      ? "has no answer"
+      : answers.join("; ");
   const head = `${policy.policy}${mode === "shadow" ? " (shadow)" : ""}: ${said}${decides ? "  <- decides" : ""}`;
-  return ["", applies ? safe(head) : colour(io, "dim", safe(head)), ...policy.rules.flatMap((rule) => ruleText(rule, io)), ...policy.limits.map((limit) => limitText(limit, io))];
+  return [
+    "",
+    applies ? safe(head) : colour(io, "dim", safe(head)),
+    ...policy.rules.flatMap((rule) => ruleText(rule, io)),
+    ...policy.limits.map((limit) => limitText(limit, io)),
+  ];
 }
 
-const SIGNS: Readonly<Record<RuleExplanation["outcome"], string>> = { matched: "=>", failed: "!!", passed: " -", not_reached: "  " };
+const SIGNS: Readonly<Record<RuleExplanation["outcome"], string>> = {
+  matched: "=>",
+  failed: "!!",
+  passed: " -",
+  not_reached: "  ",
+};
 
 function ruleText({ rule, effect, outcome, matchers, condition }: RuleExplanation, io: Output): string[] {
   const why =
-    outcome === "not_reached" ? "not reached: a rule above it is the answer"
-    : outcome === "matched" ? "matches"
-    : outcome === "failed" ? `its condition fails (${condition?.error?.code ?? ""}): ${condition?.error?.message ?? ""}`
-    : condition === null ? mismatches(matchers)
-    : "its condition is false";
+    outcome === "not_reached"
+      ? "not reached: a rule above it is the answer"
+      : outcome === "matched"
+        ? "matches"
+        : outcome === "failed"
+          ? `its condition fails (${condition?.error?.code ?? ""}): ${condition?.error?.message ?? ""}`
+          : condition === null
+            ? mismatches(matchers)
+            : "its condition is false";
   const head = `  ${SIGNS[outcome]} ${safe(`${rule} (${effect}): ${why}`)}`;
   const dull = outcome === "not_reached" || (outcome === "passed" && condition === null);
   const parts = condition?.parts ?? [];
@@ -123,15 +190,20 @@ function ruleText({ rule, effect, outcome, matchers, condition }: RuleExplanatio
 
 function limitText({ limit, effect, outcome, subject, used, most, error }: LimitExplanation, io: Output): string {
   const why =
-    outcome === "aside" ? "the action does not count"
-    : outcome === "failed" ? `it fails: ${error ?? ""}`
-    : `${outcome === "within" ? "the action stays within it" : "the action goes beyond it"}, ${used ?? 0} of ${most} used before${subject === "" || subject === null ? "" : ` for ${subject}`}`;
+    outcome === "aside"
+      ? "the action does not count"
+      : outcome === "failed"
+        ? `it fails: ${error ?? ""}`
+        : `${outcome === "within" ? "the action stays within it" : "the action goes beyond it"}, ${used ?? 0} of ${most} used before${subject === "" || subject === null ? "" : ` for ${subject}`}`;
   const line = `  ${outcome === "exceeded" ? "=>" : outcome === "failed" ? "!!" : " -"} ${safe(`limit ${limit} (${effect}): ${why}`)}`;
   return outcome === "aside" ? colour(io, "dim", line) : line;
 }
 
 function mismatches(matchers: readonly MatcherExplanation[]): string {
-  return matchers.filter(({ matches }) => !matches).map(({ field, value, patterns }) => `the ${field} "${value}" matches none of ${patterns.join(", ")}`).join("; ");
+  return matchers
+    .filter(({ matches }) => !matches)
+    .map(({ field, value, patterns }) => `the ${field} "${value}" matches none of ${patterns.join(", ")}`)
+    .join("; ");
 }
 
 /** @param failed an error inside a condition that has a value does not matter: the other side of && or || decided */

@@ -5,10 +5,11 @@ import { basename, dirname, join } from "node:path";
 import { decodeUtf8 } from "../../domain/json.ts";
 import { formatYaml } from "../../domain/policy/format.ts";
 import { parsePolicies, parsePolicyTests, type TextFault } from "../../domain/policy/parse.ts";
-import { isTestFile, listPolicyFiles } from "../../kernel/policy-folder.ts";
+import { isTestFile, listPolicyFiles } from "../../policies/folder.ts";
 import { CommandError, EXIT, parse, safe, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { folderOf, tellFaults } from "./folder.ts";
+import { invocation } from "../invocation.ts";
 
 interface Outcome {
   changed: boolean;
@@ -53,13 +54,19 @@ examples:
     const faults = outcomes.flatMap(([, outcome]) => outcome.faults);
     for (const name of changed) io.out(safe(join(folder, name)));
     tellFaults(faults, io);
-    if (values.check === true && changed.length > 0) io.err(`assent: ${changed.length} of ${names.length} files would change; "assent policy fmt" writes them`);
+    if (values.check === true && changed.length > 0)
+      io.err(
+        `assent: ${changed.length} of ${names.length} files would change; "${invocation()} policy fmt" writes them`,
+      );
     return faults.length > 0 || (values.check === true && changed.length > 0) ? EXIT.failure : EXIT.ok;
   },
 };
 
 async function formatFile(folder: string, name: string, write: boolean): Promise<Outcome> {
-  const left = (message: string): Outcome => ({ changed: false, faults: [{ file: name, line: null, column: null, message }] });
+  const left = (message: string): Outcome => ({
+    changed: false,
+    faults: [{ file: name, line: null, column: null, message }],
+  });
   try {
     const path = await realpath(join(folder, name));
     const source = decodeUtf8(await readFile(path));

@@ -15,7 +15,9 @@ export const policy: Command = {
   summary: "check, test and compare policies without a service",
   help: `usage: assent policy VERB [options]
 
-${Object.entries(VERBS).map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`).join("\n")}
+${Object.entries(VERBS)
+  .map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`)
+  .join("\n")}
 
 "assent policy VERB --help" tells more. FOLDER is ASSENT_POLICIES, or ./policies, when absent.
 exits: 0 done, 1 something is wrong with the policies, 2 wrong usage or unreadable input
@@ -32,6 +34,8 @@ examples:
     if (verb !== undefined) return verb.run(rest, io);
     const names = Object.keys(VERBS);
     const meant = name === undefined ? null : suggest(name, names);
-    throw usage(`assent policy takes ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${name === undefined ? "" : `, not "${name}"`}${meant === null ? "" : `; did you mean "${meant}"?`}`);
+    throw usage(
+      `assent policy takes ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${name === undefined ? "" : `, not "${name}"`}${meant === null ? "" : `; did you mean "${meant}"?`}`,
+    );
   },
 };

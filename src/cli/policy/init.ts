@@ -1,9 +1,10 @@
 /** `assent policy init`: a first policy and its test, to change. */
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { listPolicyFiles } from "../../kernel/policy-folder.ts";
+import { listPolicyFiles } from "../../policies/folder.ts";
 import { CommandError, EXIT, parse, usage, type Verb } from "../command.ts";
 import { folderOf } from "./folder.ts";
+import { invocation } from "../invocation.ts";
 
 const POLICY = `# A policy is a list of rules; the first one that matches decides. What no policy has a rule for is denied.
 policy: first
@@ -77,24 +78,30 @@ examples:
     try {
       await mkdir(folder, { recursive: true });
       const there = await listPolicyFiles(folder);
-      if (there.length > 0) throw usage(`${folder} holds ${there[0]} already; init writes into a folder without policies`);
-      await write([[join(folder, "first.yaml"), POLICY], [join(folder, "first_test.yaml"), TEST]]);
+      if (there.length > 0)
+        throw usage(`${folder} holds ${there[0]} already; init writes into a folder without policies`);
+      await write([
+        [join(folder, "first.yaml"), POLICY],
+        [join(folder, "first_test.yaml"), TEST],
+      ]);
     } catch (error) {
-      throw error instanceof CommandError ? error : new CommandError(`${folder} cannot be written: ${(error as Error).message}`);
+      throw error instanceof CommandError
+        ? error
+        : new CommandError(`${folder} cannot be written: ${(error as Error).message}`);
     }
     io.out(`${join(folder, "first.yaml")}\n${join(folder, "first_test.yaml")}`);
-    io.err(`change them, then run "assent policy test ${folder} --coverage"`);
+    io.err(`change them, then run "${invocation()} policy test ${folder} --coverage"`);
     return EXIT.ok;
   },
 };
 
 /** Both or none; fails where one is there, whoever made it in between. */
 async function write(files: [string, string][]): Promise<void> {
-  const made: string[] = [];
+  const written: string[] = [];
   try {
     for (const [path, text] of files) {
       const file = await open(path, "wx");
-      made.push(path);
+      written.push(path);
       try {
         await file.writeFile(text);
       } finally {
@@ -102,7 +109,7 @@ async function write(files: [string, string][]): Promise<void> {
       }
     }
   } catch (error) {
-    for (const path of made) await rm(path, { force: true });
+    for (const path of written) await rm(path, { force: true });
     throw error;
   }
 }

@@ -1,7 +1,10 @@
-/** Results of tests as JUnit XML, as CI systems read it: a suite for each file, a case for each case. */
+/**
+ * Results of tests as JUnit XML, as CI systems read it: a suite for each file, a case for each case. There is no standard;
+ * Jenkins' junit-10.xsd is the strictest that is in use, and takes no `skipped` on `testsuites`.
+ */
 import { join } from "node:path";
 import type { Coverage } from "../../domain/policy/coverage.ts";
-import type { CheckedFolder } from "../../kernel/policy-folder.ts";
+import type { CheckedFolder } from "../../policies/folder.ts";
 import { fileByPolicy, pathOf } from "./folder.ts";
 
 interface Case {
@@ -17,34 +20,60 @@ export function junit(folder: string, checked: CheckedFolder, coverage: Coverage
     if (known === undefined) suites.set(suite, [one]);
     else known.push(one);
   };
-  for (const { file, result } of checked.results) add(join(folder, file), { name: result.name, failure: result.failure });
+  for (const { file, result } of checked.results)
+    add(join(folder, file), { name: result.name, failure: result.failure });
   if (checked.results.length === 0) {
-    for (const fault of checked.faults) add(pathOf(folder, fault), { name: fault.line === null ? "the file" : `line ${fault.line}, column ${fault.column ?? 1}`, failure: fault.message });
+    for (const fault of checked.faults)
+      add(pathOf(folder, fault), {
+        name: fault.line === null ? "the file" : `line ${fault.line}, column ${fault.column ?? 1}`,
+        failure: fault.message,
+      });
   }
   if (short) {
     const fileOf = fileByPolicy(checked.documents);
-    for (const { policy, rule } of coverage?.uncovered ?? []) add("coverage", { name: `${join(folder, fileOf(policy))}: ${policy}: ${rule}`, failure: "no test reaches the rule" });
+    for (const { policy, rule } of coverage?.uncovered ?? [])
+      add("coverage", {
+        name: `${join(folder, fileOf(policy))}: ${policy}: ${rule}`,
+        failure: "no test reaches the rule",
+      });
   }
   const all = [...suites.values()].flat();
   const lines = [...suites].flatMap(([name, cases]) => [
-    `  <testsuite name="${xml(name)}" ${counts(cases)}>`,
+    `  <testsuite name="${xml(name)}" ${counts(cases)} skipped="0" time="0">`,
     ...cases.map((one) => {
       const head = `    <testcase classname="${xml(name)}" name="${xml(one.name)}" time="0"`;
       return one.failure === null ? `${head}/>` : `${head}><failure message="${xml(one.failure)}"/></testcase>`;
     }),
     "  </testsuite>",
   ]);
-  return ['<?xml version="1.0" encoding="UTF-8"?>', `<testsuites name="assent policy test" ${counts(all)}>`, ...lines, "</testsuites>"].join("\n");
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites name="assent policy test" ${counts(all)} time="0">`,
+    ...lines,
+    "</testsuites>",
+  ].join("\n");
 }
 
 function counts(cases: readonly Case[]): string {
-  return `tests="${cases.length}" failures="${cases.filter(({ failure }) => failure !== null).length}" errors="0" skipped="0" time="0"`;
+  return `tests="${cases.length}" failures="${cases.filter(({ failure }) => failure !== null).length}" errors="0"`;
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;" };
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "\n": "&#10;",
+  "\t": "&#9;",
+  "\r": "&#13;",
+};
 
 /** For an attribute; characters that XML 1.0 cannot hold become U+FFFD. */
 function xml(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- XML 1.0 has no way to write these
-  return text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd").replaceAll(/[&<>"\n\t\r]/g, (char) => ENTITIES[char] as string);
+  return (
+    text
+      // oxlint-disable-next-line no-control-regex -- XML 1.0 has no way to write these
+      .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd")
+      .replaceAll(/[&<>"\n\t\r]/g, (char) => ENTITIES[char] as string)
+  );
 }

@@ -1,8 +1,8 @@
 /** Policies as they stand in a revision of a git repository, read without touching the working folder. */
 import { execFile } from "node:child_process";
 import { relative, resolve, sep } from "node:path";
-import { parsePolicyFolder, type PolicyFile, type PolicyFolder } from "../../kernel/policy-folder.ts";
-import { listPolicyTree, readPolicyTree, type RunGit } from "../../kernel/policy-tree.ts";
+import { parsePolicyFolder, type PolicyFile, type PolicyFolder } from "../../policies/folder.ts";
+import { listPolicyTree, readPolicyTree, type RunGit } from "../../policies/git-tree.ts";
 import { CommandError, EXIT, safe } from "../command.ts";
 
 const MAX_OUTPUT = 512 * 1024 * 1024;
@@ -18,7 +18,8 @@ export function parseRevision(text: string): Revision {
   const colon = text.indexOf(":");
   const rev = colon < 0 ? text : text.slice(0, colon);
   // Git would take it as an option, and some options run programs.
-  if (rev === "" || rev.startsWith("-")) throw new CommandError(`"${text}" is neither a folder nor a revision of git`, EXIT.usage);
+  if (rev === "" || rev.startsWith("-"))
+    throw new CommandError(`"${text}" is neither a folder nor a revision of git`, EXIT.usage);
   return { rev, folder: colon < 0 ? null : text.slice(colon + 1) };
 }
 
@@ -26,20 +27,43 @@ export function parseRevision(text: string): Revision {
  * What the folder holds in the revision.
  * @param fallback folder, from the working folder, for a revision that names none
  */
-export async function loadRevision({ rev, folder }: Revision, fallback: string, { recursive = false }: { recursive?: boolean }): Promise<PolicyFolder> {
+export async function loadRevision(
+  { rev, folder }: Revision,
+  fallback: string,
+  { recursive = false }: { recursive?: boolean },
+): Promise<PolicyFolder> {
   const name = safe(rev);
   // A bare repository, as hooks on a server see it, has no folder of its own: then the working folder stands for its root.
-  const inTree = decode(await git(["rev-parse", "--is-inside-work-tree"], `"${name}" is no folder, and no revision either: the working folder is in no git repository`)).trim() === "true";
+  const inTree =
+    decode(
+      await git(
+        ["rev-parse", "--is-inside-work-tree"],
+        `"${name}" is no folder, and no revision either: the working folder is in no git repository`,
+      ),
+    ).trim() === "true";
   const root = inTree ? decode(await git(["rev-parse", "--show-toplevel"])).replace(/\n$/, "") : process.cwd();
-  const commit = decode(await git(["rev-parse", "--verify", "--quiet", `${rev}^{commit}`], `"${name}" is neither a folder nor a revision of ${root}`)).trim();
+  const commit = decode(
+    await git(
+      ["rev-parse", "--verify", "--quiet", `${rev}^{commit}`],
+      `"${name}" is neither a folder nor a revision of ${root}`,
+    ),
+  ).trim();
   const path = await inRepository(root, folder, fallback);
   const where = `${rev}:${path}`;
   const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
   const kind = decode(await git(["cat-file", "-t", tree], `the revision "${name}" has no folder ${safe(path)}`)).trim();
   if (kind !== "tree") throw new CommandError(`${where} is a file, not a folder`, EXIT.usage);
   const { files, faults } = await listPolicyTree(run, tree, recursive, "a link is not followed in a revision");
-  const contents = await readPolicyTree(run, files, (id) => new CommandError(`git does not have the object ${id}; a shallow or partial clone has to fetch it first`));
-  return parsePolicyFolder(where, files.map(({ name }, i): PolicyFile => ({ name, content: contents[i] as Uint8Array })), faults);
+  const contents = await readPolicyTree(
+    run,
+    files,
+    (id) => new CommandError(`git does not have the object ${id}; a shallow or partial clone has to fetch it first`),
+  );
+  return parsePolicyFolder(
+    where,
+    files.map(({ name }, i): PolicyFile => ({ name, content: contents[i] as Uint8Array })),
+    faults,
+  );
 }
 
 const run: RunGit = (args, input) => git([...args], null, input);
@@ -48,7 +72,11 @@ async function inRepository(root: string, folder: string | null, fallback: strin
   if (folder !== null && !/^\.\.?(\/|$)/.test(folder)) return folder.replaceAll(/\/+$/g, "");
   const prefix = decode(await git(["rev-parse", "--show-prefix"])).replace(/\n$/, "");
   const path = relative(root, resolve(root, prefix, folder ?? fromHere(fallback)));
-  if (path === ".." || path.startsWith(`..${sep}`)) throw new CommandError(`${folder ?? fallback} lies outside of the repository ${root}; name a folder, as in REV:folder`, EXIT.usage);
+  if (path === ".." || path.startsWith(`..${sep}`))
+    throw new CommandError(
+      `${folder ?? fallback} lies outside of the repository ${root}; name a folder, as in REV:folder`,
+      EXIT.usage,
+    );
   return path.split(sep).join("/");
 }
 
@@ -63,11 +91,33 @@ function decode(bytes: Buffer): string {
 /** Runs git itself, without a shell. @param refusal what to say when it fails; its own words when null */
 function git(args: string[], refusal: string | null = null, input = ""): Promise<Buffer> {
   return new Promise((done, fail) => {
-    const child = execFile("git", args, { encoding: "buffer", maxBuffer: MAX_OUTPUT, env: { ...process.env, GIT_OPTIONAL_LOCKS: "0", GIT_TERMINAL_PROMPT: "0" } }, (error, out, err) => {
-      if (error === null) done(out);
-      else if (error.code === "ENOENT") fail(new CommandError("git is not installed, and a revision is asked for", EXIT.usage));
-      else fail(new CommandError(refusal ?? safe(err.toString().trim().replace(/^fatal: /, "")), EXIT.usage));
-    });
+    const child = execFile(
+      "git",
+      args,
+      {
+        encoding: "buffer",
+        maxBuffer: MAX_OUTPUT,
+        env: { ...process.env, GIT_OPTIONAL_LOCKS: "0", GIT_TERMINAL_PROMPT: "0" },
+      },
+      (error, out, err) => {
+        if (error === null) done(out);
+        else if (error.code === "ENOENT")
+          fail(new CommandError("git is not installed, and a revision is asked for", EXIT.usage));
+        else
+          fail(
+            new CommandError(
+              refusal ??
+                safe(
+                  err
+                    .toString()
+                    .trim()
+                    .replace(/^fatal: /, ""),
+                ),
+              EXIT.usage,
+            ),
+          );
+      },
+    );
     // Git may be gone before it has read all.
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(input);

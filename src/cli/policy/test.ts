@@ -1,6 +1,6 @@
 /** `assent policy test`: runs the tests beside the policies, and tells which rules none of them reaches. */
 import { policyCoverage, type Coverage } from "../../domain/policy/coverage.ts";
-import { checkPolicyFolder, type CheckedFolder } from "../../kernel/policy-folder.ts";
+import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { fileByPolicy, folderOf, tellFaults } from "./folder.ts";
@@ -26,15 +26,34 @@ examples:
   assent policy test --format junit > policies.xml`,
   async run(args, io) {
     const { values, positionals } = parse(args, {
-      recursive: { type: "boolean" }, json: { type: "boolean" }, format: { type: "string" }, coverage: { type: "boolean" }, "min-coverage": { type: "string" },
+      recursive: { type: "boolean" },
+      json: { type: "boolean" },
+      format: { type: "string" },
+      coverage: { type: "boolean" },
+      "min-coverage": { type: "string" },
     });
     const path = folderOf("test", positionals);
-    const format = oneOf("--format", values.format ?? (values.json === true ? "json" : undefined), ["text", "json", "junit"]);
+    const format = oneOf("--format", values.format ?? (values.json === true ? "json" : undefined), [
+      "text",
+      "json",
+      "junit",
+    ]);
     const least = percentOf(values["min-coverage"]);
-    const folder = await withStatus(io, (say) => checkPolicyFolder(path, { recursive: values.recursive === true, progress: (done, files) => say(`${done} of ${files} files of tests`) }));
+    const folder = await withStatus(io, (say) =>
+      checkPolicyFolder(path, {
+        recursive: values.recursive === true,
+        progress: (done, files) => say(`${done} of ${files} files of tests`),
+      }),
+    );
     const run = folder.faults.length === 0 || folder.results.length > 0;
     const wanted = values.coverage === true || least !== null;
-    const coverage = run && wanted ? policyCoverage(folder.documents.map(({ document }) => document), folder.results.map(({ result }) => result)) : null;
+    const coverage =
+      run && wanted
+        ? policyCoverage(
+            folder.documents.map(({ document }) => document),
+            folder.results.map(({ result }) => result),
+          )
+        : null;
     const short = coverage !== null && least !== null && coverage.percent < least;
     if (format === "json") io.out(JSON.stringify(report(folder, coverage)));
     else if (format === "junit") io.out(junit(path, folder, coverage, short));
@@ -42,7 +61,8 @@ examples:
       text(path, folder, io);
       if (coverage !== null) coverageText(folder, coverage, io);
     }
-    if (short) io.err(`assent: ${rounded(coverage.percent)} % of the rules are reached, and --min-coverage asks for ${least} %`);
+    if (short)
+      io.err(`assent: ${rounded(coverage.percent)} % of the rules are reached, and --min-coverage asks for ${least} %`);
     return folder.faults.length === 0 && !short ? EXIT.ok : EXIT.failure;
   },
 };
@@ -55,7 +75,8 @@ export function rounded(percent: number): number {
 function percentOf(given: string | undefined): number | null {
   if (given === undefined) return null;
   const value = Number(given);
-  if (given.trim() === "" || !(value >= 0 && value <= 100)) throw usage(`--min-coverage takes a number from 0 to 100, not "${given}"`);
+  if (given.trim() === "" || !(value >= 0 && value <= 100))
+    throw usage(`--min-coverage takes a number from 0 to 100, not "${given}"`);
   return value;
 }
 
@@ -67,7 +88,14 @@ function report({ results, faults, documents }: CheckedFolder, coverage: Coverag
     failed,
     faults,
     results: results.map(({ file, result }) => ({ file, name: result.name, failure: result.failure })),
-    ...(coverage === null ? {} : { coverage: { percent: coverage.percent, rules: coverage.rules.map((rule) => ({ file: fileOf(rule.policy), ...rule })) } }),
+    ...(coverage === null
+      ? {}
+      : {
+          coverage: {
+            percent: coverage.percent,
+            rules: coverage.rules.map((rule) => ({ file: fileOf(rule.policy), ...rule })),
+          },
+        }),
   };
 }
 
@@ -78,14 +106,17 @@ function text(path: string, { results, faults }: CheckedFolder, io: Output): voi
     if (result.failure === null) io.out(`${colour(io, "green", "ok")}    ${safe(`${file}: ${result.name}`)}`);
     else io.err(`${colour(io, "red", "FAIL")}  ${safe(`${file}: ${result.name}: ${result.failure}`)}`);
   }
-  if (results.length === 0 && faults.length === 0) io.err(`${path} holds no test; write one beside each policy, NAME_test.yaml`);
+  if (results.length === 0 && faults.length === 0)
+    io.err(`${path} holds no test; write one beside each policy, NAME_test.yaml`);
   io.out(`${results.length - failed} passed, ${failed} failed`);
 }
 
 function coverageText({ documents }: CheckedFolder, { rules, uncovered, percent }: Coverage, io: Output): void {
   const fileOf = fileByPolicy(documents);
   for (const { policy, rule, failed } of uncovered) {
-    io.err(`${colour(io, "yellow", "none")}  ${safe(`${fileOf(policy)}: ${policy}: no test reaches the rule "${rule}"`)}${failed === 0 ? "" : `; its condition could not be evaluated in ${failed}`}`);
+    io.err(
+      `${colour(io, "yellow", "none")}  ${safe(`${fileOf(policy)}: ${policy}: no test reaches the rule "${rule}"`)}${failed === 0 ? "" : `; its condition could not be evaluated in ${failed}`}`,
+    );
   }
   io.out(`${rules.length - uncovered.length} of ${rules.length} rules are reached (${rounded(percent)} %)`);
 }

@@ -23,21 +23,44 @@ export function boundEntry(document: PolicySetDocument, faults: CompileFault[]):
     const rules = [...definition.rules, ...(definition.limits ?? [])];
     const fault = (message: string, rule: string | null = null): void => void faults.push({ policy, rule, message });
     if (definition.mode === "shadow") {
-      if (++shadows > MAX_SHADOW_POLICIES) return fault(`is the ${MAX_SHADOW_POLICIES + 1}st policy in shadow mode; at most ${MAX_SHADOW_POLICIES} can be active together`);
-      bytes += sizeOf({ policy, policy_version: version, rule: longest(rules), effect: "require_approval", reason_code: "NO_MATCHING_RULE" } satisfies ShadowOutcome);
+      if (++shadows > MAX_SHADOW_POLICIES)
+        return fault(
+          `is the ${MAX_SHADOW_POLICIES + 1}st policy in shadow mode; at most ${MAX_SHADOW_POLICIES} can be active together`,
+        );
+      bytes += sizeOf({
+        policy,
+        policy_version: version,
+        rule: longest(rules),
+        effect: "require_approval",
+        reason_code: "NO_MATCHING_RULE",
+      } satisfies ShadowOutcome);
     }
     limits += definition.limits?.length ?? 0;
-    if (limits > MAX_LIMITS) return fault(`is the last of ${limits} limits; at most ${MAX_LIMITS} can be active together`, definition.limits?.at(-1)?.name);
-    for (const { name } of definition.limits ?? []) bytes += sizeOf({ policy, limit: name, basis: "0".repeat(BASIS_DIGITS), used: Number.MAX_SAFE_INTEGER } satisfies LimitFact);
+    if (limits > MAX_LIMITS)
+      return fault(
+        `is the last of ${limits} limits; at most ${MAX_LIMITS} can be active together`,
+        definition.limits?.at(-1)?.name,
+      );
+    for (const { name } of definition.limits ?? [])
+      bytes += sizeOf({
+        policy,
+        limit: name,
+        basis: "0".repeat(BASIS_DIGITS),
+        used: Number.MAX_SAFE_INTEGER,
+      } satisfies LimitFact);
     for (const rule of rules) {
       for (const channel of rule.approval?.notify ?? []) {
         if (channels.has(channel)) continue;
         channels.add(channel);
         bytes += sizeOf(channel satisfies NonNullable<Decision["approval"]>["notify"][number]);
-        if (channels.size > MAX_CHANNELS) return fault(`names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}`, rule.name);
+        if (channels.size > MAX_CHANNELS)
+          return fault(`names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}`, rule.name);
       }
     }
-    if (bytes > MAX_NAMES) return fault(`the names of limits, of policies in shadow mode with their rules, and of channels take more than ${MAX_NAMES} bytes in the record of a decision up to here; shorten them, or have fewer`);
+    if (bytes > MAX_NAMES)
+      return fault(
+        `the names of limits, of policies in shadow mode with their rules, and of channels take more than ${MAX_NAMES} bytes in the record of a decision up to here; shorten them, or have fewer`,
+      );
   }
 }
 

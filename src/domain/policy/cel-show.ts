@@ -20,12 +20,33 @@ function show(value: unknown, depth: number): string {
   if (value instanceof Uint8Array) return `${value.length} bytes`;
   if (isCelUint(value)) return `${value.value}u`;
   if (isCelType(value)) return value.name;
-  if (isCelList(value)) return some([...value].map((item) => () => show(item, depth + 1)), "[", "]", depth);
-  if (isCelMap(value)) return some([...value].map(([key, item]) => () => `${show(key, depth + 1)}: ${show(item, depth + 1)}`), "{", "}", depth);
-  const { seconds, nanos = 0 } = ((value as { message?: unknown }).message ?? {}) as { seconds?: bigint; nanos?: number };
+  if (isCelList(value))
+    return some(
+      [...value].map((item) => () => show(item, depth + 1)),
+      "[",
+      "]",
+      depth,
+    );
+  if (isCelMap(value))
+    return some(
+      [...value].map(
+        ([key, item]) =>
+          () =>
+            `${show(key, depth + 1)}: ${show(item, depth + 1)}`,
+      ),
+      "{",
+      "}",
+      depth,
+    );
+  const { seconds, nanos = 0 } = ((value as { message?: unknown }).message ?? {}) as {
+    seconds?: bigint;
+    nanos?: number;
+  };
   if (seconds === undefined) return "a message";
   const kind = (value as { desc?: { typeName?: string } }).desc?.typeName;
-  return kind === "google.protobuf.Timestamp" ? toRfc3339(Number(seconds) * 1000 + Math.floor(nanos / 1e6)) : `${Number(seconds) + nanos / 1e9}s`;
+  return kind === "google.protobuf.Timestamp"
+    ? toRfc3339(Number(seconds) * 1000 + Math.floor(nanos / 1e6))
+    : `${Number(seconds) + nanos / 1e9}s`;
 }
 
 function some(items: (() => string)[], open: string, close: string, depth: number): string {

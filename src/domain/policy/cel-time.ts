@@ -20,7 +20,14 @@ function namedZone(ms: number, zone: string): Date {
   let format = formats.get(zone);
   if (format === undefined) {
     format = new Intl.DateTimeFormat("en-US", {
-      timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric",
+      timeZone: zone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
     });
     if (formats.size >= MAX_FORMATS) formats.clear();
     formats.set(zone, format);
@@ -28,7 +35,17 @@ function namedZone(ms: number, zone: string): Date {
   const parts: Record<string, number> = {};
   for (const { type, value } of format.formatToParts(ms)) parts[type] = Number(value);
   const field = (name: string): number => parts[name] as number;
-  return new Date(Date.UTC(field("year"), field("month") - 1, field("day"), field("hour"), field("minute"), field("second"), new Date(ms).getUTCMilliseconds()));
+  return new Date(
+    Date.UTC(
+      field("year"),
+      field("month") - 1,
+      field("day"),
+      field("hour"),
+      field("minute"),
+      field("second"),
+      new Date(ms).getUTCMilliseconds(),
+    ),
+  );
 }
 
 export const CALENDAR: Readonly<Record<string, (date: Date) => number>> = {

@@ -16,26 +16,40 @@ export function toCelValue(value: JsonValue): CelInput {
   return (Array.isArray(value) ? new JsonList(value) : new JsonMap(value)) as unknown as CelInput;
 }
 
+/** Keys of large objects: listing them takes long, and each look at a field makes a map of it anew. */
+const names = new WeakMap<JsonObject, readonly string[]>();
+const LARGE = 32;
+
+function namesOf(object: JsonObject): readonly string[] {
+  let known = names.get(object);
+  if (known === undefined) {
+    known = Object.keys(object);
+    if (known.length > LARGE) names.set(object, known);
+  }
+  return known;
+}
+
 /** A CelMap over a JSON object. */
 class JsonMap {
   readonly [MAP] = {};
   private readonly object: JsonObject;
-  private names: string[] | null = null;
 
   constructor(object: JsonObject) {
     this.object = object;
   }
   get size(): number {
-    return (this.names ??= Object.keys(this.object)).length;
+    return namesOf(this.object).length;
   }
   has(key: unknown): boolean {
     return typeof key === "string" && Object.hasOwn(this.object, key);
   }
   get(key: unknown): CelInput | undefined {
-    return typeof key === "string" && Object.hasOwn(this.object, key) ? toCelValue(this.object[key] as JsonValue) : undefined;
+    return typeof key === "string" && Object.hasOwn(this.object, key)
+      ? toCelValue(this.object[key] as JsonValue)
+      : undefined;
   }
   keys(): IterableIterator<string> {
-    return (this.names ??= Object.keys(this.object)).values();
+    return namesOf(this.object).values();
   }
   *values(): Generator<CelInput> {
     for (const key of this.keys()) yield toCelValue(this.object[key] as JsonValue);
@@ -63,7 +77,9 @@ class JsonList {
     return this.array.length;
   }
   get(index: number): CelInput | undefined {
-    return Number.isInteger(index) && index >= 0 && index < this.array.length ? toCelValue(this.array[index] as JsonValue) : undefined;
+    return Number.isInteger(index) && index >= 0 && index < this.array.length
+      ? toCelValue(this.array[index] as JsonValue)
+      : undefined;
   }
   *values(): Generator<CelInput> {
     for (const value of this.array) yield toCelValue(value);

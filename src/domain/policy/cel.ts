@@ -1,139 +1,108 @@
 /**
- * CEL as conditions have it: the standard functions, each with its cost counted, so that no
- * expression and no request can hold a decision up. A cost is in steps of roughly the evaluation of
- * one node of the syntax tree; what a decision may spend is `MAX_STEPS`.
+ * CEL as conditions have it, in two editions. A set says by its format which one its conditions are evaluated in, so that
+ * what was decided comes out the same when it is decided again, down to the step.
  *
- * Changed against the evaluator's own functions: `size` of text and `+` of lists take linear time;
- * `contains` is charged what its worst case takes; `matches` keeps compiled patterns; calendar fields do not depend on the time zone of the process; and
- * no error repeats a value, because reasons are kept for ever while arguments can be erased.
+ * The first edition has the evaluator's own conversions; what it charges is left as it was. The second converts as CEL
+ * does (cel-conversions.ts), compares texts by code points, and charges every function by what it does.
+ * Changed in both: `size` of text and `+` of lists take linear time; `matches` keeps compiled patterns; calendar fields
+ * do not depend on the time zone of the process; and no error repeats a value.
  */
 import {
-  celEnv, celError, celFunc, celList, celMethod, CelScalar, isCelError, isCelList, isCelMap, listType, mapType, objectType,
+  celEnv,
+  celFunc,
+  celMethod,
+  CelScalar,
+  isCelList,
+  isCelMap,
+  listType,
+  mapType,
+  objectType,
+  type CelList,
 } from "@bufbuild/cel";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { RE2JS } from "@bufbuild/re2";
+import { CONVERSIONS, NO_CONVERSIONS } from "./cel-conversions.ts";
+import { concatLists, inList, sameValue, weight } from "./cel-lists.ts";
+import { charge, lengthOf, metered, stepsLeft, type Callable, type Cost } from "./cel-meter.ts";
+import { matches1, matches2 } from "./cel-patterns.ts";
 import { CALENDAR, wallClock } from "./cel-time.ts";
 
-/** Steps that all conditions of one decision may take together. Measured worst case: see docs/policies.md. */
-export const MAX_STEPS = 250_000;
-/** Instructions of a compiled pattern: `a{500}` has 500. */
-export const MAX_PATTERN = 500;
+export interface CelEdition {
+  readonly env: ReturnType<typeof celEnv>;
+  /** Steps that all conditions of one decision may take together. Measured worst case: see docs/policies.md. */
+  readonly maxSteps: number;
+}
+
 /** Characters of a text that is made a number, a time or a duration. */
 const MAX_LITERAL = 128;
-/** States that a pattern's automaton may keep between evaluations. */
-const MAX_STATES = 1_000;
 
-/** What one decision may still spend. */
-export class Meter {
-  left = MAX_STEPS;
-  /** Set when something was refused; the condition's own result is then worth nothing. */
-  tripped = false;
-
-  charge(steps: number): void {
-    this.left -= steps;
-    if (this.left >= 0) return;
-    this.tripped = true;
-    throw new Error("too much work");
-  }
-}
-
-const idle = new Meter();
-/** The meter of the evaluation that runs: evaluation is synchronous. */
-let meter = idle;
-
-/**
- * Runs `evaluate` on the meter of a decision. Stack traces are off meanwhile: an error is a value in
- * CEL and can come up at every step, and taking its stack costs more than the step.
- */
-export function onMeter<T>(on: Meter, evaluate: () => T): T {
-  const outer = meter;
-  const depth = Error.stackTraceLimit;
-  meter = on;
-  Error.stackTraceLimit = 0;
-  try {
-    return evaluate();
-  } finally {
-    meter = outer;
-    Error.stackTraceLimit = depth;
-  }
-}
-
-/** The part of a CelFunc that is called. */
-interface Callable {
-  readonly name: string;
-  call(id: number, target: unknown, args: unknown[]): unknown;
-}
-
-type Cost = (target: unknown, args: readonly unknown[]) => number;
-
-const chars = (value: unknown): number => (typeof value === "string" || value instanceof Uint8Array ? value.length : 0);
-
-/** Steps to walk a value; stops counting where the meter would trip anyway. */
-function weight(value: unknown, limit: number): number {
-  if (typeof value !== "object" || value === null) return 1 + (chars(value) >> 6);
-  if (value instanceof Uint8Array) return 1 + (value.length >> 2);
-  let sum = 1;
-  if (isCelList(value)) {
-    for (const item of value) if ((sum += weight(item, limit - sum)) > limit) break;
-  } else if (isCelMap(value)) {
-    for (const [key, item] of value) if ((sum += 2 + weight(key, limit) + weight(item, limit - sum)) > limit) break;
-  }
-  return sum;
-}
-
-const isContainer = (value: unknown): boolean => isCelList(value) || isCelMap(value);
-const compareText: Cost = (_, [a, b]) => Math.min(chars(a), chars(b)) >> 6;
-const compareDeep: Cost = (target, [a, b]) => (isContainer(a) && isContainer(b) ? weight(a, meter.left) : compareText(target, [a, b]));
-/** V8 looks for a text in O(n × m): half a megabyte in a megabyte takes seconds. */
-const search: Cost = (target, [needle]) => (chars(target) * Math.max(1, chars(needle))) / 512;
 const literal: Cost = (_, [value]) => {
-  if (chars(value) > MAX_LITERAL) throw new Error("the text is too long");
+  if (lengthOf(value) > MAX_LITERAL) throw new Error("the text is too long");
   return typeof value === "string" ? 10 : 0;
 };
+const isContainer = (value: unknown): boolean => isCelList(value) || isCelMap(value);
 
-const COSTS: Readonly<Record<string, Cost>> = {
+const compareText: Cost = (_, [a, b]) => Math.min(lengthOf(a), lengthOf(b)) >> 6;
+const compareDeep: Cost = (target, [a, b]) =>
+  isContainer(a) && isContainer(b) ? weight(a, stepsLeft()) : compareText(target, [a, b]);
+
+const COSTS_1: Readonly<Record<string, Cost>> = {
   "_==_": compareDeep,
   "_!=_": compareDeep,
   "_<_": compareText,
   "_<=_": compareText,
   "_>_": compareText,
   "_>=_": compareText,
-  "_+_": (_, [a, b]) => (chars(a) + chars(b)) >> 4,
+  "_+_": (_, [a, b]) => (lengthOf(a) + lengthOf(b)) >> 4,
   "@in": (_, [value, range]) => {
-    if (isCelList(range)) return isContainer(value) ? weight(range, meter.left) : range.size * (1 + (chars(value) >> 6));
+    if (isCelList(range))
+      return isContainer(value) ? weight(range, stepsLeft()) : range.size * (1 + (lengthOf(value) >> 6));
     return 0;
   },
-  contains: search,
-  startsWith: (_, [a]) => chars(a) >> 6,
-  endsWith: (_, [a]) => chars(a) >> 6,
+  // V8 looks for a text in O(n × m): half a megabyte in a megabyte takes seconds.
+  contains: (target, [needle]) => (lengthOf(target) * Math.max(1, lengthOf(needle))) / 512,
+  startsWith: (_, [a]) => lengthOf(a) >> 6,
+  endsWith: (_, [a]) => lengthOf(a) >> 6,
   int: literal,
   uint: literal,
   double: literal,
   bool: literal,
   timestamp: literal,
   duration: literal,
-  bytes: (_, [a]) => chars(a) >> 3,
+  bytes: (_, [a]) => lengthOf(a) >> 3,
   string: (_, [a]) => (a instanceof Uint8Array ? a.length >> 3 : 0),
 };
 
-/** The same function: charged before, and its errors without the values in them. */
-function metered(func: Callable): Callable {
-  const cost = COSTS[func.name];
-  const refusal = `"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`;
-  return Object.create(func, {
-    call: {
-      value(id: number, target: unknown, args: unknown[]): unknown {
-        try {
-          if (cost !== undefined) meter.charge(cost(target, args));
-        } catch (error) {
-          return celError(meter.tripped ? error : refusal, id);
-        }
-        const result = func.call(id, target, args);
-        return isCelError(result) ? celError(refusal, id) : result;
-      },
-    },
-  }) as Callable;
-}
+const ordered: Cost = (_, [a, b]) => 1 + (Math.min(lengthOf(a), lengthOf(b)) >> 4);
+/** Messages (times, durations) are made anew by each function that gives one. */
+const arithmetic: Cost = (_, [a, b]) =>
+  typeof a === "object" || typeof b === "object"
+    ? 6 + ((lengthOf(a) + lengthOf(b)) >> 4)
+    : (lengthOf(a) + lengthOf(b)) >> 4;
+const affix: Cost = (target, [a]) => 1 + (Math.min(lengthOf(target), lengthOf(a)) >> 4);
+
+const COSTS_2: Readonly<Record<string, Cost>> = {
+  "_<_": ordered,
+  "_<=_": ordered,
+  "_>_": ordered,
+  "_>=_": ordered,
+  "_+_": arithmetic,
+  "_-_": arithmetic,
+  "@in": (_, [key]) => lengthOf(key) >> 6,
+  contains: (target, [needle]) => {
+    const [n, m] = [lengthOf(target), lengthOf(needle)];
+    return m > n ? 1 : 1 + ((n - m + 1) * Math.max(1, m)) / 256 + (n + m) / 64;
+  },
+  startsWith: affix,
+  endsWith: affix,
+  int: literal,
+  uint: literal,
+  double: literal,
+  bool: literal,
+  timestamp: (target, args) => 10 + literal(target, args),
+  duration: (target, args) => 10 + literal(target, args) + (lengthOf(args[0]) >> 1),
+  bytes: (_, [a]) => lengthOf(a) >> 3,
+  string: (_, [a]) => (typeof a === "object" ? 15 + (lengthOf(a) >> 3) : 2),
+};
 
 const { BOOL, DYN, INT, STRING } = CelScalar;
 const LIST = listType(DYN);
@@ -141,7 +110,7 @@ const MAP = mapType(DYN, DYN);
 const TIMESTAMP = objectType(TimestampSchema);
 
 function countCodePoints(text: string): bigint {
-  meter.charge(text.length >> 6);
+  charge(text.length >> 6);
   let count = text.length;
   for (let i = 0; i < text.length - 1; i++) {
     const unit = text.charCodeAt(i);
@@ -153,57 +122,11 @@ function countCodePoints(text: string): bigint {
   return BigInt(count);
 }
 
-/** Arrays behind the lists that `+` made, so that a chain of `+` stays flat. */
-const flat = new WeakMap<object, unknown[]>();
-
-function concat(a: Iterable<unknown> & object, b: Iterable<unknown> & object): ReturnType<typeof celList> {
-  const left = flat.get(a) ?? [...a];
-  const right = flat.get(b) ?? [...b];
-  meter.charge((left.length + right.length) >> 2);
-  const joined = left.concat(right);
-  const list = celList(joined as Parameters<typeof celList>[0]);
-  flat.set(list, joined);
-  return list;
-}
-
-const MAX_PATTERNS = 10_000;
-const patterns = new Map<string, { regex: RE2JS; size: number }>();
-
-/** Throws for what is no RE2 pattern. */
-export function compilePattern(source: string): { regex: RE2JS; size: number } {
-  let known = patterns.get(source);
-  if (known === undefined) {
-    const regex = RE2JS.compile(source);
-    known = { regex, size: regex.re2Input.prog.inst.length };
-    if (patterns.size >= MAX_PATTERNS) patterns.clear();
-    patterns.set(source, known);
-  }
-  return known;
-}
-
-/**
- * Steps for each character: an automaton that knows its states reads one in a tenth of a
- * microsecond, but a hostile text can make it build a new state at every character.
- */
-function priceOfCharacter(instructions: number): number {
-  return 1 + instructions * Math.min(0.5, Math.max(0.125, instructions / 200));
-}
-
-function matches(this: string, source: string): boolean {
-  const { regex, size } = compilePattern(source);
-  meter.charge(1 + this.length * priceOfCharacter(size));
-  const found = regex.test(this);
-  // An automaton that a hostile text has blown up is dropped: it holds memory, or has given up and is slow.
-  const { dfa } = regex.re2Input;
-  if (dfa !== null && (dfa.failed || dfa.stateCount > MAX_STATES)) patterns.delete(source);
-  return found;
-}
-
 function calendar(name: string): unknown[] {
   const field = CALENDAR[name] as (date: Date) => number;
   const read = (stamp: { message: unknown }, zone?: string): bigint => {
     const { seconds, nanos } = stamp.message as { seconds: bigint; nanos: number };
-    if (zone !== undefined) meter.charge(500);
+    if (zone !== undefined) charge(500);
     return BigInt(field(wallClock(Number(seconds) * 1000 + Math.floor(nanos / 1e6), zone)));
   };
   return [
@@ -219,30 +142,108 @@ function calendar(name: string): unknown[] {
 /** Stands around the range of every comprehension: its elements are paid for before the first is looked at. */
 export const RANGE = "@range";
 
-const own = [
+const standard = [...celEnv().funcs] as unknown as Callable[];
+
+const own1 = [
   celFunc("size", [STRING], INT, countCodePoints),
   celMethod("size", STRING, [], INT, function () {
     return countCodePoints(this);
   }),
-  celFunc("_+_", [LIST, LIST], LIST, concat),
-  celMethod("matches", STRING, [STRING], BOOL, matches),
+  celFunc("_+_", [LIST, LIST], LIST, (a, b) => concatLists(a, b, (_, all) => charge(all >> 2))),
+  celMethod("matches", STRING, [STRING], BOOL, matches1),
   celFunc("@in", [STRING, MAP], BOOL, (key, map) => map.get(key) !== undefined),
   celFunc(RANGE, [DYN, INT], DYN, (range, nodes) => {
-    if (isCelList(range) || isCelMap(range)) meter.charge(range.size * Number(nodes));
+    if (isCelList(range) || isCelMap(range)) charge(range.size * Number(nodes));
     return range;
   }),
   ...Object.keys(CALENDAR).flatMap(calendar),
 ] as Callable[];
 
-const standard = [...celEnv().funcs] as unknown as Callable[];
+/** Numbers of keys are counted once for each map, but counted. */
+function sizeOfMap(map: { size: number }): bigint {
+  charge(map.size >> 4);
+  return BigInt(map.size);
+}
+
+/** Below zero, zero or above, by code points: UTF-16 puts U+10000 before U+E000. */
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0;
+  const shorter = Math.min(a.length, b.length);
+  let i = 0;
+  while (i < shorter && a.charCodeAt(i) === b.charCodeAt(i)) i++;
+  if (i === shorter) return a.length - b.length;
+  const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
+  const isHalf = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdfff;
+  return isHalf(x) === isHalf(y) ? x - y : isHalf(x) ? 1 : -1;
+}
+
+const own2 = [
+  ...own1,
+  ...CONVERSIONS,
+  celMethod("matches", STRING, [STRING], BOOL, matches2),
+  celFunc("size", [MAP], INT, sizeOfMap),
+  celMethod("size", MAP, [], INT, function () {
+    return sizeOfMap(this);
+  }),
+  celFunc("_+_", [LIST, LIST], LIST, (a, b) =>
+    concatLists(a as CelList, b as CelList, (copied) => charge(1 + (copied >> 1))),
+  ),
+  celFunc("_==_", [DYN, DYN], BOOL, sameValue),
+  celFunc("_!=_", [DYN, DYN], BOOL, (a, b) => !sameValue(a, b)),
+  celFunc("@in", [DYN, LIST], BOOL, (value, list) => inList(value, list as CelList)),
+  ...[STRING, INT, CelScalar.UINT, CelScalar.DOUBLE, BOOL].map((key) =>
+    celFunc("@in", [key, MAP], BOOL, (name, map) => map.get(name as never) !== undefined),
+  ),
+  celFunc("_<_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) < 0),
+  celFunc("_<=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) <= 0),
+  celFunc("_>_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) > 0),
+  celFunc("_>=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
+] as unknown as Callable[];
+
+const known = [...standard, ...own2].filter(({ id }) => !NO_CONVERSIONS.includes(id));
+const names = [...new Set(known.map(({ name }) => name))];
+
+/** Takes nothing: in the place of a function that the evaluator has and CEL has not. */
+const absent = (func: Callable): Callable => Object.create(func, { call: { value: () => undefined } }) as Callable;
+
+/** Asked last: that no function of the name takes the values becomes an error, and that is dearer than most results. */
+function mismatch(name: string): Callable {
+  return {
+    name,
+    id: `${name}(mismatch)`,
+    target: undefined,
+    arguments: [],
+    call: () => {
+      charge(8);
+      return undefined;
+    },
+  };
+}
+
 /** Later functions of the same signature win. */
-export const env = celEnv({ funcs: [...standard, ...own].map(metered) as never });
+const edition = (funcs: readonly Callable[], maxSteps: number): CelEdition => ({
+  env: celEnv({ funcs: funcs as never }),
+  maxSteps,
+});
+
+export const CEL_1 = edition(
+  [...standard, ...own1].map((func) => metered(func, COSTS_1[func.name], true)),
+  250_000,
+);
+export const CEL_2 = edition(
+  [
+    ...known.map((func) => metered(func, COSTS_2[func.name], false)),
+    ...standard.filter(({ id }) => NO_CONVERSIONS.includes(id)).map(absent),
+    ...names.map(mismatch),
+  ],
+  100_000,
+);
 
 /** Every function and method a condition can call by name, for suggestions. */
-export const FUNCTION_NAMES: readonly string[] = [...new Set([...standard, ...own].map(({ name }) => name))].filter((name) => /^[a-z]/i.test(name));
+export const FUNCTION_NAMES: readonly string[] = names.filter((name) => /^[a-z]/i.test(name));
 
 /** Numbers of arguments that `name` takes, as a method or as a function, smallest first. */
 export function arities(name: string, method: boolean): number[] {
-  const found = [...env.funcs].filter((func) => func.name === name && (func.target !== undefined) === method);
+  const found = known.filter((func) => func.name === name && (func.target !== undefined) === method);
   return [...new Set(found.map((func) => func.arguments.length))].sort((a, b) => a - b);
 }

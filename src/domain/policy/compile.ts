@@ -2,16 +2,16 @@
 import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
 import type { JsonValue } from "../json.ts";
-import { parseDuration } from "../time.ts";
-import { BASIS_DIGITS, boundEntry } from "./bounds.ts";
-import { compileCondition, compileExpression, type Condition, type Expression } from "./condition.ts";
-import { isGlob, matchesAny, matchGlob } from "./glob.ts";
-import { parseWindow, type Window } from "./window.ts";
-import type { Decision, Effect, LimitDocument, PolicySetDocument, PolicySetMember, Risk, RuleDocument } from "./types.ts";
+import { boundEntry } from "./bounds.ts";
+import { compileDefinition } from "./compile-definition.ts";
+import type { Condition, Expression } from "./condition.ts";
+import { foldName } from "../names.ts";
+import { isGlob } from "./glob.ts";
+import { NEWEST_FORMAT, semanticsOf, type NameReading, type Semantics } from "./semantics.ts";
+import type { Window } from "./window.ts";
+import type { Decision, Effect, PolicyDocument, PolicySetDocument, PolicySetMember, Risk } from "./types.ts";
 
-/** Amounts of limits are whole millionths, so that sums are exact and come out the same in every store. */
-export const MICRO = 1_000_000;
-export const DEFAULT_EXPIRY_MS = 86_400_000;
+export { DEFAULT_EXPIRY_MS, MICRO } from "./compile-definition.ts";
 
 export interface CompiledRule {
   /** Position in its policy: the order of matching. */
@@ -47,6 +47,8 @@ export interface CompiledPolicy {
   name: string;
   version: number;
   shadow: boolean;
+  /** How it compares names; its patterns stand as that takes them. */
+  reading: NameReading;
   tools: readonly string[] | null;
   agents: readonly string[] | null;
   /** Rules that name this very tool and no glob. */
@@ -56,12 +58,13 @@ export interface CompiledPolicy {
   limits: readonly CompiledLimit[];
 }
 
-export interface Compiled {
+export interface CompiledPolicySet {
   /** SHA-256 of the document's canonical JSON, hex; null for the set before the first activation. */
   readonly digest: string | null;
   readonly document: PolicySetDocument;
+  readonly semantics: Semantics;
   readonly policies: readonly CompiledPolicy[];
-  /** Policies that speak of nothing but the tools they name, by tool. */
+  /** Policies that speak of nothing but the tools they name, by the tool's folded name. */
   readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
   /** Policies that may speak of any tool. */
   readonly wide: readonly CompiledPolicy[];
@@ -75,10 +78,16 @@ export interface CompileFault {
   message: string;
 }
 
+/** One sentence: `policy "refunds", rule "large ones": there is …`. */
+export function explainCompileFault({ policy, rule, message }: CompileFault): string {
+  // Of a whole policy the message is what it does: "is the 101st in shadow mode".
+  return rule === null ? `policy "${policy}" ${message}` : `policy "${policy}", rule "${rule}": ${message}`;
+}
+
 export class PolicyCompileError extends Error {
   readonly faults: CompileFault[];
   constructor(faults: CompileFault[]) {
-    super(faults.map((f) => `policy "${f.policy}"${f.rule === null ? "" : `, rule "${f.rule}"`}: ${f.message}`).join("; "));
+    super(faults.map(explainCompileFault).join("; "));
     this.name = "PolicyCompileError";
     this.faults = faults;
   }
@@ -86,27 +95,41 @@ export class PolicyCompileError extends Error {
 
 /** Sorted by name, so that the digest does not depend on the order of files. */
 export function buildPolicySet(members: readonly PolicySetMember[]): PolicySetDocument {
-  return { format: "assent-policy-set/1", policies: [...members].sort((a, b) => (a.policy < b.policy ? -1 : a.policy > b.policy ? 1 : 0)) };
+  return {
+    format: NEWEST_FORMAT,
+    policies: [...members].sort((a, b) => (a.policy < b.policy ? -1 : a.policy > b.policy ? 1 : 0)),
+  };
 }
 
 export function policySetDigest(document: PolicySetDocument): string {
   return sha256Hex(utf8(canonicalText(document as unknown as JsonValue)));
 }
 
-export function emptyPolicySet(): Compiled {
-  return { digest: null, document: buildPolicySet([]), policies: [], byTool: new Map(), wide: [], limited: false };
+/** Of the first format: what was decided before the first activation was decided by it. */
+export function emptyPolicySet(): CompiledPolicySet {
+  const document: PolicySetDocument = { format: "assent-policy-set/1", policies: [] };
+  const semantics = semanticsOf(document.format);
+  return { digest: null, document, semantics, policies: [], byTool: new Map(), wide: [], limited: false };
 }
 
-/** Throws PolicyCompileError with every fault. */
-export function compilePolicySet(document: PolicySetDocument): Compiled {
+/** Throws PolicyCompileError with every fault, and Error for a format of a later version. */
+export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet {
+  const semantics = semanticsOf(document.format);
   const faults: CompileFault[] = [];
   const names = new Set<string>();
   const byTool = new Map<string, CompiledPolicy[]>();
   const wide: CompiledPolicy[] = [];
   const policies = document.policies.map((member, order) => {
-    if (names.has(member.policy)) faults.push({ policy: member.policy, rule: null, message: "stands twice in the set; give each policy a name of its own" });
+    if (names.has(member.policy))
+      faults.push({
+        policy: member.policy,
+        rule: null,
+        message: "appears twice in the set; give each policy a name of its own",
+      });
     names.add(member.policy);
-    const policy = compilePolicy(member, order, faults);
+    const compiled = compiledOnce(member.definition, document.format);
+    for (const fault of compiled.faults) faults.push({ ...fault, policy: member.policy });
+    const policy: CompiledPolicy = { ...compiled.policy, order, name: member.policy, version: member.version };
     const tools = namedTools(policy);
     if (tools === null) wide.push(policy);
     for (const tool of tools ?? []) {
@@ -118,116 +141,63 @@ export function compilePolicySet(document: PolicySetDocument): Compiled {
   });
   boundEntry(document, faults);
   if (faults.length > 0) throw new PolicyCompileError(faults);
-  return { digest: policySetDigest(document), document, policies, byTool, wide, limited: policies.some(({ limits }) => limits.length > 0) };
+  return {
+    digest: policySetDigest(document),
+    document,
+    semantics,
+    policies,
+    byTool,
+    wide,
+    limited: policies.some(({ limits }) => limits.length > 0),
+  };
 }
 
-/** The tools a policy can speak of; null when globs leave that open. */
+/**
+ * Definitions are compiled once, by content. Nothing changes a document after it was compiled, so its content is known
+ * by its identity.
+ */
+const compiledDefinitions = new Map<string, ReturnType<typeof compileDefinition>>();
+const contentDigests = new WeakMap<PolicyDocument, string>();
+const KEPT_DEFINITIONS = 4096;
+let mostTogether = 0;
+
+function keyOf(definition: PolicyDocument, format: string): string {
+  let digest = contentDigests.get(definition);
+  if (digest === undefined) {
+    digest = sha256Hex(utf8(canonicalText(definition as unknown as JsonValue)));
+    contentDigests.set(definition, digest);
+  }
+  return `${format} ${digest}`;
+}
+
+function compiledOnce(definition: PolicyDocument, format: string): ReturnType<typeof compileDefinition> {
+  const key = keyOf(definition, format);
+  const compiled = compiledDefinitions.get(key) ?? compileDefinition(definition, semanticsOf(format));
+  // What was used last is dropped last.
+  compiledDefinitions.delete(key);
+  compiledDefinitions.set(key, compiled);
+  // Twice what one set holds: a set that is prepared must still be there when it is put together.
+  for (const oldest of compiledDefinitions.keys()) {
+    if (compiledDefinitions.size <= Math.max(KEPT_DEFINITIONS, 2 * mostTogether)) break;
+    compiledDefinitions.delete(oldest);
+  }
+  return compiled;
+}
+
+/** Whether `compilePolicySet` would find every policy compiled already, and so cost little. */
+export function isPrepared({ format, policies }: PolicySetDocument): boolean {
+  return policies.every(({ definition }) => compiledDefinitions.has(keyOf(definition, format)));
+}
+
+/** Compiles what `compilePolicySet` will need, before somebody holds a lock for it. It tells the faults, not this. */
+export function preparePolicySet({ format, policies }: PolicySetDocument): void {
+  mostTogether = Math.max(mostTogether, policies.length);
+  for (const { definition } of policies) compiledOnce(definition, format);
+}
+
+/** The tools a policy can speak of, by their folded names; null when globs leave that open. */
 function namedTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
   const limited = limits.flatMap((limit) => limit.tools ?? ["*"]);
-  if (patterns.length === 0 && !limited.some(isGlob)) return new Set([...exact.keys(), ...limited]);
-  return tools === null || tools.some(isGlob) ? null : new Set(tools);
-}
-
-function compilePolicy(member: PolicySetMember, order: number, faults: CompileFault[]): CompiledPolicy {
-  const { definition } = member;
-  const exact = new Map<string, CompiledRule[]>();
-  const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
-  for (const [position, rule] of definition.rules.entries()) {
-    const compiled = compileRule(member.policy, rule, position, faults);
-    const tools = list(rule.tool);
-    if (tools === null || tools.some(isGlob)) {
-      patterns.push({ rule: compiled, globs: tools });
-      continue;
-    }
-    for (const tool of new Set(tools)) {
-      const known = exact.get(tool);
-      if (known === undefined) exact.set(tool, [compiled]);
-      else known.push(compiled);
-    }
-  }
-  return {
-    order,
-    name: member.policy,
-    version: member.version,
-    shadow: definition.mode === "shadow",
-    tools: definition.applies_to?.tools ?? null,
-    agents: definition.applies_to?.agents ?? null,
-    exact,
-    patterns,
-    limits: (definition.limits ?? []).flatMap((limit, i) => compileLimit(member.policy, limit, definition.rules.length + i, faults) ?? []),
-  };
-}
-
-/** Null where it has faults, which are told. */
-function compileLimit(policy: string, limit: LimitDocument, order: number, faults: CompileFault[]): CompiledLimit | null {
-  const fault = (message: string): void => void faults.push({ policy, rule: limit.name, message });
-  const { name, description: _, per, count, sum, at_most, window: span, time_zone, effect = "deny", ...rest } = limit;
-  const before = faults.length;
-  const rule = compileRule(policy, { name, effect, ...rest }, order, faults);
-  const window = parseWindow(span, time_zone);
-  if (typeof window === "string") fault(window);
-  const expression = (source: string, what: string): Expression | null => {
-    const compiled = compileExpression(source, what);
-    if (compiled.ok) return compiled.expression;
-    fault(compiled.message);
-    return null;
-  };
-  const by = per === undefined ? null : expression(per === "key" ? "principal.key_id" : per, "expression of per");
-  const of = sum === undefined ? null : expression(sum, "expression of sum");
-  if (faults.length > before || typeof window === "string") return null;
-  const basis = sha256Hex(utf8(canonicalText([per ?? null, sum ?? null]))).slice(0, BASIS_DIGITS);
-  return { rule, tools: list(limit.tool), basis, per: by, count: count ?? 0, sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICRO) }, window };
-}
-
-function compileRule(policy: string, rule: RuleDocument, order: number, faults: CompileFault[]): CompiledRule {
-  let condition: Condition | null = null;
-  if (rule.when !== undefined) {
-    const compiled = compileCondition(rule.when);
-    if (compiled.ok) condition = compiled.condition;
-    else faults.push({ policy, rule: rule.name, message: compiled.message });
-  }
-  const expires = rule.approval?.expires_in === undefined ? DEFAULT_EXPIRY_MS : parseDuration(rule.approval.expires_in);
-  if (expires === null) faults.push({ policy, rule: rule.name, message: `"${rule.approval?.expires_in ?? ""}" is not a duration such as 30m, 1h or 7d` });
-  return {
-    order,
-    name: rule.name,
-    effect: rule.effect,
-    risk: rule.risk ?? null,
-    reason: rule.reason ?? null,
-    operations: list(rule.operation),
-    agents: list(rule.agent),
-    condition,
-    approval:
-      rule.effect === "require_approval"
-        ? { quorum: rule.approval?.quorum ?? 1, expires_in_ms: expires ?? DEFAULT_EXPIRY_MS, notify: [...new Set(rule.approval?.notify ?? [])].sort() }
-        : null,
-  };
-}
-
-function list(value: string | string[] | undefined): string[] | null {
-  if (value === undefined) return null;
-  return typeof value === "string" ? [value] : value;
-}
-
-/** Policies that could say something about a tool, in the order of the set. */
-export function policiesForTool({ byTool, wide }: Compiled, tool: string): readonly CompiledPolicy[] {
-  const named = byTool.get(tool);
-  if (named === undefined) return wide;
-  return wide.length === 0 ? named : [...named, ...wide].sort((a, b) => a.order - b.order);
-}
-
-export function policyApplies(policy: CompiledPolicy, tool: string, agent: string): boolean {
-  return (policy.tools === null || matchesAny(policy.tools, tool)) && (policy.agents === null || matchesAny(policy.agents, agent));
-}
-
-/** Rules of one policy that could match this tool, in the order they are written. Costs nothing for rules about other tools. */
-export function* rulesForTool(policy: CompiledPolicy, tool: string): Generator<CompiledRule, void, undefined> {
-  const exact = policy.exact.get(tool) ?? [];
-  let e = 0;
-  for (const { rule, globs } of policy.patterns) {
-    if (globs !== null && !globs.some((glob) => matchGlob(glob, tool))) continue;
-    while (e < exact.length && (exact[e] as CompiledRule).order < rule.order) yield exact[e++] as CompiledRule;
-    yield rule;
-  }
-  while (e < exact.length) yield exact[e++] as CompiledRule;
+  if (patterns.length === 0 && !limited.some(isGlob)) return new Set([...exact.keys(), ...limited].map(foldName));
+  return tools === null || tools.some(isGlob) ? null : new Set(tools.map(foldName));
 }

@@ -1,6 +1,7 @@
 /** A condition taken apart: each expression inside it with the value it has for one request. For explanations; decisions do not use it. */
 import { isCelError, parse, plan, unparse, type CelInput } from "@bufbuild/cel";
-import { env, MAX_STEPS, Meter, onMeter, RANGE } from "./cel.ts";
+import { RANGE } from "./cel.ts";
+import { Meter, onMeter } from "./cel-meter.ts";
 import { itemsOf, showCel } from "./cel-show.ts";
 import { explainError, type Activation } from "./condition.ts";
 import { inspect, TYPE_NAMES } from "./condition-shape.ts";
@@ -24,8 +25,8 @@ type Bindings = Record<string, CelInput>;
 
 /** Elements of a list that are looked at one by one. */
 const MAX_ELEMENTS = 10;
-/** What taking one condition apart may cost: each part is evaluated on its own. */
-const MAX_COST = 20 * MAX_STEPS;
+/** What taking one condition apart may cost, in decisions: each part is evaluated on its own. */
+const MAX_DECISIONS = 20;
 const LOGIC = ["_&&_", "_||_"];
 
 /** @param source of a condition that compiles */
@@ -37,11 +38,11 @@ export function conditionParts(source: string, activation: Activation): Conditio
   const byId = new Map<bigint, Expr>();
   collect(metered.expr, byId);
   const parts: ConditionPart[] = [];
-  let purse = MAX_COST;
+  const { env, maxSteps } = activation.edition;
+  let purse = MAX_DECISIONS * maxSteps;
 
   function evaluate(expr: Expr, bindings: Bindings): { result: unknown } | { error: string } {
-    const meter = new Meter();
-    meter.left = Math.min(MAX_STEPS, purse);
+    const meter = new Meter(Math.min(maxSteps, purse));
     const most = meter.left;
     const tooMuch = { error: "it takes too many steps" };
     if (most <= 0) return tooMuch;
@@ -60,7 +61,13 @@ export function conditionParts(source: string, activation: Activation): Conditio
   function add(expr: Expr, depth: number, bindings: Bindings, element: string | null): unknown {
     const outcome = evaluate(expr, bindings);
     const failed = "error" in outcome;
-    parts.push({ expression: unparse({ ...written, expr }), depth, element, value: failed ? null : showCel(outcome.result), error: failed ? outcome.error : null });
+    parts.push({
+      expression: unparse({ ...written, expr }),
+      depth,
+      element,
+      value: failed ? null : showCel(outcome.result),
+      error: failed ? outcome.error : null,
+    });
     return failed ? undefined : outcome.result;
   }
 
@@ -81,9 +88,17 @@ export function conditionParts(source: string, activation: Activation): Conditio
       const body = bodyOf(expr);
       if (body === null) return;
       const items = itemsOf(range);
-      for (const item of items.slice(0, MAX_ELEMENTS)) visit(body, depth + 1, { ...bindings, [iterVar]: item as CelInput }, `${iterVar} = ${showCel(item)}`);
+      for (const item of items.slice(0, MAX_ELEMENTS))
+        visit(body, depth + 1, { ...bindings, [iterVar]: item as CelInput }, `${iterVar} = ${showCel(item)}`);
       const more = items.length - MAX_ELEMENTS;
-      if (more > 0) parts.push({ expression: unparse({ ...written, expr: body }), depth: depth + 1, element: `${more} more`, value: null, error: `only the first ${MAX_ELEMENTS} are looked at` });
+      if (more > 0)
+        parts.push({
+          expression: unparse({ ...written, expr: body }),
+          depth: depth + 1,
+          element: `${more} more`,
+          value: null,
+          error: `only the first ${MAX_ELEMENTS} are looked at`,
+        });
     }
   }
 
@@ -94,8 +109,11 @@ export function conditionParts(source: string, activation: Activation): Conditio
 /** What is its own value, or would be a whole map of the request. */
 function isPlain({ exprKind }: Expr): boolean {
   if (exprKind.case === "constExpr") return true;
-  if (exprKind.case === "identExpr") return ["params", "context", "principal", ...TYPE_NAMES].includes(exprKind.value.name);
-  return exprKind.case === "listExpr" && exprKind.value.elements.every((element) => element.exprKind.case === "constExpr");
+  if (exprKind.case === "identExpr")
+    return ["params", "context", "principal", ...TYPE_NAMES].includes(exprKind.value.name);
+  return (
+    exprKind.case === "listExpr" && exprKind.value.elements.every((element) => element.exprKind.case === "constExpr")
+  );
 }
 
 /** Of `a && b && c`: all three, though the tree has two in one. */
@@ -104,7 +122,9 @@ function operandsOf({ exprKind }: Expr): Expr[] {
   const { function: name, target, args } = exprKind.value;
   const operands = [...(target === undefined ? [] : [target]), ...args];
   if (!LOGIC.includes(name)) return operands;
-  return operands.flatMap((operand) => (operand.exprKind.case === "callExpr" && operand.exprKind.value.function === name ? operandsOf(operand) : [operand]));
+  return operands.flatMap((operand) =>
+    operand.exprKind.case === "callExpr" && operand.exprKind.value.function === name ? operandsOf(operand) : [operand],
+  );
 }
 
 /** What is asked of each element; null where a macro asks nothing that has a value of its own. */
@@ -127,5 +147,6 @@ function collect(expr: Expr | undefined, byId: Map<bigint, Expr>): void {
   if (kind.case === "callExpr") for (const part of [kind.value.target, ...kind.value.args]) collect(part, byId);
   if (kind.case === "listExpr") for (const part of kind.value.elements) collect(part, byId);
   if (kind.case === "structExpr") for (const { value } of kind.value.entries) collect(value, byId);
-  if (kind.case === "comprehensionExpr") for (const part of [kind.value.iterRange, kind.value.loopStep, kind.value.result]) collect(part, byId);
+  if (kind.case === "comprehensionExpr")
+    for (const part of [kind.value.iterRange, kind.value.loopStep, kind.value.result]) collect(part, byId);
 }

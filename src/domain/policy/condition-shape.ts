@@ -1,14 +1,27 @@
 /** What a condition may look like: checked once, on its syntax tree, before anything is evaluated. */
 import type { parse } from "@bufbuild/cel";
 import { suggest } from "../suggest.ts";
-import { arities, compilePattern, FUNCTION_NAMES, MAX_PATTERN, RANGE } from "./cel.ts";
+import { arities, FUNCTION_NAMES, RANGE } from "./cel.ts";
+import { compilePattern, MAX_PATTERN } from "./cel-patterns.ts";
 
 export const MAX_DEPTH = 64;
 export const MAX_NESTING = 2;
 export const MAX_COMPREHENSIONS = 8;
 
 export const VARIABLES = ["agent", "tool", "operation", "params", "context", "principal", "now"] as const;
-export const TYPE_NAMES = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "google"];
+export const TYPE_NAMES = [
+  "int",
+  "uint",
+  "double",
+  "bool",
+  "string",
+  "bytes",
+  "list",
+  "map",
+  "null_type",
+  "type",
+  "google",
+];
 const MACROS: Readonly<Record<string, string>> = {
   has: "has(params.amount)",
   exists: "params.items.exists(item, item.price > 100)",
@@ -17,7 +30,15 @@ const MACROS: Readonly<Record<string, string>> = {
   filter: "params.items.filter(item, item.price > 100)",
   map: "params.items.map(item, item.price)",
 };
-const NEVER_BOOLEAN: Readonly<Record<string, string>> = { "_+_": "a sum", "_-_": "a difference", "_*_": "a product", "_/_": "a quotient", "_%_": "a remainder", "-_": "a number", size: "a number" };
+const NEVER_BOOLEAN: Readonly<Record<string, string>> = {
+  "_+_": "a sum",
+  "_-_": "a difference",
+  "_*_": "a product",
+  "_/_": "a quotient",
+  "_%_": "a remainder",
+  "-_": "a number",
+  size: "a number",
+};
 
 type Parsed = ReturnType<typeof parse>;
 type Expr = Parsed["expr"];
@@ -57,7 +78,7 @@ export function bracketsTooDeep(source: string): number {
 
 /** Checks the tree, and puts the meter around the range of every comprehension. Throws ShapeFault. */
 /** @param boolean whether it must come out as true or false */
-export function inspect(parsed: Parsed, boolean = true): Shape {
+export function inspect(parsed: Parsed, boolean = true, variables: readonly string[] = VARIABLES): Shape {
   const names = new Set<string>();
   let comprehensions = 0;
 
@@ -82,8 +103,11 @@ export function inspect(parsed: Parsed, boolean = true): Shape {
       case "identExpr": {
         const name = kind.value.name.replace(/^\./, "");
         if (scope.includes(name) || TYPE_NAMES.includes(name)) break;
-        const meant = suggest(name, VARIABLES);
-        fail(node, `there is no variable "${name}"${meant === null ? `; the variables are ${VARIABLES.join(", ")}` : `; did you mean "${meant}"?`}`);
+        const meant = suggest(name, variables);
+        fail(
+          node,
+          `there is no variable "${name}"${meant === null ? `; the variables are ${variables.join(", ")}` : `; did you mean "${meant}"?`}`,
+        );
         break;
       }
       case "selectExpr":
@@ -101,7 +125,8 @@ export function inspect(parsed: Parsed, boolean = true): Shape {
         for (const element of kind.value.elements) add(element);
         break;
       case "structExpr":
-        if (kind.value.messageName !== "") fail(node, `"${kind.value.messageName}" cannot be built here; use a map, such as {"a": 1}`);
+        if (kind.value.messageName !== "")
+          fail(node, `"${kind.value.messageName}" cannot be built here; use a map, such as {"a": 1}`);
         for (const entry of kind.value.entries) {
           if (entry.keyKind.case === "mapKey") add(entry.keyKind.value);
           add(entry.value);
@@ -109,8 +134,10 @@ export function inspect(parsed: Parsed, boolean = true): Shape {
         break;
       case "comprehensionExpr": {
         const loop = kind.value;
-        if (++comprehensions > MAX_COMPREHENSIONS) fail(node, `the condition has more than ${MAX_COMPREHENSIONS} comprehensions (exists, all, map, filter)`);
-        if (nesting + 1 > MAX_NESTING) fail(node, `the condition nests comprehensions (exists, all, map, filter) deeper than ${MAX_NESTING}`);
+        if (++comprehensions > MAX_COMPREHENSIONS)
+          fail(node, `the condition has more than ${MAX_COMPREHENSIONS} comprehensions (exists, all, map, filter)`);
+        if (nesting + 1 > MAX_NESTING)
+          fail(node, `the condition nests comprehensions (exists, all, map, filter) deeper than ${MAX_NESTING}`);
         const inner = [...scope, loop.iterVar, loop.accuVar];
         add(loop.iterRange);
         add(loop.accuInit);
@@ -132,29 +159,47 @@ export function inspect(parsed: Parsed, boolean = true): Shape {
     if (takes.length === 0) {
       const other = arities(name, !method).length > 0;
       const meant = suggest(name, [...FUNCTION_NAMES, ...Object.keys(MACROS)]);
-      fail(node, `there is no ${method ? "method" : "function"} "${name}"${other ? `; it is a ${method ? "function" : "method"}` : meant === null ? "" : `; did you mean "${meant}"?`}`);
+      fail(
+        node,
+        `there is no ${method ? "method" : "function"} "${name}"${other ? `; it is a ${method ? "function" : "method"}` : meant === null ? "" : `; did you mean "${meant}"?`}`,
+      );
     }
-    if (!takes.includes(args.length)) fail(node, `"${name}" takes ${takes.join(" or ")} ${takes.length === 1 && takes[0] === 1 ? "argument" : "arguments"}, not ${args.length}`);
+    if (!takes.includes(args.length))
+      fail(
+        node,
+        `"${name}" takes ${takes.join(" or ")} ${takes.length === 1 && takes[0] === 1 ? "argument" : "arguments"}, not ${args.length}`,
+      );
     if (name === "matches") checkPattern(args[0] as Expr);
   }
 
   /** A pattern from the request could take seconds to compile; and one that is written here can be checked here. */
   function checkPattern(arg: Expr): void {
-    const source = arg.exprKind.case === "constExpr" && arg.exprKind.value.constantKind.case === "stringValue" ? arg.exprKind.value.constantKind.value : null;
-    if (source === null) return fail(arg, 'the pattern of "matches" must be a text in the condition itself, such as "^[a-z]+$"');
+    const source =
+      arg.exprKind.case === "constExpr" && arg.exprKind.value.constantKind.case === "stringValue"
+        ? arg.exprKind.value.constantKind.value
+        : null;
+    if (source === null)
+      return fail(arg, 'the pattern of "matches" must be a text in the condition itself, such as "^[a-z]+$"');
     let size: number;
     try {
       size = compilePattern(source).size;
     } catch (error) {
-      return fail(arg, `the pattern is no RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`);
+      return fail(
+        arg,
+        `the pattern is no RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`,
+      );
     }
-    if (size > MAX_PATTERN) fail(arg, `the pattern compiles to ${size} instructions, at most ${MAX_PATTERN} are allowed; use smaller repetitions`);
+    if (size > MAX_PATTERN)
+      fail(
+        arg,
+        `the pattern compiles to ${size} instructions, at most ${MAX_PATTERN} are allowed; use smaller repetitions`,
+      );
   }
 
   const root = parsed.expr;
   const what = boolean ? neverBoolean(root) : null;
   if (what !== null) fail(root, `the condition is ${what}; it must be true or false`);
-  return { nodes: visit(root, 1, 0, VARIABLES), names };
+  return { nodes: visit(root, 1, 0, variables), names };
 }
 
 function neverBoolean({ exprKind }: Expr): string | null {
@@ -170,7 +215,10 @@ function paid(range: Expr, step: number): Expr {
   const cost: Expr = {
     $typeName: "cel.expr.Expr",
     id: range.id,
-    exprKind: { case: "constExpr", value: { $typeName: "cel.expr.Constant", constantKind: { case: "int64Value", value: BigInt(step) } } },
+    exprKind: {
+      case: "constExpr",
+      value: { $typeName: "cel.expr.Constant", constantKind: { case: "int64Value", value: BigInt(step) } },
+    },
   };
   return {
     $typeName: "cel.expr.Expr",

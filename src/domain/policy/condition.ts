@@ -7,20 +7,19 @@
  * (condition-shape.ts), and the steps it takes when it is evaluated (cel.ts).
  */
 import { isCelError, parse, plan, type CelInput } from "@bufbuild/cel";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../actions.ts";
-import { env, MAX_STEPS, Meter, onMeter } from "./cel.ts";
+import { CEL_2, type CelEdition } from "./cel.ts";
+import { Meter, onMeter } from "./cel-meter.ts";
 import { toCelValue } from "./cel-values.ts";
-import { bracketsTooDeep, inspect, MAX_DEPTH, ShapeFault, type Shape } from "./condition-shape.ts";
+import { bracketsTooDeep, inspect, MAX_DEPTH, ShapeFault, VARIABLES, type Shape } from "./condition-shape.ts";
 import type { Facts } from "./types.ts";
 
-export { MAX_STEPS } from "./cel.ts";
 export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_NESTING, VARIABLES } from "./condition-shape.ts";
 export const MAX_LENGTH = 2_048;
 
-export type ConditionResult =
-  | { value: boolean }
-  | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
+export type ConditionResult = { value: boolean } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
 
 export type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
 
@@ -40,20 +39,30 @@ export type CompiledCondition = { ok: true; condition: Condition } | { ok: false
 /** The variables of one decision, and what its conditions may spend. Made when the first condition asks, and once. */
 export class Activation {
   private readonly request: ActionRequest;
-  private readonly facts: Facts;
+  private readonly facts: Pick<Facts, "principal">;
   private readonly now: number;
   private made: Record<string, CelInput> | null = null;
-  private readonly meters: (Meter | null)[] = [null, null];
+  private meters: (Meter | null)[] = [null, null];
+  /** Of the set that is asked. */
+  readonly edition: CelEdition;
 
-  constructor(request: ActionRequest, facts: Facts, now: number) {
+  constructor(request: ActionRequest, facts: Pick<Facts, "principal">, now: number, edition: CelEdition = CEL_2) {
+    this.edition = edition;
     this.request = request;
     this.facts = facts;
     this.now = now;
   }
 
+  /** The same with other names, out of the same purse. */
+  renamed(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
+    const renamed = new Activation({ ...this.request, ...names }, this.facts, this.now, this.edition);
+    renamed.meters = this.meters;
+    return renamed;
+  }
+
   /** What the conditions of the decision may still spend; those of shadow policies have their own. */
   meter(shadow: boolean): Meter {
-    return (this.meters[shadow ? 1 : 0] ??= new Meter());
+    return (this.meters[shadow ? 1 : 0] ??= new Meter(this.edition.maxSteps));
   }
 
   bindings(): Record<string, CelInput> {
@@ -66,15 +75,15 @@ export class Activation {
         params: toCelValue(params),
         context: toCelValue(context),
         principal: toCelValue(this.facts.principal),
-        now: timestampFromMs(this.now),
+        now: reflect(TimestampSchema, timestampFromMs(this.now)),
       };
     }
     return this.made;
   }
 }
 
-export function compileCondition(source: string): CompiledCondition {
-  const compiled = compileExpression(source, "condition");
+export function compileCondition(source: string, edition: CelEdition = CEL_2): CompiledCondition {
+  const compiled = compileExpression(source, "condition", edition);
   if (!compiled.ok) return compiled;
   const { expression } = compiled;
   return {
@@ -83,7 +92,9 @@ export function compileCondition(source: string): CompiledCondition {
       evaluate(activation, shadow) {
         const result = expression.evaluate(activation, shadow);
         if ("error" in result) return result;
-        return typeof result.value === "boolean" ? { value: result.value } : { error: "CONDITION_ERROR", message: "it gives something else than true or false" };
+        return typeof result.value === "boolean"
+          ? { value: result.value }
+          : { error: "CONDITION_ERROR", message: "it gives something else than true or false" };
       },
     },
   };
@@ -92,17 +103,29 @@ export function compileCondition(source: string): CompiledCondition {
 export type CompiledExpression = { ok: true; expression: Expression } | { ok: false; message: string; offset: number };
 
 /** @param what a word for messages */
-export function compileExpression(source: string, what = "expression"): CompiledExpression {
+export function compileExpression(
+  source: string,
+  what = "expression",
+  edition: CelEdition = CEL_2,
+  variables: readonly string[] = VARIABLES,
+): CompiledExpression {
   const fail = (message: string, offset = 0): CompiledExpression => ({ ok: false, message, offset });
-  if (source.trim() === "") return fail(`the ${what} is empty; remove it, or write one such as params.amount${what === "condition" ? " <= 100" : ""}`);
-  if (source.length > MAX_LENGTH) return fail(`the ${what} has ${source.length} characters, at most ${MAX_LENGTH} are allowed`);
+  if (source.trim() === "")
+    return fail(
+      `the ${what} is empty; remove it, or write one such as params.amount${what === "condition" ? " <= 100" : ""}`,
+    );
+  if (source.length > MAX_LENGTH)
+    return fail(`the ${what} has ${source.length} characters, at most ${MAX_LENGTH} are allowed`);
   const tooDeep = bracketsTooDeep(source);
   if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
   try {
     const parsed = parse(source);
-    const shape = inspect(parsed, what === "condition");
-    const run = plan(env, parsed);
-    return { ok: true, expression: { evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) } };
+    const shape = inspect(parsed, what === "condition", variables);
+    const run = plan(edition.env, parsed);
+    return {
+      ok: true,
+      expression: { evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) },
+    };
   } catch (error) {
     if (error instanceof ShapeFault) return fail(error.message, error.offset);
     if (error instanceof RangeError) return fail(`the ${what} nests too deeply`);
@@ -110,32 +133,43 @@ export function compileExpression(source: string, what = "expression"): Compiled
   }
 }
 
-function evaluate(run: (bindings: Record<string, CelInput>) => unknown, shape: Shape, activation: Activation, shadow: boolean): ExpressionResult {
+function evaluate(
+  run: (bindings: Record<string, CelInput>) => unknown,
+  shape: Shape,
+  activation: Activation,
+  shadow: boolean,
+): ExpressionResult {
   const bindings = activation.bindings();
   const meter = activation.meter(shadow);
   try {
     meter.charge(shape.nodes);
     const result = onMeter(meter, () => run(bindings));
     // `||` and `&&` absorb errors: a result that came about beside a refusal is none.
-    if (meter.tripped) return tooMuch();
+    if (meter.tripped) return tooMuch(activation);
     if (isCelError(result)) return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
     return { value: result };
   } catch (error) {
-    if (meter.tripped || error instanceof RangeError) return tooMuch();
+    if (meter.tripped || error instanceof RangeError) return tooMuch(activation);
     return { error: "CONDITION_ERROR", message: explainError("", shape.names) };
   }
 }
 
-function tooMuch(): { error: "CONDITION_LIMIT"; message: string } {
-  return { error: "CONDITION_LIMIT", message: `the conditions need more than ${MAX_STEPS} steps for this request` };
+function tooMuch({ edition }: Activation): { error: "CONDITION_LIMIT"; message: string } {
+  const message = `the conditions need more than ${edition.maxSteps} steps for this request`;
+  return { error: "CONDITION_LIMIT", message };
 }
 
-/** An error of the evaluator without any value of the request: reasons are kept for ever, arguments can be erased. */
+/** An error of the evaluator without any value of the request: reasons are kept forever, arguments can be erased. */
 export function explainError(message: string, names: ReadonlySet<string>): string {
   const [, field] = /^field not found: (.*)$/s.exec(message) ?? [];
-  if (field !== undefined) return names.has(field) ? `there is no field "${field}"; test for it with has()` : "there is no field of the name that is looked up";
-  const [, operator, types] = /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];
-  if (operator !== undefined) return `"${/^[a-z]/i.test(operator) ? operator : operator.replaceAll(/[_@]/g, "")}" cannot take (${types ?? ""})`;
+  if (field !== undefined)
+    return names.has(field)
+      ? `there is no field "${field}"; test for it with has()`
+      : "there is no field of the name that is looked up";
+  const [, operator, types] =
+    /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];
+  if (operator !== undefined)
+    return `"${/^[a-z]/i.test(operator) ? operator : operator.replaceAll(/[_@]/g, "")}" cannot take (${types ?? ""})`;
   if (message.startsWith("index ")) return "an index lies outside its list";
   if (message.startsWith("unresolved attribute")) return "a field of something that has no fields is read";
   if (message.startsWith("type mismatch: iterable")) return "exists, all, map and filter need a list or a map";
@@ -148,5 +182,8 @@ function syntaxFault(error: unknown, source: string, what: string): [message: st
   const text = error instanceof Error ? error.message : String(error);
   const offset = (error as { location?: { start?: { offset?: number } } }).location?.start?.offset ?? 0;
   const found = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
-  return [/ but expecting /.test(text) ? `the ${what} cannot be read at ${found}` : `the ${what} cannot be read: ${text}`, offset];
+  return [
+    / but expecting /.test(text) ? `the ${what} cannot be read at ${found}` : `the ${what} cannot be read: ${text}`,
+    offset,
+  ];
 }

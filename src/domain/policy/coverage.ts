@@ -22,7 +22,13 @@ export interface Coverage {
 
 /** @param results of all tests of these policies; a test that looked at some of them counts for those */
 export function policyCoverage(policies: readonly PolicyDocument[], results: readonly TestResult[]): Coverage {
-  const counts = ({ policy, rules, limits = [] }: PolicyDocument) => new Map([...rules, ...limits].map(({ name }): [string, RuleCoverage] => [name, { policy, rule: name, reached: 0, failed: 0 }]));
+  const counts = ({ policy, rules, limits = [] }: PolicyDocument) =>
+    new Map(
+      [...rules, ...limits].map(({ name }): [string, RuleCoverage] => [
+        name,
+        { policy, rule: name, reached: 0, failed: 0 },
+      ]),
+    );
   const byPolicy = new Map(policies.map((document) => [document.policy, counts(document)]));
   for (const { policy, rule, reason_code } of results.flatMap(({ findings }) => findings)) {
     const counted = byPolicy.get(policy.name)?.get(rule.name);
@@ -32,5 +38,9 @@ export function policyCoverage(policies: readonly PolicyDocument[], results: rea
   }
   const rules = [...byPolicy.values()].flatMap((counted) => [...counted.values()]);
   const uncovered = rules.filter(({ reached }) => reached === 0);
-  return { rules, uncovered, percent: rules.length === 0 ? 100 : (100 * (rules.length - uncovered.length)) / rules.length };
+  return {
+    rules,
+    uncovered,
+    percent: rules.length === 0 ? 100 : (100 * (rules.length - uncovered.length)) / rules.length,
+  };
 }

@@ -1,12 +1,14 @@
 /**
  * The decision. Pure: the same policy set, request, facts and clock give the same decision, byte for
- * byte, for ever. Nothing here reads a clock, a file or chance.
+ * byte, forever. Nothing here reads a clock, a file or chance.
  */
 import type { ActionRequest } from "../actions.ts";
-import { policiesForTool, policyApplies, rulesForTool, type Compiled, type CompiledLimit, type CompiledPolicy, type CompiledRule } from "./compile.ts";
-import { Activation } from "./condition.ts";
-import { matchesAny } from "./glob.ts";
-import { isExceeded, matchLimit, usedBefore } from "./limits.ts";
+import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "./compile.ts";
+import { rulesForTool } from "./rule-index.ts";
+import { Evaluation } from "./evaluation.ts";
+import { isExceeded, matchLimit, matchLimits, usedBefore } from "./limits.ts";
+import { matchNames, readPatterns } from "./semantics.ts";
+import { foldName } from "../names.ts";
 import { clipText } from "../text.ts";
 import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome } from "./types.ts";
 
@@ -24,22 +26,38 @@ export interface Finding {
 }
 
 /** @param now milliseconds since the epoch */
-export function decide(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Decision {
-  const barred = agentBar(request, facts);
+export function decide(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Decision {
+  return decideOn(new Evaluation(compiled, request, facts, now), facts);
+}
+
+/** The same, going on from what an evaluation has found: `limitNeeds` before what was used is read. */
+export function decideOn(evaluation: Evaluation, facts: Facts): Decision {
+  const { compiled, request } = evaluation;
+  const barred = agentBar(compiled, request, facts);
   if (barred !== null) return denial(barred.code, barred.reason, []);
-  if (compiled.policies.length === 0) return denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []);
+  if (compiled.policies.length === 0)
+    return denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []);
 
   const findings: Finding[] = [];
   const shadow: ShadowOutcome[] = [];
   const shadowed = new Map<string, Finding>();
-  for (const finding of consultAll(compiled, request, facts, now)) {
+  for (const finding of findingsOf(evaluation, facts)) {
     const { policy, effect } = finding;
     if (!policy.shadow) findings.push(finding);
-    else if (STRICTNESS[effect] > STRICTNESS[shadowed.get(policy.name)?.effect ?? "allow"] || !shadowed.has(policy.name)) shadowed.set(policy.name, finding);
+    else if (
+      STRICTNESS[effect] > STRICTNESS[shadowed.get(policy.name)?.effect ?? "allow"] ||
+      !shadowed.has(policy.name)
+    )
+      shadowed.set(policy.name, finding);
   }
-  for (const { policy, rule, effect, reason_code } of shadowed.values()) shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
-  if (findings.length === 0) {
-    return denial("NO_MATCHING_RULE", `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`, shadow);
+  for (const { policy, rule, effect, reason_code } of shadowed.values())
+    shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
+  if (!hasAnswer(compiled, findings)) {
+    return denial(
+      "NO_MATCHING_RULE",
+      `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`,
+      shadow,
+    );
   }
   return strictest(findings, shadow);
 }
@@ -50,61 +68,104 @@ export function decide(compiled: Compiled, request: ActionRequest, facts: Facts,
  *
  * @param now milliseconds since the epoch
  */
-export function consultAll(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Finding[] {
-  const activation = new Activation(request, facts, now);
+export function consultAll(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Finding[] {
+  return findingsOf(new Evaluation(compiled, request, facts, now), facts);
+}
+
+function findingsOf(begun: Evaluation, facts: Facts): Finding[] {
+  const { compiled, request, now } = begun;
+  const { limitsFirst } = compiled.semantics;
+  // Sets of the first format evaluated their limits twice, each time after the rules or alone.
+  const evaluation = limitsFirst ? begun : new Evaluation(compiled, request, facts, now);
+  if (limitsFirst) matchLimits(evaluation);
   const findings: Finding[] = [];
-  for (const policy of policiesForTool(compiled, request.tool)) {
-    if (!policyApplies(policy, request.tool, request.agent_id)) continue;
-    const finding = consult(policy, request, activation);
+  for (const policy of evaluation.policies()) {
+    const finding = consult(policy, evaluation);
     if (finding !== null) findings.push(finding);
     for (const limit of policy.limits) {
-      const beyond = consultLimit(policy, limit, request, facts, activation);
+      const beyond = consultLimit(policy, limit, evaluation, facts);
       if (beyond !== null) findings.push(beyond);
     }
   }
   return findings;
 }
 
+/** A limit alone opens nothing: that somebody may be asked is for a rule to say. What denies is an answer always. */
+function hasAnswer({ semantics }: CompiledPolicySet, findings: readonly Finding[]): boolean {
+  if (!semantics.limitsNeedRules) return findings.length > 0;
+  return findings.some(({ effect, reason_code }) => effect === "deny" || reason_code === "POLICY_RULE");
+}
+
 /** Null while the action stays within the limit, or does not concern it. What cannot be known is denied. */
-function consultLimit(policy: CompiledPolicy, limit: CompiledLimit, request: ActionRequest, facts: Facts, activation: Activation): Finding | null {
+function consultLimit(
+  policy: CompiledPolicy,
+  limit: CompiledLimit,
+  evaluation: Evaluation,
+  facts: Facts,
+): Finding | null {
   const { rule } = limit;
-  const match = matchLimit(policy, limit, request, activation);
+  const match = matchLimit(policy, limit, evaluation);
   if (match.kind === "none") return null;
-  const denied = (reason_code: ReasonCode, why: string): Finding => ({ policy, rule, effect: "deny", reason_code, reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON) });
+  const denied = (reason_code: ReasonCode, why: string): Finding => ({
+    policy,
+    rule,
+    effect: "deny",
+    reason_code,
+    reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON),
+  });
   if (match.kind === "error") return denied(match.code, match.message);
   const used = usedBefore(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
   if (used === null) return denied("CONDITION_ERROR", "what was used of it is not known");
   if (!isExceeded(limit, used, match.amount)) return null;
-  return { policy, rule, effect: rule.effect, reason_code: "LIMIT_EXCEEDED", reason: rule.reason ?? `it goes beyond the limit "${rule.name}" of policy "${policy.name}"` };
+  return {
+    policy,
+    rule,
+    effect: rule.effect,
+    reason_code: "LIMIT_EXCEEDED",
+    reason: rule.reason ?? `it goes beyond the limit "${rule.name}" of policy "${policy.name}"`,
+  };
 }
 
-function agentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {
+function agentBar(
+  { semantics }: CompiledPolicySet,
+  request: ActionRequest,
+  facts: Facts,
+): { code: ReasonCode; reason: string } | null {
   const { agent } = facts;
   if (agent === undefined) {
     if (facts.require_registered_agents !== true) return null;
     return { code: "AGENT_NOT_REGISTERED", reason: `the agent ${clip(request.agent_id)} is not registered` };
   }
   if (agent.suspended) return { code: "AGENT_SUSPENDED", reason: `the agent ${clip(request.agent_id)} is suspended` };
-  if (agent.allowed_tools !== null && !matchesAny(agent.allowed_tools, request.tool)) {
-    return { code: "TOOL_NOT_ALLOWED", reason: `the agent ${clip(request.agent_id)} may not use the tool ${clip(request.tool)}` };
-  }
-  return null;
+  const reading = { fold: semantics.foldsNames, units: semantics.globUnits };
+  const tool = reading.fold ? foldName(request.tool) : request.tool;
+  if (agent.allowed_tools === null || matchNames(readPatterns(agent.allowed_tools, reading), tool, reading))
+    return null;
+  return {
+    code: "TOOL_NOT_ALLOWED",
+    reason: `the agent ${clip(request.agent_id)} may not use the tool ${clip(request.tool)}`,
+  };
 }
 
 /** First match wins; a condition that fails on the way is this policy's deny, because what it would have said is not known. */
-function consult(policy: CompiledPolicy, request: ActionRequest, activation: Activation): Finding | null {
-  for (const rule of rulesForTool(policy, request.tool)) {
-    if (rule.operations !== null && !matchesAny(rule.operations, request.operation)) continue;
-    if (rule.agents !== null && !matchesAny(rule.agents, request.agent_id)) continue;
+function consult(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
+  for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
+    if (!evaluation.concerns(policy, rule)) continue;
     if (rule.condition !== null) {
-      const result = rule.condition.evaluate(activation, policy.shadow);
+      const result = rule.condition.evaluate(evaluation.activation, policy.shadow);
       if ("error" in result) {
         const reason = `the condition of rule "${rule.name}" in policy "${policy.name}" could not be evaluated: ${result.message}`;
         return { policy, rule, effect: "deny", reason: clipText(reason, MAX_REASON), reason_code: result.error };
       }
       if (!result.value) continue;
     }
-    return { policy, rule, effect: rule.effect, reason: rule.reason ?? defaultReason(policy, rule), reason_code: "POLICY_RULE" };
+    return {
+      policy,
+      rule,
+      effect: rule.effect,
+      reason: rule.reason ?? defaultReason(policy, rule),
+      reason_code: "POLICY_RULE",
+    };
   }
   return null;
 }
@@ -150,7 +211,17 @@ function strictestTerms(findings: readonly Finding[]): Decision["approval"] {
 }
 
 function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {
-  return { effect: "deny", reason, reason_code: code, risk_level: null, policy: null, policy_version: null, rule: null, approval: null, shadow };
+  return {
+    effect: "deny",
+    reason,
+    reason_code: code,
+    risk_level: null,
+    policy: null,
+    policy_version: null,
+    rule: null,
+    approval: null,
+    shadow,
+  };
 }
 
 function clip(name: string): string {

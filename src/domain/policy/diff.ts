@@ -11,7 +11,15 @@ export interface FieldChange {
 }
 
 export interface PolicyChange {
-  kind: "policy_changed" | "limit_added" | "limit_removed" | "limit_changed" | "rule_added" | "rule_removed" | "rule_changed" | "rule_moved";
+  kind:
+    | "policy_changed"
+    | "limit_added"
+    | "limit_removed"
+    | "limit_changed"
+    | "rule_added"
+    | "rule_removed"
+    | "rule_changed"
+    | "rule_moved";
   /** Null for a change of the policy itself. */
   rule: string | null;
   /** Positions from 1; null where the rule is not there. The first match decides, so that place matters. */
@@ -22,8 +30,24 @@ export interface PolicyChange {
   summary: string;
 }
 
-const POLICY_FIELDS = ["description", "mode", "applies_to", "metadata"] as const satisfies readonly (keyof PolicyDocument)[];
-const RULE_FIELDS = ["effect", "tool", "operation", "agent", "when", "approval", "risk", "reason", "description"] as const satisfies readonly (keyof RuleDocument)[];
+const POLICY_FIELDS = [
+  "description",
+  "mode",
+  "case_sensitive",
+  "applies_to",
+  "metadata",
+] as const satisfies readonly (keyof PolicyDocument)[];
+const RULE_FIELDS = [
+  "effect",
+  "tool",
+  "operation",
+  "agent",
+  "when",
+  "approval",
+  "risk",
+  "reason",
+  "description",
+] as const satisfies readonly (keyof RuleDocument)[];
 const VERB = { allow: "allows", deny: "denies", require_approval: "requires approval for" } as const;
 const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "required approval for" } as const;
 
@@ -32,7 +56,14 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   const changes: PolicyChange[] = [];
   const own = changedFields(POLICY_FIELDS, before, after);
   if (own.length > 0) {
-    changes.push({ kind: "policy_changed", rule: null, before: null, after: null, fields: own, summary: own.map((change) => sentenceOf("the policy", change)).join("; ") });
+    changes.push({
+      kind: "policy_changed",
+      rule: null,
+      before: null,
+      after: null,
+      fields: own,
+      summary: own.map((change) => sentenceOf("the policy", change)).join("; "),
+    });
   }
   changes.push(...diffLimits(before.limits ?? [], after.limits ?? []));
   const was = new Map(before.rules.map((rule, i) => [rule.name, i]));
@@ -40,12 +71,27 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   const kept = keptOrder(before.rules.map(({ name }) => is.get(name)).filter((i) => i !== undefined));
   const found: PolicyChange[] = [];
   for (const [i, rule] of before.rules.entries()) {
-    if (!is.has(rule.name)) found.push({ kind: "rule_removed", rule: rule.name, before: i + 1, after: null, fields: [], summary: `the rule "${rule.name}" is gone: it ${VERB_PAST[rule.effect]} ${subjectOf(rule)}` });
+    if (!is.has(rule.name))
+      found.push({
+        kind: "rule_removed",
+        rule: rule.name,
+        before: i + 1,
+        after: null,
+        fields: [],
+        summary: `the rule "${rule.name}" is gone: it ${VERB_PAST[rule.effect]} ${subjectOf(rule)}`,
+      });
   }
   for (const [i, rule] of after.rules.entries()) {
     const old = was.get(rule.name);
     if (old === undefined) {
-      found.push({ kind: "rule_added", rule: rule.name, before: null, after: i + 1, fields: [], summary: `the rule "${rule.name}" is new: it ${VERB[rule.effect]} ${subjectOf(rule)}` });
+      found.push({
+        kind: "rule_added",
+        rule: rule.name,
+        before: null,
+        after: i + 1,
+        fields: [],
+        summary: `the rule "${rule.name}" is new: it ${VERB[rule.effect]} ${subjectOf(rule)}`,
+      });
       continue;
     }
     const fields = changedFields(RULE_FIELDS, before.rules[old] as RuleDocument, rule);
@@ -53,28 +99,77 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
     if (fields.length > 0) {
       const words = fields.map((change) => sentenceOf(`the rule "${rule.name}"`, change));
       if (moved) words.push(`it moves from place ${old + 1} to ${i + 1}`);
-      found.push({ kind: "rule_changed", rule: rule.name, before: old + 1, after: i + 1, fields, summary: words.join("; ") });
+      found.push({
+        kind: "rule_changed",
+        rule: rule.name,
+        before: old + 1,
+        after: i + 1,
+        fields,
+        summary: words.join("; "),
+      });
     } else if (moved) {
-      found.push({ kind: "rule_moved", rule: rule.name, before: old + 1, after: i + 1, fields: [], summary: `the rule "${rule.name}" moves from place ${old + 1} to ${i + 1}` });
+      found.push({
+        kind: "rule_moved",
+        rule: rule.name,
+        before: old + 1,
+        after: i + 1,
+        fields: [],
+        summary: `the rule "${rule.name}" moves from place ${old + 1} to ${i + 1}`,
+      });
     }
   }
   const placeOf = (change: PolicyChange): number => change.after ?? change.before ?? 0;
   return [...changes, ...found.sort((a, b) => placeOf(a) - placeOf(b))];
 }
 
-const LIMIT_FIELDS = ["tool", "operation", "agent", "when", "per", "count", "sum", "at_most", "window", "time_zone", "effect", "approval", "risk", "reason", "description"] as const satisfies readonly (keyof LimitDocument)[];
+const LIMIT_FIELDS = [
+  "tool",
+  "operation",
+  "agent",
+  "when",
+  "per",
+  "count",
+  "sum",
+  "at_most",
+  "window",
+  "time_zone",
+  "effect",
+  "approval",
+  "risk",
+  "reason",
+  "description",
+] as const satisfies readonly (keyof LimitDocument)[];
 
 /** By name: their order has no meaning. */
 function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocument[]): PolicyChange[] {
-  const change = (kind: PolicyChange["kind"], rule: string, summary: string, fields: FieldChange[] = []): PolicyChange => ({ kind, rule, before: null, after: null, fields, summary });
+  const change = (
+    kind: PolicyChange["kind"],
+    rule: string,
+    summary: string,
+    fields: FieldChange[] = [],
+  ): PolicyChange => ({ kind, rule, before: null, after: null, fields, summary });
   const was = new Map(before.map((limit) => [limit.name, limit]));
   const is = new Set(after.map(({ name }) => name));
-  const gone = before.filter(({ name }) => !is.has(name)).map((limit) => change("limit_removed", limit.name, `the limit "${limit.name}" is gone: it was ${limitWords(limit)}`));
+  const gone = before
+    .filter(({ name }) => !is.has(name))
+    .map((limit) =>
+      change("limit_removed", limit.name, `the limit "${limit.name}" is gone: it was ${limitWords(limit)}`),
+    );
   const others = after.flatMap((limit) => {
     const old = was.get(limit.name);
-    if (old === undefined) return [change("limit_added", limit.name, `the limit "${limit.name}" is new: ${limitWords(limit)}`)];
+    if (old === undefined)
+      return [change("limit_added", limit.name, `the limit "${limit.name}" is new: ${limitWords(limit)}`)];
     const fields = changedFields(LIMIT_FIELDS, old, limit);
-    return fields.length === 0 ? [] : [change("limit_changed", limit.name, fields.map((field) => sentenceOf(`the limit "${limit.name}"`, field)).join("; "), fields)];
+    return fields.length === 0
+      ? []
+      : [
+          change(
+            "limit_changed",
+            limit.name,
+            fields.map((field) => sentenceOf(`the limit "${limit.name}"`, field)).join("; "),
+            fields,
+          ),
+        ];
   });
   return [...gone, ...others];
 }
@@ -93,9 +188,12 @@ function sentenceOf(subject: string, { field, before, after }: FieldChange): str
   if (field === "effect") return `the effect of ${subject} is ${after as string}; it was ${before as string}`;
   if (field === "when") {
     if (before === null) return `${subject} matches only when ${after as string}`;
-    return after === null ? `${subject} no longer needs ${before as string}` : `${subject} matches when ${after as string}; it was ${before as string}`;
+    return after === null
+      ? `${subject} no longer needs ${before as string}`
+      : `${subject} matches when ${after as string}; it was ${before as string}`;
   }
-  if (field === "mode") return `${subject} is ${after === "shadow" ? "in shadow mode: it no longer decides" : "enforced"}`;
+  if (field === "mode")
+    return `${subject} is ${after === "shadow" ? "in shadow mode: it no longer decides" : "enforced"}`;
   return `${subject} has another ${field}: ${show(after)}; it was ${show(before)}`;
 }
 
@@ -104,7 +202,9 @@ function show(value: unknown): string {
 }
 
 function subjectOf(rule: RuleDocument): string {
-  const words = [rule.tool, rule.operation].map((names) => (names === undefined ? null : [names].flat().join(", "))).filter((word) => word !== null);
+  const words = [rule.tool, rule.operation]
+    .map((names) => (names === undefined ? null : [names].flat().join(", ")))
+    .filter((word) => word !== null);
   return `${words.length === 0 ? "everything" : words.join(" ")}${rule.when === undefined ? "" : ` when ${rule.when}`}`;
 }
 

@@ -1,11 +1,11 @@
 /** Why a decision came out as it did: what each policy, rule, matcher and part of a condition said. Pure, like decide(). */
 import type { ActionRequest } from "../actions.ts";
-import type { Compiled, CompiledLimit, CompiledPolicy, CompiledRule } from "./compile.ts";
+import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "./compile.ts";
 import { conditionParts, type ConditionPart } from "./condition-parts.ts";
-import { Activation } from "./condition.ts";
 import { decide } from "./decide.ts";
-import { matchesAny } from "./glob.ts";
-import { isExceeded, matchLimit, MICRO, usedBefore } from "./limits.ts";
+import { Evaluation } from "./evaluation.ts";
+import { isExceeded, matchLimit, matchLimits, MICRO, usedBefore } from "./limits.ts";
+import { matchNames, readPatterns } from "./semantics.ts";
 import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "./types.ts";
 
 export interface MatcherExplanation {
@@ -77,61 +77,140 @@ export interface Explanation {
 const BARRED: readonly ReasonCode[] = ["AGENT_NOT_REGISTERED", "AGENT_SUSPENDED", "TOOL_NOT_ALLOWED"];
 
 /** @param now milliseconds since the epoch */
-export function explain(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): Explanation {
+export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
   const decision = decide(compiled, request, facts, now);
   if (BARRED.includes(decision.reason_code)) return { decision, policies: [] };
   // One for all policies, as in decide(): what the first ones spend is gone for the others.
-  const activation = new Activation(request, facts, now);
+  const evaluation = new Evaluation(compiled, request, facts, now);
+  if (compiled.semantics.limitsFirst) matchLimits(evaluation);
   const policies = compiled.policies.map((policy) => {
     const definition = compiled.document.policies[policy.order]?.definition as PolicyDocument;
-    return { ...explainPolicy(policy, definition, request, facts, activation), decides: decision.policy === policy.name };
+    return {
+      ...explainPolicy(policy, definition, facts, evaluation),
+      decides: decision.policy === policy.name,
+    };
   });
   return { decision, policies };
 }
 
-function explainPolicy(policy: CompiledPolicy, definition: PolicyDocument, request: ActionRequest, facts: Facts, activation: Activation): Omit<PolicyExplanation, "decides"> {
-  const matchers = [matcher("tool", definition.applies_to?.tools, request.tool), matcher("agent", definition.applies_to?.agents, request.agent_id)].filter((found) => found !== null);
+function explainPolicy(
+  policy: CompiledPolicy,
+  definition: PolicyDocument,
+  facts: Facts,
+  evaluation: Evaluation,
+): Omit<PolicyExplanation, "decides"> {
+  const matchers = [
+    matcher("tool", definition.applies_to?.tools, policy, evaluation),
+    matcher("agent", definition.applies_to?.agents, policy, evaluation),
+  ].filter((found) => found !== null);
   const applies = matchers.every(({ matches }) => matches);
   const whole = { policy: policy.name, mode: policy.shadow ? "shadow" : "enforce", applies, matchers } as const;
   if (!applies) return { ...whole, answer: null, rules: [], limits: [] };
-  const compiledRules = new Map([...[...policy.exact.values()].flat(), ...policy.patterns.map(({ rule }) => rule)].map((rule) => [rule.order, rule]));
+  const compiledRules = new Map(
+    [...[...policy.exact.values()].flat(), ...policy.patterns.map(({ rule }) => rule)].map((rule) => [
+      rule.order,
+      rule,
+    ]),
+  );
   let answer: PolicyExplanation["answer"] = null;
   const rules = definition.rules.map((rule, order) => {
-    const explained = explainRule(rule, compiledRules.get(order) as CompiledRule, request, activation, policy.shadow, answer !== null);
+    const explained = explainRule(rule, policy, compiledRules.get(order) as CompiledRule, evaluation, answer !== null);
     if (explained.outcome === "matched") answer = { rule: rule.name, effect: rule.effect, reason_code: "POLICY_RULE" };
-    if (explained.outcome === "failed") answer = { rule: rule.name, effect: "deny", reason_code: explained.condition?.error?.code as ReasonCode };
+    if (explained.outcome === "failed")
+      answer = { rule: rule.name, effect: "deny", reason_code: explained.condition?.error?.code as ReasonCode };
     return explained;
   });
-  return { ...whole, answer, rules, limits: policy.limits.map((limit) => explainLimit(policy, limit, request, facts, activation)) };
+  return {
+    ...whole,
+    answer,
+    rules,
+    limits: policy.limits.map((limit) => explainLimit(policy, limit, facts, evaluation)),
+  };
 }
 
-function explainRule(rule: RuleDocument, compiled: CompiledRule, request: ActionRequest, activation: Activation, shadow: boolean, answered: boolean): RuleExplanation {
-  const matchers = [matcher("tool", rule.tool, request.tool), matcher("operation", rule.operation, request.operation), matcher("agent", rule.agent, request.agent_id)].filter((found) => found !== null);
+function explainRule(
+  rule: RuleDocument,
+  policy: CompiledPolicy,
+  compiled: CompiledRule,
+  evaluation: Evaluation,
+  answered: boolean,
+): RuleExplanation {
+  const { activation } = evaluation;
+  const matchers = [
+    matcher("tool", rule.tool, policy, evaluation),
+    matcher("operation", rule.operation, policy, evaluation),
+    matcher("agent", rule.agent, policy, evaluation),
+  ].filter((found) => found !== null);
   const made = { rule: rule.name, effect: rule.effect, matchers };
   if (answered) return { ...made, outcome: "not_reached", condition: null };
   if (!matchers.every(({ matches }) => matches)) return { ...made, outcome: "passed", condition: null };
   if (compiled.condition === null) return { ...made, outcome: "matched", condition: null };
-  const result = compiled.condition.evaluate(activation, shadow);
+  const result = compiled.condition.evaluate(activation, policy.shadow);
   const source = rule.when as string;
   const parts = conditionParts(source, activation);
-  if ("error" in result) return { ...made, outcome: "failed", condition: { source, value: null, error: { code: result.error, message: result.message }, parts } };
-  return { ...made, outcome: result.value ? "matched" : "passed", condition: { source, value: result.value, error: null, parts } };
+  if ("error" in result)
+    return {
+      ...made,
+      outcome: "failed",
+      condition: { source, value: null, error: { code: result.error, message: result.message }, parts },
+    };
+  return {
+    ...made,
+    outcome: result.value ? "matched" : "passed",
+    condition: { source, value: result.value, error: null, parts },
+  };
 }
 
-function explainLimit(policy: CompiledPolicy, limit: CompiledLimit, request: ActionRequest, facts: Facts, activation: Activation): LimitExplanation {
+function explainLimit(
+  policy: CompiledPolicy,
+  limit: CompiledLimit,
+  facts: Facts,
+  evaluation: Evaluation,
+): LimitExplanation {
   const unit = limit.sum === null ? 1 : MICRO;
   const about = { limit: limit.rule.name, effect: limit.rule.effect, most: (limit.sum?.atMost ?? limit.count) / unit };
-  const match = matchLimit(policy, limit, request, activation);
-  if (match.kind === "none") return { ...about, outcome: "aside", subject: null, used: null, error: null, answer: null };
-  if (match.kind === "error") return { ...about, outcome: "failed", subject: null, used: null, error: match.message, answer: { effect: "deny", reason_code: match.code } };
+  const match = matchLimit(policy, limit, evaluation);
+  if (match.kind === "none")
+    return { ...about, outcome: "aside", subject: null, used: null, error: null, answer: null };
+  if (match.kind === "error")
+    return {
+      ...about,
+      outcome: "failed",
+      subject: null,
+      used: null,
+      error: match.message,
+      answer: { effect: "deny", reason_code: match.code },
+    };
   const used = usedBefore(facts, { policy: policy.name, limit: limit.rule.name, basis: limit.basis });
-  if (used === null) return { ...about, outcome: "failed", subject: match.subject, used: null, error: "what was used of it is not known", answer: { effect: "deny", reason_code: "CONDITION_ERROR" } };
+  if (used === null)
+    return {
+      ...about,
+      outcome: "failed",
+      subject: match.subject,
+      used: null,
+      error: "what was used of it is not known",
+      answer: { effect: "deny", reason_code: "CONDITION_ERROR" },
+    };
   const exceeded = isExceeded(limit, used, match.amount);
-  return { ...about, outcome: exceeded ? "exceeded" : "within", subject: match.subject, used: used / unit, error: null, answer: exceeded ? { effect: limit.rule.effect, reason_code: "LIMIT_EXCEEDED" } : null };
+  return {
+    ...about,
+    outcome: exceeded ? "exceeded" : "within",
+    subject: match.subject,
+    used: used / unit,
+    error: null,
+    answer: exceeded ? { effect: limit.rule.effect, reason_code: "LIMIT_EXCEEDED" } : null,
+  };
 }
 
-function matcher(field: MatcherExplanation["field"], given: string | string[] | undefined, value: string): MatcherExplanation | null {
+function matcher(
+  field: MatcherExplanation["field"],
+  given: string | string[] | undefined,
+  policy: CompiledPolicy,
+  evaluation: Evaluation,
+): MatcherExplanation | null {
   if (given === undefined) return null;
   const patterns = [given].flat();
-  return { field, patterns, value, matches: matchesAny(patterns, value) };
+  const { agent_id: agent, tool, operation } = evaluation.request;
+  const matches = matchNames(readPatterns(patterns, policy.reading), evaluation.names(policy)[field], policy.reading);
+  return { field, patterns, value: { agent, tool, operation }[field], matches };
 }

@@ -2,10 +2,23 @@
  * The canonical layout of policy files: white space, and numbers in their usual notation. Comments, the order of keys,
  * quotes and whether a list stands in brackets or in lines are the author's.
  */
-import { isMap, isScalar, Lexer, parseAllDocuments, visit, type Document, type Node, type Scalar, type YAMLMap, type YAMLSeq } from "yaml";
+import {
+  isMap,
+  isScalar,
+  Lexer,
+  parseAllDocuments,
+  visit,
+  type Document,
+  type Node,
+  type Scalar,
+  type YAMLMap,
+  type YAMLSeq,
+} from "yaml";
 import { canonicalText } from "../canonical.ts";
 import { liftComments } from "./format-comments.ts";
-import { readYaml } from "./yaml.ts";
+import { MAX_DEPTH } from "../json.ts";
+import { boundText } from "./yaml-depth.ts";
+import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 
 /** Longer text without quotes goes on in the next line. Conditions in `>-` keep the lines they have. */
 const WIDTH = 140;
@@ -40,24 +53,36 @@ function differs(before: string, after: string): string | null {
 }
 
 function commentsOf(text: string): string {
-  return [...new Lexer().lex(text)].filter((token) => token.startsWith("#")).map((comment) => comment.trimEnd()).sort().join("\n");
+  return [...new Lexer().lex(text)]
+    .filter((token) => token.startsWith("#"))
+    .map((comment) => comment.trimEnd())
+    .sort()
+    .join("\n");
 }
 
 function parse(source: string): Document.Parsed[] {
-  return [...parseAllDocuments(source, { version: "1.2", schema: "core", uniqueKeys: false, merge: false })] as Document.Parsed[];
+  return [
+    ...parseAllDocuments(source, { version: "1.2", schema: "core", uniqueKeys: false, merge: false }),
+  ] as Document.Parsed[];
 }
 
 /** Null where the source cannot be read, or is empty. */
 function layOut(source: string): string | null {
   const text = source.replace(/^\uFEFF/, "").replaceAll(/\r\n?/g, "\n");
+  if (boundText(text, MAX_DEPTH, MAX_DOCUMENTS) !== null) return null;
   const documents = parse(text);
-  if (documents.length === 0 || documents.some(({ errors, warnings }) => errors.length + warnings.length > 0)) return null;
+  if (documents.length === 0 || documents.some(({ errors, warnings }) => errors.length + warnings.length > 0))
+    return null;
   const parts = documents.map((document, i) => {
     if (document.directives !== undefined) {
       document.directives.docStart = i > 0 || null;
       document.directives.docEnd = false;
     }
-    if (isEmpty(document)) return `${i > 0 ? "---\n" : ""}${[...new Lexer().lex(String(document))].filter((token) => token.startsWith("#")).map((comment) => `${comment}\n`).join("")}`;
+    if (isEmpty(document))
+      return `${i > 0 ? "---\n" : ""}${[...new Lexer().lex(String(document))]
+        .filter((token) => token.startsWith("#"))
+        .map((comment) => `${comment}\n`)
+        .join("")}`;
     liftComments(document, text);
     visit(document, { Collection: (_, node) => shape(node) });
     return document.toString({ indent: 2, lineWidth: WIDTH, doubleQuotedMinMultiLineLength: 1e9, blockQuote: true });
@@ -74,7 +99,10 @@ function shape(node: YAMLMap | YAMLSeq): void {
   const print = node.toString.bind(node) as (context: PrintContext, ...rest: unknown[]) => string;
   node.toString = ((context: PrintContext, ...rest: unknown[]): string => {
     if (context.inFlow !== true && node.flow !== true) return print(context, ...rest);
-    return print({ ...context, flowCollectionPadding: isMap(node) ? " " : "", options: { ...context.options, lineWidth: 0 } }, ...rest);
+    return print(
+      { ...context, flowCollectionPadding: isMap(node) ? " " : "", options: { ...context.options, lineWidth: 0 } },
+      ...rest,
+    );
   }) as typeof node.toString;
 }
 
@@ -117,10 +145,14 @@ function foldsOf(text: string): Fold[] {
         const start = text.indexOf("\n", from) + 1;
         const body = text.slice(start, to).replace(/\s+$/, "");
         const lines = body.split("\n");
-        folds.push({ start, end: Math.min(start + body.length + 1, text.length), indent: /^ */.exec(lines.find((line) => line.trim() !== "") ?? "")?.[0].length ?? 0, lines });
+        folds.push({
+          start,
+          end: Math.min(start + body.length + 1, text.length),
+          indent: /^ */.exec(lines.find((line) => line.trim() !== "") ?? "")?.[0].length ?? 0,
+          lines,
+        });
       },
     });
   }
   return folds;
 }
-

@@ -1,11 +1,35 @@
-/** Globs of policies: `*` stands for any characters, also none and also dots; `?` for one. Case matters. */
+/** Globs of policies: `*` stands for any characters, also none and also dots; `?` for one code point. */
+
+import { nameFault } from "../names.ts";
+import { clipText, revealHidden } from "../text.ts";
+
+/** Why no name can be meant by a pattern; null when one can. */
+export function globFault(pattern: string): string | null {
+  const fault = nameFault(pattern);
+  return fault === null ? null : `"${clipText(revealHidden(pattern), 80)}" ${fault}, so that no name can match it`;
+}
 
 export function isGlob(pattern: string): boolean {
   return pattern.includes("*") || pattern.includes("?");
 }
 
-/** O(pattern × text) at worst, without backtracking into earlier stars: only the last one is ever widened. */
-export function matchGlob(pattern: string, text: string): boolean {
+/**
+ * As they stand: whoever compares without regard to case folds both before. O(pattern × text) at worst, without
+ * backtracking into earlier stars: only the last one is ever widened.
+ *
+ * @param units whether `?` stands for a UTF-16 code unit, as it did in sets of the first format
+ */
+export function matchGlob(pattern: string, text: string, units = false): boolean {
+  return units ? match(pattern, text) : match(codePoints(pattern), codePoints(text));
+}
+
+const SURROGATE = /[\ud800-\udfff]/;
+
+function codePoints(text: string): ArrayLike<string> {
+  return SURROGATE.test(text) ? Array.from(text) : text;
+}
+
+function match(pattern: ArrayLike<string>, text: ArrayLike<string>): boolean {
   let p = 0;
   let t = 0;
   let star = -1;
@@ -29,6 +53,6 @@ export function matchGlob(pattern: string, text: string): boolean {
   return p === pattern.length;
 }
 
-export function matchesAny(patterns: readonly string[], text: string): boolean {
-  return patterns.some((pattern) => (isGlob(pattern) ? matchGlob(pattern, text) : pattern === text));
+export function matchesAny(patterns: readonly string[], text: string, units = false): boolean {
+  return patterns.some((pattern) => (isGlob(pattern) ? matchGlob(pattern, text, units) : pattern === text));
 }

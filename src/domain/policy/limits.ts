@@ -6,11 +6,11 @@
 import type { ActionRequest } from "../actions.ts";
 import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
-import type { CompiledLimit, CompiledPolicy, Compiled } from "./compile.ts";
-import { MICRO, policiesForTool, policyApplies } from "./compile.ts";
-import { Activation } from "./condition.ts";
-import { matchesAny } from "./glob.ts";
-import type { Facts, LimitFact, ReasonCode } from "./types.ts";
+import type { CompiledLimit, CompiledPolicy, CompiledPolicySet } from "./compile.ts";
+import { MICRO } from "./compile.ts";
+import { Evaluation, type LimitMatch } from "./evaluation.ts";
+import { matchNames } from "./semantics.ts";
+import type { Facts, LimitFact } from "./types.ts";
 import { endOfWindow, startOfWindow } from "./window.ts";
 
 export { MICRO };
@@ -26,7 +26,7 @@ export interface LimitNeed {
   subject: string;
   /** Uses from here on count, inclusive. Milliseconds. */
   since: number;
-  /** From here on this action's own use cannot count any more. Milliseconds. */
+  /** From here on this action's own use no longer counts. Milliseconds. */
   until: number;
   /** Millionths; 0 where actions are counted. */
   amount: number;
@@ -34,21 +34,14 @@ export interface LimitNeed {
   unit: "count" | "sum";
 }
 
-/** How an action stands to one limit. */
-export type LimitMatch =
-  | { kind: "none" }
-  | { kind: "error"; code: ReasonCode; message: string }
-  | { kind: "match"; subject: string; amount: number };
-
 /** What of the past a decision on this action needs. Empty where no limit matches; a limit that cannot be evaluated needs nothing: it denies. */
-export function limitNeeds(compiled: Compiled, request: ActionRequest, facts: Facts, now: number): LimitNeed[] {
+export function limitNeeds(evaluation: Evaluation): LimitNeed[] {
+  const { compiled, now } = evaluation;
   if (!compiled.limited) return [];
-  const activation = new Activation(request, facts, now);
   const needs: LimitNeed[] = [];
-  for (const policy of policiesForTool(compiled, request.tool)) {
-    if (!policyApplies(policy, request.tool, request.agent_id)) continue;
+  for (const policy of evaluation.policies()) {
     for (const limit of policy.limits) {
-      const match = matchLimit(policy, limit, request, activation);
+      const match = matchLimit(policy, limit, evaluation);
       if (match.kind !== "match") continue;
       needs.push({
         policy: policy.name,
@@ -65,30 +58,55 @@ export function limitNeeds(compiled: Compiled, request: ActionRequest, facts: Fa
   return needs;
 }
 
-export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, request: ActionRequest, activation: Activation): LimitMatch {
+/** All of them, in the order of the set. */
+export function matchLimits(evaluation: Evaluation): void {
+  for (const policy of evaluation.policies()) for (const limit of policy.limits) matchLimit(policy, limit, evaluation);
+}
+
+/** Evaluated once for each evaluation. */
+export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
+  const known = evaluation.limits.get(limit) ?? evaluateLimit(policy, limit, evaluation);
+  evaluation.limits.set(limit, known);
+  return known;
+}
+
+function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
   const { rule } = limit;
-  if (limit.tools !== null && !matchesAny(limit.tools, request.tool)) return { kind: "none" };
-  if (rule.operations !== null && !matchesAny(rule.operations, request.operation)) return { kind: "none" };
-  if (rule.agents !== null && !matchesAny(rule.agents, request.agent_id)) return { kind: "none" };
+  const { activation } = evaluation;
+  if (!matchNames(limit.tools, evaluation.names(policy).tool, policy.reading)) return { kind: "none" };
+  if (!evaluation.concerns(policy, rule)) return { kind: "none" };
   if (rule.condition !== null) {
     const result = rule.condition.evaluate(activation, policy.shadow);
-    if ("error" in result) return { kind: "error", code: result.error, message: `its condition could not be evaluated: ${result.message}` };
+    if ("error" in result)
+      return { kind: "error", code: result.error, message: `its condition could not be evaluated: ${result.message}` };
     if (!result.value) return { kind: "none" };
   }
   let subject = "";
   if (limit.per !== null) {
-    const result = limit.per.evaluate(activation, policy.shadow);
-    if ("error" in result) return { kind: "error", code: result.error, message: `what it counts per could not be evaluated: ${result.message}` };
+    const result = limit.per.evaluate(evaluation.subjects, policy.shadow);
+    if ("error" in result)
+      return {
+        kind: "error",
+        code: result.error,
+        message: `what it counts per could not be evaluated: ${result.message}`,
+      };
     const named = subjectOf(result.value);
-    if (named === null) return { kind: "error", code: "CONDITION_ERROR", message: "what it counts per is not a text, a number or a boolean" };
+    if (named === null)
+      return {
+        kind: "error",
+        code: "CONDITION_ERROR",
+        message: "what it counts per is not a text, a number or a boolean",
+      };
     subject = named;
   }
   let amount = 0;
   if (limit.sum !== null) {
     const result = limit.sum.of.evaluate(activation, policy.shadow);
-    if ("error" in result) return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };
+    if ("error" in result)
+      return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };
     const value = typeof result.value === "bigint" ? Number(result.value) : result.value;
-    if (typeof value !== "number" || !(value >= 0 && value <= MAX_AMOUNT)) return { kind: "error", code: "CONDITION_ERROR", message: `the amount is not a number from 0 to ${MAX_AMOUNT}` };
+    if (typeof value !== "number" || !(value >= 0 && value <= MAX_AMOUNT))
+      return { kind: "error", code: "CONDITION_ERROR", message: `the amount is not a number from 0 to ${MAX_AMOUNT}` };
     amount = micros(value);
   }
   return { kind: "match", subject, amount };
@@ -100,17 +118,30 @@ export function isExceeded(limit: CompiledLimit, used: number, amount: number): 
 }
 
 /** Null where the facts do not say: then nothing is known, and the limit denies. */
-export function usedBefore(facts: Facts, { policy, limit, basis }: Pick<LimitNeed, "policy" | "limit" | "basis">): number | null {
-  return facts.limits?.find((fact) => fact.policy === policy && fact.limit === limit && fact.basis === basis)?.used ?? null;
+export function usedBefore(
+  facts: Facts,
+  { policy, limit, basis }: Pick<LimitNeed, "policy" | "limit" | "basis">,
+): number | null {
+  return (
+    facts.limits?.find((fact) => fact.policy === policy && fact.limit === limit && fact.basis === basis)?.used ?? null
+  );
 }
 
 /**
  * The facts with nothing used where they do not say: for what would be decided by policies that were not in force.
  * @param used instead of nothing, by the limit's name: actions, or the sum
  */
-export function assumingUnused(compiled: Compiled, request: ActionRequest, facts: Facts, now: number, used: Readonly<Record<string, number>> = {}): Facts {
+export function assumingUnused(
+  compiled: CompiledPolicySet,
+  request: ActionRequest,
+  facts: Facts,
+  now: number,
+  used: Readonly<Record<string, number>> = {},
+): Facts {
   if (!compiled.limited) return facts;
-  const missing = limitNeeds(compiled, request, facts, now).filter((need) => usedBefore(facts, need) === null);
+  const missing = limitNeeds(new Evaluation(compiled, request, facts, now)).filter(
+    (need) => usedBefore(facts, need) === null,
+  );
   if (missing.length === 0) return facts;
   const assumed = missing.map(({ policy, limit, basis, unit }): LimitFact => {
     const amount = Object.hasOwn(used, limit) ? (used[limit] as number) : 0;
@@ -120,8 +151,10 @@ export function assumingUnused(compiled: Compiled, request: ActionRequest, facts
 }
 
 /** A name that is no limit of the set; null when all are. */
-export function unknownLimit(compiled: Compiled, names: readonly string[]): string | null {
-  return names.find((name) => !compiled.policies.some(({ limits }) => limits.some(({ rule }) => rule.name === name))) ?? null;
+export function unknownLimit(compiled: CompiledPolicySet, names: readonly string[]): string | null {
+  return (
+    names.find((name) => !compiled.policies.some(({ limits }) => limits.some(({ rule }) => rule.name === name))) ?? null
+  );
 }
 
 /** Upwards, or amounts below half a millionth would never come to anything, however many there are. */
@@ -135,7 +168,10 @@ const PLAIN = /^[\x20-\x7e]{0,128}$/;
 /** Short and printable, so that it makes a key in every store whatever an agent sends; else a digest of it. Null for what cannot be told apart. */
 function subjectOf(value: unknown): string | null {
   const plain = typeof value === "bigint" ? Number(value) : value;
-  if (typeof plain !== "string" && typeof plain !== "boolean" && !(typeof plain === "number" && Number.isFinite(plain))) return null;
+  if (typeof plain !== "string" && typeof plain !== "boolean" && !(typeof plain === "number" && Number.isFinite(plain)))
+    return null;
   const text = typeof plain === "string" ? plain : canonicalText(plain);
-  return PLAIN.test(text) && !/["\\]/.test(text) && !text.startsWith("sha256:") ? text : `sha256:${sha256Hex(utf8(text))}`;
+  return PLAIN.test(text) && !/["\\]/.test(text) && !text.startsWith("sha256:")
+    ? text
+    : `sha256:${sha256Hex(utf8(text))}`;
 }

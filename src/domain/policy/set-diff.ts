@@ -24,18 +24,39 @@ export function diffPolicySets(before: readonly PolicyDocument[], after: readonl
   const is = new Map(after.map((document) => [document.policy, document]));
   const names = [...new Set([...was.keys(), ...is.keys()])].sort((a, b) => (a < b ? -1 : 1));
   const policies = names.map((name) => changeOf(name, was.get(name), is.get(name))).filter((change) => change !== null);
-  const count = (kind: PolicyChange["kind"]): number => policies.flatMap(({ changes }) => changes).filter((change) => change.kind === kind).length;
-  return { policies, rules: { added: count("rule_added"), removed: count("rule_removed"), changed: count("rule_changed"), moved: count("rule_moved") } };
+  const count = (kind: PolicyChange["kind"]): number =>
+    policies.flatMap(({ changes }) => changes).filter((change) => change.kind === kind).length;
+  return {
+    policies,
+    rules: {
+      added: count("rule_added"),
+      removed: count("rule_removed"),
+      changed: count("rule_changed"),
+      moved: count("rule_moved"),
+    },
+  };
 }
 
-function changeOf(policy: string, before: PolicyDocument | undefined, after: PolicyDocument | undefined): SetChange | null {
+function changeOf(
+  policy: string,
+  before: PolicyDocument | undefined,
+  after: PolicyDocument | undefined,
+): SetChange | null {
   if (before !== undefined && after !== undefined) {
     const changes = diffPolicies(before, after);
     if (changes.length === 0) return null;
-    return { kind: "policy_changed", policy, changes, summary: `the policy "${policy}" changes in ${changes.length} ${changes.length === 1 ? "place" : "places"}` };
+    return {
+      kind: "policy_changed",
+      policy,
+      changes,
+      summary: `the policy "${policy}" changes in ${changes.length} ${changes.length === 1 ? "place" : "places"}`,
+    };
   }
   const only = (after ?? before) as PolicyDocument;
-  const changes = after !== undefined ? diffPolicies({ ...only, rules: [], limits: [] }, only) : diffPolicies(only, { ...only, rules: [], limits: [] });
+  const changes =
+    after !== undefined
+      ? diffPolicies({ ...only, rules: [], limits: [] }, only)
+      : diffPolicies(only, { ...only, rules: [], limits: [] });
   return {
     kind: after === undefined ? "policy_removed" : "policy_added",
     policy,
@@ -47,6 +68,9 @@ function changeOf(policy: string, before: PolicyDocument | undefined, after: Pol
 const EFFECTS: readonly Effect[] = ["allow", "require_approval", "deny"];
 
 function rulesOf({ rules, limits = [] }: PolicyDocument): string {
-  const parts = EFFECTS.map((effect) => ({ effect, count: rules.filter((rule) => rule.effect === effect).length })).filter(({ count }) => count > 0);
+  const parts = EFFECTS.map((effect) => ({
+    effect,
+    count: rules.filter((rule) => rule.effect === effect).length,
+  })).filter(({ count }) => count > 0);
   return `${rules.length} ${rules.length === 1 ? "rule" : "rules"} (${parts.map(({ effect, count }) => `${count} ${effect}`).join(", ")})${limits.length === 0 ? "" : `, ${limits.length} ${limits.length === 1 ? "limit" : "limits"}`}`;
 }

@@ -1,4 +1,5 @@
 import type { JsonObject } from "../json.ts";
+import type { PolicySetFormat } from "./semantics.ts";
 
 export type Effect = "allow" | "deny" | "require_approval";
 export type Risk = "low" | "medium" | "high" | "critical";
@@ -55,6 +56,8 @@ export interface PolicyDocument {
   policy: string;
   description?: string;
   mode?: "enforce" | "shadow";
+  /** Names match as they are written; without regard to case when absent. */
+  case_sensitive?: boolean;
   applies_to?: { tools?: string[]; agents?: string[] };
   rules: RuleDocument[];
   limits?: LimitDocument[];
@@ -70,7 +73,7 @@ export interface PolicySetMember {
 
 /** All active policy versions, sorted by name. Its canonical JSON is what the digest addresses. */
 export interface PolicySetDocument {
-  format: "assent-policy-set/1";
+  format: PolicySetFormat;
   policies: PolicySetMember[];
 }
 

@@ -10,7 +10,12 @@ const DAY = 24 * HOUR;
 /** Of clocks. */
 const LONGEST_CHANGE = 3 * HOUR;
 /** No longer period of the unit exists, a change of the clocks included. */
-const LONGEST: Readonly<Record<CalendarUnit, number>> = { hour: 2 * HOUR, day: DAY + LONGEST_CHANGE, week: 7 * DAY + LONGEST_CHANGE, month: 31 * DAY + LONGEST_CHANGE };
+const LONGEST: Readonly<Record<CalendarUnit, number>> = {
+  hour: 2 * HOUR,
+  day: DAY + LONGEST_CHANGE,
+  week: 7 * DAY + LONGEST_CHANGE,
+  month: 31 * DAY + LONGEST_CHANGE,
+};
 const MIN_WINDOW = 1_000;
 const MAX_WINDOW = 366 * DAY;
 
@@ -20,7 +25,8 @@ export function parseWindow(text: string, zone: string | undefined): Window | st
     if (zone !== undefined && !isZone(zone)) return `"${zone}" is not a time zone such as Europe/Berlin`;
     return { kind: "calendar", unit: text as CalendarUnit, zone: zone ?? "UTC" };
   }
-  if (zone !== undefined) return "time_zone has no meaning with a window that slides; use it with hour, day, week or month";
+  if (zone !== undefined)
+    return "time_zone has no meaning with a window that slides; use it with hour, day, week or month";
   const ms = parseDuration(text);
   if (ms === null) return `"${text}" is not a window such as 1h, 24h, 7d, day or month`;
   return ms < MIN_WINDOW || ms > MAX_WINDOW ? `"${text}" does not lie between 1s and 366d` : { kind: "sliding", ms };
@@ -50,7 +56,7 @@ export function startOfWindow(window: Window, now: number): number {
   return Math.min(twice ? first : exact, now);
 }
 
-/** From when on a use of now counts in no window any more; for calendars a little later than it must be. */
+/** From when on a use of now counts in no window; for calendars a little later than it must be. */
 export function endOfWindow(window: Window, now: number): number {
   return window.kind === "sliding" ? now + window.ms : startOfWindow(window, now) + LONGEST[window.unit];
 }
@@ -72,10 +78,29 @@ function offsetAt(zone: string, at: number): number {
   if (zone === "UTC") return 0;
   let format = formats.get(zone);
   if (format === undefined) {
-    format = new Intl.DateTimeFormat("en-US", { timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" });
+    format = new Intl.DateTimeFormat("en-US", {
+      timeZone: zone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+    });
     formats.set(zone, format);
   }
-  const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)])) as Record<string, number>;
-  const local = Date.UTC(parts["year"] ?? 0, (parts["month"] ?? 1) - 1, parts["day"], parts["hour"], parts["minute"], parts["second"]);
+  const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)])) as Record<
+    string,
+    number
+  >;
+  const local = Date.UTC(
+    parts["year"] ?? 0,
+    (parts["month"] ?? 1) - 1,
+    parts["day"],
+    parts["hour"],
+    parts["minute"],
+    parts["second"],
+  );
   return local - Math.floor(at / 1000) * 1000;
 }

@@ -1,6 +1,22 @@
 /** YAML text to JSON values, each with the places its parts stand at. What JSON cannot say is refused where it stands. */
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, visit, type Document, type Node, type Scalar, type YAMLMap } from "yaml";
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseAllDocuments,
+  visit,
+  type ErrorCode,
+  type Document,
+  type Node,
+  type Scalar,
+  type YAMLMap,
+  type YAMLParseError,
+  type YAMLWarning,
+} from "yaml";
 import { MAX_DEPTH, type JsonValue } from "../json.ts";
+import { boundText } from "./yaml-depth.ts";
 
 /** 1-based. */
 export interface Place {
@@ -29,6 +45,7 @@ export interface YamlFault extends Partial<Place> {
 const MAX_UNFOLDING = 50;
 // The parser goes through all anchors for each alias.
 export const MAX_ALIASES = 1_000;
+export const MAX_DOCUMENTS = 2_000;
 
 /** YAML 1.2, core schema. Empty documents are left out. */
 export function readYaml(source: string): { values: YamlValue[]; faults: YamlFault[] } {
@@ -40,13 +57,29 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
+  const beyond = boundText(text, MAX_DEPTH, MAX_DOCUMENTS);
+  if (beyond !== null) {
+    const message =
+      beyond.what === "depth"
+        ? `the file nests deeper than ${MAX_DEPTH} levels`
+        : `the file has more than ${MAX_DOCUMENTS} documents; split it`;
+    // The parser has not counted the lines.
+    lines.addNewLine(0);
+    for (let at = text.indexOf("\n"); at >= 0 && at < beyond.offset; at = text.indexOf("\n", at + 1))
+      lines.addNewLine(at + 1);
+    return { values, faults: [{ ...place(beyond.offset), message }] };
+  }
   // Keys that stand twice are found below: the parser compares each key with all before it.
-  const parsed = parseAllDocuments(text, { lineCounter: lines, version: "1.2", schema: "core", uniqueKeys: false, merge: false });
+  const parsed = parse(text, lines);
   for (const document of parsed as Iterable<Document>) {
     // A warning says that a tag or a directive is not understood: what it stands for is not known then.
-    const wrong = [...document.errors, ...document.warnings];
-    for (const error of wrong) faults.push({ ...place(error.pos[0]), message: inOurWords(error.message) });
-    if (wrong.length > 0 || document.contents === null) continue;
+    // Only the first is told: what the parser makes of the rest of the document follows from it.
+    const [wrong] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
+    if (wrong !== undefined) {
+      faults.push({ ...place(wrong.pos[0]), message: inOurWords(wrong) + quotingHint(text, wrong) });
+      continue;
+    }
+    if (document.contents === null) continue;
     if (isScalar(document.contents) && document.contents.value === null) continue;
     const found = plainFaults(document);
     // One by one: a file can hold more faults than a call takes arguments.
@@ -56,10 +89,31 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
       const value = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: MAX_UNFOLDING }))) as JsonValue;
       values.push({ value, place: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)) });
     } catch {
-      faults.push({ ...place(document.contents.range?.[0] ?? 0), message: `aliases unfold to more than ${MAX_UNFOLDING} times what they stand for; write the values out` });
+      faults.push({
+        ...place(document.contents.range?.[0] ?? 0),
+        message: `aliases unfold to more than ${MAX_UNFOLDING} times what they stand for; write the values out`,
+      });
     }
   }
   return { values, faults };
+}
+
+/** An error with its stack and a picture of its line costs more than what it is about, and a text can hold one a character. */
+function parse(text: string, lineCounter: LineCounter): ReturnType<typeof parseAllDocuments> {
+  const depth = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return parseAllDocuments(text, {
+      lineCounter,
+      version: "1.2",
+      schema: "core",
+      uniqueKeys: false,
+      prettyErrors: false,
+      merge: false,
+    });
+  } finally {
+    Error.stackTraceLimit = depth;
+  }
 }
 
 function plainFaults(document: Document): { offset: number; message: string }[] {
@@ -88,7 +142,8 @@ function plainFaults(document: Document): { offset: number; message: string }[] 
       }
       const target = anchors.get(node.source);
       if (target === undefined) fault(node, `there is no anchor "&${node.source}" before this alias`);
-      else if (path.includes(target)) fault(node, `"*${node.source}" stands inside what it stands for; write the value out`);
+      else if (path.includes(target))
+        fault(node, `"*${node.source}" stands inside what it stands for; write the value out`);
       return undefined;
     },
     Scalar(_, node) {
@@ -97,7 +152,8 @@ function plainFaults(document: Document): { offset: number; message: string }[] 
       if (message !== null) fault(node, message);
     },
     Pair(_, pair) {
-      if (!isScalar(pair.key) || typeof pair.key.value !== "string") fault(pair.key as Node | null, "keys must be text; put quotes around them");
+      if (!isScalar(pair.key) || typeof pair.key.value !== "string")
+        fault(pair.key as Node | null, "keys must be text; put quotes around them");
     },
   });
   return faults;
@@ -150,7 +206,7 @@ function offsetOf(document: Document, text: string, pointer: string, { key = fal
     node = next;
   }
   if (key) return keyAt;
-  return offset !== undefined && isScalar(node) ? placeInText(node, text, offset) ?? at : at;
+  return offset !== undefined && isScalar(node) ? (placeInText(node, text, offset) ?? at) : at;
 }
 
 /** Where a character of a text stands in the file; null where escapes are in the way. Folding changes white space only. */
@@ -169,7 +225,32 @@ function placeInText(node: Scalar, text: string, offset: number): number | null 
   return offset < value.length ? last : at;
 }
 
-function inOurWords(message: string): string {
+/** What comes of a text without quotes that holds a colon, or begins with what YAML reads otherwise. */
+const MISREAD: ReadonlySet<ErrorCode> = new Set([
+  "BLOCK_AS_IMPLICIT_KEY",
+  "MULTILINE_IMPLICIT_KEY",
+  "TAG_RESOLVE_FAILED",
+  "UNEXPECTED_TOKEN",
+  "BAD_SCALAR_START",
+]);
+const TEXT_KEY = /^[ -]*(when|per|sum|name|description|reason): +\S/;
+const ANY_KEY = /^[ -]*[A-Za-z_]+:( |$)/;
+
+/** Where the fault lies in a text that stands there without quotes: a colon, a `!` or a quote means something to YAML. */
+function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAMLWarning): string {
+  if (!MISREAD.has(code)) return "";
+  const upTo = text.slice(0, offset + 1).split("\n");
+  const rest = text.slice(offset + 1).split("\n", 1)[0] ?? "";
+  upTo.push((upTo.pop() ?? "") + rest);
+  const line = upTo.findLast((one) => ANY_KEY.test(one)) ?? "";
+  const [, key] = TEXT_KEY.exec(line) ?? [];
+  if (key === undefined) return "";
+  const what = key === "when" ? "condition" : key === "per" || key === "sum" ? "expression" : "text";
+  return `; quote the ${what}, or begin it on a line of its own behind "${key}: >-"`;
+}
+
+function inOurWords({ code, message }: YAMLParseError | YAMLWarning): string {
+  if (code === "BLOCK_AS_IMPLICIT_KEY") return "a colon and a space end a text that has no quotes";
   if (/call stack/i.test(message)) return `the file nests deeper than ${MAX_DEPTH} levels`;
   const first = message.split(" at line ")[0] as string;
   return first.charAt(0).toLowerCase() + first.slice(1);

@@ -1,7 +1,7 @@
 /** What counting promises: the same as reading every row, at any moment of folding. */
 import assert from "node:assert/strict";
 import type { ActionCounts, ActionRow, AnalyticsQuery, Storage } from "../../contract/storage.ts";
-import { countActions } from "../count-actions.ts";
+import { countActions } from "../../storage/count-actions.ts";
 import { actionRow, T0, type Case } from "./rows.ts";
 
 const HOUR = 3_600_000;
@@ -25,8 +25,13 @@ function randomAction(n: number, below: (limit: number) => number): ActionRow {
   const status = STATUSES[below(STATUSES.length)] ?? "allowed";
   const policy = below(4) === 0 ? null : `policy ${below(3)}`;
   return actionRow(n, {
-    agent_id: `agent-${below(3)}`, submitted_by: `key-${below(3)}`, tool: ["stripe", "crm", "\u0000é"][below(3)] as string,
-    policy, rule: policy === null || below(5) === 0 ? null : `rule "${below(2)}"`, decision: DECISIONS[below(3)] ?? "allow", status,
+    agent_id: `agent-${below(3)}`,
+    submitted_by: `key-${below(3)}`,
+    tool: ["stripe", "crm", "\u0000é"][below(3)] as string,
+    policy,
+    rule: policy === null || below(5) === 0 ? null : `rule "${below(2)}"`,
+    decision: DECISIONS[below(3)] ?? "allow",
+    status,
     waited_ms: status === "approved" ? below(100) * 1000 : null,
     created_at: T0 + (below(3) === 0 ? (ODD[below(ODD.length)] as number) : below(3 * DAY)),
   });
@@ -36,7 +41,15 @@ const sorted = <T>(items: T[]): T[] => [...items].sort((a, b) => (JSON.stringify
 
 function normal(counts: ActionCounts): unknown {
   const { status, decision, tool, agent, rule, series, waits } = counts;
-  return { status: sorted(status), decision: sorted(decision), tool: sorted(tool), agent: sorted(agent), rule: sorted(rule), waits, series: series.map((s) => [sorted(Object.entries(s.status)), sorted(Object.entries(s.decision))]) };
+  return {
+    status: sorted(status),
+    decision: sorted(decision),
+    tool: sorted(tool),
+    agent: sorted(agent),
+    rule: sorted(rule),
+    waits,
+    series: series.map((s) => [sorted(Object.entries(s.status)), sorted(Object.entries(s.decision))]),
+  };
 }
 
 const QUERIES: AnalyticsQuery["boundaries"][] = [
@@ -57,10 +70,19 @@ const QUERIES: AnalyticsQuery["boundaries"][] = [
 ];
 
 async function compare(storage: Storage, rows: readonly ActionRow[], when: string): Promise<void> {
-  for (const visibility of [{ all: true } as const, { agent_id: "agent-1" }, { key_id: "key-2" }, { agent_id: "nobody" }]) {
+  for (const visibility of [
+    { all: true } as const,
+    { agent_id: "agent-1" },
+    { key_id: "key-2" },
+    { agent_id: "nobody" },
+  ]) {
     for (const [i, boundaries] of QUERIES.entries()) {
       const query = { visibility, boundaries };
-      assert.deepEqual(normal(await storage.analytics(query)), normal(countActions(rows, query)), `${when}, query ${i}, ${JSON.stringify(visibility)}`);
+      assert.deepEqual(
+        normal(await storage.analytics(query)),
+        normal(countActions(rows, query)),
+        `${when}, query ${i}, ${JSON.stringify(visibility)}`,
+      );
     }
   }
 }
@@ -68,9 +90,15 @@ async function compare(storage: Storage, rows: readonly ActionRow[], when: strin
 export function analyticsCases(test: Case): void {
   test("an empty store counts nothing", async ({ storage }) => {
     assert.deepEqual(await storage.analytics({ visibility: { all: true }, boundaries: [T0, T0 + HOUR] }), {
-      status: [], decision: [], tool: [], agent: [], rule: [], series: [{ status: {}, decision: {} }], waits: { count: 0, p50: null, p95: null },
+      status: [],
+      decision: [],
+      tool: [],
+      agent: [],
+      rule: [],
+      series: [{ status: {}, decision: {} }],
+      waits: { count: 0, p50: null, p95: null },
     });
-    assert.equal(await storage.write((tx) => tx.foldSums(10)), 0);
+    assert.equal((await storage.upkeep?.(10)) ?? 0, 0);
   });
 
   test("counts are those of the rows, before, while and after they are folded", async ({ storage, reopen }) => {
@@ -80,10 +108,10 @@ export function analyticsCases(test: Case): void {
       for (const row of rows) await tx.insertAction(row);
     });
     await compare(storage, rows, "nothing folded");
-    await storage.write((tx) => tx.foldSums(1));
-    await storage.write((tx) => tx.foldSums(130));
+    await storage.upkeep?.(1);
+    await storage.upkeep?.(130);
     await compare(storage, rows, "half folded");
-    for (;;) if ((await storage.write((tx) => tx.foldSums(77))) === 0) break;
+    while (((await storage.upkeep?.(77)) ?? 0) > 0);
     await compare(storage, rows, "all folded");
     const late = Array.from({ length: 50 }, (_, i) => randomAction(2000 + i, below));
     await storage.write(async (tx) => {
@@ -97,30 +125,21 @@ export function analyticsCases(test: Case): void {
     const rows = Array.from({ length: 60 }, (_, i) => randomAction(i, below));
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertAction(row);
-      await tx.foldSums(30);
     });
+    await storage.upkeep?.(30);
     for (const [i, row] of rows.entries()) {
       const to = STATUSES[below(STATUSES.length)] ?? "allowed";
       const change = { status: to, updated_at: T0, ...(i % 3 === 0 ? { waited_ms: i * 100 } : {}) };
       await storage.write((tx) => tx.updateAction(row.id, { status: row.status }, change));
-      assert.equal(await storage.write((tx) => tx.updateAction(row.id, { status: "expired" }, { status: "denied", updated_at: T0 })), false);
+      assert.equal(
+        await storage.write((tx) =>
+          tx.updateAction(row.id, { status: "expired" }, { status: "denied", updated_at: T0 }),
+        ),
+        false,
+      );
       Object.assign(row, change);
-      if (i === 40) await storage.write((tx) => tx.foldSums(15));
+      if (i === 40) await storage.upkeep?.(15);
     }
     await compare(storage, rows, "after changes");
-  });
-
-  test("a fold that is rolled back leaves no sum behind", async ({ storage }) => {
-    const rows = Array.from({ length: 20 }, (_, i) => randomAction(i, numbers(i)));
-    await storage.write(async (tx) => {
-      for (const row of rows) await tx.insertAction(row);
-    });
-    await assert.rejects(storage.write(async (tx) => {
-      await tx.foldSums(20);
-      throw new RangeError("no");
-    }), RangeError);
-    await compare(storage, rows, "rolled back");
-    await storage.write((tx) => tx.foldSums(20));
-    await compare(storage, rows, "folded at last");
   });
 }

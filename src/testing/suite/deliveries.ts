@@ -14,7 +14,17 @@ export function deliveryCases(test: Case): void {
   test("a delivery comes back as it went in, at the position the store gave it", async ({ storage, reopen }) => {
     const rows = [
       deliveryRow(1),
-      deliveryRow(2, { kind: "event", action_id: null, person: null, channel: null, recipient: 'a\u0000"é', state: "dead", last_error: "no", reference: "r", delivered_at: T0 + 1 }),
+      deliveryRow(2, {
+        kind: "event",
+        action_id: null,
+        person: null,
+        channel: null,
+        recipient: 'a\u0000"é',
+        state: "dead",
+        last_error: "no",
+        reference: "r",
+        delivered_at: T0 + 1,
+      }),
       deliveryRow(3, { state: "scheduled", next_at: T0 + 5 }),
     ];
     await storage.write((tx) => insert(tx, rows[0] as DeliveryRow, rows[1] as DeliveryRow));
@@ -23,14 +33,25 @@ export function deliveryCases(test: Case): void {
     for (const row of rows) assert.deepEqual(await again.delivery(row.id), row);
     assert.equal(await again.delivery("delivery-4"), null);
     assert.deepEqual(await again.deliveriesOfAction("action-1"), [rows[0]]);
-    await assert.rejects(again.write((tx) => insert(tx, deliveryRow(4, { id: "delivery-1" }))), isStorageError);
+    await assert.rejects(
+      again.write((tx) => insert(tx, deliveryRow(4, { id: "delivery-1" }))),
+      isStorageError,
+    );
   });
 
   test("deliveries are listed newest first, by every filter", async ({ storage }) => {
     await storage.write((tx) =>
-      insert(tx, deliveryRow(1), deliveryRow(2, { state: "dead", action_id: "action-1" }), deliveryRow(3, { destination: "hook ops" }), deliveryRow(4, { state: "dead", destination: "hook ops" })),
+      insert(
+        tx,
+        deliveryRow(1),
+        deliveryRow(2, { state: "dead", action_id: "action-1" }),
+        deliveryRow(3, { destination: "hook ops" }),
+        deliveryRow(4, { state: "dead", destination: "hook ops" }),
+      ),
     );
-    const list = async (filter: Omit<Parameters<StorageReader["deliveries"]>[0], "limit"> & { limit?: number }): Promise<string[]> => ids(await storage.deliveries({ limit: 10, ...filter }));
+    const list = async (
+      filter: Omit<Parameters<StorageReader["deliveries"]>[0], "limit"> & { limit?: number },
+    ): Promise<string[]> => ids(await storage.deliveries({ limit: 10, ...filter }));
     assert.deepEqual(await list({}), ["delivery-4", "delivery-3", "delivery-2", "delivery-1"]);
     assert.deepEqual(await list({ state: "dead" }), ["delivery-4", "delivery-2"]);
     assert.deepEqual(await list({ destination: "hook ops", state: "dead" }), ["delivery-4"]);
@@ -59,7 +80,13 @@ export function deliveryCases(test: Case): void {
   });
 
   test("a scheduled delivery waits once its time has come", async ({ storage }) => {
-    await storage.write((tx) => insert(tx, deliveryRow(1, { state: "scheduled", next_at: T0 + 5 }), deliveryRow(2, { state: "scheduled", next_at: T0 + 6 })));
+    await storage.write((tx) =>
+      insert(
+        tx,
+        deliveryRow(1, { state: "scheduled", next_at: T0 + 5 }),
+        deliveryRow(2, { state: "scheduled", next_at: T0 + 6 }),
+      ),
+    );
     assert.equal(await storage.write((tx) => tx.releaseDeliveries(T0 + 4)), 0);
     assert.equal(await storage.write((tx) => tx.releaseDeliveries(T0 + 5)), 1);
     assert.deepEqual(ids(await storage.dueDeliveries(T0 + 5, 10)), ["delivery-1"]);
@@ -69,27 +96,58 @@ export function deliveryCases(test: Case): void {
   test("a delivery changes only from the state and the attempt that were seen", async ({ storage, reopen }) => {
     await storage.write((tx) => insert(tx, deliveryRow(1)));
     const seen = { state: "waiting", attempts: 0 } as const;
-    const change = { state: "waiting", attempts: 1, next_at: T0 + 9, last_error: "refused", updated_at: T0 + 2 } as const;
+    const change = {
+      state: "waiting",
+      attempts: 1,
+      next_at: T0 + 9,
+      last_error: "refused",
+      updated_at: T0 + 2,
+    } as const;
     assert.equal(await storage.write((tx) => tx.updateDelivery("delivery-1", { ...seen, attempts: 1 }, change)), false);
-    assert.equal(await storage.write((tx) => tx.updateDelivery("delivery-1", { ...seen, state: "dead" }, change)), false);
+    assert.equal(
+      await storage.write((tx) => tx.updateDelivery("delivery-1", { ...seen, state: "dead" }, change)),
+      false,
+    );
     assert.equal(await storage.write((tx) => tx.updateDelivery("delivery-2", seen, change)), false);
     assert.deepEqual(await storage.delivery("delivery-1"), deliveryRow(1));
     assert.equal(await storage.write((tx) => tx.updateDelivery("delivery-1", seen, change)), true);
     assert.deepEqual(await (await reopen()).delivery("delivery-1"), deliveryRow(1, change));
-    const done = { state: "delivered", delivered_at: T0 + 3, reference: "m1", last_error: null, updated_at: T0 + 3 } as const;
+    const done = {
+      state: "delivered",
+      delivered_at: T0 + 3,
+      reference: "m1",
+      last_error: null,
+      updated_at: T0 + 3,
+    } as const;
     const again = await reopen();
-    assert.equal(await again.write((tx) => tx.updateDelivery("delivery-1", { state: "waiting", attempts: 1 }, done)), true);
+    assert.equal(
+      await again.write((tx) => tx.updateDelivery("delivery-1", { state: "waiting", attempts: 1 }, done)),
+      true,
+    );
     assert.deepEqual(await again.delivery("delivery-1"), deliveryRow(1, { ...change, ...done }));
     assert.equal(await again.nextDelivery(), null);
   });
 
   test("only deliveries that are over are pruned, and positions go on", async ({ storage }) => {
     await storage.write((tx) =>
-      insert(tx, deliveryRow(1, { state: "delivered" }), deliveryRow(2), deliveryRow(3, { state: "dead", updated_at: T0 + 1 }), deliveryRow(4, { state: "obsolete" }), deliveryRow(5, { state: "scheduled" }), deliveryRow(6)),
+      insert(
+        tx,
+        deliveryRow(1, { state: "delivered" }),
+        deliveryRow(2),
+        deliveryRow(3, { state: "dead", updated_at: T0 + 1 }),
+        deliveryRow(4, { state: "obsolete" }),
+        deliveryRow(5, { state: "scheduled" }),
+        deliveryRow(6),
+      ),
     );
     assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 1)), 1);
     assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 10)), 1);
-    assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-6", "delivery-5", "delivery-3", "delivery-2"]);
+    assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), [
+      "delivery-6",
+      "delivery-5",
+      "delivery-3",
+      "delivery-2",
+    ]);
     await storage.write((tx) => insert(tx, deliveryRow(7)));
     assert.equal((await storage.delivery("delivery-7"))?.position, 7);
   });
@@ -98,11 +156,18 @@ export function deliveryCases(test: Case): void {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1, { status: "pending_approval" }));
       await tx.insertAction(actionRow(2));
-      await insert(tx, deliveryRow(1, { state: "delivered" }), deliveryRow(2, { state: "delivered" }), deliveryRow(3, { state: "delivered", action_id: null }));
+      await insert(
+        tx,
+        deliveryRow(1, { state: "delivered" }),
+        deliveryRow(2, { state: "delivered" }),
+        deliveryRow(3, { state: "delivered", action_id: null }),
+      );
       assert.equal(await tx.pruneDeliveries(T0 + 1, 10), 2);
     });
     assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
-    await storage.write((tx) => tx.updateAction("action-1", { status: "pending_approval" }, { status: "denied", updated_at: T0 + 5 }));
+    await storage.write((tx) =>
+      tx.updateAction("action-1", { status: "pending_approval" }, { status: "denied", updated_at: T0 + 5 }),
+    );
     assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 10)), 1);
   });
 
@@ -128,7 +193,14 @@ export function deliveryCases(test: Case): void {
   });
 
   test("uses count by limit, subject and time", async ({ storage, reopen }) => {
-    const rows = [useRow(1), useRow(2), useRow(3, { at: T0 + 2 }), useRow(4, { subject: "agent-2" }), useRow(5, { limit_name: "other" }), useRow(6, { policy: "shell" })];
+    const rows = [
+      useRow(1),
+      useRow(2),
+      useRow(3, { at: T0 + 2 }),
+      useRow(4, { subject: "agent-2" }),
+      useRow(5, { limit_name: "other" }),
+      useRow(6, { policy: "shell" }),
+    ];
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertLimitUse(row);
     });
@@ -139,19 +211,28 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(await used(T0 + 3), { count: 0, sum: 0 });
     assert.deepEqual(await used(T0, "agent-2"), { count: 1, sum: 4_000_000 });
     assert.deepEqual(await used(T0, "agent-3"), { count: 0, sum: 0 });
-    await assert.rejects(again.write((tx) => tx.insertLimitUse(useRow(1))), isStorageError);
+    await assert.rejects(
+      again.write((tx) => tx.insertLimitUse(useRow(1))),
+      isStorageError,
+    );
   });
 
   test("a sum stays a number that a double holds", async ({ storage }) => {
     await storage.write(async (tx) => {
       for (const n of [1, 2]) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 2, sum: Number.MAX_SAFE_INTEGER });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
+      count: 2,
+      sum: Number.MAX_SAFE_INTEGER,
+    });
     // Nor does it fail where it leaves what 64 bits hold.
     await storage.write(async (tx) => {
       for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1100, sum: Number.MAX_SAFE_INTEGER });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
+      count: 1100,
+      sum: Number.MAX_SAFE_INTEGER,
+    });
   });
 
   test("a sum is exact up to its largest amount", async ({ storage }) => {
@@ -159,12 +240,16 @@ export function deliveryCases(test: Case): void {
       await tx.insertLimitUse(useRow(1, { amount: Number.MAX_SAFE_INTEGER - 11 }));
       for (let n = 2; n <= 11; n++) await tx.insertLimitUse(useRow(n, { amount: 1 }));
     });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 11, sum: Number.MAX_SAFE_INTEGER - 1 });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
+      count: 11,
+      sum: Number.MAX_SAFE_INTEGER - 1,
+    });
   });
 
   test("uses go with their action, and when they are over", async ({ storage }) => {
     await storage.write(async (tx) => {
-      for (const row of [useRow(1), useRow(1, { limit_name: "other" }), useRow(2), useRow(3)]) await tx.insertLimitUse(row);
+      for (const row of [useRow(1), useRow(1, { limit_name: "other" }), useRow(2), useRow(3)])
+        await tx.insertLimitUse(row);
     });
     await storage.write((tx) => tx.releaseLimitUses("action-1"));
     await storage.write((tx) => tx.releaseLimitUses("action-9"));

@@ -7,7 +7,18 @@ const isStorageError = (error: unknown): boolean => error instanceof StorageErro
 
 export function directoryCases(test: Case): void {
   test("a key comes back as it went in, by id and by hash", async ({ storage, reopen }) => {
-    const rows = [keyRow(1), keyRow(2, { scopes: [], agent_id: "agent-1", owner: "dana", created_by: "key-1", expires_at: T0 + 9, revoked_at: T0 + 3 }), keyRow(3, { scopes: ['"', "\u0000", "é"] })];
+    const rows = [
+      keyRow(1),
+      keyRow(2, {
+        scopes: [],
+        agent_id: "agent-1",
+        owner: "dana",
+        created_by: "key-1",
+        expires_at: T0 + 9,
+        revoked_at: T0 + 3,
+      }),
+      keyRow(3, { scopes: ['"', "\u0000", "é"] }),
+    ];
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertKey(row);
     });
@@ -27,13 +38,22 @@ export function directoryCases(test: Case): void {
       await tx.insertKey(keyRow(2, { created_at: T0 + 9, revoked_at: T0 + 10 }));
       await tx.insertKey(keyRow(3, { created_at: T0 + 1 }));
     });
-    assert.deepEqual((await storage.keys()).map((row) => row.id), ["key-2", "key-1", "key-3"]);
+    assert.deepEqual(
+      (await storage.keys()).map((row) => row.id),
+      ["key-2", "key-1", "key-3"],
+    );
   });
 
   test("an id or a hash belongs to one key", async ({ storage }) => {
     await storage.write((tx) => tx.insertKey(keyRow(1)));
-    await assert.rejects(storage.write((tx) => tx.insertKey(keyRow(2, { id: "key-1" }))), isStorageError);
-    await assert.rejects(storage.write((tx) => tx.insertKey(keyRow(2, { hash: keyRow(1).hash }))), isStorageError);
+    await assert.rejects(
+      storage.write((tx) => tx.insertKey(keyRow(2, { id: "key-1" }))),
+      isStorageError,
+    );
+    await assert.rejects(
+      storage.write((tx) => tx.insertKey(keyRow(2, { hash: keyRow(1).hash }))),
+      isStorageError,
+    );
     assert.deepEqual(await storage.keys(), [keyRow(1)]);
   });
 
@@ -56,7 +76,11 @@ export function directoryCases(test: Case): void {
       await tx.insertKey(keyRow(1));
       await tx.insertKey(keyRow(2, { last_used_at: T0 }));
     });
-    for (const [at, kept] of [[T0 + 5, T0 + 5], [T0 + 4, T0 + 5], [T0 + 6, T0 + 6]] as const) {
+    for (const [at, kept] of [
+      [T0 + 5, T0 + 5],
+      [T0 + 4, T0 + 5],
+      [T0 + 6, T0 + 6],
+    ] as const) {
       await storage.write((tx) => tx.touchKey("key-1", at));
       assert.equal((await storage.key("key-1"))?.last_used_at, kept);
     }
@@ -68,14 +92,28 @@ export function directoryCases(test: Case): void {
   test("an agent comes back as it went in, and its id and its place are its own", async ({ storage, reopen }) => {
     const rows = [
       agentRow(1),
-      agentRow(2, { description: "é\u0000\u0001", allowed_tools: [], metadata: '{"team":"x"}', suspended_at: T0 + 9, suspended_reason: "lost", created_by: "key-1", version: 7 }),
+      agentRow(2, {
+        description: "é\u0000\u0001",
+        allowed_tools: [],
+        metadata: '{"team":"x"}',
+        suspended_at: T0 + 9,
+        suspended_reason: "lost",
+        created_by: "key-1",
+        version: 7,
+      }),
       agentRow(3, { allowed_tools: ["stripe", '"', "crm.*"] }),
     ];
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertAgent(row);
     });
-    await assert.rejects(storage.write((tx) => tx.insertAgent(agentRow(1, { registered_seq: 9 }))), isStorageError);
-    await assert.rejects(storage.write((tx) => tx.insertAgent(agentRow(4, { registered_seq: 2 }))), isStorageError);
+    await assert.rejects(
+      storage.write((tx) => tx.insertAgent(agentRow(1, { registered_seq: 9 }))),
+      isStorageError,
+    );
+    await assert.rejects(
+      storage.write((tx) => tx.insertAgent(agentRow(4, { registered_seq: 2 }))),
+      isStorageError,
+    );
     const again = await reopen();
     for (const row of rows) assert.deepEqual(await again.agent(row.id), row);
     assert.equal(await again.agent("agent-4"), null);
@@ -86,7 +124,8 @@ export function directoryCases(test: Case): void {
     await storage.write(async (tx) => {
       for (const n of [3, 1, 5, 2, 4]) await tx.insertAgent(agentRow(n, n % 2 === 0 ? { suspended_at: T0 } : {}));
     });
-    const ids = async (filter: Parameters<typeof storage.agents>[0]): Promise<string[]> => (await storage.agents(filter)).map((row) => row.id.slice(6));
+    const ids = async (filter: Parameters<typeof storage.agents>[0]): Promise<string[]> =>
+      (await storage.agents(filter)).map((row) => row.id.slice(6));
     assert.deepEqual(await ids({ limit: 9 }), ["5", "4", "3", "2", "1"]);
     assert.deepEqual(await ids({ limit: 2 }), ["5", "4"]);
     assert.deepEqual(await ids({ limit: 2, before_seq: 4 }), ["3", "2"]);
@@ -124,8 +163,14 @@ export function directoryCases(test: Case): void {
       await tx.insertPolicy(managed);
       await tx.insertPolicy(policyRow(1));
     });
-    await assert.rejects(storage.write((tx) => tx.insertPolicy(policyRow(3, { name: "policy 1" }))), isStorageError);
-    await assert.rejects(storage.write((tx) => tx.insertPolicy(policyRow(1, { name: "policy 3" }))), isStorageError);
+    await assert.rejects(
+      storage.write((tx) => tx.insertPolicy(policyRow(3, { name: "policy 1" }))),
+      isStorageError,
+    );
+    await assert.rejects(
+      storage.write((tx) => tx.insertPolicy(policyRow(1, { name: "policy 3" }))),
+      isStorageError,
+    );
     const again = await reopen();
     assert.deepEqual(await again.policyByName("policy 1"), policyRow(1));
     assert.deepEqual(await again.policyByName("policy 2"), managed);
@@ -164,13 +209,28 @@ export function directoryCases(test: Case): void {
       await tx.insertPolicyVersion(versionRow("policy-1", 1));
       await tx.insertPolicyVersion(versionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }));
     });
-    await assert.rejects(storage.write((tx) => tx.insertPolicyVersion(versionRow("policy-1", 1, { definition: "{}" }))), isStorageError);
-    await assert.rejects(storage.write((tx) => tx.insertPolicyVersion(versionRow("policy-9", 1))), isStorageError);
+    await assert.rejects(
+      storage.write((tx) => tx.insertPolicyVersion(versionRow("policy-1", 1, { definition: "{}" }))),
+      isStorageError,
+    );
+    await assert.rejects(
+      storage.write((tx) => tx.insertPolicyVersion(versionRow("policy-9", 1))),
+      isStorageError,
+    );
     const again = await reopen();
     assert.deepEqual(await again.policyVersion("policy-1", 1), versionRow("policy-1", 1));
-    assert.deepEqual(await again.policyVersion("policy-1", 2), versionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }));
+    assert.deepEqual(
+      await again.policyVersion("policy-1", 2),
+      versionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }),
+    );
     assert.equal(await again.policyVersion("policy-1", 3), null);
-    assert.deepEqual((await again.policyVersions("policy-1")).map((row) => [row.version, row.definition.length]), [[2, 200_000], [1, versionRow("policy-1", 1).definition.length]]);
+    assert.deepEqual(
+      (await again.policyVersions("policy-1")).map((row) => [row.version, row.definition.length]),
+      [
+        [2, 200_000],
+        [1, versionRow("policy-1", 1).definition.length],
+      ],
+    );
     assert.deepEqual(await again.policyVersions("policy-9"), []);
     assert.equal(await again.policyVersion("policy-9", 1), null);
   });

@@ -9,7 +9,9 @@ const isStorageError = (error: unknown): boolean => error instanceof StorageErro
 export function ledgerCases(test: Case): void {
   test("entries come back as they went in, by range", async ({ storage }) => {
     const types: EntryType[] = ["decision", "approval", "execution", "policy_set", "api_key", "agent"];
-    const rows = types.map((type, seq) => entryRow(seq, seq % 2 === 0 ? { type } : { type, action_id: null, agent_id: null, submitted_by: null }));
+    const rows = types.map((type, seq) =>
+      entryRow(seq, seq % 2 === 0 ? { type } : { type, action_id: null, agent_id: null, submitted_by: null }),
+    );
     await storage.write((tx) => tx.append(rows, [], headRow(rows.length)));
     assert.deepEqual(await storage.entries(0, 6), rows);
     assert.deepEqual(await storage.entries(2, 4), rows.slice(2, 4));
@@ -17,12 +19,21 @@ export function ledgerCases(test: Case): void {
     assert.deepEqual(await storage.entries(3, 3), []);
     assert.deepEqual(await storage.entries(4, 2), []);
     assert.deepEqual(await storage.entries(6, 9), []);
-    assert.deepEqual(await storage.leafHashes(1, 3), rows.slice(1, 3).map((row) => row.leaf_hash));
+    assert.deepEqual(
+      await storage.leafHashes(1, 3),
+      rows.slice(1, 3).map((row) => row.leaf_hash),
+    );
     assert.deepEqual(await storage.leafHashes(6, 9), []);
   });
 
   test("append moves the head with its entries", async ({ storage }) => {
-    const head: LedgerHead = { size: 3, root: hashOf("r"), edge: [hashOf("a"), hashOf("b"), hashOf("c")], policy_set: setRow(1).digest, epoch: 4 };
+    const head: LedgerHead = {
+      size: 3,
+      root: hashOf("r"),
+      edge: [hashOf("a"), hashOf("b"), hashOf("c")],
+      policy_set: setRow(1).digest,
+      epoch: 4,
+    };
     await storage.write(async (tx) => {
       await tx.append([entryRow(0), entryRow(1), entryRow(2)], [], head);
       assert.deepEqual(await tx.head(), head);
@@ -38,7 +49,10 @@ export function ledgerCases(test: Case): void {
       await appendSome(tx, 3);
     });
     assert.equal((await storage.head()).size, 5);
-    assert.deepEqual((await storage.entries(0, 9)).map((row) => row.seq), [0, 1, 2, 3, 4]);
+    assert.deepEqual(
+      (await storage.entries(0, 9)).map((row) => row.seq),
+      [0, 1, 2, 3, 4],
+    );
   });
 
   test("a head may move without entries: another policy set, a later epoch", async ({ storage }) => {
@@ -66,10 +80,13 @@ export function ledgerCases(test: Case): void {
     test(`append refuses ${what}, and the transaction is lost`, async ({ storage }) => {
       await storage.write((tx) => tx.append([entryRow(0), entryRow(1)], [], headRow(2, { epoch: 5 })));
       const epoch = head.epoch === 0 ? 5 : head.epoch;
-      await assert.rejects(storage.write(async (tx) => {
-        await tx.putMeta("a", "b");
-        await tx.append(entries, [], { ...head, epoch }).catch(() => undefined);
-      }), isStorageError);
+      await assert.rejects(
+        storage.write(async (tx) => {
+          await tx.putMeta("a", "b");
+          await tx.append(entries, [], { ...head, epoch }).catch(() => undefined);
+        }),
+        isStorageError,
+      );
       assert.deepEqual(await storage.head(), headRow(2, { epoch: 5 }));
       assert.deepEqual(await storage.entries(0, 9), [entryRow(0), entryRow(1)]);
       assert.equal(await storage.meta("a"), null);
@@ -89,8 +106,14 @@ export function ledgerCases(test: Case): void {
     const owners = ["a", "b", "a", null, "A", "a"];
     const rows = owners.map((action_id, seq) => entryRow(seq, { action_id }));
     await storage.write((tx) => tx.append(rows, [], headRow(rows.length)));
-    assert.deepEqual((await storage.entriesOfAction("a")).map((row) => row.seq), [0, 2, 5]);
-    assert.deepEqual((await storage.entriesOfAction("A")).map((row) => row.seq), [4]);
+    assert.deepEqual(
+      (await storage.entriesOfAction("a")).map((row) => row.seq),
+      [0, 2, 5],
+    );
+    assert.deepEqual(
+      (await storage.entriesOfAction("A")).map((row) => row.seq),
+      [4],
+    );
     assert.deepEqual(await storage.entriesOfAction("c"), []);
   });
 
@@ -100,7 +123,9 @@ export function ledgerCases(test: Case): void {
     // A view into a larger buffer: only the view is the entry.
     const larger = new Uint8Array(70_000);
     larger.set(bytes, 100);
-    await storage.write((tx) => tx.append([{ ...row, bytes: larger.subarray(100, 100 + bytes.length) }], [], headRow(1)));
+    await storage.write((tx) =>
+      tx.append([{ ...row, bytes: larger.subarray(100, 100 + bytes.length) }], [], headRow(1)),
+    );
     assert.deepEqual(await storage.entries(0, 1), [row]);
     assert.deepEqual(await (await reopen()).entryByHash(row.leaf_hash), row);
   });
@@ -121,7 +146,13 @@ export function ledgerCases(test: Case): void {
 
   test("roots of tiles come in order, and only those that are there", async ({ storage }) => {
     const tiles = [2, 0, 1].map((index) => tileRow(0, index));
-    await storage.write(async (tx) => tx.append(Array.from({ length: 3 }, (_, i) => entryRow(i)), [...tiles, tileRow(1, 0)], headRow(3)));
+    await storage.write(async (tx) =>
+      tx.append(
+        Array.from({ length: 3 }, (_, i) => entryRow(i)),
+        [...tiles, tileRow(1, 0)],
+        headRow(3),
+      ),
+    );
     const roots = [0, 1, 2].map((index) => tileRow(0, index).root);
     assert.deepEqual(await storage.tileRoots(0, 0, 3), roots);
     assert.deepEqual(await storage.tileRoots(0, 1, 2), roots.slice(1, 2));
@@ -133,7 +164,10 @@ export function ledgerCases(test: Case): void {
   test("a stored tile cannot be replaced", async ({ storage }) => {
     await storage.write((tx) => tx.append([], [tileRow(0, 0)], headRow(0)));
     const other: TileRow = { ...tileRow(0, 0), root: hashOf("other") };
-    await assert.rejects(storage.write((tx) => tx.append([entryRow(0)], [other], headRow(1))), isStorageError);
+    await assert.rejects(
+      storage.write((tx) => tx.append([entryRow(0)], [other], headRow(1))),
+      isStorageError,
+    );
     assert.deepEqual(await storage.tile(0, 0), tileRow(0, 0));
     assert.equal((await storage.head()).size, 0);
   });
@@ -168,7 +202,13 @@ export function ledgerCases(test: Case): void {
     const again = await reopen();
     assert.equal((await again.head()).size, 12 * 173);
     const rows = await again.entries(0, 12 * 173);
-    assert.deepEqual(rows.map((row) => row.seq), Array.from({ length: 12 * 173 }, (_, i) => i));
-    assert.deepEqual(await again.entries(1000, 1003), [1000, 1001, 1002].map((seq) => entryRow(seq)));
+    assert.deepEqual(
+      rows.map((row) => row.seq),
+      Array.from({ length: 12 * 173 }, (_, i) => i),
+    );
+    assert.deepEqual(
+      await again.entries(1000, 1003),
+      [1000, 1001, 1002].map((seq) => entryRow(seq)),
+    );
   });
 }

@@ -28,7 +28,9 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
 /** What the filter says, written down a second time. */
 function expected(filter: ActionFilter): ActionRow[] {
   const seen = filter.visibility;
-  return ROWS.filter((row) => "all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id))
+  return ROWS.filter(
+    (row) => "all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id),
+  )
     .filter((row) => filter.status === undefined || row.status === filter.status)
     .filter((row) => filter.agent_id === undefined || row.agent_id === filter.agent_id)
     .filter((row) => filter.tool === undefined || row.tool === filter.tool)
@@ -41,26 +43,53 @@ function expected(filter: ActionFilter): ActionRow[] {
 }
 
 function decisionCases(test: Case): void {
-  test("decisions come with their entries, newest first, of a stretch, a span and what the caller may see", async ({ storage }) => {
+  test("decisions come with their entries, newest first, of a stretch, a span and what the caller may see", async ({
+    storage,
+  }) => {
     assert.equal(await storage.decisionSpan(0, Number.MAX_SAFE_INTEGER), null);
     await storage.write(async (tx) => {
       await appendSome(tx, 12);
       // The clock went back once; entries 3 and 7 are of no decision.
-      for (const n of [0, 1, 2, 4, 5, 6, 8, 9, 10, 11]) await tx.insertAction(actionRow(n, { created_at: T0 + (n === 5 ? 1 : n) * 10, agent_id: `agent-${n % 2}`, submitted_by: `key-${n % 3}` }));
+      for (const n of [0, 1, 2, 4, 5, 6, 8, 9, 10, 11])
+        await tx.insertAction(
+          actionRow(n, {
+            created_at: T0 + (n === 5 ? 1 : n) * 10,
+            agent_id: `agent-${n % 2}`,
+            submitted_by: `key-${n % 3}`,
+          }),
+        );
     });
-    const all = { visibility: { all: true } as Visibility, from_seq: 0, before_seq: 12, since: T0, until: T0 + 1000, limit: 100 };
-    const seqs = async (filter: Partial<DecisionFilter>): Promise<number[]> => (await storage.decisions({ ...all, ...filter })).map(({ seq }) => seq);
+    const all = {
+      visibility: { all: true } as Visibility,
+      from_seq: 0,
+      before_seq: 12,
+      since: T0,
+      until: T0 + 1000,
+      limit: 100,
+    };
+    const seqs = async (filter: Partial<DecisionFilter>): Promise<number[]> =>
+      (await storage.decisions({ ...all, ...filter })).map(({ seq }) => seq);
     assert.deepEqual(await seqs({}), [11, 10, 9, 8, 6, 5, 4, 2, 1, 0]);
     assert.deepEqual(await seqs({ before_seq: 9, limit: 3 }), [8, 6, 5]);
     assert.deepEqual(await seqs({ from_seq: 4, before_seq: 9 }), [8, 6, 5, 4]);
-    assert.deepEqual(await seqs({ since: T0 + 20, until: T0 + 60 }), [4, 2], "by the time of creation, the end exclusive");
+    assert.deepEqual(
+      await seqs({ since: T0 + 20, until: T0 + 60 }),
+      [4, 2],
+      "by the time of creation, the end exclusive",
+    );
     assert.deepEqual(await seqs({ visibility: { agent_id: "agent-1" } }), [11, 9, 5, 1]);
     assert.deepEqual(await seqs({ visibility: { key_id: "key-0" } }), [9, 6, 0]);
     assert.deepEqual(await storage.decisionSpan(T0 + 10, T0 + 20), { first: 1, last: 5 });
     assert.deepEqual(await storage.decisionSpan(T0 + 110, T0 + 111), { first: 11, last: 11 });
     assert.equal(await storage.decisionSpan(T0 + 111, T0 + 1000), null);
     const [one] = await storage.decisions({ ...all, before_seq: 5, limit: 1 });
-    assert.deepEqual(one, { seq: 4, action_id: "action-4", created_at: T0 + 40, request: actionRow(4).request, bytes: (await storage.entries(4, 5))[0]?.bytes });
+    assert.deepEqual(one, {
+      seq: 4,
+      action_id: "action-4",
+      created_at: T0 + 40,
+      request: actionRow(4).request,
+      bytes: (await storage.entries(4, 5))[0]?.bytes,
+    });
   });
 }
 
@@ -70,7 +99,8 @@ export function listCases(test: Case): void {
     test(name, async ({ storage }) => {
       await storage.write(async (tx) => {
         // Neither in order nor in reverse.
-        for (const row of [...ROWS].sort((a, b) => (a.decision_seq % 7) - (b.decision_seq % 7))) await tx.insertAction(row);
+        for (const row of [...ROWS].sort((a, b) => (a.decision_seq % 7) - (b.decision_seq % 7)))
+          await tx.insertAction(row);
       });
       await check((filter) => storage.actions(filter));
     });
@@ -81,8 +111,14 @@ export function listCases(test: Case): void {
   });
 
   filled("a credential sees the actions of its agent, or those that its key submitted, and no others", async (list) => {
-    assert.deepEqual(await list({ visibility: { agent_id: "agent-0" }, limit: 99 }), ROWS.filter((row) => row.agent_id === "agent-0").reverse());
-    assert.deepEqual(await list({ visibility: { key_id: "key-2" }, limit: 99 }), ROWS.filter((row) => row.submitted_by === "key-2").reverse());
+    assert.deepEqual(
+      await list({ visibility: { agent_id: "agent-0" }, limit: 99 }),
+      ROWS.filter((row) => row.agent_id === "agent-0").reverse(),
+    );
+    assert.deepEqual(
+      await list({ visibility: { key_id: "key-2" }, limit: 99 }),
+      ROWS.filter((row) => row.submitted_by === "key-2").reverse(),
+    );
     assert.deepEqual(await list({ visibility: { agent_id: "key-2" }, limit: 99 }), []);
     assert.deepEqual(await list({ visibility: { key_id: "" }, limit: 99 }), []);
   });
@@ -92,7 +128,8 @@ export function listCases(test: Case): void {
   });
 
   filled("since is inclusive, until is exclusive, the cursor is exclusive", async (list) => {
-    const seqs = async (filter: Partial<ActionFilter>): Promise<number[]> => (await list({ visibility: everything, limit: 99, ...filter })).map((row) => row.decision_seq);
+    const seqs = async (filter: Partial<ActionFilter>): Promise<number[]> =>
+      (await list({ visibility: everything, limit: 99, ...filter })).map((row) => row.decision_seq);
     assert.deepEqual(await seqs({ since: T0 + 230 }), [47, 46]);
     assert.deepEqual(await seqs({ since: T0 + 231 }), []);
     assert.deepEqual(await seqs({ until: T0 + 10 }), [1, 0]);
@@ -115,7 +152,9 @@ export function listCases(test: Case): void {
     const names = Object.keys(OPTIONS) as (keyof typeof OPTIONS)[];
     const visibilities: Visibility[] = [everything, { agent_id: "agent-1" }, { key_id: "key-1" }];
     for (let chosen = 0; chosen < 2 ** names.length; chosen++) {
-      const options = Object.fromEntries(names.filter((_, i) => (chosen >> i) % 2 === 1).map((name) => [name, OPTIONS[name]]));
+      const options = Object.fromEntries(
+        names.filter((_, i) => (chosen >> i) % 2 === 1).map((name) => [name, OPTIONS[name]]),
+      );
       for (const visibility of visibilities) {
         for (const page of [{ limit: 99 }, { limit: 2, offset: 1 }]) {
           const filter: ActionFilter = { visibility, ...options, ...page };
@@ -129,12 +168,19 @@ export function listCases(test: Case): void {
     const walked: number[] = [];
     let before_seq: number | undefined;
     for (;;) {
-      const page = await list({ visibility: { key_id: "key-1" }, limit: 3, ...(before_seq === undefined ? {} : { before_seq }) });
+      const page = await list({
+        visibility: { key_id: "key-1" },
+        limit: 3,
+        ...(before_seq === undefined ? {} : { before_seq }),
+      });
       if (page.length === 0) break;
       walked.push(...page.map((row) => row.decision_seq));
       before_seq = walked.at(-1) as number;
     }
-    assert.deepEqual(walked, expected({ visibility: { key_id: "key-1" }, limit: 99 }).map((row) => row.decision_seq));
+    assert.deepEqual(
+      walked,
+      expected({ visibility: { key_id: "key-1" }, limit: 99 }).map((row) => row.decision_seq),
+    );
   });
 
   test("lists inside a transaction see its own actions and changes", async ({ storage }) => {
@@ -142,8 +188,14 @@ export function listCases(test: Case): void {
       await tx.insertAction(actionRow(1));
       await tx.insertAction(actionRow(2));
       await tx.updateAction("action-1", { status: "allowed" }, { status: "executing", updated_at: T0 });
-      assert.deepEqual((await tx.actions({ visibility: everything, status: "executing", limit: 9 })).map((row) => row.id), ["action-1"]);
-      assert.deepEqual((await tx.actions({ visibility: everything, limit: 9 })).map((row) => row.id), ["action-2", "action-1"]);
+      assert.deepEqual(
+        (await tx.actions({ visibility: everything, status: "executing", limit: 9 })).map((row) => row.id),
+        ["action-1"],
+      );
+      assert.deepEqual(
+        (await tx.actions({ visibility: everything, limit: 9 })).map((row) => row.id),
+        ["action-2", "action-1"],
+      );
     });
   });
 
@@ -157,7 +209,8 @@ export function listCases(test: Case): void {
       await tx.insertAction(actionRow(5, { status: "approved", expires_at: T0 }));
       await tx.insertAction(actionRow(6, pending));
     });
-    const overdue = async (now: number, limit = 9): Promise<number[]> => (await storage.overdueActions(now, limit)).map((row) => row.decision_seq);
+    const overdue = async (now: number, limit = 9): Promise<number[]> =>
+      (await storage.overdueActions(now, limit)).map((row) => row.decision_seq);
     assert.deepEqual(await overdue(T0 + 9), []);
     assert.deepEqual(await overdue(T0 + 10), [2]);
     assert.deepEqual(await overdue(T0 + 30), [2, 3, 1]);
@@ -165,10 +218,53 @@ export function listCases(test: Case): void {
     assert.deepEqual(await storage.overdueActions(T0 + 10, 1), [actionRow(2, { ...pending, expires_at: T0 + 10 })]);
     assert.equal(await storage.nextExpiry(), T0 + 10);
     for (const id of ["action-2", "action-3", "action-1", "action-4"]) {
-      await storage.write((tx) => tx.updateAction(id, { status: "pending_approval" }, { status: "expired", updated_at: T0 }));
+      await storage.write((tx) =>
+        tx.updateAction(id, { status: "pending_approval" }, { status: "expired", updated_at: T0 }),
+      );
     }
     assert.deepEqual(await overdue(T0 + 99), []);
     assert.equal(await storage.nextExpiry(), null);
+  });
+
+  test("what waits is walked by expiry, without a gap where several end at once, and counted", async ({ storage }) => {
+    const pending = { status: "pending_approval", decision: "require_approval" } as const;
+    const ends = [30, 10, 20, 10, 40, 10, 20];
+    await storage.write(async (tx) => {
+      for (const [n, end] of ends.entries())
+        await tx.insertAction(
+          actionRow(n, {
+            ...pending,
+            expires_at: T0 + end,
+            agent_id: `agent-${n % 2}`,
+            submitted_by: `key-${n % 3}`,
+          }),
+        );
+      await tx.insertAction(actionRow(7, { status: "approved", expires_at: T0 + 10 }));
+      await tx.insertAction(actionRow(8, pending));
+    });
+    const walk = async (visibility: Visibility, from: number, limit: number): Promise<number[]> => {
+      const walked: number[] = [];
+      for (let after = { expires_at: from, decision_seq: Number.MAX_SAFE_INTEGER }; ;) {
+        const page = await storage.pendingActions(visibility, after, limit);
+        walked.push(...page.map((row) => row.decision_seq));
+        const last = page.at(-1);
+        if (last === undefined) return walked;
+        after = { expires_at: last.expires_at ?? 0, decision_seq: last.decision_seq };
+      }
+    };
+    for (const limit of [1, 2, 9]) {
+      assert.deepEqual(await walk(everything, T0, limit), [1, 3, 5, 2, 6, 0, 4]);
+      assert.deepEqual(await walk(everything, T0 + 10, limit), [2, 6, 0, 4]);
+      assert.deepEqual(await walk({ agent_id: "agent-1" }, T0, limit), [1, 3, 5]);
+      assert.deepEqual(await walk({ key_id: "key-0" }, T0, limit), [3, 6, 0]);
+    }
+    assert.deepEqual(await storage.pendingActions(everything, { expires_at: T0 + 10, decision_seq: 3 }, 1), [
+      actionRow(5, { ...pending, expires_at: T0 + 10, agent_id: "agent-1", submitted_by: "key-2" }),
+    ]);
+    assert.equal(await storage.pendingCount(everything, T0), 7);
+    assert.equal(await storage.pendingCount(everything, T0 + 10), 4);
+    assert.equal(await storage.pendingCount({ agent_id: "agent-1" }, T0), 3);
+    assert.equal(await storage.pendingCount({ key_id: "key-9" }, T0), 0);
   });
 
   test("the next expiry moves with what is pending", async ({ storage }) => {
@@ -177,7 +273,9 @@ export function listCases(test: Case): void {
     await storage.write((tx) => tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 10 })));
     await storage.write((tx) => tx.insertAction(actionRow(2, { ...pending, expires_at: T0 + 5 })));
     assert.equal(await storage.nextExpiry(), T0 + 5);
-    await storage.write((tx) => tx.updateAction("action-2", { status: "pending_approval" }, { status: "denied", updated_at: T0 }));
+    await storage.write((tx) =>
+      tx.updateAction("action-2", { status: "pending_approval" }, { status: "denied", updated_at: T0 }),
+    );
     assert.equal(await storage.nextExpiry(), T0 + 10);
   });
 }

@@ -42,12 +42,29 @@ export function hexOf(text: string): string {
 
 export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
   const bytes = over.bytes ?? encoder.encode(`{"seq":${seq}}`);
-  return { seq, type: "decision", leaf_hash: hashLeaf(bytes), bytes, action_id: `action-${seq}`, agent_id: "agent-1", submitted_by: "key-1", created_at: T0 + seq, ...over };
+  return {
+    seq,
+    type: "decision",
+    leaf_hash: hashLeaf(bytes),
+    bytes,
+    action_id: `action-${seq}`,
+    agent_id: "agent-1",
+    submitted_by: "key-1",
+    created_at: T0 + seq,
+    ...over,
+  };
 }
 
 /** The suite checks what a store keeps, not what a ledger computes: the root need not be the tree's. */
 export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHead {
-  return { size, root: hashOf(`root ${size}`), edge: size === 0 ? [] : [hashOf(`edge ${size}`)], policy_set: null, epoch: 0, ...over };
+  return {
+    size,
+    root: hashOf(`root ${size}`),
+    edge: size === 0 ? [] : [hashOf(`edge ${size}`)],
+    policy_set: null,
+    epoch: 0,
+    ...over,
+  };
 }
 
 export function tileRow(level: number, index: number): TileRow {
@@ -57,7 +74,11 @@ export function tileRow(level: number, index: number): TileRow {
 }
 
 /** Appends `count` entries behind what is stored. */
-export async function appendSome(tx: StorageTransaction, count: number, over: Partial<EntryRow> = {}): Promise<EntryRow[]> {
+export async function appendSome(
+  tx: StorageTransaction,
+  count: number,
+  over: Partial<EntryRow> = {},
+): Promise<EntryRow[]> {
   const head = await tx.head();
   const rows = Array.from({ length: count }, (_, i) => entryRow(head.size + i, over));
   await tx.append(rows, [], headRow(head.size + count, { policy_set: head.policy_set, epoch: head.epoch }));
@@ -125,11 +146,29 @@ export function fullActionRow(n: number): ActionRow {
 }
 
 export function approvalRow(actionId: string, principal: string, over: Partial<ApprovalRow> = {}): ApprovalRow {
-  return { action_id: actionId, principal, key_id: "key-2", approve: true, reason: null, self_approval: false, seq: 1, created_at: T0, ...over };
+  return {
+    action_id: actionId,
+    principal,
+    key_id: "key-2",
+    approve: true,
+    reason: null,
+    self_approval: false,
+    seq: 1,
+    created_at: T0,
+    ...over,
+  };
 }
 
 export function idempotencyRow(key: string, over: Partial<IdempotencyRow> = {}): IdempotencyRow {
-  return { key_id: "key-1", route: "POST /v1/actions", idempotency_key: key, body_hash: hexOf(key), resource_id: `action-${key}`, created_at: T0, ...over };
+  return {
+    key_id: "key-1",
+    route: "POST /v1/actions",
+    idempotency_key: key,
+    body_hash: hexOf(key),
+    resource_id: `action-${key}`,
+    created_at: T0,
+    ...over,
+  };
 }
 
 export function keyRow(n: number, over: Partial<KeyRow> = {}): KeyRow {
@@ -169,15 +208,38 @@ export function agentRow(n: number, over: Partial<AgentRow> = {}): AgentRow {
 }
 
 export function policyRow(n: number, over: Partial<PolicyRow> = {}): PolicyRow {
-  return { id: `policy-${n}`, name: `policy ${n}`, managed_by: null, latest_version: 1, active_version: null, deleted_at: null, created_at: T0 + n, updated_at: T0 + n, ...over };
+  return {
+    id: `policy-${n}`,
+    name: `policy ${n}`,
+    managed_by: null,
+    latest_version: 1,
+    active_version: null,
+    deleted_at: null,
+    created_at: T0 + n,
+    updated_at: T0 + n,
+    ...over,
+  };
 }
 
 export function versionRow(policyId: string, version: number, over: Partial<PolicyVersionRow> = {}): PolicyVersionRow {
-  return { policy_id: policyId, version, definition: `{"policy":"${policyId}"}`, digest: hexOf(`${policyId} ${version}`), created_by: null, created_at: T0, ...over };
+  return {
+    policy_id: policyId,
+    version,
+    definition: `{"policy":"${policyId}"}`,
+    digest: hexOf(`${policyId} ${version}`),
+    created_by: null,
+    created_at: T0,
+    ...over,
+  };
 }
 
 export function setRow(n: number, over: Partial<PolicySetRow> = {}): PolicySetRow {
-  return { digest: hexOf(`set ${n}`), document: `{"format":"assent-policy-set/1","n":${n}}`, created_at: T0 + n, ...over };
+  return {
+    digest: hexOf(`set ${n}`),
+    document: `{"format":"assent-policy-set/1","n":${n}}`,
+    created_at: T0 + n,
+    ...over,
+  };
 }
 
 /** As it comes back from the first `insertDelivery`. */
@@ -207,5 +269,14 @@ export function deliveryRow(n: number, over: Partial<DeliveryRow> = {}): Deliver
 }
 
 export function useRow(n: number, over: Partial<LimitUseRow> = {}): LimitUseRow {
-  return { policy: "payments", limit_name: "refunds a day", subject: "agent-1", action_id: `action-${n}`, at: T0 + n, amount: n * 1_000_000, until: T0 + n + 100, ...over };
+  return {
+    policy: "payments",
+    limit_name: "refunds a day",
+    subject: "agent-1",
+    action_id: `action-${n}`,
+    at: T0 + n,
+    amount: n * 1_000_000,
+    until: T0 + n + 100,
+    ...over,
+  };
 }

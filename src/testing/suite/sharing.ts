@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { StorageError, type StorageErrorKind } from "../../contract/storage.ts";
 import type { Case } from "./rows.ts";
 
-const ofKind = (kind: StorageErrorKind) => (error: unknown): boolean => error instanceof StorageError && error.kind === kind;
+const ofKind =
+  (kind: StorageErrorKind) =>
+  (error: unknown): boolean =>
+    error instanceof StorageError && error.kind === kind;
 
 export function sharingCases(test: Case): void {
   test("a store that was opened to be read shows everything and takes nothing", async ({ storage }) => {
@@ -13,7 +16,10 @@ export function sharingCases(test: Case): void {
     assert.equal(await storage.meta("a"), "1");
     assert.equal((await storage.head()).size, 0);
     let ran = false;
-    await assert.rejects(storage.write(async () => void (ran = true)), ofKind("readonly"));
+    await assert.rejects(
+      storage.write(async () => void (ran = true)),
+      ofKind("readonly"),
+    );
     assert.equal(ran, false);
     await assert.rejects(storage.ping(), ofKind("readonly"));
     await assert.rejects(storage.lease("job", "one", 0, 10), ofKind("readonly"));
@@ -46,14 +52,22 @@ export function sharingCases(test: Case): void {
     await storage.lease("b", "two", 1000, 3000);
     await storage.lease("a", "one", 1000, 2000);
     await storage.lease("c", "one", 1000, 1500);
-    assert.deepEqual(await storage.leases(1500), [{ name: "a", holder: "one", until: 2000 }, { name: "b", holder: "two", until: 3000 }]);
+    assert.deepEqual(await storage.leases(1500), [
+      { name: "a", holder: "one", until: 2000 },
+      { name: "b", holder: "two", until: 3000 },
+    ]);
     await storage.lease("a", "one", 1600, 0);
-    assert.deepEqual((await storage.leases(1600)).map(({ name }) => name), ["b"]);
+    assert.deepEqual(
+      (await storage.leases(1600)).map(({ name }) => name),
+      ["b"],
+    );
     assert.deepEqual(await storage.leases(3000), []);
   });
 
   test("of many who ask for a free lease at once one gets it", async ({ storage }) => {
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => storage.lease("job", `holder ${i}`, 1000, 2000)));
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => storage.lease("job", `holder ${i}`, 1000, 2000)),
+    );
     assert.equal(answers.filter((got) => got).length, 1);
   });
 

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after } from "node:test";
-import { fileURLToPath } from "node:url";
+import { NODE, scriptOf } from "../../support/runtimes.ts";
 
-const SCRIPT = fileURLToPath(new URL("storage.ts", import.meta.url));
+const SCRIPT = scriptOf("test/faults/children/storage");
 
 export interface Player {
   process: ChildProcess;
@@ -20,7 +20,7 @@ export interface Player {
 
 /** `under`: another program that runs it, such as strace; `kill` then kills that one. */
 export function start(role: string, path: string, under: readonly string[] = []): Player {
-  const words = [...under, process.execPath, ...process.execArgv.filter((arg) => !arg.startsWith("--test")), SCRIPT, role, path];
+  const words = [...under, process.execPath, ...NODE, SCRIPT, role, path];
   const child = spawn(words[0] as string, words.slice(1), { stdio: ["ignore", "pipe", "inherit"] });
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -40,9 +40,13 @@ export function start(role: string, path: string, under: readonly string[] = [])
 }
 
 /** Runs a role to its end under other programs, such as strace. */
-export function play(role: string, path: string, under: readonly string[] = []): { status: number | null; stdout: string; stderr: string } {
-  const words = [...under, process.execPath, "--import", "tsx", SCRIPT, role, path];
-  return spawnSync(words[0] as string, words.slice(1), { encoding: "utf8", timeout: 120_000 });
+export function play(
+  role: string,
+  path: string,
+  under: readonly string[] = [],
+): { status: number | null; stdout: string; stderr: string } {
+  const words = [...under, process.execPath, ...NODE, SCRIPT, role, path];
+  return spawnSync(words[0] as string, words.slice(1), { encoding: "utf8" });
 }
 
 /** Why this machine cannot run something, or false: what `skip` takes. */
@@ -52,7 +56,7 @@ export function lacks(why: string, command: string, ...args: string[]): string |
 
 /** The role as words of a shell. */
 export function shellWords(role: string, path: string): string {
-  return [process.execPath, "--import", "tsx", SCRIPT, role, path].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+  return [process.execPath, ...NODE, SCRIPT, role, path].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
 }
 
 /** A folder that goes away with the test file. */

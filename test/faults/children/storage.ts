@@ -30,7 +30,10 @@ async function step(storage: Storage, padding = 0): Promise<number> {
 }
 
 async function kindOf(work: Promise<unknown>): Promise<string> {
-  return work.then(() => "ok", (error: unknown) => (error instanceof StorageError ? error.kind : `not a StorageError: ${String(error)}`));
+  return work.then(
+    () => "ok",
+    (error: unknown) => (error instanceof StorageError ? error.kind : `not a StorageError: ${String(error)}`),
+  );
 }
 
 const roles: Record<string, () => Promise<void>> = {
@@ -79,7 +82,10 @@ const roles: Record<string, () => Promise<void>> = {
         assert.ok(error instanceof StorageError, String(error));
         failures++;
         const { size } = await storage.head();
-        assert.ok(size === acknowledged || size === acknowledged + 3, `${acknowledged} were acknowledged, the head says ${size}`);
+        assert.ok(
+          size === acknowledged || size === acknowledged + 3,
+          `${acknowledged} were acknowledged, the head says ${size}`,
+        );
         acknowledged = size;
       }
       if (i % 20 === 19) {
@@ -101,7 +107,8 @@ const roles: Record<string, () => Promise<void>> = {
     await storage.open();
     let acknowledged = 0;
     let kind = "ok";
-    for (let i = 0; i < 400 && kind === "ok"; i++) kind = await kindOf(step(storage, 30_000).then((size) => (acknowledged = size)));
+    for (let i = 0; i < 400 && kind === "ok"; i++)
+      kind = await kindOf(step(storage, 30_000).then((size) => (acknowledged = size)));
     assert.equal(kind, "full");
     assert.ok(acknowledged > 0);
     for (let i = 0; i < 5; i++) {
@@ -149,7 +156,12 @@ const roles: Record<string, () => Promise<void>> = {
     await storage.open();
     await storage.close();
     // In processes of their own: SQLite keeps files open until their statements are collected.
-    const once = (): string => execFileSync(process.execPath, [...process.execArgv, process.argv[1] as string, "once", join(folder, "assent.db")], { encoding: "utf8" });
+    const once = (): string =>
+      execFileSync(
+        process.execPath,
+        [...process.execArgv, process.argv[1] as string, "once", join(folder, "assent.db")],
+        { encoding: "utf8" },
+      );
     assert.equal(once(), "ok 3\n");
     chmodSync(join(folder, "assent.db"), 0o400);
     assert.equal(once(), "readonly\n");

@@ -14,5 +14,11 @@ export type Evasion = [outcome: Outcome, tool: string, operation: string, params
 
 /** By the name of the pack. */
 export const EVASIONS: Readonly<Record<string, readonly Evasion[]>> = {
-  cloud, "customer-data": customerData, databases, email, "git-hosting": gitHosting, payments, shell,
+  cloud,
+  "customer-data": customerData,
+  databases,
+  email,
+  "git-hosting": gitHosting,
+  payments,
+  shell,
 };

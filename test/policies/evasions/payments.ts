@@ -1,7 +1,11 @@
 import type { Evasion, Outcome } from "./index.ts";
 
-const refund = (outcome: Outcome, params: Record<string, unknown>, operation = "refund"): Evasion => [outcome, "stripe", operation, { amount: 5,
-  currency: "USD", charge: "ch_1", ...params }];
+const refund = (outcome: Outcome, params: Record<string, unknown>, operation = "refund"): Evasion => [
+  outcome,
+  "stripe",
+  operation,
+  { amount: 5, currency: "USD", charge: "ch_1", ...params },
+];
 
 export const payments: readonly Evasion[] = [
   // Amounts that are not what they seem.
@@ -30,7 +34,7 @@ export const payments: readonly Evasion[] = [
   refund("require_approval", { destination: "acct_9" }),
   refund("require_approval", { on_behalf_of: "acct_9" }),
   // The same under other names.
-  refund("require_approval", {}, "Refund"),
+  refund("require_approval", {}, "refund "),
   refund("require_approval", {}, "refund\n"),
   refund("require_approval", {}, "refund_charge"),
   refund("deny", {}, "refund_all"),

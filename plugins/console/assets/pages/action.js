@@ -1,39 +1,155 @@
 /** One action: what was asked, what was decided and why, what happened since, and whether that can be proved. */
-import { at, call } from "/console/api.js";
-import { follow } from "/console/live.js";
-import { Proof } from "/console/proof.js";
-import { Request } from "/console/request.js";
-import { plain, who } from "/console/text.js";
-import { Badge, Data, Facts, Hash, Live, Notice, Page, Problem, Table, Text, Time, html, useEffect, useLoad, useState } from "/console/ui.js";
+import { at, call } from "../api.js";
+import { follow } from "../live.js";
+import { Who } from "../person.js";
+import { Proof } from "../proof.js";
+import { Request } from "../request.js";
+import { plain } from "../text.js";
+import { Choice, Votes, standing } from "./approval.js";
+import { outcomeOf } from "./outcome.js";
+import { Verdict } from "./verdict.js";
+import {
+  Badge,
+  Data,
+  Facts,
+  Hash,
+  Left,
+  Live,
+  Loading,
+  Notice,
+  Page,
+  Problem,
+  Table,
+  Text,
+  Time,
+  html,
+  useEffect,
+  useLoad,
+  useNow,
+  useState,
+} from "../ui.js";
 
 /** @param {{ id: string }} props */
 export function ActionDetail({ id }) {
   const [live, setLive] = useState({ state: "starting", why: "" });
-  const { data, error, reload } = useLoad(async (signal) => {
-    const [action, { events }] = await Promise.all([call(`/v1/actions/${at(id)}`, { signal }), call(`/v1/actions/${at(id)}/events`, { signal })]);
-    return { action, events };
-  }, [id]);
+  const { data, error, reload } = useLoad(
+    async (signal) => {
+      const [action, { events }] = await Promise.all([
+        call(`/v1/actions/${at(id)}`, { signal }),
+        call(`/v1/actions/${at(id)}/events`, { signal }),
+      ]);
+      return { action, events };
+    },
+    [id],
+  );
   useEffect(() => {
     const over = new AbortController();
-    follow({ filters: { action_id: /^[0-9a-f-]{36}$/.test(id) ? id : undefined }, signal: over.signal, onEvent: reload, onState: (state, why) => setLive({ state, why }) });
+    follow({
+      filters: { action_id: /^[0-9a-f-]{36}$/.test(id) ? id : undefined },
+      signal: over.signal,
+      onEvent: reload,
+      onState: (state, why) => setLive({ state, why }),
+    });
     return () => over.abort();
   }, [id]);
-  if (data === null) return html`<${Page} title="Action"><${Problem} error=${error} again=${reload} /><//>`;
+  const [asking, setAsking] = useState(/** @type {boolean | null} */ (null));
+  const [said, setSaid] = useState("");
+  const [refused, setRefused] = useState(/** @type {unknown} */ (null));
+  const time = useNow();
+  if (data === null)
+    return html`<${Page} title="Action"
+      >${error === null ? html`<${Loading} what="the action" />` : html`<${Problem} error=${error} again=${reload} />`}<//
+    >`;
   const { action, events } = data;
+  const stands = standing({ action, outcome: outcomeOf(action), full: true }, time);
   const decided = events.find((event) => event.type === "decision")?.entry;
   return html`<${Page} title=${`${action.tool} ${action.operation}`} side=${html`<${Live} ...${live} />`}>
     <p><a href="#/actions">All actions</a></p>
     <${Problem} error=${error} again=${reload} />
-    <p class="row"><${Badge} value=${action.status} />${action.status === "pending_approval" ? html`<a href=${`#/approvals/${at(id)}`}>Decide it</a>` : null}</p>
-    <section class="card" aria-labelledby="request"><h2 id="request">Request</h2><${Facts} rows=${[["Action", html`<${Hash} value=${action.id} />`]]} /><${Request} action=${action} /></section>
-    <section class="card" aria-labelledby="timeline"><h2 id="timeline">History</h2><ol class="timeline">${events.map((event) => html`<li key=${event.seq}><${Step} event=${event} /></li>`)}</ol></section>
-    ${action.result === null ? null : html`<section class="card" aria-labelledby="result"><h2 id="result">Result</h2><${Badge} value=${action.result.success ? "succeeded" : "failed"} />${action.result.error ? html`<p><${Text} value=${action.result.error} lines /></p>` : null}${Object.keys(action.result.meta ?? {}).length > 0 ? html`<${Data} value=${action.result.meta} label="What was reported" />` : null}</section>`}
-    ${decided === undefined ? null : html`<section class="card" aria-labelledby="trace"><h2 id="trace">Decision as recorded</h2>
-      <${Facts} rows=${[["Effect", html`<${Badge} value=${decided.decision.effect} />`], ["Policy set", decided.policy_set === null ? "none was active" : html`<${Hash} value=${decided.policy_set} />`]]} />
-      ${decided.decision.shadow.length === 0 ? null : html`<h3>What shadow policies would have decided</h3><${Data} value=${decided.decision.shadow} label="Shadow decisions" />`}
-      <details><summary>Entry, with the facts that it was decided from</summary><${Data} value=${decided} label="Decision entry" /></details></section>`}
-    <section class="card" aria-labelledby="proof"><h2 id="proof">Proof</h2><p>Leaf hash of the decision in the ledger:</p><${Proof} hash=${action.decision_hash} /></section>
-    <section class="card" aria-labelledby="replay"><h2 id="replay">Replay</h2><${Replay} id=${action.id} /></section>
+    <p class="row">
+      <${Badge} value=${action.status} />
+      ${stands === "settled" ? null : html`<${Left} at=${action.expires_at} time=${time} />`}
+      ${action.status === "pending_approval" ? html`<a href=${`#/approvals/${at(id)}`}>In the queue</a>` : null}
+    </p>
+    <div role="status">${said === "" ? null : html`<${Notice}>${said}<//>`}</div>
+    <${Problem} error=${refused} />
+    <section class="card" aria-labelledby="request">
+      <h2 id="request">Request</h2>
+      <${Request} action=${action} />
+      <p class="quiet">Action <${Hash} value=${action.id} /></p>
+      ${
+        action.status === "pending_approval"
+          ? html`<${Votes} action=${action} /><${Choice} action=${action} stands=${stands} onDecide=${setAsking} />`
+          : null
+      }
+    </section>
+    <section class="card" aria-labelledby="timeline">
+      <h2 id="timeline">History</h2>
+      <ol class="timeline">
+        ${events.map((event) => html`<li key=${event.seq}><${Step} event=${event} /></li>`)}
+      </ol>
+    </section>
+    ${
+      action.result === null
+        ? null
+        : html`<section class="card" aria-labelledby="result">
+            <h2 id="result">Result</h2>
+            <${Badge}
+              value=${action.result.success ? "succeeded" : "failed"}
+            />${action.result.error ? html`<p><${Text} value=${action.result.error} lines /></p>` : null}${Object.keys(action.result.meta ?? {}).length > 0 ? html`<${Data} value=${action.result.meta} label="What was reported" />` : null}
+          </section>`
+    }
+    ${
+      decided === undefined
+        ? null
+        : html`<section class="card" aria-labelledby="trace">
+            <h2 id="trace">Decision as recorded</h2>
+            <${Facts}
+              rows=${[
+                ["Effect", html`<${Badge} value=${decided.decision.effect} />`],
+                [
+                  "Policy set",
+                  decided.policy_set === null ? "none was active" : html`<${Hash} value=${decided.policy_set} />`,
+                ],
+              ]}
+            />
+            ${
+              decided.decision.shadow.length === 0
+                ? null
+                : html`<h3>What shadow policies would have decided</h3>
+                    <${Data} value=${decided.decision.shadow} label="Shadow decisions" />`
+            }
+            <details>
+              <summary>Entry, with the facts that it was decided from</summary>
+              <${Data} value=${decided} label="Decision entry" />
+            </details>
+          </section>`
+    }
+    <section class="card" aria-labelledby="proof">
+      <h2 id="proof">Proof</h2>
+      <p>Leaf hash of the decision in the ledger:</p>
+      <${Proof} hash=${action.decision_hash} />
+    </section>
+    <section class="card" aria-labelledby="replay">
+      <h2 id="replay">Replay</h2>
+      <${Replay} id=${action.id} />
+    </section>
+    ${
+      asking === null
+        ? null
+        : html`<${Verdict}
+            items=${[{ action }]}
+            approve=${asking}
+            time=${time}
+            onSettled=${reload}
+            onRefused=${(_, why) => setRefused(why)}
+            onClose=${(summary) => {
+              setAsking(null);
+              setSaid(summary ?? "");
+              if (summary !== undefined) reload();
+            }}
+          />`
+    }
   <//>`;
 }
 
@@ -42,10 +158,19 @@ function Step({ event }) {
   const { entry } = event;
   const said = {
     decision: () => html`<${Badge} value=${entry.decision.effect} /> <${Text} value=${entry.decision.reason} />`,
-    approval: () => html`<${Badge} value=${{ approve: "approved", deny: "denied" }[entry.verdict] ?? entry.verdict} /> ${entry.by === null ? "by the clock" : html`by <${Text} value=${who(entry.by.principal)} />`} (${entry.approvals} of ${entry.quorum})${entry.comment ? html`: <${Text} value=${entry.comment} />` : null}${entry.self_approval ? " – a self-approval" : ""}`,
-    execution: () => html`<${Badge} value=${entry.status} /> ${entry.phase === "start" ? "started with the permit" : "reported"} by <${Text} value=${who(entry.by.principal)} />`,
+    approval: () =>
+      html`<${Badge} value=${{ approve: "approved", deny: "denied" }[entry.verdict] ?? entry.verdict} />
+        ${entry.by === null ? "by the clock" : html`by <${Who} principal=${entry.by.principal} />`} (${entry.approvals}
+        of
+        ${entry.quorum})${entry.comment ? html`: <${Text} value=${entry.comment} />` : null}${entry.self_approval ? " – a self-approval" : ""}`,
+    execution: () =>
+      html`<${Badge} value=${entry.status} /> ${entry.phase === "start" ? "started with the permit" : "reported"} by
+        <${Who} principal=${entry.by.principal} />`,
   }[event.type];
-  return html`<${Time} at=${event.at} /> ${said === undefined ? html`<${Text} value=${event.type} />` : said()} <a class="quiet" href=${`#/provenance/${at(event.hash)}`} aria-label=${plain(`entry ${event.seq} in the ledger`)}>#${event.seq}</a>`;
+  return html`<${Time} at=${event.at} /> ${said === undefined ? html`<${Text} value=${event.type} />` : said()}
+    <a class="quiet" href=${`#/provenance/${at(event.hash)}`} aria-label=${plain(`entry ${event.seq} in the ledger`)}
+      >#${event.seq}</a
+    >`;
 }
 
 /** @param {{ id: string }} props */
@@ -55,7 +180,9 @@ function Replay({ id }) {
   const run = async () => {
     setBusy(true);
     try {
-      setState({ result: await call("/v1/replay", { method: "POST", body: { action_id: id, policy_set: "current" } }) });
+      setState({
+        result: await call("/v1/replay", { method: "POST", body: { action_id: id, policy_set: "current" } }),
+      });
     } catch (error) {
       setState({ error });
     } finally {
@@ -63,12 +190,37 @@ function Replay({ id }) {
     }
   };
   const result = state?.result;
-  return html`
-    <p>Decides again with the policies, facts and clock of the record, and compares every field; then with today's policies.</p>
+  return html` <p>
+      Decides again with the policies, facts and clock of the record, and compares every field; then with today's
+      policies.
+    </p>
     <button type="button" disabled=${busy} onClick=${run}>Replay</button>
     <${Problem} error=${state?.error} />
-    ${result === undefined ? null : html`
-      <${Notice} kind=${result.equal ? "good" : "bad"}>${result.equal ? "The same decision, field by field." : "Another decision came out. The fields that differ are marked."}<//>
-      <${Table} label="Fields" head=${["Field", "Recorded", "Replayed", ""]}>${result.fields.map((field) => html`<tr key=${field.field}><td>${field.field}</td><td data-label="Recorded"><${Text} value=${JSON.stringify(field.recorded)} /></td><td data-label="Replayed"><${Text} value=${JSON.stringify(field.replayed)} /></td><td>${field.equal ? "equal" : html`<${Badge} value="failed" label="differs" />`}</td></tr>`)}<//>
-      ${result.now === undefined ? null : html`<h3>Today</h3><p><${Badge} value=${result.now.decision.effect} /> ${result.now.changed ? html`Otherwise than then: <${Text} value=${result.now.decision.reason} />` : "As then."}</p>`}`}`;
+    ${
+      result === undefined
+        ? null
+        : html` <${Notice} kind=${result.equal ? "good" : "bad"}
+              >${result.equal ? "The same decision, field by field." : "Another decision came out. The fields that differ are marked."}<//
+            >
+            <${Table} label="Fields" head=${["Field", "Recorded", "Replayed", ""]}
+              >${result.fields.map(
+                (field) =>
+                  html`<tr key=${field.field}>
+                    <td>${field.field}</td>
+                    <td data-label="Recorded"><${Text} value=${JSON.stringify(field.recorded)} /></td>
+                    <td data-label="Replayed"><${Text} value=${JSON.stringify(field.replayed)} /></td>
+                    <td>${field.equal ? "equal" : html`<${Badge} value="failed" label="differs" />`}</td>
+                  </tr>`,
+              )}<//
+            >
+            ${
+              result.now === undefined
+                ? null
+                : html`<h3>Today</h3>
+                    <p>
+                      <${Badge} value=${result.now.decision.effect} />
+                      ${result.now.changed ? html`Otherwise than then: <${Text} value=${result.now.decision.reason} />` : "As then."}
+                    </p>`
+            }`
+    }`;
 }

@@ -1,17 +1,43 @@
 /** Every action: a list that follows the ledger, and one action with its history, its proof and its replay. */
-import { at, call, url } from "/console/api.js";
-import { follow } from "/console/live.js";
-import { ActionDetail } from "/console/pages/action.js";
-import { What } from "/console/request.js";
-import { Badge, Empty, Live, Page, Problem, Table, Text, Time, html, useEffect, useRef, useState } from "/console/ui.js";
+import { at, call, url } from "../api.js";
+import { follow } from "../live.js";
+import { ActionDetail } from "./action.js";
+import { What } from "../request.js";
+import {
+  Badge,
+  Empty,
+  Live,
+  Loading,
+  Page,
+  Problem,
+  Table,
+  Text,
+  Time,
+  html,
+  useEffect,
+  useRef,
+  useState,
+} from "../ui.js";
 
-const STATUSES = ["allowed", "denied", "pending_approval", "approved", "expired", "cancelled", "executing", "succeeded", "failed"];
+const STATUSES = [
+  "allowed",
+  "denied",
+  "pending_approval",
+  "approved",
+  "expired",
+  "cancelled",
+  "executing",
+  "succeeded",
+  "failed",
+];
 const FILTERS = ["status", "agent_id", "tool", "operation", "since", "until"];
 const PAGE = 50;
 
 /** @param {{ id: string | null, query: URLSearchParams }} props */
 export function Actions({ id, query }) {
-  return id === null ? html`<${List} key=${query.toString()} query=${query} />` : html`<${ActionDetail} key=${id} id=${id} />`;
+  return id === null
+    ? html`<${List} key=${query.toString()} query=${query} />`
+    : html`<${ActionDetail} key=${id} id=${id} />`;
 }
 
 /** The filters stand in the address: it can be kept and sent. @param {{ query: URLSearchParams }} props */
@@ -21,7 +47,17 @@ function List({ query }) {
   const [cursor, setCursor] = useState(null);
   const [state, setState] = useState({ loading: true, error: null });
   const [live, setLive] = useState({ state: "starting", why: "" });
-  const fetchPage = (more, signal) => call(url("/v1/actions", { ...filters, since: toUtc(filters["since"]), until: toUtc(filters["until"]), limit: PAGE, cursor: more }), signal === undefined ? {} : { signal });
+  const fetchPage = (more, signal) =>
+    call(
+      url("/v1/actions", {
+        ...filters,
+        since: toUtc(filters["since"]),
+        until: toUtc(filters["until"]),
+        limit: PAGE,
+        cursor: more,
+      }),
+      signal === undefined ? {} : { signal },
+    );
 
   const pending = useRef(null);
   const first = useRef(false);
@@ -54,7 +90,7 @@ function List({ query }) {
     const over = new AbortController();
     void refresh(over.signal);
     // A burst of events is one look.
-    const soon = () => (pending.current ??= setTimeout(() => (pending.current = null, refresh(over.signal)), 300));
+    const soon = () => (pending.current ??= setTimeout(() => ((pending.current = null), refresh(over.signal)), 300));
     follow({
       filters: { type: "decision,approval,execution", agent_id: filters["agent_id"], tool: filters["tool"] },
       signal: over.signal,
@@ -69,27 +105,73 @@ function List({ query }) {
 
   const apply = (event) => {
     event.preventDefault();
-    const chosen = Object.fromEntries([...new FormData(event.currentTarget)].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]));
+    const chosen = Object.fromEntries(
+      [...new FormData(event.currentTarget)].map(([name, value]) => [
+        name,
+        typeof value === "string" ? value.trim() : "",
+      ]),
+    );
     location.hash = url("#/actions", chosen);
   };
   return html`<${Page} title="Actions" side=${html`<${Live} ...${live} />`}>
     <form class="filters" onSubmit=${apply}>
-      <div class="field"><label for="f-status">Status</label><select id="f-status" name="status"><option value="">any</option>${STATUSES.map((status) => html`<option value=${status} selected=${status === filters["status"]}>${status.replace("_", " ")}</option>`)}</select></div>
-      ${[["agent_id", "Agent"], ["tool", "Tool"], ["operation", "Operation"]].map(([name, label]) => html`<div class="field"><label for=${`f-${name}`}>${label}</label><input id=${`f-${name}`} name=${name} defaultValue=${filters[name]} autocomplete="off" spellcheck=${false} /></div>`)}
-      ${[["since", "From"], ["until", "Until"]].map(([name, label]) => html`<div class="field moment"><label for=${`f-${name}`}>${label}</label><input id=${`f-${name}`} name=${name} type="datetime-local" defaultValue=${filters[name]} /></div>`)}
+      <div class="field">
+        <label for="f-status">Status</label
+        ><select id="f-status" name="status">
+          <option value="">any</option>
+          ${STATUSES.map((status) => html`<option value=${status} selected=${status === filters["status"]}>${status.replace("_", " ")}</option>`)}
+        </select>
+      </div>
+      ${[
+        ["agent_id", "Agent"],
+        ["tool", "Tool"],
+        ["operation", "Operation"],
+      ].map(
+        ([name, label]) =>
+          html`<div class="field">
+            <label for=${`f-${name}`}>${label}</label
+            ><input
+              id=${`f-${name}`}
+              name=${name}
+              defaultValue=${filters[name]}
+              autocomplete="off"
+              spellcheck=${false}
+            />
+          </div>`,
+      )}
+      ${[
+        ["since", "From"],
+        ["until", "Until"],
+      ].map(
+        ([name, label]) =>
+          html`<div class="field moment">
+            <label for=${`f-${name}`}>${label}</label
+            ><input id=${`f-${name}`} name=${name} type="datetime-local" defaultValue=${filters[name]} />
+          </div>`,
+      )}
       <button type="submit" class="primary">Filter</button>
       ${FILTERS.some((name) => filters[name] !== "") ? html`<a class="button" href="#/actions">All</a>` : null}
     </form>
     <${Problem} error=${state.error} again=${() => refresh()} />
     ${rows.length === 0 && !state.loading && state.error === null ? html`<${Empty} text="No action fits." />` : null}
-    ${rows.length === 0 ? null : html`<${Table} label="Actions" head=${["Action", "Status", "Reason", "When"]}>
-      ${rows.map((row) => html`<tr key=${row.id}>
-        <td><a href=${`#/actions/${at(row.id)}`}><${What} action=${row} /></a></td>
-        <td><${Badge} value=${row.status} /></td>
-        <td><${Text} value=${row.reason} /></td>
-        <td><${Time} at=${row.created_at} /></td>
-      </tr>`)}
-    <//>`}
+    ${rows.length === 0 && state.loading ? html`<${Loading} what="actions" />` : null}
+    ${
+      rows.length === 0
+        ? null
+        : html`<${Table} label="Actions" head=${["Action", "Status", "Reason", "When"]}>
+            ${rows.map(
+              (row) =>
+                html`<tr key=${row.id}>
+                  <td>
+                    <a href=${`#/actions/${at(row.id)}`}><${What} action=${row} /></a>
+                  </td>
+                  <td><${Badge} value=${row.status} /></td>
+                  <td><${Text} value=${row.reason} /></td>
+                  <td><${Time} at=${row.created_at} /></td>
+                </tr>`,
+            )}
+          <//>`
+    }
     ${cursor === null ? null : html`<button type="button" onClick=${older}>Load older</button>`}
   <//>`;
 }

@@ -1,10 +1,12 @@
 /** The queue of what waits for a person. */
-import { call, at } from "/console/api.js";
-import { Copy, Empty, Left, Live, Notice, Page, Problem, Text, html, useEffect, useRef, useState, useNow } from "/console/ui.js";
-import { plain, who } from "/console/text.js";
-import { Request, Risk, What } from "/console/request.js";
-import { Verdict } from "/console/pages/verdict.js";
-import { useQueue } from "/console/pages/queue.js";
+import { at } from "../api.js";
+import { may } from "../me.js";
+import { duration } from "../text.js";
+import { Empty, Live, Loading, Notice, Page, Problem, html, useEffect, useRef, useState, useNow } from "../ui.js";
+import { Apart, Item, standing } from "./approval.js";
+import { useQueue } from "./queue.js";
+import { useSteady } from "./steady.js";
+import { Verdict } from "./verdict.js";
 
 /** @param {{ id: string | null }} props id: the approval that the address names, as links in notifications do */
 export function Approvals({ id }) {
@@ -15,30 +17,36 @@ export function Approvals({ id }) {
   const [said, setSaid] = useState("");
   const [shortcuts, setShortcuts] = useState(sessionStorage.getItem("assent.shortcuts") !== "off");
   const list = useRef(null);
-  const open = queue.items.find((item) => item.action.id === id) ?? null;
-  const decidable = (item) => item.outcome === null && Date.parse(item.action.expires_at) > time;
-  const waiting = queue.items.filter(decidable).length;
+  const rows = queue.apart === null ? queue.items : [queue.apart, ...queue.items];
+  const open = rows.find((item) => item.action.id === id) ?? null;
+  const decidable = (item) => standing(item, time) === "open";
+  const total = queue.total ?? 0;
+  useSteady(list, id, rows.length);
   useEffect(() => {
-    document.title = `${waiting === 0 ? "" : `(${waiting}) `}Approvals · Assent`;
-  }, [waiting]);
+    document.title = `${total === 0 ? "" : `(${total}) `}Approvals · Assent`;
+  }, [total]);
 
-  const choose = (action) => (location.hash = action.id === id ? "#/approvals" : `#/approvals/${at(action.id)}`);
-  const toggle = (which) => setSelected((old) => {
-    const next = new Set(old);
-    if (!next.delete(which)) next.add(which);
-    return next;
-  });
+  const choose = (which) => (location.hash = which === id ? "#/approvals" : `#/approvals/${at(which)}`);
+  const toggle = (which) =>
+    setSelected((old) => {
+      const next = new Set(old);
+      if (!next.delete(which)) next.add(which);
+      return next;
+    });
 
   const keys = useRef(null);
   keys.current = (event) => {
     if (!shortcuts || asking !== null || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target instanceof Element && event.target.closest("input:not([type=checkbox]), textarea, select") !== null) return;
-    const place = queue.items.findIndex((item) => item.action.id === id);
+    if (
+      event.target instanceof Element &&
+      event.target.closest("input:not([type=checkbox]), textarea, select") !== null
+    )
+      return;
+    const place = rows.findIndex((item) => item.action.id === id);
     const step = { j: 1, k: -1 }[event.key];
-    if (step !== undefined && queue.items.length > 0) {
-      const next = queue.items[Math.min(Math.max(place + step, 0), queue.items.length - 1)];
-      if (next.action.id !== id) location.hash = `#/approvals/${at(next.action.id)}`;
-      list.current?.querySelector(`[data-id="${next.action.id}"]`)?.focus();
+    if (step !== undefined && rows.length > 0) {
+      const next = rows[Math.min(Math.max(place + step, 0), rows.length - 1)].action.id;
+      if (next !== id) location.hash = `#/approvals/${at(next)}`;
       event.preventDefault();
     } else if (open !== null && decidable(open) && (event.key === "a" || event.key === "d")) {
       setAsking({ items: [open], approve: event.key === "a" });
@@ -54,74 +62,98 @@ export function Approvals({ id }) {
     return () => removeEventListener("keydown", listen);
   }, []);
 
-  const chosen = queue.items.filter((item) => selected.has(item.action.id) && decidable(item));
+  const chosen = rows.filter((item) => selected.has(item.action.id) && decidable(item));
   const settled = queue.items.filter((item) => item.outcome !== null).length;
-  return html`
-    <${Page} title="Approvals" side=${html`<${Live} ...${queue.live} />`}>
-      <p class="quiet shortcuts"><label class="check"><input type="checkbox" checked=${shortcuts} onChange=${(event) => (sessionStorage.setItem("assent.shortcuts", event.target.checked ? "on" : "off"), setShortcuts(event.target.checked))} /> Shortcuts: <kbd>j</kbd> next, <kbd>k</kbd> previous, <kbd>a</kbd> approve, <kbd>d</kbd> deny, <kbd>x</kbd> select</label></p>
+  const show = (item) =>
+    html`<${Item}
+      item=${item}
+      open=${item === open}
+      time=${time}
+      selected=${selected.has(item.action.id)}
+      onOpen=${() => choose(item.action.id)}
+      onSelect=${() => toggle(item.action.id)}
+      onDecide=${(approve) => setAsking({ items: [item], approve })}
+    />`;
+  return html` <${Page} title="Approvals" side=${html`<${Live} ...${queue.live} />`}>
+      <p class="row standing">
+        <strong role="status"
+          >${queue.total === null ? "" : `${total.toLocaleString()} ${total === 1 ? "waits" : "wait"}`}</strong
+        >
+        ${queue.held.length === 0 ? null : html`<${Held} items=${queue.held} time=${time} onShow=${queue.show} />`}
+        ${settled === 0 ? null : html`<button type="button" class="small" onClick=${queue.clear}>Clear ${settled} settled</button>`}
+      </p>
+      ${
+        may("approvals:decide")
+          ? html`<p class="quiet shortcuts">
+              <label class="check"
+                ><input
+                  type="checkbox"
+                  checked=${shortcuts}
+                  onChange=${(event) => (sessionStorage.setItem("assent.shortcuts", event.target.checked ? "on" : "off"), setShortcuts(event.target.checked))}
+                />
+                Shortcuts: <kbd>j</kbd> next, <kbd>k</kbd> previous, <kbd>a</kbd> approve, <kbd>d</kbd> deny,
+                <kbd>x</kbd> select</label
+              >
+            </p>`
+          : html`<p class="quiet">You are signed in with a key that may look and not decide.</p>`
+      }
       <${Problem} error=${queue.error} again=${queue.reload} />
       <div role="status">${said === "" ? null : html`<${Notice}>${said}<//>`}</div>
-      ${chosen.length === 0 ? null : html`<div class="card row" role="group" aria-label="Selected">
-        <strong>${chosen.length} selected</strong>
-        <button type="button" class="primary" onClick=${() => setAsking({ items: chosen, approve: true })}>Approve selected…</button>
-        <button type="button" class="danger" onClick=${() => setAsking({ items: chosen, approve: false })}>Deny selected…</button>
-        <button type="button" onClick=${() => setSelected(new Set())}>Select none</button>
-      </div>`}
-      ${settled === 0 ? null : html`<p><button type="button" class="small" onClick=${queue.clear}>Clear ${settled} settled</button></p>`}
-      ${queue.more ? html`<${Notice} kind="busy">The 1,000 newest are shown; more wait. Decide some, then reload.<//>` : null}
-      ${queue.items.length === 0 && !queue.loading && queue.error === null ? html`<${Empty} text="Nothing waits for a person." />` : null}
-      <ul class="queue" ref=${list}>
-        ${queue.items.map((item) => html`<li key=${item.action.id}><${Item} item=${item} open=${item === open} time=${time} selected=${selected.has(item.action.id)} onOpen=${() => choose(item.action)} onSelect=${() => toggle(item.action.id)} onDecide=${(approve) => setAsking({ items: [item], approve })} /></li>`)}
-      </ul>
-      ${id !== null && open === null && !queue.loading ? html`<${Elsewhere} id=${id} />` : null}
+      ${
+        chosen.length === 0
+          ? null
+          : html`<div class="card row chosen" role="group" aria-label="Selected">
+              <strong>${chosen.length} selected</strong>
+              <button type="button" class="primary" onClick=${() => setAsking({ items: chosen, approve: true })}>
+                Approve selected…
+              </button>
+              <button type="button" class="danger" onClick=${() => setAsking({ items: chosen, approve: false })}>
+                Deny selected…
+              </button>
+              <button type="button" onClick=${() => setSelected(new Set())}>Select none</button>
+            </div>`
+      }
+      ${queue.loading && queue.error === null ? html`<${Loading} what="what waits" />` : null}
+      ${rows.length === 0 && !queue.loading && queue.error === null ? html`<${Empty} text="Nothing waits for a person." />` : null}
+      <div class="queue" ref=${list}>
+        ${queue.apart === null ? null : html`<${Apart} item=${queue.apart}>${show(queue.apart)}<//>`}
+        <ul>
+          ${queue.items.map((item) => html`<li key=${item.action.id}>${show(item)}</li>`)}
+        </ul>
+      </div>
+      ${
+        queue.cursor === null
+          ? null
+          : html`<p class="row">
+              <button type="button" onClick=${queue.more}>Show more</button>
+              <span class="quiet"
+                >${queue.items.length.toLocaleString()} shown, ${total.toLocaleString()} wait. What expires first stands
+                first.</span
+              >
+            </p>`
+      }
     <//>
-    ${asking === null ? null : html`<${Verdict} ...${asking} time=${time} onSettled=${queue.settle} onRefused=${queue.refuse} onClose=${(summary) => {
-      setAsking(null);
-      setSelected(new Set());
-      setSaid(summary ?? "");
-    }} />`}`;
+    ${
+      asking === null
+        ? null
+        : html`<${Verdict}
+            ...${asking}
+            time=${time}
+            onSettled=${queue.settle}
+            onRefused=${queue.refuse}
+            onClose=${(summary) => {
+              setAsking(null);
+              setSelected(new Set());
+              setSaid(summary ?? "");
+            }}
+          />`
+    }`;
 }
 
-/** @param {{ item: any, open: boolean, time: number, selected: boolean, onOpen: () => void, onSelect: () => void, onDecide: (approve: boolean) => void }} props */
-function Item({ item, open, time, selected, onOpen, onSelect, onDecide }) {
-  const { action, outcome, full, error } = item;
-  const late = Date.parse(action.expires_at) <= time;
-  const closed = outcome !== null || late;
-  return html`<article class=${`card approval ${closed ? "closed" : ""} ${open ? "open" : ""}`} aria-label=${plain(`${action.tool} ${action.operation}`)}>
-    <div class="summary">
-      <input type="checkbox" aria-label=${plain(`Select ${action.tool} ${action.operation} by ${action.agent_id}`)} checked=${selected && !closed} disabled=${closed} onChange=${onSelect} />
-      <button type="button" class="plain" data-id=${action.id} aria-expanded=${open} onClick=${onOpen}><${What} action=${action} /></button>
-      <span class="row">
-        <${Risk} risk=${action.risk_level} />
-        ${action.approvals_needed > 1 ? html`<span class="quiet">${action.approvals.filter((vote) => vote.approve).length} of ${action.approvals_needed} approvals</span>` : null}
-        ${outcome === null ? html`<${Left} at=${action.expires_at} time=${time} />` : null}
-      </span>
-    </div>
-    ${outcome === null ? null : html`<${Notice} kind=${outcome.kind}><${Text} value=${outcome.text} /><//>`}
-    ${outcome === null && late ? html`<${Notice} kind="busy">Time is up: nobody can decide this any more. The agent has to ask again.<//>` : null}
-    <${Problem} error=${error} />
-    ${!open ? html`<p class="why quiet"><${Text} value=${action.reason} /></p><p class="preview"><code><${Text} value=${JSON.stringify(action.params)} /></code></p>` : html`
-      <${Request} action=${action} />
-      <p class="quiet">Your verdict counts for this hash alone; ${action.approvals_needed > 1 ? `${action.approvals_needed} different people must approve` : "one approval is enough"}. One denial ends it.</p>
-      ${action.approvals.length === 0 ? null : html`<ul>${action.approvals.map((vote) => html`<li><${Text} value=${who(vote.approver)} /> ${vote.approve ? "approved" : "denied"}${vote.reason ? html`: <${Text} value=${vote.reason} />` : null}</li>`)}</ul>`}
-      ${closed ? null : full && action.approval_token === undefined ? html`<${Notice} kind="busy">This key cannot decide it: it has voted already, or it stands behind the request (same key, agent or owner), or it does not hold <code>approvals:decide</code>.<//>` : html`<div class="row">
-        <button type="button" class="primary" onClick=${() => onDecide(true)}>Approve…</button>
-        <button type="button" class="danger" onClick=${() => onDecide(false)}>Deny…</button>
-        <a href=${`#/actions/${at(action.id)}`}>History and proof</a>
-        <${Copy} value=${`${location.origin}/#/approvals/${at(action.id)}`} label="Copy link" />
-      </div>`}`}
-  </article>`;
-}
-
-/** A link led here, and it is not waiting any more. @param {{ id: string }} props */
-function Elsewhere({ id }) {
-  const [state, setState] = useState(/** @type {{ action: any, error: unknown }} */ ({ action: null, error: null }));
-  useEffect(() => {
-    let over = false;
-    call(`/v1/actions/${at(id)}`).then((action) => over || setState({ action, error: null }), (error) => over || setState({ action: null, error }));
-    return () => (over = true);
-  }, [id]);
-  if (state.error !== null) return html`<${Problem} error=${state.error} />`;
-  if (state.action === null) return null;
-  return html`<${Notice}>This one is settled: <${What} action=${state.action} /> is ${state.action.status.replace("_", " ")}. <a href=${`#/actions/${at(id)}`}>Look at it</a><//>`;
+/** What has come in and would stand above what is read: shown when asked for. @param {{ items: any[], time: number, onShow: () => void }} props */
+function Held({ items, time, onShow }) {
+  const soonest = Math.min(...items.map((item) => Date.parse(item.action.expires_at)));
+  return html`<button type="button" class="small held" onClick=${onShow}>
+    Show ${items.length} new, the first ends in ${duration(soonest - time)}
+  </button>`;
 }

@@ -1,9 +1,9 @@
 /** What a version would have changed: past decisions made again with it, and what a policy in shadow mode said. */
-import { at, call, now, url } from "/console/api.js";
-import { backtest, byRule, joined, kindOf, loosens } from "/console/backtest.js";
-import { plain } from "/console/text.js";
-import { What } from "/console/request.js";
-import { Badge, Notice, Problem, Text, Time, html, useEffect, useRef, useState } from "/console/ui.js";
+import { at, call, now, url } from "../api.js";
+import { backtest, byRule, joined, kindOf, loosens } from "../backtest.js";
+import { plain } from "../text.js";
+import { What } from "../request.js";
+import { Badge, Notice, Problem, Text, Time, html, useEffect, useRef, useState } from "../ui.js";
 
 const DAY = 86_400_000;
 const RANGES = { "24 hours": DAY, "7 days": 7 * DAY, "30 days": 30 * DAY, "90 days": 90 * DAY, "1 year": 365 * DAY };
@@ -21,13 +21,19 @@ export function Backtest({ name, candidate, auto = false, onRefused = () => fals
   const [today, setToday] = useState(/** @type {{ kinds: Map<string, number>, error: unknown } | null} */ (null));
   const fetchPart = async ({ since, until, before, signal, onProgress }) => {
     setToday(null);
-    return backtest({ ...candidate, since, until, limit: PART, ...(before === null ? {} : { before }) }, { signal, onProgress });
+    return backtest(
+      { ...candidate, since, until, limit: PART, ...(before === null ? {} : { before }) },
+      { signal, onProgress },
+    );
   };
   /** What flips against the record may come from changes that are in force already. */
   const compare = async (report, signal) => {
     if (report.flipped === 0) return;
     try {
-      const current = await backtest({ policy_set: "current", since: report.since, until: report.until, limit: report.evaluated }, { signal, onProgress: () => undefined });
+      const current = await backtest(
+        { policy_set: "current", since: report.since, until: report.until, limit: report.evaluated },
+        { signal, onProgress: () => undefined },
+      );
       setToday({ kinds: new Map(current.flips.map((flip) => [kindOf(flip), flip.count])), error: null });
     } catch (error) {
       if (!signal.aborted) setToday({ kinds: new Map(), error });
@@ -38,33 +44,54 @@ export function Backtest({ name, candidate, auto = false, onRefused = () => fals
     if (auto) void scan.start();
   }, []);
   return html`<div class="backtest">
-    <div class="filters"><${Range} name=${name} scan=${scan} />
-      ${scan.busy ? html`<button type="button" onClick=${scan.cancel}>Cancel</button>` : html`<button type="button" onClick=${scan.start}>Run the backtest</button>`}</div>
+    <div class="filters">
+      <${Range} name=${name} scan=${scan} />
+      ${scan.busy ? html`<button type="button" onClick=${scan.cancel}>Cancel</button>` : html`<button type="button" onClick=${scan.start}>Run the backtest</button>`}
+    </div>
     ${scan.busy ? html`<${Progress} name=${name} counts=${scan.counts} />` : null}
     ${scan.stopped ? html`<${Notice} kind="busy">Cancelled. ${(scan.counts?.evaluated ?? 0) === 0 ? "Nothing was looked at." : `Of the ${number(scan.counts.evaluated)} newest decisions, ${number(scan.counts.flipped)} would flip; the others were not looked at.`}<//>` : null}
-    ${scan.error === null ? null : html`<p><strong>Not tested:</strong></p><${Problem} error=${scan.error} />`}
-    ${scan.report === null ? null : html`
-      ${scan.stale ? html`<${Notice} kind="busy">The text has changed since this backtest: run it again.<//>` : null}
-      <${Summary} report=${scan.report} nothing="No decision that this key may see lies in this range: the backtest says nothing about this version." />
-      <${Flips} report=${scan.report} today=${today} />
-      <${More} scan=${scan} />`}
+    ${
+      scan.error === null
+        ? null
+        : html`<p><strong>Not tested:</strong></p>
+            <${Problem} error=${scan.error} />`
+    }
+    ${
+      scan.report === null
+        ? null
+        : html` ${scan.stale ? html`<${Notice} kind="busy">The text has changed since this backtest: run it again.<//>` : null}
+            <${Summary}
+              report=${scan.report}
+              nothing="No decision that this key may see lies in this range: the backtest says nothing about this version."
+            />
+            <${Flips} report=${scan.report} today=${today} />
+            <${More} scan=${scan} />`
+    }
   </div>`;
 }
 
 /** @param {{ path: string }} props of the policy, under /v1 */
 export function Shadow({ path }) {
-  const fetchPart = ({ since, until, before, signal }) => call(url(`${path}/shadow`, { since, until, limit: PART, before }), { signal });
+  const fetchPart = ({ since, until, before, signal }) =>
+    call(url(`${path}/shadow`, { since, until, limit: PART, before }), { signal });
   const scan = useScan({ fetchPart, of: path });
   useEffect(() => void scan.start(), [scan.range]);
-  return html`<section class="card" aria-labelledby="shadow"><h2 id="shadow">What it would have changed in shadow mode</h2>
+  return html`<section class="card" aria-labelledby="shadow">
+    <h2 id="shadow">What it would have changed in shadow mode</h2>
     <p class="quiet">By what it said when the decisions were made, had it been enforced.</p>
     <div class="filters"><${Range} name="shadow" scan=${scan} /></div>
     ${scan.busy ? html`<p class="quiet">Looking…</p>` : null}
     <${Problem} error=${scan.error} again=${scan.start} />
-    ${scan.report === null ? null : html`
-      <${Summary} report=${scan.report} nothing="It had a say in no decision of this range that this key may see." />
-      <${Flips} report=${scan.report} today=${null} />
-      <${More} scan=${scan} />`}
+    ${
+      scan.report === null
+        ? null
+        : html` <${Summary}
+              report=${scan.report}
+              nothing="It had a say in no decision of this range that this key may see."
+            />
+            <${Flips} report=${scan.report} today=${null} />
+            <${More} scan=${scan} />`
+    }
   </section>`;
 }
 
@@ -78,7 +105,9 @@ export function Shadow({ path }) {
  */
 function useScan({ fetchPart, compare, onRefused = () => false, of }) {
   const [range, setRange] = useState("7 days");
-  const [state, setState] = useState(/** @type {any} */ ({ busy: false, stopped: false, counts: null, report: null, error: null, of }));
+  const [state, setState] = useState(
+    /** @type {any} */ ({ busy: false, stopped: false, counts: null, report: null, error: null, of }),
+  );
   const over = useRef(/** @type {AbortController | null} */ (null));
   useEffect(() => () => over.current?.abort(), []);
   const part = async (sofar) => {
@@ -89,8 +118,12 @@ function useScan({ fetchPart, compare, onRefused = () => false, of }) {
     put({ busy: true, stopped: false, counts: null, report: sofar, error: null, of });
     try {
       const since = sofar?.since ?? new Date(now() - RANGES[range]).toISOString();
-      const onProgress = ({ evaluated, flipped }) => put({ counts: { evaluated: evaluated + (sofar?.evaluated ?? 0), flipped: flipped + (sofar?.flipped ?? 0) } });
-      const report = joined(sofar, await fetchPart({ since, until: sofar?.until, before: sofar?.next ?? null, signal, onProgress }));
+      const onProgress = ({ evaluated, flipped }) =>
+        put({ counts: { evaluated: evaluated + (sofar?.evaluated ?? 0), flipped: flipped + (sofar?.flipped ?? 0) } });
+      const report = joined(
+        sofar,
+        await fetchPart({ since, until: sofar?.until, before: sofar?.next ?? null, signal, onProgress }),
+      );
       put({ report });
       await compare?.(report, signal);
       put({ busy: false });
@@ -102,54 +135,116 @@ function useScan({ fetchPart, compare, onRefused = () => false, of }) {
     over.current?.abort();
     setState((old) => ({ ...old, busy: false, stopped: old.report === null }));
   };
-  return { ...state, range, setRange, start: () => part(null), goOn: () => part(state.report), cancel, stale: state.of !== of };
+  return {
+    ...state,
+    range,
+    setRange,
+    start: () => part(null),
+    goOn: () => part(state.report),
+    cancel,
+    stale: state.of !== of,
+  };
 }
 
 /** @param {{ name: string, scan: any }} props */
 function Range({ name, scan }) {
-  return html`<div class="field"><label for=${`${name}-range`}>Range</label><select id=${`${name}-range`} value=${scan.range} disabled=${scan.busy} onChange=${(event) => scan.setRange(event.target.value)}>${Object.keys(RANGES).map((range) => html`<option value=${range}>last ${range}</option>`)}</select></div>`;
+  return html`<div class="field">
+    <label for=${`${name}-range`}>Range</label
+    ><select
+      id=${`${name}-range`}
+      value=${scan.range}
+      disabled=${scan.busy}
+      onChange=${(event) => scan.setRange(event.target.value)}
+    >
+      ${Object.keys(RANGES).map((range) => html`<option value=${range}>last ${range}</option>`)}
+    </select>
+  </div>`;
 }
 
 /** @param {{ name: string, counts: { evaluated: number, flipped: number } | null }} props */
 function Progress({ name, counts }) {
-  return html`<p class="row"><progress aria-labelledby=${`${name}-progress`}></progress> <span id=${`${name}-progress`} class="quiet">${counts === null ? "Making past decisions again…" : `${number(counts.evaluated)} decisions made again, ${number(counts.flipped)} would flip so far…`}</span></p>`;
+  return html`<p class="row">
+    <progress aria-labelledby=${`${name}-progress`}></progress>
+    <span id=${`${name}-progress`} class="quiet"
+      >${counts === null ? "Making past decisions again…" : `${number(counts.evaluated)} decisions made again, ${number(counts.flipped)} would flip so far…`}</span
+    >
+  </p>`;
 }
 
 /** @param {{ report: any, nothing: string }} props */
 function Summary({ report, nothing }) {
   const { evaluated, flipped, otherwise } = report;
-  const other = otherwise === 0 ? "" : ` ${number(otherwise)} would come out the same, by another rule or on other terms.`;
-  const said = evaluated === 0 ? nothing : flipped === 0 ? `None of ${number(evaluated)} past decisions would flip.${other}` : `${number(flipped)} of ${number(evaluated)} past decisions would flip.${other}`;
+  const other =
+    otherwise === 0 ? "" : ` ${number(otherwise)} would come out the same, by another rule or on other terms.`;
+  const said =
+    evaluated === 0
+      ? nothing
+      : flipped === 0
+        ? `None of ${number(evaluated)} past decisions would flip.${other}`
+        : `${number(flipped)} of ${number(evaluated)} past decisions would flip.${other}`;
   return html`<${Notice} kind=${evaluated > 0 && flipped === 0 ? "good" : "busy"}><strong>${said}</strong><//>
-    <p class="quiet">Decisions that this key may see, <${Time} at=${report.since} /> to <${Time} at=${report.until} />, against what was recorded.</p>`;
+    <p class="quiet">
+      Decisions that this key may see, <${Time} at=${report.since} /> to <${Time} at=${report.until} />, against what
+      was recorded.
+    </p>`;
 }
 
 /** @param {{ report: any, today: { kinds: Map<string, number>, error: unknown } | null }} props */
 function Flips({ report, today }) {
-  return html`
-    ${today === null || today.error === null ? null : html`<p class="quiet">What the policies in force would decide is not known: <${Text} value=${/** @type {Error} */ (today.error).message} /></p>`}
-    ${byRule(report.flips).map((rule) => html`<div class="flips" key=${kindOf(rule.flips[0])}>
-      <h3><${Rule} outcome=${rule.to} /> <${Badge} value=${rule.to.effect} /> <span class="quiet">${number(rule.count)} ${rule.count === 1 ? "flip" : "flips"}</span></h3>
-      <ul>${rule.flips.map((flip) => html`<li key=${kindOf(flip)}>
-        ${number(flip.count)} <span class="quiet">recorded as</span> <${Badge} value=${flip.from.effect} /> <span class="quiet">by</span> <${Rule} outcome=${flip.from} />
-        ${loosens(flip) ? html` <${Badge} value="critical" label="less strict" />` : null}
-        ${(today?.kinds.get(kindOf(flip)) ?? 0) >= flip.count ? html` <${Badge} value="inactive" label="already so with the policies in force" />` : null}
-        <ul class="examples">${flip.examples.map((example) => html`<li key=${example.action_id}><a href=${`#/actions/${at(example.action_id)}`} aria-label=${plain(`${example.tool} ${example.operation} by ${example.agent_id}, ${example.at}`)}><${What} action=${example} /></a> <span class="quiet"><${Time} at=${example.at} /></span></li>`)}
-          ${flip.count > flip.examples.length && flip.examples.length > 0 ? html`<li class="quiet">and ${number(flip.count - flip.examples.length)} more</li>` : null}</ul>
-      </li>`)}</ul>
-    </div>`)}
-    ${report.unlisted === 0 ? null : html`<p class="quiet">${number(report.unlisted)} more flips are of kinds that are not listed.</p>`}`;
+  return html` ${today === null || today.error === null ? null : html`<p class="quiet">What the policies in force would decide is not known: <${Text} value=${/** @type {Error} */ (today.error).message} /></p>`}
+  ${byRule(report.flips).map(
+    (rule) =>
+      html`<div class="flips" key=${kindOf(rule.flips[0])}>
+        <h3>
+          <${Rule} outcome=${rule.to} /> <${Badge} value=${rule.to.effect} />
+          <span class="quiet">${number(rule.count)} ${rule.count === 1 ? "flip" : "flips"}</span>
+        </h3>
+        <ul>
+          ${rule.flips.map(
+            (flip) =>
+              html`<li key=${kindOf(flip)}>
+                ${number(flip.count)} <span class="quiet">recorded as</span> <${Badge} value=${flip.from.effect} />
+                <span class="quiet">by</span> <${Rule} outcome=${flip.from} />
+                ${loosens(flip) ? html` <${Badge} value="critical" label="less strict" />` : null}
+                ${(today?.kinds.get(kindOf(flip)) ?? 0) >= flip.count ? html` <${Badge} value="inactive" label="already so with the policies in force" />` : null}
+                <ul class="examples">
+                  ${flip.examples.map(
+                    (example) =>
+                      html`<li key=${example.action_id}>
+                        <a
+                          href=${`#/actions/${at(example.action_id)}`}
+                          aria-label=${plain(`${example.tool} ${example.operation} by ${example.agent_id}, ${example.at}`)}
+                          ><${What} action=${example}
+                        /></a>
+                        <span class="quiet"><${Time} at=${example.at} /></span>
+                      </li>`,
+                  )}
+                  ${flip.count > flip.examples.length && flip.examples.length > 0 ? html`<li class="quiet">and ${number(flip.count - flip.examples.length)} more</li>` : null}
+                </ul>
+              </li>`,
+          )}
+        </ul>
+      </div>`,
+  )}
+  ${report.unlisted === 0 ? null : html`<p class="quiet">${number(report.unlisted)} more flips are of kinds that are not listed.</p>`}`;
 }
 
 /** @param {{ outcome: { policy: string | null, rule: string | null } }} props */
 function Rule({ outcome }) {
-  return outcome.rule === null ? html`<span>no rule</span>` : html`<span>“<${Text} value=${outcome.rule} />” <span class="quiet">of <${Text} value=${outcome.policy} /></span></span>`;
+  return outcome.rule === null
+    ? html`<span>no rule</span>`
+    : html`<span
+        >“<${Text} value=${outcome.rule} />” <span class="quiet">of <${Text} value=${outcome.policy} /></span
+      ></span>`;
 }
 
 /** @param {{ scan: any }} props */
 function More({ scan }) {
   if (scan.busy || scan.report.next === null) return null;
-  return html`<p class="row"><span>Not the whole range: the ${number(scan.report.evaluated)} newest.</span> <button type="button" class="small" onClick=${scan.goOn}>Go on with older ones</button></p>`;
+  return html`<p class="row">
+    <span>Not the whole range: the ${number(scan.report.evaluated)} newest.</span>
+    <button type="button" class="small" onClick=${scan.goOn}>Go on with older ones</button>
+  </p>`;
 }
 
 /** @param {number} count */

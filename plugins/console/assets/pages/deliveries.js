@@ -1,20 +1,33 @@
 /** What was sent to people and programs, what waits, and what was given up. */
-import { at, call, url } from "/console/api.js";
-import { values } from "/console/forms.js";
-import { Badge, Empty, Page, Problem, Table, Text, Time, html, useEffect, useState } from "/console/ui.js";
+import { at, call, url } from "../api.js";
+import { values } from "../forms.js";
+import { Badge, Empty, Loading, Page, Problem, Table, Text, Time, html, useEffect, useState } from "../ui.js";
 
 const STATES = ["waiting", "scheduled", "delivered", "dead", "obsolete"];
 const WORDS = {
-  approval_requested: "request", approval_escalated: "request, because others did not decide", approval_reminder: "reminder",
-  approval_closed: "how it ended", event: "entry of the ledger",
+  approval_requested: "request",
+  approval_escalated: "request, because others did not decide",
+  approval_reminder: "reminder",
+  approval_closed: "how it ended",
+  event: "entry of the ledger",
 };
-const KIND = { waiting: "require_approval", scheduled: "inactive", delivered: "active", dead: "failed", obsolete: "expired" };
+const KIND = {
+  waiting: "require_approval",
+  scheduled: "inactive",
+  delivered: "active",
+  dead: "failed",
+  obsolete: "expired",
+};
 const PAGE = 50;
 const EVERY = 5000;
 
 /** @param {{ query: URLSearchParams }} props */
 export function Deliveries({ query }) {
-  return html`<${List} key=${query.toString()} state=${query.get("state") ?? ""} action=${query.get("action_id") ?? ""} />`;
+  return html`<${List}
+    key=${query.toString()}
+    state=${query.get("state") ?? ""}
+    action=${query.get("action_id") ?? ""}
+  />`;
 }
 
 /** @param {{ state: string, action: string }} props */
@@ -26,7 +39,11 @@ function List({ state, action }) {
   const refresh = async (first) => {
     try {
       const { deliveries, next_cursor } = await page(null);
-      setRows((old) => (first ? deliveries : [...deliveries, ...old.slice(PAGE).filter((row) => !deliveries.some((other) => other.id === row.id))]));
+      setRows((old) =>
+        first
+          ? deliveries
+          : [...deliveries, ...old.slice(PAGE).filter((row) => !deliveries.some((other) => other.id === row.id))],
+      );
       if (first) setCursor(next_cursor);
       setStatus({ loading: false, error: null });
     } catch (error) {
@@ -62,22 +79,56 @@ function List({ state, action }) {
   };
   return html`<${Page} title="Deliveries" side=${html`<span class="quiet">looked at every ${EVERY / 1000} s</span>`}>
     <form class="filters" onSubmit=${apply}>
-      <div class="field"><label for="f-state">State</label><select id="f-state" name="state"><option value="">any</option>${STATES.map((name) => html`<option value=${name} selected=${name === state}>${name}</option>`)}</select></div>
-      <div class="field"><label for="f-action">Action</label><input id="f-action" name="action_id" defaultValue=${action} autocomplete="off" spellcheck=${false} /></div>
+      <div class="field">
+        <label for="f-state">State</label
+        ><select id="f-state" name="state">
+          <option value="">any</option>
+          ${STATES.map((name) => html`<option value=${name} selected=${name === state}>${name}</option>`)}
+        </select>
+      </div>
+      <div class="field">
+        <label for="f-action">Action</label
+        ><input id="f-action" name="action_id" defaultValue=${action} autocomplete="off" spellcheck=${false} />
+      </div>
       <button type="submit" class="primary">Filter</button>
       ${state !== "" || action !== "" ? html`<a class="button" href="#/deliveries">All</a>` : null}
     </form>
     <${Problem} error=${status.error} again=${() => refresh(true)} />
+    ${rows.length === 0 && status.loading ? html`<${Loading} what="deliveries" />` : null}
     ${rows.length === 0 && !status.loading && status.error === null ? html`<${Empty} text=${state === "" && action === "" ? "Nobody was told anything yet: channels of assent.yaml say who is." : "No delivery fits."} />` : null}
-    ${rows.length === 0 ? null : html`<${Table} label="Deliveries" head=${["To", "What", "State", "Attempts", "When"]}>
-      ${rows.map((row) => html`<tr key=${row.id}>
-        <td><strong><${Text} value=${row.person ?? row.recipient} /></strong><br /><span class="quiet"><${Text} value=${row.destination} />${row.channel === null ? null : html` · <${Text} value=${row.channel} />`}</span></td>
-        <td>${WORDS[row.kind] ?? row.kind}${row.action_id === null ? null : html`<br /><a href=${`#/actions/${at(row.action_id)}`}>Action</a>`}</td>
-        <td><${Badge} value=${KIND[row.state] ?? ""} label=${row.state} />${row.last_error === null ? null : html`<br /><span class="quiet"><${Text} value=${row.last_error} /></span>`}</td>
-        <td data-label="Attempts">${row.attempts}${row.state === "dead" ? html` <button type="button" class="small" onClick=${() => retry(row)}>Try again</button>` : null}</td>
-        <td>${row.delivered_at !== null ? html`<${Time} at=${row.delivered_at} />` : row.next_attempt_at !== null ? html`next <${Time} at=${row.next_attempt_at} />` : html`<${Time} at=${row.updated_at} />`}</td>
-      </tr>`)}
-    <//>`}
+    ${
+      rows.length === 0
+        ? null
+        : html`<${Table} label="Deliveries" head=${["To", "What", "State", "Attempts", "When"]}>
+            ${rows.map(
+              (row) =>
+                html`<tr key=${row.id}>
+                  <td>
+                    <strong><${Text} value=${row.person ?? row.recipient} /></strong><br /><span class="quiet"
+                      ><${Text}
+                        value=${row.destination}
+                      />${row.channel === null ? null : html` · <${Text} value=${row.channel} />`}</span
+                    >
+                  </td>
+                  <td>
+                    ${WORDS[row.kind] ?? row.kind}${row.action_id === null ? null : html`<br /><a href=${`#/actions/${at(row.action_id)}`}>Action</a>`}
+                  </td>
+                  <td>
+                    <${Badge}
+                      value=${KIND[row.state] ?? ""}
+                      label=${row.state}
+                    />${row.last_error === null ? null : html`<br /><span class="quiet"><${Text} value=${row.last_error} /></span>`}
+                  </td>
+                  <td data-label="Attempts">
+                    ${row.attempts}${row.state === "dead" ? html` <button type="button" class="small" onClick=${() => retry(row)}>Try again</button>` : null}
+                  </td>
+                  <td>
+                    ${row.delivered_at !== null ? html`<${Time} at=${row.delivered_at} />` : row.next_attempt_at !== null ? html`next <${Time} at=${row.next_attempt_at} />` : html`<${Time} at=${row.updated_at} />`}
+                  </td>
+                </tr>`,
+            )}
+          <//>`
+    }
     ${cursor === null ? null : html`<button type="button" onClick=${older}>Load older</button>`}
   <//>`;
 }

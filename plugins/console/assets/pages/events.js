@@ -1,8 +1,8 @@
 /** The ledger as it grows. */
-import { at, url } from "/console/api.js";
-import { follow } from "/console/live.js";
-import { who } from "/console/text.js";
-import { Badge, Data, Empty, Live, Page, Text, Time, html, useEffect, useState } from "/console/ui.js";
+import { at, url } from "../api.js";
+import { follow } from "../live.js";
+import { Who } from "../person.js";
+import { Badge, Data, Empty, Live, Page, Text, Time, html, useEffect, useState } from "../ui.js";
 
 const TYPES = ["decision", "approval", "execution", "policy_set", "api_key", "agent"];
 /** Older ones leave the page: it may stay open for weeks. */
@@ -14,11 +14,22 @@ export function Events({ query }) {
 }
 
 function Tail({ query }) {
-  const types = query.getAll("type").flatMap((text) => text.split(",")).filter((type) => TYPES.includes(type));
-  const filters = { type: types.join(",") || undefined, agent_id: query.get("agent_id") || undefined, tool: query.get("tool") || undefined };
+  const types = query
+    .getAll("type")
+    .flatMap((text) => text.split(","))
+    .filter((type) => TYPES.includes(type));
+  const filters = {
+    type: types.join(",") || undefined,
+    agent_id: query.get("agent_id") || undefined,
+    tool: query.get("tool") || undefined,
+  };
   const from = query.get("after");
   // One state, changed from what it was: an event that comes while the page is drawn must not be lost.
-  const [{ events, held, paused }, setTail] = useState({ events: /** @type {any[]} */ ([]), held: /** @type {any[]} */ ([]), paused: false });
+  const [{ events, held, paused }, setTail] = useState({
+    events: /** @type {any[]} */ ([]),
+    held: /** @type {any[]} */ ([]),
+    paused: false,
+  });
   const [live, setLive] = useState({ state: "starting", why: "" });
   useEffect(() => {
     const over = new AbortController();
@@ -26,31 +37,73 @@ function Tail({ query }) {
       filters,
       ...(from !== null && /^(-1|\d{1,15})$/.test(from) ? { after: Number(from) } : {}),
       signal: over.signal,
-      onEvent: (event) => setTail((old) => (old.paused ? { ...old, held: [event, ...old.held].slice(0, KEPT) } : { ...old, events: [event, ...old.events].slice(0, KEPT) })),
+      onEvent: (event) =>
+        setTail((old) =>
+          old.paused
+            ? { ...old, held: [event, ...old.held].slice(0, KEPT) }
+            : { ...old, events: [event, ...old.events].slice(0, KEPT) },
+        ),
       onState: (state, why) => setLive({ state, why }),
     });
     return () => over.abort();
   }, []);
-  const pause = () => setTail((old) => (old.paused ? { events: [...old.held, ...old.events].slice(0, KEPT), held: [], paused: false } : { ...old, paused: true }));
+  const pause = () =>
+    setTail((old) =>
+      old.paused
+        ? { events: [...old.held, ...old.events].slice(0, KEPT), held: [], paused: false }
+        : { ...old, paused: true },
+    );
   const clear = () => setTail((old) => ({ ...old, events: [] }));
   const apply = (event) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const chosen = /** @type {string[]} */ (form.getAll("type"));
     const text = (name) => /** @type {string} */ (form.get(name)).trim();
-    location.hash = url("#/events", { type: chosen.join(","), agent_id: text("agent_id"), tool: text("tool"), after: text("after") });
+    location.hash = url("#/events", {
+      type: chosen.join(","),
+      agent_id: text("agent_id"),
+      tool: text("tool"),
+      after: text("after"),
+    });
   };
   return html`<${Page} title="Events" side=${html`<${Live} ...${live} />`}>
     <form class="filters" onSubmit=${apply}>
-      <fieldset class="inline"><legend>Types</legend>${TYPES.map((type) => html`<label class="check"><input type="checkbox" name="type" value=${type} defaultChecked=${types.includes(type)} /> ${type.replace("_", " ")}</label>`)}</fieldset>
-      <div class="field"><label for="e-agent">Agent</label><input id="e-agent" name="agent_id" defaultValue=${filters.agent_id ?? ""} autocomplete="off" spellcheck=${false} /></div>
-      <div class="field"><label for="e-tool">Tool</label><input id="e-tool" name="tool" defaultValue=${filters.tool ?? ""} autocomplete="off" spellcheck=${false} /></div>
-      <div class="field"><label for="e-after">From</label><select id="e-after" name="after"><option value="">now on</option><option value="-1" selected=${from === "-1"}>the beginning</option></select></div>
+      <fieldset class="inline">
+        <legend>Types</legend>
+        ${TYPES.map((type) => html`<label class="check"><input type="checkbox" name="type" value=${type} defaultChecked=${types.includes(type)} /> ${type.replace("_", " ")}</label>`)}
+      </fieldset>
+      <div class="field">
+        <label for="e-agent">Agent</label
+        ><input
+          id="e-agent"
+          name="agent_id"
+          defaultValue=${filters.agent_id ?? ""}
+          autocomplete="off"
+          spellcheck=${false}
+        />
+      </div>
+      <div class="field">
+        <label for="e-tool">Tool</label
+        ><input id="e-tool" name="tool" defaultValue=${filters.tool ?? ""} autocomplete="off" spellcheck=${false} />
+      </div>
+      <div class="field">
+        <label for="e-after">From</label
+        ><select id="e-after" name="after">
+          <option value="">now on</option>
+          <option value="-1" selected=${from === "-1"}>the beginning</option>
+        </select>
+      </div>
       <button type="submit" class="primary">Filter</button>
     </form>
-    <div class="row"><button type="button" aria-pressed=${paused} onClick=${pause}>${paused ? `Go on (${held.length} new)` : "Pause"}</button><button type="button" onClick=${clear}>Clear</button></div>
+    <div class="row">
+      <button type="button" aria-pressed=${paused} onClick=${pause}>
+        ${paused ? `Go on (${held.length} new)` : "Pause"}</button
+      ><button type="button" onClick=${clear}>Clear</button>
+    </div>
     ${events.length === 0 ? html`<${Empty} text=${live.state === "live" ? "Waiting for events." : "No event yet."} />` : null}
-    <ol class="events" reversed>${events.map((event) => html`<li key=${event.seq} class="card"><${Event} event=${event} /></li>`)}</ol>
+    <ol class="events" reversed>
+      ${events.map((event) => html`<li key=${event.seq} class="card"><${Event} event=${event} /></li>`)}
+    </ol>
   <//>`;
 }
 
@@ -58,14 +111,25 @@ function Tail({ query }) {
 function Event({ event }) {
   const { entry } = event;
   const said = {
-    decision: () => html`<${Badge} value=${entry.decision.effect} /> <${Text} value=${entry.tool} /> <${Text} value=${entry.operation} /> by <${Text} value=${entry.agent_id} />`,
-    approval: () => html`<${Badge} value=${{ approve: "approved", deny: "denied" }[entry.verdict] ?? entry.verdict} /> ${entry.by === null ? "by the clock" : html`by <${Text} value=${who(entry.by.principal)} />`}`,
+    decision: () =>
+      html`<${Badge} value=${entry.decision.effect} /> <${Text} value=${entry.tool} />
+        <${Text} value=${entry.operation} /> by <${Text} value=${entry.agent_id} />`,
+    approval: () =>
+      html`<${Badge} value=${{ approve: "approved", deny: "denied" }[entry.verdict] ?? entry.verdict} />
+        ${entry.by === null ? "by the clock" : html`by <${Who} principal=${entry.by.principal} />`}`,
     execution: () => html`<${Badge} value=${entry.status} /> by <${Text} value=${entry.agent_id} />`,
     policy_set: () => html`${entry.policy_count} policies decide`,
     api_key: () => html`key <${Text} value=${entry.key.name} /> ${entry.change}`,
     agent: () => html`<${Text} value=${entry.agent.id ?? ""} /> ${entry.change}`,
   }[event.type];
-  return html`<div class="row"><a href=${`#/provenance/${at(event.hash)}`}>#${event.seq}</a> <${Badge} value=${event.type} label=${event.type.replace("_", " ")} /> <span>${said?.()}</span> <${Time} at=${event.at} />
-    ${entry.action_id === undefined ? null : html`<a href=${`#/actions/${at(entry.action_id)}`}>Action</a>`}</div>
-    <details><summary>Entry</summary><${Data} value=${entry} label=${`Entry ${event.seq}`} /></details>`;
+  return html`<div class="row">
+      <a href=${`#/provenance/${at(event.hash)}`}>#${event.seq}</a>
+      <${Badge} value=${event.type} label=${event.type.replace("_", " ")} /> <span>${said?.()}</span>
+      <${Time} at=${event.at} />
+      ${entry.action_id === undefined ? null : html`<a href=${`#/actions/${at(entry.action_id)}`}>Action</a>`}
+    </div>
+    <details>
+      <summary>Entry</summary>
+      <${Data} value=${entry} label=${`Entry ${event.seq}`} />
+    </details>`;
 }

@@ -1,8 +1,27 @@
 /** API keys: who may call, and what for. */
-import { at, call, key, url } from "/console/api.js";
-import { Field, values } from "/console/forms.js";
-import { plain } from "/console/text.js";
-import { Badge, Copy, Dialog, Empty, Hash, Notice, Page, Problem, Table, Text, Time, html, useEffect, useLoad, useRef, useState } from "/console/ui.js";
+import { at, call, url } from "../api.js";
+import { key } from "../session.js";
+import { Field, values } from "../forms.js";
+import { plain } from "../text.js";
+import {
+  Badge,
+  Copy,
+  Dialog,
+  Empty,
+  Hash,
+  Loading,
+  Notice,
+  Page,
+  Problem,
+  Table,
+  Text,
+  Time,
+  html,
+  useEffect,
+  useLoad,
+  useRef,
+  useState,
+} from "../ui.js";
 
 /** Scopes as the service knows them, in words. */
 export const SCOPES = {
@@ -40,29 +59,66 @@ export function Keys() {
   const [ending, setEnding] = useState(/** @type {any} */ (null));
   const [adding, setAdding] = useState(false);
   const [said, setSaid] = useState("");
-  const { data, error, loading, reload } = useLoad((signal) => call(url("/v1/api-keys", { status, limit: 1000 }), { signal }), [status]);
+  const { data, error, loading, reload } = useLoad(
+    (signal) => call(url("/v1/api-keys", { status, limit: 1000 }), { signal }),
+    [status],
+  );
   const rows = data?.api_keys ?? [];
-  return html`<${Page} title="API keys" side=${html`<button type="button" class="primary" onClick=${() => setAdding(true)}>New key…</button>`}>
-    ${made === null ? null : html`<${Value} made=${made} onDone=${() => setMade(null)} />`}
-    <div role="status">${said === "" ? null : html`<${Notice} kind="good"><${Text} value=${said} /><//>`}</div>
-    <div class="filters"><div class="field"><label for="key-status">Show</label><select id="key-status" value=${status} onChange=${(event) => setStatus(event.target.value)}><option value="live">live</option><option value="ended">revoked or expired</option></select></div></div>
-    <${Problem} error=${error} again=${reload} />
-    ${rows.length === 0 && !loading && error === null ? html`<${Empty} text="No such key." />` : null}
-    ${rows.length === 0 ? null : html`<${Table} label="API keys" head=${["Name", "May", "Agent", "Owner", "Last used", "Ends", ""]}>
-      ${rows.map((row) => html`<tr key=${row.id}>
-        <td><strong><${Text} value=${row.name} /></strong>${isOwn(row) ? html` <span class="quiet">(yours)</span>` : null}<br /><code class="quiet">${row.prefix}…</code></td>
-        <td data-label="May">${row.scopes.join(", ")}</td>
-        <td data-label="Agent">${row.agent_id === null ? html`<span class="quiet">any</span>` : html`<${Text} value=${row.agent_id} />`}</td>
-        <td data-label="Owner">${row.owner === null ? html`<span class="quiet">nobody</span>` : html`<${Text} value=${row.owner} />`}</td>
-        <td data-label="Last used">${row.last_used_at === null ? html`<span class="quiet">never</span>` : html`<${Time} at=${row.last_used_at} />`}</td>
-        <td data-label="Ends">${row.revoked_at !== null ? html`<${Badge} value="revoked" /> <${Time} at=${row.revoked_at} />` : row.expires_at === null ? html`<span class="quiet">never</span>` : html`<${Time} at=${row.expires_at} />`}</td>
-        <td>${status === "live" ? html`<button type="button" class="danger small" aria-label=${`Revoke ${plain(row.name)}`} onClick=${() => setEnding(row)}>Revoke…</button>` : null}</td>
-      </tr>`)}
-    <//>`}
-    ${data?.next_cursor ? html`<p class="quiet">The 1,000 newest are shown.</p>` : null}
-  <//>
-  ${adding ? html`<${Create} onClose=${() => setAdding(false)} onMade=${(result) => (setAdding(false), setSaid(""), setMade(result), reload())} />` : null}
-  ${ending === null ? null : html`<${Revoke} row=${ending} onClose=${() => setEnding(null)} onDone=${() => (setEnding(null), setSaid(`“${ending.name}” is revoked.`), reload())} />`}`;
+  return html`<${Page}
+      title="API keys"
+      side=${html`<button type="button" class="primary" onClick=${() => setAdding(true)}>New key…</button>`}
+    >
+      ${made === null ? null : html`<${Value} made=${made} onDone=${() => setMade(null)} />`}
+      <div role="status">${said === "" ? null : html`<${Notice} kind="good"><${Text} value=${said} /><//>`}</div>
+      <div class="filters">
+        <div class="field">
+          <label for="key-status">Show</label
+          ><select id="key-status" value=${status} onChange=${(event) => setStatus(event.target.value)}>
+            <option value="live">live</option>
+            <option value="ended">revoked or expired</option>
+          </select>
+        </div>
+      </div>
+      <${Problem} error=${error} again=${reload} />
+      ${data === null && loading ? html`<${Loading} what="keys" />` : null}
+      ${rows.length === 0 && !loading && error === null ? html`<${Empty} text="No such key." />` : null}
+      ${
+        rows.length === 0
+          ? null
+          : html`<${Table} label="API keys" head=${["Name", "May", "Agent", "Owner", "Last used", "Ends", ""]}>
+              ${rows.map(
+                (row) =>
+                  html`<tr key=${row.id}>
+                    <td>
+                      <strong><${Text} value=${row.name} /></strong
+                      >${isOwn(row) ? html` <span class="quiet">(yours)</span>` : null}<br /><code class="quiet"
+                        >${row.prefix}…</code
+                      >
+                    </td>
+                    <td data-label="May">${row.scopes.join(", ")}</td>
+                    <td data-label="Agent">
+                      ${row.agent_id === null ? html`<span class="quiet">any</span>` : html`<${Text} value=${row.agent_id} />`}
+                    </td>
+                    <td data-label="Owner">
+                      ${row.owner === null ? html`<span class="quiet">nobody</span>` : html`<${Text} value=${row.owner} />`}
+                    </td>
+                    <td data-label="Last used">
+                      ${row.last_used_at === null ? html`<span class="quiet">never</span>` : html`<${Time} at=${row.last_used_at} />`}
+                    </td>
+                    <td data-label="Ends">
+                      ${row.revoked_at !== null ? html`<${Badge} value="revoked" /> <${Time} at=${row.revoked_at} />` : row.expires_at === null ? html`<span class="quiet">never</span>` : html`<${Time} at=${row.expires_at} />`}
+                    </td>
+                    <td>
+                      ${status === "live" ? html`<button type="button" class="danger small" aria-label=${`Revoke ${plain(row.name)}`} onClick=${() => setEnding(row)}>Revoke…</button>` : null}
+                    </td>
+                  </tr>`,
+              )}
+            <//>`
+      }
+      ${data?.next_cursor ? html`<p class="quiet">The 1,000 newest are shown.</p>` : null}
+    <//>
+    ${adding ? html`<${Create} onClose=${() => setAdding(false)} onMade=${(result) => (setAdding(false), setSaid(""), setMade(result), reload())} />` : null}
+    ${ending === null ? null : html`<${Revoke} row=${ending} onClose=${() => setEnding(null)} onDone=${() => (setEnding(null), setSaid(`“${ending.name}” is revoked.`), reload())} />`}`;
 }
 
 /** The key that this tab is signed in with. @param {{ prefix: string }} row */
@@ -80,7 +136,13 @@ function Create({ onClose, onMade }) {
     const form = event.currentTarget;
     const { name, agent_id, owner, expires_at } = values(form);
     const scopes = new FormData(form).getAll("scopes");
-    const body = { name, ...(preset === "" ? { scopes } : { preset }), agent_id: agent_id || null, owner: owner || null, expires_at: expires_at === "" ? null : new Date(expires_at).toISOString() };
+    const body = {
+      name,
+      ...(preset === "" ? { scopes } : { preset }),
+      agent_id: agent_id || null,
+      owner: owner || null,
+      expires_at: expires_at === "" ? null : new Date(expires_at).toISOString(),
+    };
     setBusy(true);
     try {
       onMade(await call("/v1/api-keys", { method: "POST", body }));
@@ -89,16 +151,54 @@ function Create({ onClose, onMade }) {
       setBusy(false);
     }
   };
-  return html`<${Dialog} title="New API key" onClose=${onClose}><form onSubmit=${submit}>
-    <${Field} name="name" label="Name" help="For people; unique among live keys." error=${error} required maxlength="100" />
-    <${Field} name="preset" label="For"><select id="preset" value=${preset} onChange=${(event) => setPreset(event.target.value)}>${Object.entries(PRESETS).map(([name, words]) => html`<option value=${name}>${words}</option>`)}<option value="">Scopes, one by one</option></select><//>
-    ${preset !== "" ? null : html`<fieldset><legend>Scopes</legend><div class="checks">${Object.entries(SCOPES).map(([scope, words]) => html`<label class="check"><input type="checkbox" name="scopes" value=${scope} /> <code>${scope}</code><br /><span class="quiet">${words}</span></label>`)}</div></fieldset>`}
-    <${Field} name="agent_id" label="Agent" help="Binds the key: it submits only as this agent and sees only its actions. Empty: any agent." error=${error} maxlength="100" />
-    <${Field} name="owner" label="Owner" help="The person or team behind it. Keys of one owner count as one approver, and cannot approve each other's actions." error=${error} maxlength="100" />
-    <${Field} name="expires_at" label="Ends" help="Empty: never." error=${error} type="datetime-local" />
-    <${Problem} error=${error} />
-    <div class="row end"><button type="button" onClick=${onClose}>Cancel</button><button type="submit" class="primary" disabled=${busy}>Make the key</button></div>
-  </form><//>`;
+  return html`<${Dialog} title="New API key" onClose=${onClose}
+    ><form onSubmit=${submit}>
+      <${Field}
+        name="name"
+        label="Name"
+        help="For people; unique among live keys."
+        error=${error}
+        required
+        maxlength="100"
+      />
+      <${Field} name="preset" label="For"
+        ><select id="preset" value=${preset} onChange=${(event) => setPreset(event.target.value)}>
+          ${Object.entries(PRESETS).map(([name, words]) => html`<option value=${name}>${words}</option>`)}
+          <option value="">Scopes, one by one</option>
+        </select><//
+      >
+      ${
+        preset !== ""
+          ? null
+          : html`<fieldset>
+              <legend>Scopes</legend>
+              <div class="checks">
+                ${Object.entries(SCOPES).map(([scope, words]) => html`<label class="check"><input type="checkbox" name="scopes" value=${scope} /> <code>${scope}</code><br /><span class="quiet">${words}</span></label>`)}
+              </div>
+            </fieldset>`
+      }
+      <${Field}
+        name="agent_id"
+        label="Agent"
+        help="Binds the key: it submits only as this agent and sees only its actions. Empty: any agent."
+        error=${error}
+        maxlength="100"
+      />
+      <${Field}
+        name="owner"
+        label="Owner"
+        help="The person or team behind it. Keys of one owner count as one approver, and cannot approve each other's actions."
+        error=${error}
+        maxlength="100"
+      />
+      <${Field} name="expires_at" label="Ends" help="Empty: never." error=${error} type="datetime-local" />
+      <${Problem} error=${error} />
+      <div class="row end">
+        <button type="submit" class="primary" disabled=${busy}>Make the key</button>
+        <button type="button" onClick=${onClose}>Cancel</button>
+      </div>
+    </form><//
+  >`;
 }
 
 /** @param {{ made: any, onDone: () => void }} props */
@@ -109,7 +209,9 @@ function Value({ made, onDone }) {
     <h2 id="made" tabindex="-1" ref=${heading}>The key “<${Text} value=${made.name} />”</h2>
     <p>This is the only time that its value is shown. The service keeps no more than a hash of it.</p>
     <p><${Hash} value=${made.key} /></p>
-    <div class="row"><${Copy} value=${made.key} label="Copy the key" /><button type="button" onClick=${onDone}>I have it</button></div>
+    <div class="row">
+      <${Copy} value=${made.key} label="Copy the key" /><button type="button" onClick=${onDone}>I have it</button>
+    </div>
   </section>`;
 }
 
@@ -128,12 +230,24 @@ function Revoke({ row, onClose, onDone }) {
     }
   };
   return html`<${Dialog} title="Revoke this key?" onClose=${onClose}>
-    <p><strong><${Text} value=${row.name} /></strong> <code>${row.prefix}…</code>${row.owner === null ? null : html` of <${Text} value=${row.owner} />`}${row.last_used_at === null ? ", never used" : html`, last used <${Time} at=${row.last_used_at} />`}</p>
-    <p>From the next request on, whoever has it can no longer do this${row.agent_id === null ? null : html` as <strong><${Text} value=${row.agent_id} /></strong>`}:</p>
-    <ul>${row.scopes.map((scope) => html`<li>${SCOPES[scope] ?? scope}</li>`)}</ul>
+    <p>
+      <strong><${Text} value=${row.name} /></strong>
+      <code>${row.prefix}…</code
+      >${row.owner === null ? null : html` of <${Text} value=${row.owner} />`}${row.last_used_at === null ? ", never used" : html`, last used <${Time} at=${row.last_used_at} />`}
+    </p>
+    <p>
+      From the next request on, whoever has it can no longer do
+      this${row.agent_id === null ? null : html` as <strong><${Text} value=${row.agent_id} /></strong>`}:
+    </p>
+    <ul>
+      ${row.scopes.map((scope) => html`<li>${SCOPES[scope] ?? scope}</li>`)}
+    </ul>
     <p>Its open event streams end. This cannot be undone; a new key can be made.</p>
     ${isOwn(row) ? html`<${Notice} kind="bad">This is the key that you are signed in with: you will be signed out.<//>` : null}
     <${Problem} error=${error} />
-    <div class="row end"><button type="button" onClick=${onClose}>Keep it</button><button type="button" class="danger" disabled=${busy} onClick=${revoke}>Revoke</button></div>
+    <div class="row end">
+      <button type="button" class="danger" disabled=${busy} onClick=${revoke}>Revoke</button>
+      <button type="button" autofocus onClick=${onClose}>Keep it</button>
+    </div>
   <//>`;
 }

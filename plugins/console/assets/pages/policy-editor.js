@@ -1,15 +1,14 @@
 /** Where a policy is written: errors at their line, a dry run and a backtest on real actions before anything is stored. */
-import { ApiError, call } from "/console/api.js";
-import { Backtest } from "/console/pages/backtest.js";
-import { Badge, Dialog, Notice, Page, Problem, Table, Text, html, useEffect, useRef, useState } from "/console/ui.js";
-import { What } from "/console/request.js";
+import { ApiError, call } from "../api.js";
+import { whenSessionChanges } from "../session.js";
+import { Backtest } from "./backtest.js";
+import { Badge, Dialog, Notice, Page, Problem, Table, Text, html, useEffect, useRef, useState } from "../ui.js";
+import { What } from "../request.js";
 
 /** What was typed and not saved, by title, while the tab is open: who looks at an action on the way comes back to it. @type {Map<string, { yaml: string, base: string }>} */
 const drafts = new Map();
 
-export function forgetDrafts() {
-  drafts.clear();
-}
+whenSessionChanges((key) => key === null && drafts.clear());
 
 /**
  * @param {object} props
@@ -34,9 +33,25 @@ export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
   const gutter = useRef(null);
   useEffect(() => {
     // What was really asked for is a better test than what one thinks of; without the right to see it a sample stands there.
-    call("/v1/actions?limit=20").then(({ actions }) => {
-      if (actions.length > 0) setSamples(JSON.stringify(actions.map(({ agent_id, tool, operation, params, context }) => ({ agent_id, tool, operation, params, context })), null, 2));
-    }, () => undefined);
+    call("/v1/actions?limit=20").then(
+      ({ actions }) => {
+        if (actions.length > 0)
+          setSamples(
+            JSON.stringify(
+              actions.map(({ agent_id, tool, operation, params, context }) => ({
+                agent_id,
+                tool,
+                operation,
+                params,
+                context,
+              })),
+              null,
+              2,
+            ),
+          );
+      },
+      () => undefined,
+    );
   }, []);
 
   const run = async (work) => {
@@ -65,23 +80,26 @@ export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
     if (onBack === undefined) location.hash = back;
     else onBack();
   };
-  const store = (activate) => run(async () => {
-    setAsking(false);
-    const stored = await save(yaml, activate, from.current);
-    drafts.delete(title);
-    if (onBack === undefined && stored?.name !== undefined) location.hash = `#/policies/${encodeURIComponent(stored.name)}`;
-    else leave();
-  });
-  const dryRun = () => run(async () => {
-    setTried(null);
-    let actions;
-    try {
-      actions = JSON.parse(samples);
-    } catch (fault) {
-      throw new Error(`the sample actions are not JSON: ${fault.message}`);
-    }
-    setTried({ actions, ...(await call("/v1/policies/dry-run", { method: "POST", body: { yaml, actions } })) });
-  });
+  const store = (activate) =>
+    run(async () => {
+      setAsking(false);
+      const stored = await save(yaml, activate, from.current);
+      drafts.delete(title);
+      if (onBack === undefined && stored?.name !== undefined)
+        location.hash = `#/policies/${encodeURIComponent(stored.name)}`;
+      else leave();
+    });
+  const dryRun = () =>
+    run(async () => {
+      setTried(null);
+      let actions;
+      try {
+        actions = JSON.parse(samples);
+      } catch (fault) {
+        throw new Error(`the sample actions are not JSON: ${fault.message}`);
+      }
+      setTried({ actions, ...(await call("/v1/policies/dry-run", { method: "POST", body: { yaml, actions } })) });
+    });
   /** A fault with a line is shown there, for the draft is what has to change. */
   const atLines = (refusal) => {
     if (!(refusal instanceof ApiError) || !refusal.errors.some((item) => item.line !== undefined)) return false;
@@ -92,52 +110,132 @@ export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
   const lines = error instanceof ApiError ? error.errors.filter((item) => item.line !== undefined) : [];
   const marked = new Set(lines.map((item) => item.line));
   const goTo = ({ line, column = 1 }) => {
-    const start = yaml.split("\n").slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0) + column - 1;
+    const start =
+      yaml
+        .split("\n")
+        .slice(0, line - 1)
+        .reduce((sum, text) => sum + text.length + 1, 0) +
+      column -
+      1;
     area.current.focus();
     area.current.setSelectionRange(start, start);
     area.current.scrollTop = Math.max(0, (line - 4) * 20);
   };
   return html`<${Page} title=${title}>
-    <p><a href=${back} onClick=${(event) => (event.preventDefault(), leave())}>Back without saving</a></p>
-    ${kept === null ? null : html`<${Notice}>Your draft from before, not saved yet. <button type="button" class="small" onClick=${startOver}>Start over</button><//>`}
-    <label for="yaml">Policy, as YAML</label>
-    <div class="editor">
-      <pre ref=${gutter} aria-hidden="true">${yaml.split("\n").map((_, i) => html`<span class=${marked.has(i + 1) ? "marked" : ""}>${i + 1}${"\n"}</span>`)}</pre>
-      <textarea id="yaml" ref=${area} rows="22" wrap="off" spellcheck=${false} autocapitalize="off" aria-invalid=${marked.size > 0 ? "true" : null} aria-describedby="yaml-errors" value=${yaml} onInput=${(event) => type(event.target.value)} onScroll=${(event) => (gutter.current.scrollTop = event.target.scrollTop)}></textarea>
-    </div>
-    <div id="yaml-errors" role="alert">${lines.length === 0 ? null : html`<${Notice} kind="bad"><ul>${lines.map((item) => html`<li><button type="button" class="plain" onClick=${() => goTo(item)}><strong>Line ${item.line}${item.column === undefined ? "" : `, column ${item.column}`}</strong></button>: <${Text} value=${item.detail} /></li>`)}</ul><//>`}</div>
-    ${lines.length > 0 ? null : html`<${Problem} error=${error} />`}
-    <div class="row">
-      <button type="button" disabled=${busy} onClick=${dryRun}>Check and dry-run</button>
-      <button type="button" disabled=${busy} onClick=${() => store(false)}>Save</button>
-      <button type="button" class="primary" disabled=${busy} onClick=${() => setAsking(true)}>Save and activate…</button>
-    </div>
-    <p class="quiet">Saving makes a version and decides nothing. Activating puts it in force from the next action on.</p>
-    ${tried === null ? null : html`<${Tried} ...${tried} />`}
-    <section class="card" aria-labelledby="backtest"><h2 id="backtest">Backtest</h2>
-      <p class="quiet">Makes past decisions again with this text in the place of the active version, each with its own facts and clock.</p>
-      <${Backtest} name="draft" candidate=${{ yaml }} onRefused=${atLines} /></section>
-    <details class="card"><summary>Sample actions for the dry run</summary>
-      <label for="samples">A JSON list of at most 100 actions; the newest real ones stand here when you may see them.</label>
-      <textarea id="samples" rows="14" spellcheck=${false} value=${samples} onInput=${(event) => setSamples(event.target.value)}></textarea>
-    </details>
-  <//>
-  ${asking ? html`<${Dialog} title="Save and activate?" onClose=${() => setAsking(false)}><p>From the next action on, this text decides.</p>
-    <${Backtest} name="activation" candidate=${{ yaml }} onRefused=${atLines} auto />
-    <div class="row end"><button type="button" onClick=${() => setAsking(false)}>Cancel</button><button type="button" class="primary" disabled=${busy} onClick=${() => store(true)}>Activate</button></div><//>` : null}`;
+      <p><a href=${back} onClick=${(event) => (event.preventDefault(), leave())}>Back without saving</a></p>
+      ${kept === null ? null : html`<${Notice}>Your draft from before, not saved yet. <button type="button" class="small" onClick=${startOver}>Start over</button><//>`}
+      <label for="yaml">Policy, as YAML</label>
+      <div class="editor">
+        <pre ref=${gutter} aria-hidden="true">
+${yaml.split("\n").map((_, i) => html`<span class=${marked.has(i + 1) ? "marked" : ""}>${i + 1}${"\n"}</span>`)}</pre>
+        <textarea
+          id="yaml"
+          ref=${area}
+          rows="22"
+          wrap="off"
+          spellcheck=${false}
+          autocapitalize="off"
+          aria-invalid=${marked.size > 0 ? "true" : null}
+          aria-describedby="yaml-errors"
+          value=${yaml}
+          onInput=${(event) => type(event.target.value)}
+          onScroll=${(event) => (gutter.current.scrollTop = event.target.scrollTop)}
+        ></textarea>
+      </div>
+      <div id="yaml-errors" role="alert">
+        ${
+          lines.length === 0
+            ? null
+            : html`<${Notice} kind="bad"
+                ><ul>
+                  ${lines.map(
+                    (item) =>
+                      html`<li>
+                        <button type="button" class="plain" onClick=${() => goTo(item)}>
+                          <strong
+                            >Line ${item.line}${item.column === undefined ? "" : `, column ${item.column}`}</strong
+                          ></button
+                        >: <${Text} value=${item.detail} />
+                      </li>`,
+                  )}
+                </ul><//
+              >`
+        }
+      </div>
+      ${lines.length > 0 ? null : html`<${Problem} error=${error} />`}
+      <div class="row">
+        <button type="button" disabled=${busy} onClick=${dryRun}>Check and dry-run</button>
+        <button type="button" disabled=${busy} onClick=${() => store(false)}>Save</button>
+        <button type="button" class="primary" disabled=${busy} onClick=${() => setAsking(true)}>
+          Save and activate…
+        </button>
+      </div>
+      <p class="quiet">
+        Saving makes a version and decides nothing. Activating puts it in force from the next action on.
+      </p>
+      ${tried === null ? null : html`<${Tried} ...${tried} />`}
+      <section class="card" aria-labelledby="backtest">
+        <h2 id="backtest">Backtest</h2>
+        <p class="quiet">
+          Makes past decisions again with this text in the place of the active version, each with its own facts and
+          clock.
+        </p>
+        <${Backtest} name="draft" candidate=${{ yaml }} onRefused=${atLines} />
+      </section>
+      <details class="card">
+        <summary>Sample actions for the dry run</summary>
+        <label for="samples"
+          >A JSON list of at most 100 actions; the newest real ones stand here when you may see them.</label
+        >
+        <textarea
+          id="samples"
+          rows="14"
+          spellcheck=${false}
+          value=${samples}
+          onInput=${(event) => setSamples(event.target.value)}
+        ></textarea>
+      </details>
+    <//>
+    ${
+      asking
+        ? html`<${Dialog} title="Save and activate?" onClose=${() => setAsking(false)}
+            ><p>From the next action on, this text decides.</p>
+            <${Backtest} name="activation" candidate=${{ yaml }} onRefused=${atLines} auto />
+            <div class="row end">
+              <button type="button" class="primary" disabled=${busy} onClick=${() => store(true)}>Activate</button>
+              <button type="button" autofocus onClick=${() => setAsking(false)}>Cancel</button>
+            </div><//
+          >`
+        : null
+    }`;
 }
 
-const SAMPLE = JSON.stringify([{ agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 50, currency: "USD" } }], null, 2);
+const SAMPLE = JSON.stringify(
+  [{ agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 50, currency: "USD" } }],
+  null,
+  2,
+);
 
 /** @param {{ actions: any[], results: any[] }} props */
 function Tried({ actions, results }) {
   const changed = results.filter((result) => result.changed).length;
-  return html`<section aria-labelledby="tried" class="card"><h2 id="tried">Dry run</h2>
-    <${Notice} kind=${changed === 0 ? "good" : "busy"}>${changed === 0 ? `It compiles. All ${results.length} actions are decided as now.` : `It compiles. ${changed} of ${results.length} actions would be decided otherwise.`}<//>
-    <${Table} label="Dry run" head=${["Action", "Now", "With it", "Why"]}>${results.map((result, i) => html`<tr>
-      <td><${What} action=${actions[i]} /></td>
-      <td data-label="Now"><${Badge} value=${result.current.effect} /></td>
-      <td data-label="With it"><${Badge} value=${result.candidate.effect} />${result.changed ? html` <strong>changed</strong>` : null}</td>
-      <td><${Text} value=${result.candidate.reason} /></td>
-    </tr>`)}<//></section>`;
+  return html`<section aria-labelledby="tried" class="card">
+    <h2 id="tried">Dry run</h2>
+    <${Notice} kind=${changed === 0 ? "good" : "busy"}
+      >${changed === 0 ? `It compiles. All ${results.length} actions are decided as now.` : `It compiles. ${changed} of ${results.length} actions would be decided otherwise.`}<//
+    >
+    <${Table} label="Dry run" head=${["Action", "Now", "With it", "Why"]}
+      >${results.map(
+        (result, i) =>
+          html`<tr>
+            <td><${What} action=${actions[i]} /></td>
+            <td data-label="Now"><${Badge} value=${result.current.effect} /></td>
+            <td data-label="With it">
+              <${Badge} value=${result.candidate.effect} />${result.changed ? html` <strong>changed</strong>` : null}
+            </td>
+            <td><${Text} value=${result.candidate.reason} /></td>
+          </tr>`,
+      )}<//
+    >
+  </section>`;
 }

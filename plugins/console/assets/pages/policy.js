@@ -1,10 +1,26 @@
 /** One policy: its versions, what differs between them, and which one decides. */
-import { at, call, send, url } from "/console/api.js";
-import { Backtest, Shadow } from "/console/pages/backtest.js";
-import { PolicyEditor } from "/console/pages/policy-editor.js";
-import { Managed } from "/console/pages/policies.js";
-import { Badge, Dialog, Facts, Hash, Notice, Page, Problem, Table, Text, Time, html, useLoad, useState } from "/console/ui.js";
-import { yamlOf } from "/console/yaml.js";
+import { at, call, tagged, url } from "../api.js";
+import { Backtest, Shadow } from "./backtest.js";
+import { Key } from "../person.js";
+import { PolicyEditor } from "./policy-editor.js";
+import { Managed } from "./policies.js";
+import {
+  Badge,
+  Dialog,
+  Facts,
+  Hash,
+  Loading,
+  Notice,
+  Page,
+  Problem,
+  Table,
+  Text,
+  Time,
+  html,
+  useLoad,
+  useState,
+} from "../ui.js";
+import { yamlOf } from "../yaml.js";
 
 /** @param {{ id: string }} props name or id */
 export function PolicyDetail({ id }) {
@@ -12,57 +28,148 @@ export function PolicyDetail({ id }) {
   const [editing, setEditing] = useState(false);
   const [asking, setAsking] = useState(/** @type {any} */ (null));
   const [said, setSaid] = useState("");
-  const { data, error, reload } = useLoad(async (signal) => {
-    const [response, { versions, next_cursor }] = await Promise.all([send(path, { signal }), call(`${path}/versions?limit=100`, { signal })]);
-    return { policy: await response.json(), etag: response.headers.get("etag") ?? "", versions, more: next_cursor !== null };
-  }, [id]);
+  const { data, error, reload } = useLoad(
+    async (signal) => {
+      const [{ body: policy, etag }, { versions, next_cursor }] = await Promise.all([
+        tagged(path, { signal }),
+        call(`${path}/versions?limit=100`, { signal }),
+      ]);
+      return {
+        policy,
+        etag,
+        versions,
+        more: next_cursor !== null,
+      };
+    },
+    [id],
+  );
   const [shown, setShown] = useState(/** @type {number | null} */ (null));
-  if (data === null) return html`<${Page} title=${id}><p><a href="#/policies">All policies</a></p><${Problem} error=${error} again=${reload} /><//>`;
+  if (data === null)
+    return html`<${Page} title=${id}
+      ><p><a href="#/policies">All policies</a></p>
+      ${error === null ? html`<${Loading} what="the policy" />` : html`<${Problem} error=${error} again=${reload} />`}<//
+    >`;
   const { policy, etag, versions } = data;
   if (editing) {
-    return html`<${PolicyEditor} title=${`Edit ${policy.name}`} text=${yamlOf(versions[0].definition)} base=${etag} back=${`#/policies/${at(id)}`} onBack=${() => (setEditing(false), reload())}
-      save=${(yaml, activate, base) => call(url(path, { activate }), { method: "PUT", text: yaml, type: "application/yaml", headers: { "if-match": base } })} />`;
+    return html`<${PolicyEditor}
+      title=${`Edit ${policy.name}`}
+      text=${yamlOf(versions[0].definition)}
+      base=${etag}
+      back=${`#/policies/${at(id)}`}
+      onBack=${() => (setEditing(false), reload())}
+      save=${(yaml, activate, base) => call(url(path, { activate }), { method: "PUT", text: yaml, type: "application/yaml", headers: { "if-match": base } })}
+    />`;
   }
   const version = versions.find((item) => item.version === (shown ?? policy.active_version)) ?? versions[0];
   const own = policy.managed_by === null;
-  return html`<${Page} title=${policy.name} side=${own ? html`<div class="row"><button type="button" class="primary" onClick=${() => setEditing(true)}>Edit…</button>
-      ${policy.active_version === null ? null : html`<button type="button" class="danger" onClick=${() => setAsking({ kind: "deactivate" })}>Deactivate…</button>`}
-      <button type="button" class="danger" onClick=${() => setAsking({ kind: "delete" })}>Delete…</button></div>` : null}>
-    <p><a href="#/policies">All policies</a></p>
-    <${Problem} error=${error} again=${reload} />
-    <div role="status">${said === "" ? null : html`<${Notice} kind="good">${said}<//>`}</div>
-    ${own ? null : html`<${Notice} kind="busy">Managed by <strong><${Text} value=${policy.managed_by} /></strong> and read-only here: change the file, and it comes in by itself.<//>`}
-    <${Facts} rows=${[["Status", html`<${Badge} value=${policy.status} />`], ["Mode", policy.mode], ["Managed by", html`<${Managed} policy=${policy} />`], ["Description", policy.description]]} />
-    <section class="card" aria-labelledby="versions"><h2 id="versions">Versions</h2>
-      <${Table} label="Versions" head=${["Version", "Made", "By", "Rules", ""]}>
-        ${versions.map((item) => html`<tr key=${item.version}>
-          <td data-label="Version">${item.version}${item.version === policy.active_version ? html` <${Badge} value="active" />` : null}</td>
-          <td><${Time} at=${item.created_at} /></td>
-          <td data-label="By">${item.created_by === null ? html`<span class="quiet">${policy.managed_by ?? "the service"}</span>` : html`<${Hash} value=${item.created_by} />`}</td>
-          <td data-label="Rules">${item.definition.rules.length}</td>
-          <td><div class="row"><button type="button" class="small" aria-pressed=${item === version} aria-label=${`Show version ${item.version}`} onClick=${() => setShown(item.version)}>Show</button>
-            ${own && item.version !== policy.active_version ? html`<button type="button" class="small" aria-label=${`Activate version ${item.version}`} onClick=${() => setAsking({ kind: "activate", version: item.version })}>${policy.active_version !== null && item.version < policy.active_version ? "Roll back…" : "Activate…"}</button>` : null}</div></td>
-        </tr>`)}
-      <//>
-      ${data.more ? html`<p class="quiet">The 100 newest are shown.</p>` : null}
-    </section>
-    ${versions.length < 2 ? null : html`<${Diff} path=${path} versions=${versions} active=${policy.active_version} />`}
-    <section class="card" aria-labelledby="definition"><h2 id="definition">Version ${version.version}</h2>
-      <p class="quiet">Digest <${Hash} value=${version.digest} /></p>
-      <pre class="data" tabindex="0" role="region" aria-label=${`Version ${version.version} as YAML`}><${Text} value=${yamlOf(version.definition)} lines /></pre>
-    </section>
-    <section class="card" aria-labelledby="backtest"><h2 id="backtest">Backtest of version ${version.version}</h2>
-      <p class="quiet">Makes past decisions again, each with its own facts and clock, with this version in the place of the active one.</p>
-      ${version.definition.mode === "shadow" ? html`<${Notice} kind="busy">It is in shadow mode and decides nothing: it is tested here as if it were enforced.<//>` : null}
-      <${Backtest} key=${version.version} name="version" candidate=${{ policy: { ...version.definition, mode: "enforce" } }} /></section>
-    ${versions.some((item) => item.definition.mode === "shadow") ? html`<${Shadow} path=${path} />` : null}
-  <//>
-  ${asking === null ? null : html`<${Change} ...${asking} policy=${policy} versions=${versions} path=${path} match=${{ "if-match": etag }} onClose=${() => setAsking(null)} onDone=${(words) => {
-    setAsking(null);
-    setSaid(words);
-    if (words === "") location.hash = "#/policies";
-    else reload();
-  }} />`}`;
+  return html`<${Page}
+      title=${policy.name}
+      side=${
+        own
+          ? html`<div class="row">
+              <button type="button" class="primary" onClick=${() => setEditing(true)}>Edit…</button>
+              ${policy.active_version === null ? null : html`<button type="button" class="danger" onClick=${() => setAsking({ kind: "deactivate" })}>Deactivate…</button>`}
+              <button type="button" class="danger" onClick=${() => setAsking({ kind: "delete" })}>Delete…</button>
+            </div>`
+          : null
+      }
+    >
+      <p><a href="#/policies">All policies</a></p>
+      <${Problem} error=${error} again=${reload} />
+      <div role="status">${said === "" ? null : html`<${Notice} kind="good">${said}<//>`}</div>
+      ${
+        own
+          ? null
+          : html`<${Notice} kind="busy"
+              >Managed by <strong><${Text} value=${policy.managed_by} /></strong> and read-only here: change the file,
+              and it comes in by itself.<//
+            >`
+      }
+      <${Facts}
+        rows=${[
+          ["Status", html`<${Badge} value=${policy.status} />`],
+          ["Mode", policy.mode],
+          ["Managed by", html`<${Managed} policy=${policy} />`],
+          ["Description", policy.description],
+        ]}
+      />
+      <section class="card" aria-labelledby="versions">
+        <h2 id="versions">Versions</h2>
+        <${Table} label="Versions" head=${["Version", "Made", "By", "Rules", ""]}>
+          ${versions.map(
+            (item) =>
+              html`<tr key=${item.version}>
+                <td data-label="Version">
+                  ${item.version}${item.version === policy.active_version ? html` <${Badge} value="active" />` : null}
+                </td>
+                <td><${Time} at=${item.created_at} /></td>
+                <td data-label="By">
+                  ${item.created_by === null ? html`<span class="quiet">${policy.managed_by ?? "the service"}</span>` : html`<${Key} id=${item.created_by} />`}
+                </td>
+                <td data-label="Rules">${item.definition.rules.length}</td>
+                <td>
+                  <div class="row">
+                    <button
+                      type="button"
+                      class="small"
+                      aria-pressed=${item === version}
+                      aria-label=${`Show version ${item.version}`}
+                      onClick=${() => setShown(item.version)}
+                    >
+                      Show
+                    </button>
+                    ${own && item.version !== policy.active_version ? html`<button type="button" class="small" aria-label=${`Activate version ${item.version}`} onClick=${() => setAsking({ kind: "activate", version: item.version })}>${policy.active_version !== null && item.version < policy.active_version ? "Roll back…" : "Activate…"}</button>` : null}
+                  </div>
+                </td>
+              </tr>`,
+          )}
+        <//>
+        ${data.more ? html`<p class="quiet">The 100 newest are shown.</p>` : null}
+      </section>
+      ${versions.length < 2 ? null : html`<${Diff} path=${path} versions=${versions} active=${policy.active_version} />`}
+      <section class="card" aria-labelledby="definition">
+        <h2 id="definition">Version ${version.version}</h2>
+        <p class="quiet">Digest <${Hash} value=${version.digest} /></p>
+        <pre
+          class="data"
+          tabindex="0"
+          role="region"
+          aria-label=${`Version ${version.version} as YAML`}
+        ><${Text} value=${yamlOf(version.definition)} lines /></pre>
+      </section>
+      <section class="card" aria-labelledby="backtest">
+        <h2 id="backtest">Backtest of version ${version.version}</h2>
+        <p class="quiet">
+          Makes past decisions again, each with its own facts and clock, with this version in the place of the active
+          one.
+        </p>
+        ${version.definition.mode === "shadow" ? html`<${Notice} kind="busy">It is in shadow mode and decides nothing: it is tested here as if it were enforced.<//>` : null}
+        <${Backtest}
+          key=${version.version}
+          name="version"
+          candidate=${{ policy: { ...version.definition, mode: "enforce" } }}
+        />
+      </section>
+      ${versions.some((item) => item.definition.mode === "shadow") ? html`<${Shadow} path=${path} />` : null}
+    <//>
+    ${
+      asking === null
+        ? null
+        : html`<${Change}
+            ...${asking}
+            policy=${policy}
+            versions=${versions}
+            path=${path}
+            match=${{ "if-match": etag }}
+            onClose=${() => setAsking(null)}
+            onDone=${(words) => {
+              setAsking(null);
+              setSaid(words);
+              if (words === "") location.hash = "#/policies";
+              else reload();
+            }}
+          />`
+    }`;
 }
 
 /** @param {{ path: string, versions: any[], active: number | null }} props */
@@ -70,12 +177,30 @@ function Diff({ path, versions, active }) {
   const newest = versions[0].version;
   const [from, setFrom] = useState(active !== null && active !== newest ? active : versions[1].version);
   const [to, setTo] = useState(newest);
-  const { data, error } = useLoad((signal) => (from === to ? Promise.resolve({ changes: [] }) : call(url(`${path}/diff`, { from, to }), { signal })), [path, from, to]);
-  const choice = (id, label, value, set) => html`<div class="field"><label for=${id}>${label}</label><select id=${id} value=${value} onChange=${(event) => set(Number(event.target.value))}>${versions.map((item) => html`<option value=${item.version}>version ${item.version}</option>`)}</select></div>`;
-  return html`<section class="card" aria-labelledby="diff"><h2 id="diff">What changed</h2>
+  const { data, error } = useLoad(
+    (signal) => (from === to ? Promise.resolve({ changes: [] }) : call(url(`${path}/diff`, { from, to }), { signal })),
+    [path, from, to],
+  );
+  const choice = (id, label, value, set) =>
+    html`<div class="field">
+      <label for=${id}>${label}</label
+      ><select id=${id} value=${value} onChange=${(event) => set(Number(event.target.value))}>
+        ${versions.map((item) => html`<option value=${item.version}>version ${item.version}</option>`)}
+      </select>
+    </div>`;
+  return html`<section class="card" aria-labelledby="diff">
+    <h2 id="diff">What changed</h2>
     <div class="filters">${choice("diff-from", "From", from, setFrom)}${choice("diff-to", "To", to, setTo)}</div>
     <${Problem} error=${error} />
-    ${data === null ? null : data.changes.length === 0 ? html`<p class="quiet">Nothing.</p>` : html`<ul>${data.changes.map((change) => html`<li><${Text} value=${change.summary} /></li>`)}</ul>`}
+    ${
+      data === null
+        ? null
+        : data.changes.length === 0
+          ? html`<p class="quiet">Nothing.</p>`
+          : html`<ul>
+              ${data.changes.map((change) => html`<li><${Text} value=${change.summary} /></li>`)}
+            </ul>`
+    }
   </section>`;
 }
 
@@ -83,20 +208,48 @@ function Diff({ path, versions, active }) {
 function Change({ kind, version, policy, versions, path, match, onClose, onDone }) {
   const [error, setError] = useState(null);
   const words = {
-    activate: [`Activate version ${version}?`, `From the next action on, version ${version} decides${policy.active_version === null ? "" : ` instead of version ${policy.active_version}`}.`, "Activate", `Version ${version} is active.`],
-    deactivate: ["Deactivate this policy?", "From the next action on it decides nothing. What only it allowed is denied.", "Deactivate", "The policy is inactive."],
-    delete: ["Delete this policy?", "From the next action on it decides nothing. What it decided stays recorded, and its versions stay for replay.", "Delete", ""],
+    activate: [
+      `Activate version ${version}?`,
+      `From the next action on, version ${version} decides${policy.active_version === null ? "" : ` instead of version ${policy.active_version}`}.`,
+      "Activate",
+      `Version ${version} is active.`,
+    ],
+    deactivate: [
+      "Deactivate this policy?",
+      "From the next action on it decides nothing. What only it allowed is denied.",
+      "Deactivate",
+      "The policy is inactive.",
+    ],
+    delete: [
+      "Delete this policy?",
+      "From the next action on it decides nothing. What it decided stays recorded, and its versions stay for replay.",
+      "Delete",
+      "",
+    ],
   }[kind];
   const act = async () => {
     try {
-      await (kind === "delete" ? call(path, { method: "DELETE", headers: match }) : call(`${path}/${kind}`, { method: "POST", headers: match, ...(kind === "activate" ? { body: { version } } : {}) }));
+      await (kind === "delete"
+        ? call(path, { method: "DELETE", headers: match })
+        : call(`${path}/${kind}`, {
+            method: "POST",
+            headers: match,
+            ...(kind === "activate" ? { body: { version } } : {}),
+          }));
       onDone(words[3]);
     } catch (refusal) {
       setError(refusal);
     }
   };
-  return html`<${Dialog} title=${words[0]} onClose=${onClose}><p><strong><${Text} value=${policy.name} /></strong>: ${words[1]}</p>
+  return html`<${Dialog} title=${words[0]} onClose=${onClose}
+    ><p>
+      <strong><${Text} value=${policy.name} /></strong>: ${words[1]}
+    </p>
     ${kind === "activate" ? html`<${Backtest} name="activation" candidate=${{ policy: versions.find((item) => item.version === version).definition }} auto />` : null}
     <${Problem} error=${error} />
-    <div class="row end"><button type="button" onClick=${onClose}>Cancel</button><button type="button" class=${kind === "activate" ? "primary" : "danger"} onClick=${act}>${words[2]}</button></div><//>`;
+    <div class="row end">
+      <button type="button" class=${kind === "activate" ? "primary" : "danger"} onClick=${act}>${words[2]}</button>
+      <button type="button" autofocus onClick=${onClose}>Cancel</button>
+    </div><//
+  >`;
 }

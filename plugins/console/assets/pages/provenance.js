@@ -1,8 +1,23 @@
 /** The ledger for people: its size, its signature, and the check of a proof, all computed here. */
-import { at, call, send, url } from "/console/api.js";
-import { Proof, Verified, pin, pinned, verifyEntry } from "/console/proof.js";
-import { canVerify, fromHex, openCheckpoint, toHex, verifyConsistency, verifyProof } from "/console/verify.js";
-import { Badge, Copy, Data, Facts, Hash, Notice, Page, Problem, Text, Time, html, useLoad, useState } from "/console/ui.js";
+import { at, call, text as textOf, url } from "../api.js";
+import { Proof, Verified, pin, pinned, verifyEntry } from "../proof.js";
+import { canVerify, fromHex, openCheckpoint, toHex, verifyConsistency, verifyProof } from "../verify.js";
+import {
+  Badge,
+  Copy,
+  Data,
+  Facts,
+  Hash,
+  Loading,
+  Notice,
+  Page,
+  Problem,
+  Text,
+  Time,
+  html,
+  useLoad,
+  useState,
+} from "../ui.js";
 
 /** The newest checkpoint that this browser has verified: the log must always go on from it. */
 const SEEN = "assent.checkpoint";
@@ -14,27 +29,58 @@ export function Provenance({ id }) {
 
 function Ledger() {
   const [vkey, setVkey] = useState(pinned());
-  const { data, error, reload } = useLoad(async (signal) => {
-    const [note, keys] = await Promise.all([send("/v1/provenance/checkpoint", { signal }).then((response) => response.text()), call("/v1/provenance/keys", { signal })]);
-    return { note, keys, check: await checkLedger(note, vkey) };
-  }, [vkey]);
+  const { data, error, reload } = useLoad(
+    async (signal) => {
+      const [note, keys] = await Promise.all([
+        textOf("/v1/provenance/checkpoint", { signal }),
+        call("/v1/provenance/keys", { signal }),
+      ]);
+      return { note, keys, check: await checkLedger(note, vkey) };
+    },
+    [vkey],
+  );
   return html`<${Page} title="Provenance" side=${html`<button type="button" onClick=${reload}>Look again</button>`}>
-    <p>Every decision is an entry of a Merkle log. What is signed once cannot be changed or left out later without being found out.</p>
+    <p>
+      Every decision is an entry of a Merkle log. What is signed once cannot be changed or left out later without being
+      found out.
+    </p>
     <${Problem} error=${error} again=${reload} />
-    ${data === null ? null : html`
-      <section class="card" aria-labelledby="ledger"><h2 id="ledger">Checkpoint</h2>
-        <${Check} check=${data.check} />
-        <${Facts} rows=${[["Log", data.keys.origin], ["Entries", Number(data.note.split("\n")[1]).toLocaleString()], ["Root (base64)", html`<${Hash} value=${data.note.split("\n")[2]} />`]]} />
-        <details><summary>As signed</summary><pre class="data" tabindex="0" role="region" aria-label="Checkpoint as signed"><${Text} value=${data.note} lines /></pre></details>
-      </section>
-      <${Pin} keys=${data.keys} vkey=${vkey} onPinned=${() => setVkey(pinned())} />`}
+    ${
+      data === null
+        ? error === null && html`<${Loading} what="the ledger" />`
+        : html` <section class="card" aria-labelledby="ledger">
+              <h2 id="ledger">Checkpoint</h2>
+              <${Check} check=${data.check} />
+              <${Facts}
+                rows=${[
+                  ["Log", data.keys.origin],
+                  ["Entries", Number(data.note.split("\n")[1]).toLocaleString()],
+                  ["Root (base64)", html`<${Hash} value=${data.note.split("\n")[2]} />`],
+                ]}
+              />
+              <details>
+                <summary>As signed</summary>
+                <pre
+                  class="data"
+                  tabindex="0"
+                  role="region"
+                  aria-label="Checkpoint as signed"
+                ><${Text} value=${data.note} lines /></pre>
+              </details>
+            </section>
+            <${Pin} keys=${data.keys} vkey=${vkey} onPinned=${() => setVkey(pinned())} />`
+    }
     <${Verify} vkey=${vkey} />
   <//>`;
 }
 
 /** @returns {Promise<{ kind: string, text: string }>} what this browser can say about the checkpoint @param {string} note @param {string | null} vkey */
 async function checkLedger(note, vkey) {
-  if (!canVerify) return { kind: "busy", text: "Not verified: the browser computes hashes and signatures on pages of https and localhost alone. Use assent verify." };
+  if (!canVerify)
+    return {
+      kind: "busy",
+      text: "Not verified: the browser computes hashes and signatures on pages of https and localhost alone. Use assent verify.",
+    };
   if (vkey === null) return { kind: "busy", text: "Not verified: no key is pinned in this browser." };
   let fresh;
   try {
@@ -43,18 +89,39 @@ async function checkLedger(note, vkey) {
     return { kind: "bad", text: `Not signed by the pinned key: ${error.message}.` };
   }
   const before = JSON.parse(localStorage.getItem(SEEN) ?? "null");
-  const remember = () => localStorage.setItem(SEEN, JSON.stringify({ vkey, size: fresh.size, root: toHex(fresh.root) }));
+  const remember = () =>
+    localStorage.setItem(SEEN, JSON.stringify({ vkey, size: fresh.size, root: toHex(fresh.root) }));
   if (before === null || before.vkey !== vkey || before.size === 0) {
     remember();
     return { kind: "good", text: "Signed by the pinned key. Verified in this browser, for the first time." };
   }
-  if (before.size > fresh.size) return { kind: "bad", text: `The log has shrunk: this browser has seen ${before.size} signed entries, now there are ${fresh.size}. Was the store replaced by an older one?` };
-  const { path } = before.size === fresh.size ? { path: [] } : await call(url("/v1/provenance/consistency", { first: before.size, second: fresh.size }));
-  const same = await verifyConsistency({ first: before.size, second: fresh.size, firstRoot: fromHex(before.root), secondRoot: fresh.root, path: path.map(fromHex) });
+  if (before.size > fresh.size)
+    return {
+      kind: "bad",
+      text: `The log has shrunk: this browser has seen ${before.size} signed entries, now there are ${fresh.size}. Was the store replaced by an older one?`,
+    };
+  const { path } =
+    before.size === fresh.size
+      ? { path: [] }
+      : await call(url("/v1/provenance/consistency", { first: before.size, second: fresh.size }));
+  const same = await verifyConsistency({
+    first: before.size,
+    second: fresh.size,
+    firstRoot: fromHex(before.root),
+    secondRoot: fresh.root,
+    path: path.map(fromHex),
+  });
   // What does not go on is not remembered: the older one stays the measure.
-  if (!same) return { kind: "bad", text: `The log does not go on from the ${before.size} entries that this browser has seen: its past was changed. Keep the checkpoint below and tell whoever audits this service.` };
+  if (!same)
+    return {
+      kind: "bad",
+      text: `The log does not go on from the ${before.size} entries that this browser has seen: its past was changed. Keep the checkpoint below and tell whoever audits this service.`,
+    };
   remember();
-  return { kind: "good", text: `Signed by the pinned key, and it goes on from the ${before.size} entries that this browser has seen before. Verified in this browser.` };
+  return {
+    kind: "good",
+    text: `Signed by the pinned key, and it goes on from the ${before.size} entries that this browser has seen before. Verified in this browser.`,
+  };
 }
 
 /** @param {{ check: { kind: string, text: string } }} props */
@@ -76,18 +143,36 @@ function Pin({ keys, vkey, onPinned }) {
     }
   };
   const served = keys.keys.map((item) => item.vkey);
-  return html`<section class="card" aria-labelledby="key"><h2 id="key">Key</h2>
-    ${vkey === null
-      ? html`<p>A signature is worth what the key is worth: get the ledger's verifier key from whoever runs the service, another way than this page, and paste it.</p>
-        <form onSubmit=${(event) => (event.preventDefault(), set(new FormData(event.currentTarget).get("vkey")))}>
-          <div class="field"><label for="vkey">Verifier key</label><input id="vkey" name="vkey" required autocomplete="off" spellcheck=${false} /></div>
-          <button type="submit" class="primary">Pin this key</button>
-        </form>
-        <details><summary>The key that the service itself names</summary><p>Pinning it proves only that the log stays the same from now on.</p>${served.map((value) => html`<p><${Hash} value=${value} /></p><p class="row"><${Copy} value=${value} /></p>`)}</details>`
-      : html`<p>Pinned in this browser: <${Hash} value=${vkey} /></p>
-        ${served.includes(vkey) ? null : html`<${Notice} kind="bad">The service names another key: <${Hash} value=${served.join(", ")} />. Ask whoever runs it before you believe either.<//>`}
-        <button type="button" onClick=${() => set(null)}>Forget it</button>`}
-    <${Problem} error=${error} /></section>`;
+  return html`<section class="card" aria-labelledby="key">
+    <h2 id="key">Key</h2>
+    ${
+      vkey === null
+        ? html`<p>
+              A signature is worth what the key is worth: get the ledger's verifier key from whoever runs the service,
+              another way than this page, and paste it.
+            </p>
+            <form onSubmit=${(event) => (event.preventDefault(), set(new FormData(event.currentTarget).get("vkey")))}>
+              <div class="field">
+                <label for="vkey">Verifier key</label
+                ><input id="vkey" name="vkey" required autocomplete="off" spellcheck=${false} />
+              </div>
+              <button type="submit" class="primary">Pin this key</button>
+            </form>
+            <details>
+              <summary>The key that the service itself names</summary>
+              <p>Pinning it proves only that the log stays the same from now on.</p>
+              ${served.map(
+                (value) =>
+                  html`<p><${Hash} value=${value} /></p>
+                    <p class="row"><${Copy} value=${value} /></p>`,
+              )}
+            </details>`
+        : html`<p>Pinned in this browser: <${Hash} value=${vkey} /></p>
+            ${served.includes(vkey) ? null : html`<${Notice} kind="bad">The service names another key: <${Hash} value=${served.join(", ")} />. Ask whoever runs it before you believe either.<//>`}
+            <button type="button" onClick=${() => set(null)}>Forget it</button>`
+    }
+    <${Problem} error=${error} />
+  </section>`;
 }
 
 /** @param {{ vkey: string | null }} props */
@@ -100,20 +185,45 @@ function Verify({ vkey }) {
     const file = /** @type {File} */ (form.get("file"));
     try {
       if (vkey === null) throw new Error("pin the ledger's key first: without one a proof proves nothing");
-      if (!/^[0-9a-f]{64}$/.test(hash)) throw new Error("a leaf hash has 64 hex digits: an action's decision_hash is one");
-      setState({ hash, ...(file.size > 0 ? { result: await verifyProof(await file.text(), fromHex(hash), vkey), from: "file" } : { result: await verifyEntry(hash, vkey), from: "service" }) });
+      if (!/^[0-9a-f]{64}$/.test(hash))
+        throw new Error("a leaf hash has 64 hex digits: an action's decision_hash is one");
+      setState({
+        hash,
+        ...(file.size > 0
+          ? { result: await verifyProof(await file.text(), fromHex(hash), vkey), from: "file" }
+          : { result: await verifyEntry(hash, vkey), from: "service" }),
+      });
     } catch (error) {
       setState({ error });
     }
   };
-  return html`<section class="card" aria-labelledby="verify"><h2 id="verify">Verify a proof</h2>
+  return html`<section class="card" aria-labelledby="verify">
+    <h2 id="verify">Verify a proof</h2>
     <form onSubmit=${submit}>
-      <div class="field"><label for="hash">Leaf hash</label><input id="hash" name="hash" required autocomplete="off" spellcheck=${false} aria-describedby="hash-help" /><span id="hash-help" class="quiet">The decision_hash of an action, or the hash of any entry.</span></div>
-      <div class="field"><label for="file">Proof file <span class="quiet">(.tlog-proof; without one it is fetched)</span></label><input id="file" name="file" type="file" accept=".tlog-proof,text/plain" /></div>
+      <div class="field">
+        <label for="hash">Leaf hash</label
+        ><input
+          id="hash"
+          name="hash"
+          required
+          autocomplete="off"
+          spellcheck=${false}
+          aria-describedby="hash-help"
+        /><span id="hash-help" class="quiet">The decision_hash of an action, or the hash of any entry.</span>
+      </div>
+      <div class="field">
+        <label for="file">Proof file <span class="quiet">(.tlog-proof; without one it is fetched)</span></label
+        ><input id="file" name="file" type="file" accept=".tlog-proof,text/plain" />
+      </div>
       <button type="submit" class="primary" disabled=${!canVerify}>Verify in this browser</button>
     </form>
     <${Problem} error=${state?.error} />
-    ${state?.result ? html`<${Verified} ...${state.result} /><p><a href=${`#/provenance/${at(state.hash)}`}>The entry</a></p>` : null}
+    ${
+      state?.result
+        ? html`<${Verified} ...${state.result} />
+            <p><a href=${`#/provenance/${at(state.hash)}`}>The entry</a></p>`
+        : null
+    }
   </section>`;
 }
 
@@ -123,9 +233,32 @@ function Entry({ hash }) {
   return html`<${Page} title="Ledger entry">
     <p><a href="#/provenance">The ledger</a></p>
     <${Problem} error=${error} again=${reload} />
-    ${data === null ? null : html`
-      <section class="card"><h2>Entry ${data.index}</h2><${Facts} rows=${[["Type", html`<${Badge} value=${data.type} />`], ["At", html`<${Time} at=${data.at} />`], ["Action", data.entry.action_id === undefined ? null : html`<a href=${`#/actions/${at(data.entry.action_id)}`}>${data.entry.action_id}</a>`]]} /></section>
-      <section class="card"><h2>Proof</h2><${Proof} hash=${hash} /></section>
-      <section class="card"><h2>What was recorded</h2><${Data} value=${data.entry} label="Entry" /></section>`}
+    ${
+      data === null
+        ? error === null && html`<${Loading} what="the ledger" />`
+        : html` <section class="card">
+              <h2>Entry ${data.index}</h2>
+              <${Facts}
+                rows=${[
+                  ["Type", html`<${Badge} value=${data.type} />`],
+                  ["At", html`<${Time} at=${data.at} />`],
+                  [
+                    "Action",
+                    data.entry.action_id === undefined
+                      ? null
+                      : html`<a href=${`#/actions/${at(data.entry.action_id)}`}>${data.entry.action_id}</a>`,
+                  ],
+                ]}
+              />
+            </section>
+            <section class="card">
+              <h2>Proof</h2>
+              <${Proof} hash=${hash} />
+            </section>
+            <section class="card">
+              <h2>What was recorded</h2>
+              <${Data} value=${data.entry} label="Entry" />
+            </section>`
+    }
   <//>`;
 }

@@ -1,24 +1,50 @@
 /** Whether the service can decide, and what it is made of. */
-import { call, now, url } from "/console/api.js";
-import { duration } from "/console/text.js";
-import { Badge, Facts, Hash, Notice, Page, Problem, Table, Text, Time, html, useEffect, useLoad, useState } from "/console/ui.js";
+import { call, now, suspect, url } from "../api.js";
+import { may } from "../me.js";
+import { duration } from "../text.js";
+import {
+  Badge,
+  Facts,
+  Hash,
+  Loading,
+  Notice,
+  Page,
+  Problem,
+  Table,
+  Text,
+  Time,
+  html,
+  useEffect,
+  useLoad,
+  useState,
+} from "../ui.js";
 
 const EVERY = 5000;
 
 export function System() {
   const [state, setState] = useState(/** @type {any} */ ({ ready: null, error: null, at: null }));
-  const { data: version } = useLoad((signal) => call("/openapi.json", { signal }).then((document) => document.info.version), []);
+  const { data: version } = useLoad(
+    (signal) => call("/openapi.json", { signal }).then((document) => document.info.version),
+    [],
+  );
   // Who may not see policies sees no sources: the rest of the page does not depend on it.
-  const { data: sources } = useLoad((signal) => call(url("/v1/policies", { status: "active", limit: 1000 }), { signal }).then(({ policies }) => counted(policies), () => null), []);
+  const { data: sources } = useLoad(async (signal) => {
+    if (!may("policies:read")) return null;
+    return counted((await call(url("/v1/policies", { status: "active", limit: 1000 }), { signal })).policies);
+  }, []);
   useEffect(() => {
     const over = new AbortController();
     const look = async () => {
       try {
         // 503 is an answer here: it says what is missing.
-        const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal: over.signal });
+        const signal = AbortSignal.any([over.signal, AbortSignal.timeout(EVERY)]);
+        const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal });
         setState({ ready: await response.json(), error: null, at: new Date(now()).toISOString() });
       } catch {
-        if (!over.signal.aborted) setState((old) => ({ ...old, error: new Error("the service does not answer; what stands below is from before") }));
+        if (over.signal.aborted) return;
+        void suspect();
+        const error = new Error("the service does not answer; what stands below is from before");
+        setState((old) => ({ ...old, error }));
       }
     };
     void look();
@@ -29,25 +55,70 @@ export function System() {
     };
   }, []);
   const { ready, error, at } = state;
-  const checks = Object.entries(ready ?? {}).filter(([, check]) => typeof check === "object" && check !== null && "ok" in check);
+  const checks = Object.entries(ready ?? {}).filter(
+    ([, check]) => typeof check === "object" && check !== null && "ok" in check,
+  );
   const policies = ready?.policies;
   return html`<${Page} title="System" side=${html`<span class="quiet">looked at every ${EVERY / 1000} s</span>`}>
     <${Problem} error=${error} />
-    ${ready === null ? null : html`
-      <${Notice} kind=${ready.ready ? "good" : "bad"}><strong>${ready.ready ? "Ready: actions are decided." : "Not ready: actions may not be decided."}</strong><//>
-      ${policies?.stale_since ? html`<${Notice} kind="busy">A policy source has offered something that could not be taken since <${Time} at=${policies.stale_since} /> (${duration(now() - Date.parse(policies.stale_since))} ago). The last good set is in force. What is wrong is in the service's log:
-        <ul>${policies.faults.map((fault) => html`<li><code><${Text} value=${fault.file} /></code>${fault.line === null ? null : `, line ${fault.line}`}</li>`)}</ul><//>` : null}
-      <${Table} label="Checks" head=${["Part", "State", "What it says", "Figures"]}>
-        ${checks.map(([name, check]) => html`<tr key=${name}><td><strong>${name}</strong></td><td><${Badge} value=${check.ok ? "active" : "failed"} label=${check.ok ? "ok" : "failed"} /></td><td>${check.detail === "ok" ? null : html`<${Text} value=${check.detail} />`}</td><td>${figures(check)}</td></tr>`)}
-      <//>`}
-    <section class="card"><h2>Versions</h2><${Facts} rows=${[["Assent", version ?? "…"], ["Policy set in force", policies?.policy_set ? html`<${Hash} value=${policies.policy_set} />` : "none"], ["Active policies by source", sources], ["Looked at", html`<${Time} at=${at} />`]]} />
-      <p><a href="/docs">API</a> · <a href="/redoc">Reference</a> · <a href="/openapi.json">openapi.json</a></p></section>
+    ${
+      ready === null
+        ? error === null && html`<${Loading} what="how it stands" />`
+        : html` <${Notice} kind=${ready.ready ? "good" : "bad"}
+              ><strong
+                >${ready.ready ? "Ready: actions are decided." : "Not ready: actions may not be decided."}</strong
+              ><//
+            >
+            ${
+              policies?.stale_since
+                ? html`<${Notice} kind="busy"
+                    >A policy source has offered something that could not be taken since
+                    <${Time} at=${policies.stale_since} /> (${duration(now() - Date.parse(policies.stale_since))} ago).
+                    The last good set is in force. What is wrong is in the service's log:
+                    <ul>
+                      ${policies.faults.map(
+                        (fault) =>
+                          html`<li>
+                            <code><${Text} value=${fault.file} /></code
+                            >${fault.line === null ? null : `, line ${fault.line}`}
+                          </li>`,
+                      )}
+                    </ul><//
+                  >`
+                : null
+            }
+            <${Table} label="Checks" head=${["Part", "State", "What it says", "Figures"]}>
+              ${checks.map(
+                ([name, check]) =>
+                  html`<tr key=${name}>
+                    <td><strong>${name}</strong></td>
+                    <td><${Badge} value=${check.ok ? "active" : "failed"} label=${check.ok ? "ok" : "failed"} /></td>
+                    <td>${check.detail === "ok" ? null : html`<${Text} value=${check.detail} />`}</td>
+                    <td>${figures(check)}</td>
+                  </tr>`,
+              )}
+            <//>`
+    }
+    <section class="card">
+      <h2>Versions</h2>
+      <${Facts}
+        rows=${[
+          ["Assent", version ?? "…"],
+          ["Policy set in force", policies?.policy_set ? html`<${Hash} value=${policies.policy_set} />` : "none"],
+          ["Active policies by source", sources],
+          ["Looked at", html`<${Time} at=${at} />`],
+        ]}
+      />
+      <p><a href="/docs">API</a> · <a href="/redoc">Reference</a> · <a href="/openapi.json">openapi.json</a></p>
+    </section>
   <//>`;
 }
 
 /** Numbers beside a check, whatever the service adds: "applied 4, known 4". @param {Record<string, unknown>} check */
 function figures(check) {
-  return Object.entries(check).flatMap(([name, value]) => (typeof value === "number" ? [`${name} ${value}`] : [])).join(", ");
+  return Object.entries(check)
+    .flatMap(([name, value]) => (typeof value === "number" ? [`${name} ${value}`] : []))
+    .join(", ");
 }
 
 /** "4 from policy-files, 2 from the API". @param {{ managed_by: string | null }[]} policies */

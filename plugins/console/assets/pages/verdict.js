@@ -1,16 +1,19 @@
-/** The question before a verdict: which requests, approve or deny, and why. */
-import { ApiError, at, call } from "/console/api.js";
-import { plain } from "/console/text.js";
-import { Data, Dialog, Left, html, useRef, useState } from "/console/ui.js";
-import { Risk, What } from "/console/request.js";
-import { outcomeOf } from "/console/pages/queue.js";
+/** The question before a verdict: what is to be done, approve or deny, and why. */
+import { ApiError, at, call } from "../api.js";
+import { Params } from "../params.js";
+import { Risk, What } from "../request.js";
+import { plain } from "../text.js";
+import { Dialog, Left, html, useRef, useState } from "../ui.js";
+import { outcomeOf } from "./outcome.js";
+
+/** @typedef {import("./outcome.js").Outcome} Outcome */
 
 /**
  * @param {object} props
  * @param {any[]} props.items as they were shown: what has another request hash by then is not decided
  * @param {boolean} props.approve
  * @param {number} props.time
- * @param {(id: string, outcome: { kind: string, text: string, mine?: boolean }) => void} props.onSettled
+ * @param {(id: string, outcome: Outcome | null, action?: any) => void} props.onSettled null: it waits for others
  * @param {(id: string, error: Error) => void} props.onRefused
  * @param {(summary?: string) => void} props.onClose
  */
@@ -23,50 +26,95 @@ export function Verdict({ items, approve, time, onSettled, onRefused, onClose })
     if (busy) return;
     setBusy(true);
     const why = reason.current.value.trim();
-    const counts = { done: 0, faster: 0, not: 0 };
+    const counts = { done: 0, waits: 0, faster: 0, not: 0 };
     for (const { action } of items) {
-      const outcome = await decideOne(action, approve, why);
-      counts[outcome.count] += 1;
-      if (outcome.settled !== null) onSettled(action.id, outcome.settled);
-      if (outcome.error !== undefined) onRefused(action.id, outcome.error);
+      const { count, settled, action: after, error } = await decideOne(action, approve, why);
+      counts[count] += 1;
+      if (settled !== undefined) onSettled(action.id, settled, after);
+      if (error !== undefined) onRefused(action.id, error);
     }
-    const said = approve ? "approved" : "denied";
-    onClose([
-      `${counts.done} ${said}`,
-      counts.faster === 0 ? "" : `${counts.faster} not: somebody else was faster, or time was up`,
-      counts.not === 0 ? "" : `${counts.not} refused: see there`,
-    ].filter((part) => part !== "").join("; ") + ".");
+    onClose(summaryOf(counts, approve));
   };
-  return html`<${Dialog} title=${items.length === 1 ? `${verb} this request?` : `${verb} these ${items.length} requests?`} onClose=${() => busy || onClose()}>
+  return html`<${Dialog}
+    title=${items.length === 1 ? `${verb} this request?` : `${verb} these ${items.length} requests?`}
+    onClose=${() => busy || onClose()}
+  >
     <form onSubmit=${decide}>
-      <ul class="asked">${items.map(({ action }) => html`<li key=${action.id}><${What} action=${action} /> <${Risk} risk=${action.risk_level} /> <${Left} at=${action.expires_at} time=${time} /><br /><code class="hash quiet">${action.request_hash}</code>
-        ${items.length === 1 ? null : html`<${Data} value=${action.params} label=${plain(`Parameters of ${action.tool} ${action.operation}`)} />`}</li>`)}</ul>
-      <div class="field"><label for="reason">Reason <span class="quiet">(recorded in the ledger; optional)</span></label><textarea id="reason" ref=${reason} rows="3" maxlength="2000"></textarea></div>
+      <ul class=${items.length === 1 ? "asked one" : "asked"}>
+        ${items.map(
+          ({ action }) =>
+            html`<li key=${action.id}>
+              <${What} action=${action} /> <${Risk} risk=${action.risk_level} />
+              <${Left} at=${action.expires_at} time=${time} />
+              <${Params}
+                scrolls
+                value=${action.params}
+                label=${plain(`Parameters of ${action.tool} ${action.operation}`)}
+              />
+              <p class="bound quiet">Request hash <code class="hash">${action.request_hash}</code></p>
+            </li>`,
+        )}
+      </ul>
+      <div class="field">
+        <label for="reason">Reason <span class="quiet">(recorded in the ledger; optional)</span></label
+        ><textarea id="reason" ref=${reason} rows="3" maxlength="2000" autofocus></textarea>
+      </div>
       <div class="row end">
+        <button type="submit" class=${approve ? "primary" : "danger"} disabled=${busy}>
+          ${busy ? "Deciding…" : items.length === 1 ? verb : `${verb} all ${items.length}`}
+        </button>
         <button type="button" disabled=${busy} onClick=${() => onClose()}>Cancel</button>
-        <button type="submit" class=${approve ? "primary" : "danger"} disabled=${busy}>${busy ? "Deciding…" : items.length === 1 ? verb : `${verb} all ${items.length}`}</button>
+        <span class="quiet shortcuts"><kbd>Ctrl</kbd> <kbd>Enter</kbd> ${verb.toLowerCase()}s</span>
       </div>
     </form>
   <//>`;
 }
 
-/** @returns {Promise<{ count: "done" | "faster" | "not", settled: { kind: string, text: string, mine?: boolean } | null, error?: Error }>} */
+/** What was done and what was not, each by its number. @param {Record<"done" | "waits" | "faster" | "not", number>} counts @param {boolean} approve */
+function summaryOf({ done, waits, faster, not }, approve) {
+  const parts = [
+    done === 0 && waits > 0 ? "" : `${done} ${approve ? "approved" : "denied"}`,
+    waits === 0
+      ? ""
+      : `${waits} ${waits === 1 ? "has your approval and waits" : "have your approval and wait"} for others`,
+    faster === 0 ? "" : `${faster} not: somebody else was faster, or time was up`,
+    not === 0 ? "" : `${not} refused: see there`,
+  ];
+  return `${parts.filter((part) => part !== "").join("; ")}.`;
+}
+
+/** @returns {Promise<{ count: "done" | "waits" | "faster" | "not", settled?: Outcome | null, action?: any, error?: Error }>} */
 async function decideOne(shown, approve, reason) {
   try {
     const fresh = await call(`/v1/actions/${at(shown.id)}`);
     const before = outcomeOf(fresh);
-    if (before !== null) return { count: "faster", settled: { ...before, text: `Not decided by you. ${before.text}` } };
-    if (fresh.request_hash !== shown.request_hash) return { count: "not", settled: null, error: new Error("the request has another hash than the one that was shown; nothing was decided; tell whoever runs this service") };
-    if (fresh.approval_token === undefined) return { count: "not", settled: null, error: new Error("this key cannot decide it: it has voted already, or it stands behind the request") };
-    const after = await call(`/v1/actions/${at(shown.id)}/approval`, { method: "POST", body: { token: fresh.approval_token, approve, ...(reason === "" ? {} : { reason }) } });
-    if (after.status === "pending_approval") return { count: "done", settled: null };
-    return { count: "done", settled: { kind: approve ? "good" : "bad", text: approve ? "You approved it." : "You denied it.", mine: true } };
+    if (before !== null)
+      return { count: "faster", settled: { ...before, before: "Not decided by you." }, action: fresh };
+    if (fresh.request_hash !== shown.request_hash)
+      return refused(
+        "the request has another hash than the one that was shown; nothing was decided; tell whoever runs this service",
+      );
+    if (fresh.approval_token === undefined)
+      return refused("this key cannot decide it: it has voted already, or it stands behind the request");
+    const after = await call(`/v1/actions/${at(shown.id)}/approval`, {
+      method: "POST",
+      body: { token: fresh.approval_token, approve, ...(reason === "" ? {} : { reason }) },
+    });
+    if (after.status === "pending_approval") return { count: "waits", settled: null, action: after };
+    const text = approve ? "You approved it." : "You denied it.";
+    return { count: "done", settled: { kind: approve ? "good" : "bad", text, mine: true }, action: after };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    if (error.status === 409 || error.status === 410) {
-      const now = await call(`/v1/actions/${at(shown.id)}`).then(outcomeOf, () => null);
-      return { count: "faster", settled: now === null ? { kind: "busy", text: `Not decided by you: ${error.message}` } : { ...now, text: `Not decided by you. ${now.text}` } };
-    }
-    return { count: "not", settled: null, error: error.status === 0 ? new Error("the service did not answer: look again before you decide again, it may have counted") : error };
+    if (error.status !== 409 && error.status !== 410) return { count: "not", error };
+    const now = await call(`/v1/actions/${at(shown.id)}`).catch(() => null);
+    const ended = now === null ? null : outcomeOf(now);
+    const settled =
+      ended === null
+        ? { kind: "busy", text: `Not decided by you: ${error.message}` }
+        : { ...ended, before: "Not decided by you." };
+    return { count: "faster", settled, ...(now === null ? {} : { action: now }) };
   }
 }
+
+/** @param {string} why @returns {{ count: "not", error: Error }} */
+const refused = (why) => ({ count: "not", error: new Error(why) });

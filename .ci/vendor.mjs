@@ -1,0 +1,45 @@
+/** Files of other packages that the service hands to browsers: copied at build time, so that whoever installs Assent installs none of these packages. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const PACKAGES = fileURLToPath(new URL("../node_modules", import.meta.url));
+
+/** Redoc loads its maker's logo from another host; the name as a picture stands in for it. */
+const MAKER = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" width="44" height="12"><text y="10" font-family="system-ui,sans-serif" font-size="10" font-weight="600" fill="#3b6fb6">Redocly</text></svg>')}`;
+const ownLogo = (text) => text.replaceAll(/https:\/\/cdn\.redoc\.ly\/redoc\/logo-[a-z-]+\.svg/g, MAKER);
+
+/** Preact's hooks import "preact" by name, which no browser resolves without an import map: the file beside it stands in for it. */
+const byFile = (text) => text.replaceAll('from"preact"', 'from"./preact.mjs"');
+
+/** By path in dist/: the file in node_modules, and what is changed in it. */
+const VENDORED = {
+  "plugins/console/vendor/preact.mjs": { from: "preact/dist/preact.mjs" },
+  "plugins/console/vendor/hooks.mjs": { from: "preact/hooks/dist/hooks.mjs", change: byFile },
+  "plugins/console/vendor/preact.LICENSE.txt": { from: "preact/LICENSE" },
+  "plugins/console/vendor/htm.mjs": { from: "htm/dist/htm.module.js" },
+  "plugins/console/vendor/htm.LICENSE.txt": { from: "htm/LICENSE" },
+  "plugins/console/vendor/uplot.mjs": { from: "uplot/dist/uPlot.esm.js" },
+  "plugins/console/vendor/uplot.css": { from: "uplot/dist/uPlot.min.css" },
+  "plugins/console/vendor/uplot.LICENSE.txt": { from: "uplot/LICENSE" },
+  "plugins/docs/vendor/swagger-ui.css": { from: "swagger-ui-dist/swagger-ui.css" },
+  "plugins/docs/vendor/swagger-ui-bundle.js": { from: "swagger-ui-dist/swagger-ui-bundle.js" },
+  "plugins/docs/vendor/swagger-ui.LICENSE.txt": { from: "swagger-ui-dist/LICENSE" },
+  "plugins/docs/vendor/swagger-ui.NOTICE.txt": { from: "swagger-ui-dist/NOTICE" },
+  "plugins/docs/vendor/swagger-ui-bundle.js.LICENSE.txt": { from: "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt" },
+  "plugins/docs/vendor/redoc.standalone.js": { from: "redoc/bundles/redoc.standalone.js", change: ownLogo },
+  "plugins/docs/vendor/redoc.LICENSE.txt": { from: "redoc/LICENSE" },
+  "plugins/docs/vendor/redoc.standalone.js.LICENSE.txt": { from: "redoc/bundles/redoc.standalone.js.LICENSE.txt" },
+};
+
+/** Without the name of a source map that is not copied: developer tools would ask for it. */
+const withoutMap = (text) => text.replaceAll(/^(?:\/\/|\/\*)# sourceMappingURL=.*$/gm, "");
+
+/** Copies all of them into a folder that is laid out as dist/. */
+export function copyVendored(folder) {
+  for (const [path, { from, change }] of Object.entries(VENDORED)) {
+    const text = withoutMap(readFileSync(join(PACKAGES, from), "utf8"));
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), change === undefined ? text : change(text));
+  }
+}

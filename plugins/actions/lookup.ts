@@ -1,0 +1,126 @@
+/** Routes that look: one action, its entries, and the list. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host } from "../../src/contract/host.ts";
+import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import type { ActionFilter } from "../../src/contract/storage.ts";
+import { openEntry } from "../../src/domain/entries.ts";
+import { toHex } from "../../src/domain/hash.ts";
+import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { cutPage, decodeSeqCursor, DEFAULT_LIMIT, nextLink } from "../../src/http/resource/paging.ts";
+import { isOverdue } from "./approve.ts";
+import type { Expiry } from "./expiry.ts";
+import { answerWith, readRecord, RECORD } from "./record.ts";
+import { visibleAction } from "./rows.ts";
+import * as schema from "./schemas.ts";
+import type { Waiters } from "./wait.ts";
+
+const LIST = "actions";
+const SCOPES = ["actions:read", "actions:read_own"] as const;
+
+export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/actions",
+      tag,
+      summary: "List actions, newest first",
+      scope: SCOPES,
+      query: schema.ListQuery,
+      responses: { 200: { description: "A page.", schema: schema.ActionList } },
+      errors: ["INVALID_CURSOR"],
+      async handle({ query, credential }) {
+        const limit = query.limit ?? DEFAULT_LIMIT;
+        await expiry.sweep();
+        const found = await host.storage.actions({ ...filterOf(query, credential), limit: limit + 1 });
+        const { rows, next_cursor } = cutPage(LIST, found, limit, (row) => row.decision_seq);
+        const actions = await Promise.all(rows.map((row) => readRecord(host, row, credential, { token: false })));
+        return {
+          status: 200,
+          json: { actions, next_cursor },
+          headers: nextLink("/v1/actions", query, next_cursor),
+        };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/actions/:id",
+      tag,
+      summary: "Look at an action",
+      scope: SCOPES,
+      params: schema.IdParams,
+      query: schema.WaitQuery,
+      description: "`?wait=N` waits up to N seconds while the action is pending.",
+      responses: { 200: RECORD },
+      errors: ["ACTION_NOT_FOUND"],
+      async handle(context) {
+        const { params, query, credential } = context;
+        let row = await visibleAction(host.storage, params.id, credential);
+        if (isOverdue(row, host.clock())) {
+          await expiry.sweep();
+          row = await visibleAction(host.storage, row.id, credential);
+        }
+        if (query.wait !== undefined && row.status === "pending_approval") {
+          row = (await waiters.verdict(row.id, waiters.grant(query.wait), context.signal)) ?? row;
+        }
+        return answerWith(host, row, credential);
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/actions/:id/events",
+      tag,
+      summary: "The action's ledger entries",
+      scope: SCOPES,
+      params: schema.IdParams,
+      responses: { 200: { description: "Oldest first.", schema: schema.EventList } },
+      errors: ["ACTION_NOT_FOUND"],
+      async handle({ params, credential }) {
+        const row = await visibleAction(host.storage, params.id, credential);
+        const entries = await host.storage.entriesOfAction(row.id);
+        return {
+          status: 200,
+          json: {
+            events: entries.map(({ seq, leaf_hash, type, created_at, bytes }) => ({
+              seq,
+              hash: toHex(leaf_hash),
+              type,
+              at: toRfc3339(created_at),
+              entry: openEntry(bytes),
+            })),
+          },
+        };
+      },
+    }),
+  ];
+}
+
+function filterOf(asked: schema.ListQuery, who: Credential): Omit<ActionFilter, "limit"> {
+  const { status, tool, operation, offset } = asked;
+  const agent = asked.agent_id ?? asked.agent;
+  if (asked.agent_id !== undefined && asked.agent !== undefined && asked.agent_id !== asked.agent) {
+    throw invalid("agent", "`agent` and `agent_id` are the same filter; send one of them");
+  }
+  return {
+    visibility: who.visibility,
+    ...(status === undefined ? {} : { status }),
+    ...(agent === undefined ? {} : { agent_id: agent }),
+    ...(tool === undefined ? {} : { tool }),
+    ...(operation === undefined ? {} : { operation }),
+    ...(asked.since === undefined ? {} : { since: instant("since", asked.since) }),
+    ...(asked.until === undefined ? {} : { until: instant("until", asked.until) }),
+    ...(asked.cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, asked.cursor) }),
+    ...(offset === undefined ? {} : { offset }),
+  };
+}
+
+function instant(parameter: string, text: string): number {
+  const ms = parseRfc3339(text);
+  if (ms === null) throw invalid(parameter, "an RFC 3339 time such as 2026-01-31T12:00:00Z");
+  return ms;
+}
+
+function invalid(parameter: string, detail: string): Refusal {
+  return new Refusal("VALIDATION_FAILED", `the query parameter ${parameter} cannot be used: ${detail}`, {
+    errors: [{ parameter, detail }],
+  });
+}

@@ -1,0 +1,69 @@
+/** What waits for a verdict, in the order in which it runs out: a list in order of decisions shows that last. */
+import { Type } from "@sinclair/typebox";
+import type { Host } from "../../src/contract/host.ts";
+import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import type { PendingPlace } from "../../src/contract/storage.ts";
+import {
+  badCursor,
+  cutPage,
+  decodeCursor,
+  DEFAULT_LIMIT,
+  nextLink,
+  PAGE_QUERY,
+} from "../../src/http/resource/paging.ts";
+import { readRecord } from "./record.ts";
+import { ActionRecord } from "./schemas.ts";
+
+const LIST = "approvals";
+const { limit, cursor } = PAGE_QUERY;
+const Query = Type.Object({ limit, cursor }, { additionalProperties: false });
+
+const Answer = Type.Object(
+  {
+    actions: Type.Array(ActionRecord),
+    total: Type.Integer({ minimum: 0, description: "All that wait and that this key may see, on every page." }),
+    next_cursor: Type.Union([Type.String(), Type.Null()]),
+  },
+  { additionalProperties: false },
+);
+
+export function pendingRoute(host: Host, tag: string): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/approvals",
+    tag,
+    summary: "List what waits for approval, first what expires first",
+    scope: ["actions:read", "actions:read_own"],
+    query: Query,
+    description:
+      "Pending actions whose time has not run out. One that is submitted while the pages are read is found on them where it expires behind the cursor.",
+    responses: { 200: { description: "A page.", schema: Answer } },
+    errors: ["INVALID_CURSOR"],
+    async handle({ query, credential }) {
+      const most = query.limit ?? DEFAULT_LIMIT;
+      const now = host.clock();
+      const place = query.cursor === undefined ? null : placeOf(query.cursor);
+      // What is overdue stays out whether or not it is marked so already: this read waits for no write.
+      const after =
+        place !== null && place.expires_at > now ? place : { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
+      const [found, total] = await Promise.all([
+        host.storage.pendingActions(credential.visibility, after, most + 1),
+        host.storage.pendingCount(credential.visibility, now),
+      ]);
+      const { rows, next_cursor } = cutPage(LIST, found, most, (row) => `${row.expires_at ?? 0}.${row.decision_seq}`);
+      const actions = await Promise.all(rows.map((row) => readRecord(host, row, credential, { token: false })));
+      return {
+        status: 200,
+        json: { actions, total, next_cursor },
+        headers: nextLink("/v1/approvals", query, next_cursor),
+      };
+    },
+  });
+}
+
+function placeOf(cursor: string): PendingPlace {
+  const found = /^(\d{1,16})\.(\d{1,16})$/.exec(decodeCursor(LIST, cursor));
+  const [expires_at, decision_seq] = [Number(found?.[1]), Number(found?.[2])];
+  if (!Number.isSafeInteger(expires_at) || !Number.isSafeInteger(decision_seq)) throw badCursor(cursor);
+  return { expires_at, decision_seq };
+}

@@ -1,0 +1,36 @@
+/** Actions inside a job: found, read again, and named in entries. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential } from "../../src/contract/host.ts";
+import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
+import { commit } from "../../src/domain/request.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { maySee } from "../../src/domain/visibility.ts";
+
+type Reader = Pick<StorageReader, "action">;
+
+export async function visibleAction(reader: Reader, id: string, credential: Credential): Promise<ActionRow> {
+  const row = await reader.action(id);
+  if (row === null || !maySee(credential.visibility, row)) throw unknownAction(id);
+  return row;
+}
+
+export function unknownAction(id: string): Refusal {
+  return new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
+}
+
+/** As the job itself has changed it. */
+export async function reread(tx: Reader, id: string): Promise<ActionRow> {
+  const row = await tx.action(id);
+  if (row === null) throw new Error(`the action ${id} vanished inside its transaction`);
+  return row;
+}
+
+/** What every entry about an action begins with. */
+export function aboutAction(row: ActionRow, now: number) {
+  return {
+    action_id: row.id,
+    at: toRfc3339(now),
+    agent_id: row.agent_id,
+    commitment: commit(row.salt, row.request_hash),
+  };
+}

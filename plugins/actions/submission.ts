@@ -1,0 +1,106 @@
+/** Routes that ask: submit an action, or ask what would be decided. */
+import { Type } from "@sinclair/typebox";
+import type { Host } from "../../src/contract/host.ts";
+import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { decideOn } from "../../src/domain/policy/decide.ts";
+import { Evaluation } from "../../src/domain/policy/evaluation.ts";
+import { sealRequest } from "../../src/domain/request.ts";
+import { idempotencyKeyOf, REPLAYED } from "../../src/http/resource/idempotency.ts";
+import type { Expiry } from "./expiry.ts";
+import { readUses } from "./limits.ts";
+import { answerWith, RECORD } from "./record.ts";
+import * as schema from "./schemas.ts";
+import { assertBinding, factsOf, requestOf, submitAction } from "./submit.ts";
+import type { Waiters } from "./wait.ts";
+
+const PREFER = Type.Object({
+  Prefer: Type.Optional(Type.String({ description: "`wait=N` waits up to N seconds for the verdict (RFC 7240)." })),
+});
+const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
+
+export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/actions",
+      tag,
+      summary: "Submit an action",
+      scope: "actions:submit",
+      body: schema.ActionBody,
+      idempotent: true,
+      headers: PREFER,
+      description: "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict.",
+      responses: {
+        200: { ...RECORD, description: "Allowed or denied." },
+        202: { ...RECORD, description: "Waits for approval; `Location` is where to look." },
+      },
+      errors: ["AGENT_MISMATCH", "IDEMPOTENCY_CONFLICT"],
+      async handle(context) {
+        const { body, credential, headers } = context;
+        const taken = await submitAction(host, credential, body, idempotencyKeyOf(headers));
+        let row = taken.row;
+        const extra: Record<string, string> = taken.replayed ? { ...REPLAYED } : {};
+        if (row.status === "pending_approval") {
+          if (row.expires_at !== null) expiry.plan(row.expires_at);
+          const wait = preferredWait(headers.get("prefer"));
+          if (wait !== null) {
+            const granted = waiters.grant(wait);
+            extra["Preference-Applied"] = `wait=${granted / 1000}`;
+            row = (await waiters.verdict(row.id, granted, context.signal)) ?? row;
+          }
+        }
+        extra["Location"] = `/v1/actions/${row.id}`;
+        const reply = await answerWith(host, row, credential, {
+          headers: extra,
+          fresh: row === taken.row && !taken.replayed,
+        });
+        return { ...reply, status: row.status === "pending_approval" ? 202 : 200 };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/gate/decide",
+      tag,
+      summary: "What would be decided, recording nothing",
+      scope: "actions:submit",
+      body: schema.ActionBody,
+      responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
+      errors: ["AGENT_MISMATCH"],
+      async handle({ body, credential }) {
+        const request = requestOf(body);
+        assertBinding(credential, request.agent_id);
+        const { digest, compiled } = await host.policies.current();
+        const now = host.clock();
+        const known = factsOf(credential, await host.agents.facts(request.agent_id));
+        const evaluation = new Evaluation(compiled, request, known, now);
+        const { facts } = await readUses(host.storage, evaluation, known);
+        const decision = decideOn(evaluation, facts);
+        const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = decision;
+        return {
+          status: 200,
+          json: {
+            outcome: OUTCOME[effect],
+            decision: effect,
+            reason,
+            reason_code,
+            risk_level,
+            policy,
+            rule,
+            policy_hash: digest,
+            policy_version,
+            request_hash: sealRequest(request).hash,
+          },
+        };
+      },
+    }),
+  ];
+}
+
+/** RFC 7240 section 4.3. A preference that cannot be read is ignored, as the RFC says. */
+function preferredWait(prefer: string | null): number | null {
+  for (const preference of prefer?.split(",") ?? []) {
+    const found = /^\s*wait\s*=\s*"?(\d{1,6})"?\s*$/i.exec(preference);
+    if (found !== null) return Number(found[1]);
+  }
+  return null;
+}

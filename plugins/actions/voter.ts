@@ -1,0 +1,119 @@
+/** Who may decide on an action: the holder of a key with its token, or the person whom a link was sent to. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host } from "../../src/contract/host.ts";
+import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import { RELATION_WORDS, type SelfRelation } from "../../src/domain/approval.ts";
+import { openEntry, type Actor, type DecisionEntry } from "../../src/domain/entries.ts";
+import { checkToken, readToken, type TokenVerdict } from "../../src/domain/tokens.ts";
+import { approvalMac, linkMac, relationOfOwner, relationTo, tokenClaims } from "./record.ts";
+
+/** Who votes: by a key, or by a link that was sent to one person. */
+interface Voter {
+  actor: Actor;
+  self: SelfRelation | null;
+}
+
+/** `key_id` of votes that were given by a link. Ids of keys are UUIDs. */
+export const LINK = "link";
+
+export function voterByKey(host: Host, row: ActionRow, who: Credential, token: string): Voter {
+  const self = relationTo(row, who);
+  assertNotSelf(host, self);
+  assertToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
+  return { actor: actorOf(who.key, who.principal), self };
+}
+
+/** A link is good for whom it was sent to, for as long as the configuration names them in a channel of the decision. */
+export async function voterByLink(
+  host: Host,
+  tx: Pick<StorageReader, "entries">,
+  row: ActionRow,
+  token: string,
+): Promise<Voter> {
+  const principal = claimsOf(token).approver;
+  assertToken(checkToken("link", token, tokenClaims(row, principal), linkMac(host)));
+  const owner = principal.slice("owner:".length);
+  if (!host.channels.holds(await channelsOf(tx, row), owner)) {
+    throw new Refusal(
+      "TOKEN_INVALID",
+      `the link was sent to ${principal}, who is no longer in a channel of this decision; decide with a key, or ask the operator`,
+    );
+  }
+  const self = relationOfOwner(row, owner);
+  assertNotSelf(host, self);
+  return { actor: { key_id: LINK, principal, agent_id: null, owner }, self };
+}
+
+/** What a link may look at: its own action, and whether it can still decide. */
+export async function lookByLink(
+  host: Host,
+  token: string,
+): Promise<{ row: ActionRow; approver: string; refusal: Refusal | null }> {
+  const { action_id, approver } = claimsOf(token);
+  const row = await linkedAction(host.storage, action_id, token);
+  try {
+    await voterByLink(host, host.storage, row, token);
+    return { row, approver, refusal: null };
+  } catch (error) {
+    // Who holds a true token was sent it, and may know what became of the action.
+    if (!(error instanceof Refusal) || error.code !== "SELF_APPROVAL") throw error;
+    return { row, approver, refusal: error };
+  }
+}
+
+/** The answer to a token that was made up does not tell whether the action is there. */
+export async function linkedAction(tx: Pick<StorageReader, "action">, id: string, token: string): Promise<ActionRow> {
+  if (claimsOf(token).action_id !== id) throw refusalOf("other_action");
+  const row = await tx.action(id);
+  if (row === null) throw refusalOf("altered");
+  return row;
+}
+
+/** What a link token says of itself, true or not. */
+function claimsOf(token: string): { action_id: string; approver: string } {
+  const claims = readToken("link", token);
+  if (claims === null) throw refusalOf("malformed");
+  return claims;
+}
+
+/** Channels that the policy named, from the entry of the decision. */
+async function channelsOf(tx: Pick<StorageReader, "entries">, row: ActionRow): Promise<readonly string[]> {
+  const [entry] = await tx.entries(row.decision_seq, row.decision_seq + 1);
+  if (entry === undefined) return [];
+  return openEntry<DecisionEntry>(entry.bytes).decision.approval?.notify ?? [];
+}
+
+function assertNotSelf(host: Host, self: SelfRelation | null): void {
+  if (self !== null && !host.config.approvals.allow_self_approval)
+    throw new Refusal("SELF_APPROVAL", `${RELATION_WORDS[self]}; somebody else must decide`);
+}
+
+function assertToken(verdict: TokenVerdict): void {
+  if (verdict !== "ok") throw refusalOf(verdict);
+}
+
+function refusalOf(verdict: Exclude<TokenVerdict, "ok">): Refusal {
+  switch (verdict) {
+    case "malformed":
+      return new Refusal(
+        "TOKEN_MALFORMED",
+        "this is not an approval token; take `approval_token` from GET /v1/actions/{id} with your own key, or open the link as it was sent",
+      );
+    case "altered":
+      return new Refusal(
+        "TOKEN_INVALID",
+        "the token does not fit this action and approver; take it anew from GET /v1/actions/{id}, or open the link as it was sent",
+      );
+    case "other_action":
+      return new Refusal(
+        "TOKEN_OTHER_ACTION",
+        "the token was made for another action; take the one that this action shows",
+      );
+    case "other_approver":
+      return new Refusal(
+        "TOKEN_OTHER_APPROVER",
+        "the token was made for somebody else; take your own from GET /v1/actions/{id}",
+      );
+  }
+}

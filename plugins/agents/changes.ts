@@ -1,0 +1,142 @@
+/** What the API does to agents: each is one job, a compare-and-set beside its entry. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { AgentChange, AgentRow } from "../../src/contract/storage.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import { canonicalText } from "../../src/domain/canonical.ts";
+import type { AgentEntry } from "../../src/domain/entries.ts";
+import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
+import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { confirmed } from "../../src/http/resource/authority.ts";
+import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/http/resource/idempotency.ts";
+import { assertMatch } from "../../src/http/resource/preconditions.ts";
+import type { AgentBody } from "./schemas.ts";
+
+const MAX_METADATA = 16 * 1024;
+/** Bytes as JSON: the list stands in every decision about the agent, whose entry has a size (src/domain/policy/bounds.ts). */
+const MAX_TOOLS = 13_200;
+
+export function registerAgent(
+  host: Host,
+  credential: Credential,
+  wanted: AgentBody,
+  call: IdempotentCall | null,
+): Promise<{ row: AgentRow; replayed: boolean }> {
+  const metadata = metadataText(wanted.metadata);
+  assertToolsFit(wanted.allowed_tools);
+  return host.ledger.transact(async (tx) => {
+    const who = await writing(tx, credential);
+    const earlier = await createdEarlier(tx, who, call);
+    const taken = await tx.agent(earlier ?? wanted.id);
+    if (earlier !== null && taken !== null) return { row: taken, replayed: true };
+    if (taken !== null)
+      throw new Refusal(
+        "AGENT_ID_TAKEN",
+        `the agent "${wanted.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(wanted.id)}`,
+      );
+    const row: AgentRow = {
+      id: wanted.id,
+      name: wanted.name ?? wanted.id,
+      description: wanted.description ?? null,
+      allowed_tools: wanted.allowed_tools ?? null,
+      metadata,
+      suspended_at: null,
+      suspended_reason: null,
+      version: 1,
+      registered_seq: 0,
+      created_by: who.key.id,
+      created_at: tx.now,
+      updated_at: tx.now,
+    };
+    const { seq } = record(tx, "registered", row, who);
+    await tx.insertAgent({ ...row, registered_seq: seq });
+    await rememberCreated(tx, who, call, row.id);
+    return { row, replayed: false };
+  });
+}
+
+/** @param plan what changes, or null when there is nothing to change */
+export function changeAgent(
+  host: Host,
+  { params, headers, credential }: { params: { id: string }; headers: Headers; credential: Credential },
+  kind: AgentEntry["change"],
+  plan: (row: AgentRow, now: number) => Omit<AgentChange, "updated_at"> | null,
+): Promise<AgentRow> {
+  return host.ledger.transact(async (tx) => {
+    const who = await writing(tx, credential);
+    const before = await tx.agent(params.id);
+    if (before === null) throw unknownAgent(params.id);
+    assertMatch(headers, etagOf(before));
+    const planned = plan(before, tx.now);
+    if (planned === null) return before;
+    const after: AgentRow = { ...before, ...planned, version: before.version + 1, updated_at: tx.now };
+    await tx.updateAgent(params.id, before.version, { ...planned, updated_at: tx.now });
+    record(tx, kind, after, who);
+    return after;
+  });
+}
+
+/** A key that is bound to an agent could otherwise widen its own tools, or end its own suspension. */
+async function writing(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
+  const who = await confirmed(tx, credential, "agents:write");
+  if (who.key.agent_id !== null)
+    throw new Refusal(
+      "AGENT_MISMATCH",
+      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; agents are changed with a key that is bound to none`,
+    );
+  return who;
+}
+
+function record(tx: LedgerTransaction, change: AgentEntry["change"], row: AgentRow, who: Credential): { seq: number } {
+  const { id, name, description, allowed_tools, suspended_reason, version } = row;
+  const agent: JsonObject = {
+    id,
+    name,
+    description,
+    allowed_tools,
+    metadata: sha256Hex(utf8(row.metadata)),
+    suspended: row.suspended_at !== null,
+    suspended_reason,
+    version,
+  };
+  const appended = tx.record({
+    type: "agent",
+    v: 1,
+    at: toRfc3339(tx.now),
+    change,
+    agent,
+    by: actorOf(who.key, who.principal),
+  });
+  tx.bumpEpoch();
+  return appended;
+}
+
+export function metadataText(metadata: Record<string, unknown> | undefined): string {
+  const text = canonicalText((metadata ?? {}) as JsonValue);
+  if (text.length > MAX_METADATA)
+    throw new Refusal(
+      "VALIDATION_FAILED",
+      `metadata takes at most ${MAX_METADATA} characters as JSON, and this has ${text.length}`,
+      { errors: [{ pointer: "/metadata", detail: `at most ${MAX_METADATA} characters` }] },
+    );
+  return text;
+}
+
+export function assertToolsFit(tools: string[] | null | undefined): void {
+  const size = utf8(canonicalText(tools ?? null)).length;
+  if (size > MAX_TOOLS)
+    throw new Refusal(
+      "VALIDATION_FAILED",
+      `allowed_tools takes at most ${MAX_TOOLS} bytes as JSON, and this has ${size}; use globs`,
+      { errors: [{ pointer: "/allowed_tools", detail: `at most ${MAX_TOOLS} bytes` }] },
+    );
+}
+
+export function unknownAgent(id: string): Refusal {
+  return new Refusal("AGENT_NOT_FOUND", `no agent "${id}" is registered that this key may see`);
+}
+
+export function etagOf(row: AgentRow): string {
+  return `"${row.version}"`;
+}

@@ -1,0 +1,93 @@
+/** What a key is told about itself, and the names that stand for ids of keys in records. */
+import { Type } from "@sinclair/typebox";
+import type { Host } from "../../src/contract/host.ts";
+import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+
+const TAG = "api-keys";
+const UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}";
+/** More than the keys of one page of anything. */
+const MOST = 100;
+
+const NullableString = Type.Union([Type.String(), Type.Null()]);
+
+const Me = Type.Object(
+  {
+    principal: Type.String({ description: "As it stands in records: `owner:<owner>` or `key:<id>`." }),
+    scopes: Type.Array(Type.String(), { description: "All that this key may, presets and `admin` spelled out." }),
+    key: Type.Object(
+      {
+        id: Type.String({ format: "uuid" }),
+        name: Type.String(),
+        owner: NullableString,
+        agent_id: NullableString,
+        expires_at: NullableString,
+      },
+      { additionalProperties: false },
+    ),
+  },
+  { title: "Me", additionalProperties: false },
+);
+
+const NamesQuery = Type.Object(
+  {
+    ids: Type.String({
+      pattern: `^${UUID}(?:,${UUID}){0,${MOST - 1}}$`,
+      maxLength: 37 * MOST,
+      description: `Ids of keys, up to ${MOST}, separated by commas.`,
+    }),
+  },
+  { additionalProperties: false },
+);
+
+const Names = Type.Object(
+  {
+    keys: Type.Array(
+      Type.Object(
+        { id: Type.String({ format: "uuid" }), name: Type.String(), owner: NullableString },
+        { additionalProperties: false },
+      ),
+      { description: "Those that are there, revoked and expired ones included, in no order." },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export function meRoutes(host: Host): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/me",
+      tag: TAG,
+      summary: "Which key this is, and what it may do",
+      scope: host.scopes,
+      responses: { 200: { description: "About the key that the request came with.", schema: Me } },
+      handle({ credential }) {
+        const { id, name, owner, agent_id, expires_at } = credential.key;
+        return {
+          status: 200,
+          json: {
+            principal: credential.principal,
+            scopes: host.scopes.filter((scope) => credential.holds(scope)),
+            key: { id, name, owner, agent_id, expires_at: expires_at === null ? null : toRfc3339(expires_at) },
+          },
+        };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/api-keys/names",
+      tag: TAG,
+      summary: "Names of keys that records name by id",
+      scope: ["actions:read", "provenance:read", "keys:manage"],
+      query: NamesQuery,
+      responses: { 200: { description: "The names.", schema: Names } },
+      async handle({ query }) {
+        const ids = [...new Set(query.ids.split(","))];
+        const found = await Promise.all(ids.map((id) => host.storage.key(id)));
+        const keys = found.flatMap((key) => (key === null ? [] : [{ id: key.id, name: key.name, owner: key.owner }]));
+        return { status: 200, json: { keys } };
+      },
+    }),
+  ];
+}

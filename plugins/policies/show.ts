@@ -1,0 +1,60 @@
+/** Policies as the API shows them. */
+import type { Host } from "../../src/contract/host.ts";
+import type { Reply } from "../../src/contract/resource.ts";
+import type { PolicyRow, PolicyVersionRow } from "../../src/contract/storage.ts";
+import { unknownChannels } from "../../src/domain/policy/channels.ts";
+import type { PolicyDocument } from "../../src/domain/policy/types.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { etagOf } from "./changes.ts";
+import { documentOf, findVersion, managerOf } from "./library.ts";
+import type * as schema from "./schemas.ts";
+
+export async function answer(
+  host: Host,
+  row: PolicyRow,
+  { status = 200, version = row.latest_version }: { status?: number; version?: number | undefined } = {},
+): Promise<Reply> {
+  return {
+    status,
+    json: show(host, row, await findVersion(host.storage, row, version)),
+    headers: { ETag: etagOf(row) },
+  };
+}
+
+function head(host: Host, row: PolicyRow, version: PolicyVersionRow) {
+  const { id, name, active_version, latest_version } = row;
+  const { description, mode } = documentOf(version);
+  return {
+    id,
+    name,
+    description: description ?? null,
+    mode: mode ?? ("enforce" as const),
+    managed_by: managerOf(row, host.policies.sources),
+    status: active_version === null ? ("inactive" as const) : ("active" as const),
+    active_version,
+    latest_version,
+    created_at: toRfc3339(row.created_at),
+    updated_at: toRfc3339(row.updated_at),
+  };
+}
+
+export function versionBody(row: PolicyVersionRow) {
+  return {
+    version: row.version,
+    definition: documentOf(row) as unknown as Record<string, unknown>,
+    digest: row.digest,
+    created_by: row.created_by,
+  };
+}
+
+export function show(host: Host, row: PolicyRow, version: PolicyVersionRow): schema.PolicyRecord {
+  return { ...head(host, row, version), ...versionBody(version), warnings: warningsOf(host, [documentOf(version)]) };
+}
+
+export function warningsOf(host: Host, documents: readonly PolicyDocument[]): string[] {
+  return unknownChannels(documents, host.channels.names()).map(({ message }) => message);
+}
+
+export function summary(host: Host, row: PolicyRow, version: PolicyVersionRow): schema.PolicySummary {
+  return { ...head(host, row, version), rules: documentOf(version).rules.length };
+}

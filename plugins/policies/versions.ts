@@ -1,0 +1,69 @@
+/** Versions of a policy: their list, and what changed between two of them. */
+import type { Host } from "../../src/contract/host.ts";
+import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { diffPolicies } from "../../src/domain/policy/diff.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { nextLink, pageOf } from "../../src/http/resource/paging.ts";
+import { documentOf, findPolicy, findVersion } from "./library.ts";
+import * as schema from "./schemas.ts";
+import { versionBody } from "./show.ts";
+
+export function versionRoutes(host: Host, tag: string): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/policies/:id/versions",
+      tag,
+      summary: "List a policy's versions, newest first",
+      scope: "policies:read",
+      params: schema.PolicyParams,
+      query: schema.PageQuery,
+      responses: { 200: { description: "A page.", schema: schema.VersionList } },
+      errors: ["POLICY_NOT_FOUND", "INVALID_CURSOR"],
+      async handle({ params, query }) {
+        const row = await findPolicy(host.storage, params.id);
+        // Ordered by number: a clock may go back.
+        const all = (await host.storage.policyVersions(row.id)).map((version) => ({
+          version,
+          id: row.id,
+          created_at: version.version,
+        }));
+        const { rows, next_cursor } = pageOf("versions", all, query);
+        const json = {
+          versions: rows.map(({ version }) => ({
+            ...versionBody(version),
+            active: version.version === row.active_version,
+            created_at: toRfc3339(version.created_at),
+          })),
+          next_cursor,
+        };
+        return { status: 200, json, headers: nextLink(`/v1/policies/${row.id}/versions`, query, next_cursor) };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/policies/:id/diff",
+      tag,
+      summary: "What changed between two versions",
+      scope: "policies:read",
+      params: schema.PolicyParams,
+      query: schema.DiffQuery,
+      description:
+        "In rules and effects. Without `from` and `to`: from the active version to the newest, or to it from the one before.",
+      responses: { 200: { description: "The changes.", schema: schema.Diff } },
+      errors: ["POLICY_NOT_FOUND", "POLICY_VERSION_NOT_FOUND"],
+      async handle({ params, query }) {
+        const row = await findPolicy(host.storage, params.id);
+        const to = query.to ?? row.latest_version;
+        const from =
+          query.from ??
+          (row.active_version !== null && row.active_version !== to ? row.active_version : Math.max(1, to - 1));
+        const [before, after] = [await findVersion(host.storage, row, from), await findVersion(host.storage, row, to)];
+        return {
+          status: 200,
+          json: { policy: row.name, from, to, changes: diffPolicies(documentOf(before), documentOf(after)) },
+        };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,50 @@
+/** Told by a git host that the repository has changed. */
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { Type } from "@sinclair/typebox";
+import { Refusal } from "../../src/contract/errors.ts";
+import { defineRoute, type Route } from "../../src/contract/resource.ts";
+
+export function webhook(secret: string, look: () => void): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/policy-sources/git/webhook",
+    tag: "policies",
+    summary: "Say that the repository of policies has changed",
+    scope: null,
+    textBodies: ["application/json", "application/x-www-form-urlencoded"],
+    description:
+      "For git hosts. Signed with the configured secret: `X-Hub-Signature-256` (GitHub, Gitea, Forgejo), or the secret itself as `X-Gitlab-Token` (GitLab). The body is not looked at: the repository is asked.",
+    headers: Type.Object({
+      "X-Hub-Signature-256": Type.Optional(
+        Type.String({ description: "`sha256=` and the hex HMAC-SHA256 of the body." }),
+      ),
+      "X-Gitlab-Token": Type.Optional(Type.String()),
+    }),
+    responses: {
+      202: {
+        description: "The repository will be asked.",
+        schema: Type.Object({ accepted: Type.Literal(true) }, { additionalProperties: false }),
+      },
+    },
+    errors: ["SIGNATURE_INVALID"],
+    handle({ body, headers }) {
+      const token = headers.get("x-gitlab-token");
+      const signature = headers.get("x-hub-signature-256");
+      const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+      if (!(signature !== null ? same(signature, expected) : token !== null && same(token, secret))) {
+        throw new Refusal(
+          "SIGNATURE_INVALID",
+          "the webhook is not signed with this service's secret: send X-Hub-Signature-256 or X-Gitlab-Token",
+        );
+      }
+      look();
+      return { status: 202, json: { accepted: true } };
+    },
+  });
+}
+
+/** In a time that does not depend on where the two differ. */
+function same(a: string, b: string): boolean {
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}

@@ -1,0 +1,101 @@
+/** What the ledger's routes take and answer. */
+import { Type } from "@sinclair/typebox";
+
+const Hex = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SHA-256, lowercase hex." });
+export const HashParams = Type.Object(
+  { hash: Type.String({ pattern: "^[0-9a-f]{64}$", description: "Leaf hash, lowercase hex." }) },
+  { additionalProperties: false },
+);
+
+export const WitnessedQuery = Type.Object(
+  {
+    witnessed: Type.Optional(
+      Type.Boolean({ description: "Under the newest checkpoint that a witness cosigned, instead of this moment's." }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export const Entry = Type.Object(
+  {
+    hash: Hex,
+    index: Type.Integer({ description: "Leaf index; the entry's `seq`." }),
+    type: Type.String(),
+    at: Type.String({ format: "date-time" }),
+    leaf: Type.String({ description: "The entry's bytes, base64: SHA-256(0x00 ‖ bytes) is `hash`." }),
+    entry: Type.Record(Type.String(), Type.Unknown()),
+  },
+  { additionalProperties: false },
+);
+
+export const Proof = Type.Object(
+  {
+    leaf_hash: Hex,
+    leaf: Type.String({ description: "The entry's bytes, base64." }),
+    index: Type.Integer(),
+    size: Type.Integer(),
+    root: Hex,
+    path: Type.Array(Hex, { description: "From the leaf to the root (RFC 6962 section 2.1.1)." }),
+    checkpoint: Type.String({ description: "C2SP signed checkpoint of `size` and `root`." }),
+  },
+  { additionalProperties: false },
+);
+
+export const Consistency = Type.Object(
+  {
+    first: Type.Integer(),
+    second: Type.Integer(),
+    first_root: Hex,
+    second_root: Hex,
+    path: Type.Array(Hex, { description: "RFC 6962 section 2.1.2." }),
+  },
+  { additionalProperties: false },
+);
+
+export const Keys = Type.Object(
+  {
+    origin: Type.String(),
+    keys: Type.Array(
+      Type.Object(
+        {
+          vkey: Type.String({ description: "C2SP verifier key: pin this." }),
+          algorithm: Type.Literal("ed25519"),
+          public_key: Hex,
+        },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export const BundleParams = Type.Object(
+  {
+    tile: Type.String({
+      maxLength: 64,
+      examples: ["000.p/1"],
+      description:
+        "Index in groups of three digits, all but the last after an x, and the width where it is partial: `x001/234.p/8`.",
+    }),
+  },
+  { additionalProperties: false },
+);
+export const TileParams = Type.Object(
+  {
+    level: Type.String({
+      maxLength: 2,
+      examples: ["0"],
+      description: "0 for leaf hashes; level L + 1 holds the roots of level L's full tiles.",
+    }),
+    ...BundleParams.properties,
+  },
+  { additionalProperties: false },
+);
+
+export const ConsistencyQuery = Type.Object(
+  {
+    first: Type.Integer({ minimum: 1, description: "Smaller size." }),
+    second: Type.Integer({ minimum: 1, description: "Larger size, at most the ledger's." }),
+  },
+  { additionalProperties: false },
+);

@@ -1,0 +1,28 @@
+/** The plugins that come with the package. The loader finds this list by its place: the core imports no plugin. */
+import type { Plugin } from "../src/plugin.ts";
+
+type Load = () => Promise<{ default: Plugin }>;
+
+/** By name, in the order in which they are set up. */
+export const STANDARD = {
+  "storage-sqlite": () => import("./storage-sqlite/index.ts"),
+  "storage-postgres": () => import("./storage-postgres/index.ts"),
+  "policy-files": () => import("./policy-files/index.ts"),
+  "policy-git": () => import("./policy-git/index.ts"),
+  actions: () => import("./actions/index.ts"),
+  policies: () => import("./policies/index.ts"),
+  "api-keys": () => import("./api-keys/index.ts"),
+  agents: () => import("./agents/index.ts"),
+  analytics: () => import("./analytics/index.ts"),
+  events: () => import("./events/index.ts"),
+  provenance: () => import("./provenance/index.ts"),
+  replay: () => import("./replay/index.ts"),
+  health: () => import("./health/index.ts"),
+  metrics: () => import("./metrics/index.ts"),
+  deliveries: () => import("./deliveries/index.ts"),
+  "notify-webhook": () => import("./notify-webhook/index.ts"),
+  "notify-slack": () => import("./notify-slack/index.ts"),
+  "notify-email": () => import("./notify-email/index.ts"),
+  docs: () => import("./docs/index.ts"),
+  console: () => import("./console/index.ts"),
+} satisfies Record<string, Load>;

@@ -1,0 +1,107 @@
+/**
+ * Sockets for postgres.js. It would connect again by itself, and what it still holds in its queue for a transaction
+ * would then run on a connection where none is open. So it is given sockets from here, and none any more once its
+ * first connection has been used. What goes wrong on a socket after postgres.js has let go of it ends nobody.
+ */
+import { connect, isIP, type Socket } from "node:net";
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
+
+export interface Address {
+  host: string;
+  port: number;
+  /** A Unix socket, in place of host and port. */
+  path?: string;
+  /** As postgres.js reads it from the address: https://github.com/porsager/postgres#ssl. */
+  tls: boolean | "require" | "allow" | "prefer" | "verify-full" | ConnectionOptions;
+}
+
+/** https://www.postgresql.org/docs/current/protocol-message-formats.html: SSLRequest. */
+const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
+
+/** A connected socket, encrypted as asked. Rejects after `ms`. */
+export async function dial({ host, port, path, tls }: Address, ms: number): Promise<Socket> {
+  if (path !== undefined) return connected(connect(path), "connect", ms);
+  const socket = await connected(connect(port, host), "connect", ms);
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, 60_000);
+  return encrypted(socket, host, tls, ms);
+}
+
+async function encrypted(socket: Socket, host: string, tls: Address["tls"], ms: number): Promise<Socket> {
+  if (tls === false) return socket;
+  const answer = await new Promise<number>((resolve, reject) => {
+    const timer = setTimeout(() => done(late(ms)), ms);
+    const done = (error: Error): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      reject(error);
+    };
+    const closed = (): void => done(new Error("the server closed the connection when it was asked for TLS"));
+    socket.once("error", done);
+    socket.once("close", closed);
+    socket.once("data", (chunk: Buffer) => {
+      clearTimeout(timer);
+      socket.removeListener("close", closed);
+      socket.pause();
+      // One byte and no more before the handshake: what else came would be somebody's between (CVE-2021-23222).
+      if (chunk.length !== 1) return done(new Error("the server sent more than an answer when it was asked for TLS"));
+      resolve(chunk[0] as number);
+    });
+    socket.write(SSL_REQUEST);
+  });
+  if (answer !== 0x53) {
+    if (tls === "prefer" || tls === "allow") return socket.resume();
+    socket.destroy();
+    throw new Error("the server does not speak TLS");
+  }
+  const trusting = tls === "require" || tls === "allow" || tls === "prefer";
+  const secured = connectTls({
+    socket,
+    ...(isIP(host) === 0 ? { servername: host } : { host }),
+    ...(trusting ? { rejectUnauthorized: false } : {}),
+    ...(typeof tls === "object" ? tls : {}),
+  });
+  try {
+    return await connected(secured, "secureConnect", ms);
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+function connected<T extends Socket | TLSSocket>(socket: T, event: string, ms: number): Promise<T> {
+  keepQuiet(socket);
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => fail(late(ms)), ms);
+    const fail = (error: Error): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      reject(error);
+    };
+    const closed = (): void => fail(new Error("the connection was closed before it stood"));
+    socket.once("error", fail);
+    socket.once("close", closed);
+    socket.once(event, () => {
+      clearTimeout(timer);
+      socket.removeListener("error", fail);
+      socket.removeListener("close", closed);
+      resolve(socket);
+    });
+  });
+}
+
+function late(ms: number): Error {
+  return Object.assign(new Error(`no connection in ${ms} ms`), { code: "CONNECT_TIMEOUT" });
+}
+
+/** postgres.js takes all listeners from a socket that has closed; an error that comes after would end the process. */
+function keepQuiet(socket: Socket): void {
+  const ignore = (): void => {};
+  socket.on("error", ignore);
+  const remove = socket.removeAllListeners.bind(socket);
+  socket.removeAllListeners = (...events) => {
+    remove(...events);
+    socket.on("error", ignore);
+    return socket;
+  };
+}

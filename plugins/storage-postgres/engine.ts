@@ -1,0 +1,215 @@
+/**
+ * Postgres under the shared SQL storage. All writes of a process go through one session, one transaction at a time, and
+ * each takes the row lock of the ledger's head first: the processes take turns. Reads outside a transaction go through
+ * a pool of other sessions.
+ *
+ * A transaction never outlives its connection, nor leaves it: a session has one connection and is lost with it
+ * (session.ts). Besides, every transaction has a name that it sets for itself alone: the tables take no change from
+ * who has set none, and the commit is taken only together with the name, in one message.
+ */
+import { randomUUID } from "node:crypto";
+import { StorageError, type StorageReader } from "../../src/contract/storage.ts";
+import type { SqlEngine, SqlPurpose, SqlTransaction } from "../storage-sql/engine.ts";
+import { createReader, prepareReads } from "../storage-sql/queries.ts";
+import { bind } from "../storage-sql/statement.ts";
+import { db } from "../storage-sql/dialects/postgres.ts";
+import { toStorageError } from "./errors.ts";
+import type { Address } from "./dial.ts";
+import { createPool, type Pool } from "./pool.ts";
+import { checkServer } from "./server.ts";
+import { addressesOf, openSession, type Session, type SessionOptions } from "./session.ts";
+
+export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
+  poolSize: number;
+  acceptUnsafeServer: boolean;
+}
+
+export const CHANNEL = "assent_ledger";
+/** "Asnt": the key of the advisory lock, which lives as long as the transaction that took it. */
+const LOCK = 0x41736e74;
+/** How long the listener waits before it connects again. Milliseconds. */
+const LISTEN_AGAIN = 1000;
+
+const reads = prepareReads(db);
+/** The same row as `reads.head`, locked. */
+const LOCK_HEAD = `${reads.head.sql} for update`;
+/** Whatever the server, the database or the role is set to: the answer to a commit means that it is on the disk. */
+const DURABLE =
+  "set_config('synchronous_commit', case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)";
+
+export function postgresEngine(options: EngineOptions): SqlEngine {
+  let newestTimeline = 0;
+  let pool: Pool | null = null;
+  let writer: Session | null = null;
+  let isReadOnly = false;
+  let checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
+
+  const session = (name: string): Promise<Session> => firstOf(options, (address) => sessionAt(name, address));
+
+  /** A session that has been looked at: nothing else may have gone through it. */
+  async function sessionAt(name: string, address: Address): Promise<Session> {
+    const made = await openSession({ ...options, name }, address);
+    try {
+      const timeline = await checkServer(made, {
+        readOnly: isReadOnly,
+        acceptUnsafe: options.acceptUnsafeServer,
+        newestTimeline: () => newestTimeline,
+      });
+      await checkReader?.(
+        createReader(reads, {
+          all: async (statement, values) => (await made.query(statement.sql, bind(statement, values))).rows,
+        }),
+      );
+      // A server that was refused is none that was used.
+      newestTimeline = Math.max(newestTimeline, timeline);
+      return made;
+    } catch (error) {
+      void made.end();
+      throw error;
+    }
+  }
+
+  function opened(): Pool {
+    if (pool === null) throw new StorageError("unavailable", "the Postgres store is not open");
+    return pool;
+  }
+
+  async function begin(purpose: SqlPurpose): Promise<SqlTransaction> {
+    opened();
+    if (writer === null || writer.lost !== null) writer = await session("assent writer");
+    const own = writer;
+    const name = randomUUID();
+    const settings = [`set_config('assent.transaction', '${name}', true)`, DURABLE];
+    if (purpose === "copy") settings.push("set_config('assent.copying', 'on', true)");
+    const start = own.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
+    try {
+      // One round trip for both: they go out together, in this order.
+      const [, locked] = await Promise.all([
+        start,
+        purpose === "migrate"
+          ? own.script(`select pg_advisory_xact_lock(${LOCK})`)
+          : purpose === "aside"
+            ? null
+            : own.query(LOCK_HEAD, []),
+      ]);
+      return transactionOf(own, name, Array.isArray(locked) || locked === null ? undefined : locked.rows);
+    } catch (error) {
+      await rollback(own);
+      throw error;
+    }
+  }
+
+  return {
+    name: "storage-postgres",
+    exclusive: false,
+    pipelined: true,
+    toStorageError: (error, doing) => toStorageError(error, doing),
+    async open({ readOnly }) {
+      isReadOnly = readOnly;
+      pool = createPool(options.poolSize, () => session(readOnly ? "assent audit" : "assent reader"));
+      if (readOnly) return;
+      try {
+        writer = await session("assent writer");
+      } catch (error) {
+        pool = null;
+        throw error;
+      }
+    },
+    async close() {
+      const [readers, own] = [pool, writer];
+      pool = null;
+      writer = null;
+      await Promise.all([readers?.end(), own?.end()]);
+    },
+    query: (sql, values) => opened().shared(async (one) => (await one.query(sql, values)).rows),
+    begin,
+    snapshot: (work) =>
+      opened().alone(async (one) => {
+        await one.script("begin isolation level repeatable read read only");
+        try {
+          return await work(async (sql, values) => (await one.query(sql, values)).rows);
+        } finally {
+          await rollback(one);
+        }
+      }),
+    watch: (changed) => listen(options, changed),
+    onConnection(check) {
+      checkReader = check;
+    },
+  };
+}
+
+/** Of the hosts that the address names, the first that will do: after a failover it is another one. */
+async function firstOf(options: EngineOptions, open: (address: Address) => Promise<Session>): Promise<Session> {
+  let failure: unknown = new StorageError("unavailable", "the address of Postgres names no host");
+  for (const address of addressesOf(options)) {
+    try {
+      return await open(address);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+function transactionOf(session: Session, name: string, head: SqlTransaction["head"]): SqlTransaction {
+  return {
+    ...(head === undefined ? {} : { head }),
+    async query(sql, values) {
+      const { rows, count } = await session.query(sql, values);
+      return { rows, changes: count };
+    },
+    async commit(moved) {
+      // The division fails, and the rest of the message with it, where this transaction is not the one that runs.
+      const proof = `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`;
+      // Told by the commit itself: nobody hears of what was rolled back.
+      const results = await session.script(`${proof}; ${moved ? `notify ${CHANNEL}; ` : ""}commit`);
+      const command = results.at(-1)?.command;
+      // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
+      if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
+    },
+    rollback: () => rollback(session),
+  };
+}
+
+/** The next transaction must not begin inside this one: where there is no answer the session is given up. */
+async function rollback(session: Session): Promise<void> {
+  try {
+    if (session.lost === null) await session.script("rollback");
+  } catch (error) {
+    session.lose(toStorageError(error, "roll back"));
+  }
+}
+
+/** A hint, made again when its connection is lost; what was told meanwhile is not heard. */
+async function listen(options: EngineOptions, changed: () => void): Promise<() => Promise<void>> {
+  let stopped = false;
+  let session: Session | null = null;
+  let wake: () => void = () => {};
+  const stop = new Promise<void>((resolve) => (wake = resolve));
+
+  async function connect(): Promise<Session> {
+    const made = await firstOf(options, (address) =>
+      openSession({ ...options, name: "assent listener", onNotify: changed }, address),
+    );
+    await made.script(`listen ${CHANNEL}`);
+    changed();
+    return made;
+  }
+  async function keep(first: Session): Promise<void> {
+    session = first;
+    while (!stopped) {
+      await Promise.race([session?.gone, stop]);
+      if (stopped) break;
+      await Promise.race([stop, new Promise((resolve) => setTimeout(resolve, LISTEN_AGAIN).unref?.())]);
+      if (!stopped) session = await connect().catch(() => null);
+    }
+    await session?.end();
+  }
+  const keeping = keep(await connect());
+  return async () => {
+    stopped = true;
+    wake();
+    await keeping;
+  };
+}

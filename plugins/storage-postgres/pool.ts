@@ -1,0 +1,90 @@
+/** Sessions for reads. Queries share a session, a snapshot has one for itself. */
+import { StorageError } from "../../src/contract/storage.ts";
+import type { Session } from "./session.ts";
+
+export interface Pool {
+  /** Any session; other queries may run beside. */
+  shared<T>(work: (session: Session) => Promise<T>): Promise<T>;
+  /** A session that nobody else uses meanwhile. */
+  alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
+  end(): Promise<void>;
+}
+
+/** `open` makes a session that may be used at once. */
+export function createPool(max: number, open: () => Promise<Session>): Pool {
+  let sessions: Session[] = [];
+  /** How many use a session; Infinity where one has it for itself. */
+  const users = new Map<Session, number>();
+  let opening = 0;
+  let ended = false;
+  let waiting: (() => void)[] = [];
+
+  function wake(): void {
+    const woken = waiting;
+    waiting = [];
+    for (const go of woken) go();
+  }
+
+  async function grow(): Promise<void> {
+    opening++;
+    try {
+      const session = await open();
+      if (ended) {
+        void session.end();
+        throw new StorageError("unavailable", "the store is being closed");
+      }
+      sessions.push(session);
+      void session.gone.then(() => {
+        sessions = sessions.filter((other) => other !== session);
+        users.delete(session);
+        wake();
+      });
+    } finally {
+      opening--;
+      wake();
+    }
+  }
+
+  /** Takes the session with the fewest users; makes a new one where all are busy and there may be more. */
+  async function take(weight: number): Promise<Session> {
+    for (;;) {
+      if (ended) throw new StorageError("unavailable", "the store is being closed");
+      const best = sessions.reduce<Session | null>(
+        (a, b) => (b.lost === null && (a === null || usersOf(b) < usersOf(a)) ? b : a),
+        null,
+      );
+      const load = best === null ? Infinity : usersOf(best);
+      if (best !== null && (load === 0 || (sessions.length + opening >= max && load < Infinity && weight === 1))) {
+        users.set(best, load + weight);
+        return best;
+      }
+      if (sessions.length + opening < max) await grow();
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+    }
+  }
+
+  function usersOf(session: Session): number {
+    return users.get(session) ?? 0;
+  }
+
+  async function using<T>(weight: number, work: (session: Session) => Promise<T>): Promise<T> {
+    const session = await take(weight);
+    try {
+      return await work(session);
+    } finally {
+      users.set(session, weight === 1 ? usersOf(session) - 1 : 0);
+      if (session.lost !== null) users.delete(session);
+      wake();
+    }
+  }
+
+  return {
+    shared: (work) => using(1, work),
+    alone: (work) => using(Infinity, work),
+    async end() {
+      ended = true;
+      wake();
+      await Promise.all(sessions.map((session) => session.end()));
+    },
+  };
+}

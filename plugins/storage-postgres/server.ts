@@ -1,0 +1,54 @@
+/** What a server must be before anything is read from it or written to it, looked at on every new connection. */
+import { StorageError } from "../../src/contract/storage.ts";
+import type { Session } from "./session.ts";
+
+export interface ServerChecks {
+  /** A standby may be read by who only looks. */
+  readOnly: boolean;
+  /** Goes on where the server may lose what it has acknowledged. */
+  acceptUnsafe: boolean;
+  /** The largest of the servers that this process has used. */
+  newestTimeline(): number;
+}
+
+const SETTINGS = `select pg_is_in_recovery()::integer as standby, current_setting('fsync') as fsync,
+  current_setting('full_page_writes') as full_page_writes`;
+/** The timeline grows with every promotion. A checkpoint's may be older than the server's own: this is what it writes to. */
+const TIMELINE =
+  "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";
+
+/** Answers the server's timeline; 0 where that is not known. */
+export async function checkServer(
+  session: Session,
+  { readOnly, acceptUnsafe, newestTimeline }: ServerChecks,
+): Promise<number> {
+  const settings = (await session.script(SETTINGS))[0]?.rows[0] ?? {};
+  if (readOnly) return 0;
+  if (settings["standby"] !== 0)
+    throw new StorageError("readonly", "the Postgres server is a standby: give the address of the primary");
+  const unsafe = ["fsync", "full_page_writes"].filter((name) => settings[name] !== "on");
+  if (unsafe.length > 0 && !acceptUnsafe) {
+    throw new StorageError(
+      "unavailable",
+      `the Postgres server runs with ${unsafe.map((name) => `${name} = off`).join(" and ")}, and may lose decisions that were answered: turn it on, or set accept_unsafe_server where the storage below makes up for it`,
+    );
+  }
+  const timeline = await timelineOf(session);
+  if (timeline !== 0 && timeline < newestTimeline()) {
+    throw new StorageError(
+      "corrupt",
+      `the Postgres server is on timeline ${timeline}, and this process has used a server on timeline ${newestTimeline()}: it is an older primary, which lacks what came after`,
+    );
+  }
+  return timeline;
+}
+
+/** 0 where the server does not tell: some hosted ones have no such function. */
+async function timelineOf(session: Session): Promise<number> {
+  try {
+    return Number((await session.script(TIMELINE))[0]?.rows[0]?.["timeline"] ?? 0);
+  } catch (error) {
+    if (session.lost !== null) throw error;
+    return 0;
+  }
+}

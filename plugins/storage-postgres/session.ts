@@ -1,0 +1,222 @@
+/**
+ * One connection to Postgres, for its whole life: what is sent to a session runs on this connection or nowhere. When
+ * the connection is gone the session is lost, every query rejects at once, and another session is another object.
+ */
+import { clearTimeout, setTimeout } from "node:timers";
+import type { Socket } from "node:net";
+import postgres from "postgres";
+import { StorageError } from "../../src/contract/storage.ts";
+import type { SqlRow, SqlValue } from "../storage-sql/statement.ts";
+import { dial, type Address } from "./dial.ts";
+import { losesConnection, toStorageError } from "./errors.ts";
+
+export interface SessionOptions {
+  /** May name several hosts: see `addressesOf`. */
+  url: string;
+  /** What a human sees in pg_stat_activity. */
+  name: string;
+  connectTimeoutMs: number;
+  statementTimeoutMs: number;
+  lockTimeoutMs: number;
+  tls: "disable" | "require" | "verify-full" | "from-url";
+  /** PEM of the authority that signed the server's certificate, where the system does not know it. */
+  ca?: string;
+  onNotify?(): void;
+}
+
+export interface Result {
+  rows: SqlRow[];
+  count: number;
+  command: string;
+}
+
+export interface Session {
+  /** A prepared statement. Rejects with what Postgres says, or StorageError. */
+  query(sql: string, values: SqlValue[]): Promise<Result>;
+  /** One or several statements without parameters, in one message: no other connection can get a part of them. */
+  script(sql: string): Promise<Result[]>;
+  /** Why it is of no use any more, once it is. */
+  readonly lost: StorageError | null;
+  /** Resolves when it is lost. */
+  readonly gone: Promise<void>;
+  /** Queries that wait for their answer. */
+  readonly waiting: number;
+  lose(error: StorageError): void;
+  /** Waits for what runs, for two seconds at most. */
+  end(): Promise<void>;
+}
+
+function integer(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value))
+    throw new StorageError("corrupt", `the store holds the number ${text}, which a double does not hold exactly`);
+  return value;
+}
+
+const TYPES = {
+  int8: { to: 20, from: [20], serialize: String, parse: integer },
+  // What sum() over bigint gives.
+  numeric: { to: 1700, from: [1700], serialize: String, parse: integer },
+  bytea: {
+    to: 17,
+    from: [17],
+    serialize: (bytes: Uint8Array) => `\\x${Buffer.from(bytes).toString("hex")}`,
+    parse: (text: string) => new Uint8Array(Buffer.from(text.slice(2), "hex")),
+  },
+};
+
+/** To this address alone. Rejects when no connection could be made; nothing is left then. */
+export async function openSession(options: SessionOptions, address: Address): Promise<Session> {
+  /** Longer than Postgres itself takes to give up. */
+  const patience = options.statementTimeoutMs + options.lockTimeoutMs + 5_000;
+  let lost: StorageError | null = null;
+  let waiting = 0;
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let tell: () => void = () => {};
+  const gone = new Promise<void>((resolve) => (tell = resolve));
+  let dialled = false;
+  let ending = false;
+  let socket: Socket | null = null;
+
+  const client = postgres(options.url, {
+    max: 1,
+    idle_timeout: 0,
+    max_lifetime: null,
+    connect_timeout: options.connectTimeoutMs / 1000,
+    // It asks by itself for the types of arrays, and nobody would hear when that fails.
+    fetch_types: false,
+    onnotice: () => {},
+    onnotify: () => options.onNotify?.(),
+    onclose: () => lose(new StorageError("unavailable", "the connection to Postgres was lost")),
+    // TLS is spoken below: postgres.js sees a socket that is ready.
+    ssl: false,
+    host: address.host,
+    async socket() {
+      if (dialled) throw lose(new StorageError("unavailable", "the connection to Postgres was lost"));
+      dialled = true;
+      return (socket = await dial(address, options.connectTimeoutMs));
+    },
+    connection: {
+      application_name: options.name,
+      statement_timeout: options.statementTimeoutMs,
+      lock_timeout: options.lockTimeoutMs,
+      // A process that hangs inside its transaction would hold up every other.
+      idle_in_transaction_session_timeout: options.statementTimeoutMs,
+    },
+    types: TYPES,
+  } as never) as unknown as postgres.Sql<Record<string, never>>;
+
+  function lose(error: StorageError): StorageError {
+    if (lost === null) {
+      lost = error;
+      tell();
+      void destroy();
+    }
+    return lost;
+  }
+
+  /** What postgres.js still holds dies with it. It may wait for an answer that never comes. */
+  async function destroy(): Promise<void> {
+    await client.end({ timeout: 0 }).catch(() => undefined);
+    // Half closed, it would stay as long as a server that hangs does.
+    socket?.destroy();
+  }
+
+  async function answer<T>(send: () => PromiseLike<T>): Promise<T> {
+    if (lost !== null) throw lost;
+    if (ending) throw new StorageError("unavailable", "the connection to Postgres is being closed");
+    waiting++;
+    // As long as anything is answered, however many wait, the connection lives.
+    timer ??= setTimeout(
+      () => lose(new StorageError("unavailable", `Postgres gave no answer in ${patience} ms`)),
+      patience,
+    );
+    try {
+      const result = await Promise.race([send(), gone]);
+      if (lost !== null) throw lost;
+      return result as T;
+    } catch (error) {
+      if (losesConnection(error)) lose(toStorageError(error, "reach Postgres"));
+      throw error;
+    } finally {
+      waiting--;
+      if (waiting > 0) timer?.refresh();
+      else if (timer !== null) {
+        clearTimeout(timer);
+        timer = null;
+      }
+    }
+  }
+
+  const session: Session = {
+    query: (sql, values) =>
+      answer(() =>
+        client.unsafe(sql, values as never[], { prepare: true }).then((result) => ({
+          rows: result as unknown as SqlRow[],
+          count: result.count,
+          command: result.command,
+        })),
+      ),
+    script: (sql) =>
+      answer(() =>
+        client.unsafe(sql).then((result) => {
+          const all = (isResult(result[0]) ? result : [result]) as unknown as (SqlRow[] & {
+            count: number;
+            command: string;
+          })[];
+          return all.map((one) => ({ rows: [...one], count: one.count, command: one.command }));
+        }),
+      ),
+    get lost() {
+      return lost;
+    },
+    gone,
+    get waiting() {
+      return waiting;
+    },
+    lose: (error) => void lose(error),
+    async end() {
+      ending = true;
+      let late: ReturnType<typeof setTimeout> | undefined;
+      const patient = new Promise<void>((resolve) => (late = setTimeout(resolve, 2000)));
+      await Promise.race([client.end({ timeout: 1 }).catch(() => undefined), patient]);
+      clearTimeout(late);
+      lose(new StorageError("unavailable", "the connection to Postgres is closed"));
+    },
+  };
+  try {
+    // The first query connects.
+    await session.script("select 1");
+  } catch (error) {
+    void destroy();
+    throw error;
+  }
+  return session;
+}
+
+/** Several results are an array of them; one is an array of rows. */
+function isResult(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "command" in value && "statement" in value;
+}
+
+/** Every host that the address names, as postgres.js reads it, environment variables included; it connects to nothing. */
+export function addressesOf({ url, tls, ca }: Pick<SessionOptions, "url" | "tls" | "ca">): Address[] {
+  const { options } = postgres(url, { max: 1 });
+  const read = options as unknown as { host: string[]; port: number[]; path?: string | false; ssl: Address["tls"] };
+  const asked: Address["tls"] =
+    tls === "from-url"
+      ? read.ssl
+      : tls === "disable"
+        ? false
+        : tls === "require"
+          ? "require"
+          : ca === undefined
+            ? "verify-full"
+            : { ca, rejectUnauthorized: true };
+  return read.host.map((host, i) => ({
+    host,
+    port: read.port[i] ?? (read.port[0] as number),
+    tls: asked,
+    ...(typeof read.path === "string" ? { path: read.path } : {}),
+  }));
+}

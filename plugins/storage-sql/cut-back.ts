@@ -1,0 +1,153 @@
+/**
+ * Takes out what stands behind the head, and what came with it: a connection that was lost inside a transaction could
+ * leave entries there that no head ever covered, and nobody was told of them.
+ */
+import { sql, type Kysely } from "kysely";
+import { StorageError, type CopiedRow, type CopiedTable, type CutRow } from "../../src/contract/storage.ts";
+import type { ActionStatus } from "../../src/domain/actions.ts";
+import { isCoreEntry, openEntry, type EntryBody } from "../../src/domain/entries.ts";
+import { TILE_WIDTH } from "../../src/domain/tiles.ts";
+import type { SqlDialect } from "./dialect.ts";
+import type { Reads } from "./queries.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+
+export type CutStatements = ReturnType<typeof prepareCut>;
+
+interface Part {
+  find: Statement;
+  remove: Statement;
+}
+
+export function prepareCut(db: Kysely<Tables>) {
+  const part = (table: CopiedTable, columns: readonly string[], key: string, compare: "=" | ">="): Part => ({
+    find: prepare(
+      db
+        .selectFrom(table as "meta")
+        .select(columns as never)
+        .where(key as never, compare, param<never>("at")),
+    ),
+    remove: prepare(db.deleteFrom(table as "meta").where(key as never, compare, param<never>("at"))),
+  });
+  return {
+    entries: part("entries", schema.ENTRY_COLUMNS, "seq", ">="),
+    approvals: part("approvals", schema.APPROVAL_COLUMNS, "seq", ">="),
+    deliveries: part("deliveries", schema.DELIVERY_COLUMNS, "seq", ">="),
+    actions: part("actions", schema.ACTION_COLUMNS, "decision_seq", ">="),
+    agents: part("agents", schema.AGENT_COLUMNS, "registered_seq", ">="),
+    keys: part("api_keys", schema.KEY_COLUMNS, "id", "="),
+    idempotency: part("idempotency", schema.IDEMPOTENCY_COLUMNS, "resource_id", "="),
+    limitUses: part("limit_uses", schema.LIMIT_USE_COLUMNS, "action_id", "="),
+    tiles: {
+      find: prepare(tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
+      remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
+    },
+    reset: prepare(
+      db
+        .updateTable("actions")
+        .set(params<object>([...RESETTABLE, "status"]))
+        .where("id", "=", param("id")),
+    ),
+    forgetSums: prepare(db.deleteFrom("action_sums")),
+    foldAnew: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
+  };
+}
+
+function tilesBehind<Query extends { where(column: "level" | "index", compare: "=" | ">=", value: never): Query }>(
+  query: Query,
+): Query {
+  return query.where("level", "=", param<never>("level")).where("index", ">=", param<never>("at"));
+}
+
+const RESETTABLE = [
+  "permit_issued_at",
+  "permit_expires_at",
+  "waited_ms",
+  "started_at",
+  "started_by",
+  "result",
+] as const;
+/** What an action of this status cannot have yet. */
+const NOT_YET: Partial<Record<ActionStatus, readonly (typeof RESETTABLE)[number][]>> = {
+  pending_approval: RESETTABLE,
+  allowed: ["started_at", "started_by", "result"],
+  approved: ["started_at", "started_by", "result"],
+  executing: ["result"],
+};
+const LEVELS = 7;
+
+/** In one transaction. `keep` has every row before it goes. Answers how many entries went. */
+export async function cutBack(
+  statements: CutStatements,
+  reads: Reads,
+  dialect: SqlDialect,
+  db: SqlExecutor,
+  keep: (rows: readonly CutRow[]) => Promise<void>,
+): Promise<number> {
+  const { size } = plain<{ size: number }>((await db.all(reads.head, {}))[0] as never);
+  const signed = (await db.all(reads.checkpoint, {}))[0]?.["size"];
+  if (typeof signed === "number" && signed > size)
+    throw new StorageError(
+      "corrupt",
+      `the head (size ${size}) is behind the newest signed checkpoint (size ${signed}): these entries were covered, and are not cut`,
+    );
+  const cut: CutRow[] = [];
+  const removals: [Statement, object][] = [];
+  async function take(table: CopiedTable, { find, remove }: Part, values: object): Promise<CopiedRow[]> {
+    const rows = (await db.all(find, values)).map((row) => plain<CopiedRow>(row));
+    if (rows.length > 0) removals.push([remove, values]);
+    cut.push(...rows.map((row) => ({ table, row })));
+    return rows;
+  }
+
+  const entries = await take("entries", statements.entries, { at: size });
+  if (entries.length === 0) return 0;
+  const bodies = entries.map((row) => openEntry<EntryBody>(row["bytes"] as Uint8Array));
+  // What refers to an action goes before it.
+  await take("approvals", statements.approvals, { at: size });
+  await take("deliveries", statements.deliveries, { at: size });
+  await take("agents", statements.agents, { at: size });
+  for (let level = 0; level < LEVELS; level++)
+    await take("tiles", statements.tiles, { level, at: Math.floor(size / TILE_WIDTH ** (level + 1)) });
+  for (const body of bodies)
+    if (body.type === "api_key" && body.change === "created")
+      await take("api_keys", statements.keys, { at: body.key.id });
+  const actions = new Set(
+    (await db.all(statements.actions.find, { at: size })).map((row) => String(plain<CopiedRow>(row)["id"])),
+  );
+  for (const at of actions) {
+    await take("idempotency", statements.idempotency, { at });
+    await take("limit_uses", statements.limitUses, { at });
+  }
+  await take("actions", statements.actions, { at: size });
+  await keep(cut);
+
+  const touched = new Set(bodies.flatMap((body) => (isCoreEntry(body) && "action_id" in body ? [body.action_id] : [])));
+  for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).begin ?? []) await raw(db, text);
+  for (const [remove, values] of removals) await db.run(remove, values);
+  for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).end ?? []) await raw(db, text);
+  for (const id of touched) if (!actions.has(id)) await setBack(statements, reads, db, id);
+  await db.run(statements.forgetSums, {});
+  await db.run(statements.foldAnew, {});
+  return entries.length;
+}
+
+/** The action as its remaining entries leave it. */
+async function setBack(statements: CutStatements, reads: Reads, db: SqlExecutor, id: string): Promise<void> {
+  const row = (await db.all(reads.action, { id }))[0];
+  // What plugins record about an action changes nothing of it.
+  const last = (await db.all(reads.entriesOfAction, { action_id: id }))
+    .filter((entry) => !String(entry["type"]).includes(":"))
+    .at(-1);
+  if (row === undefined || last === undefined) return;
+  const { status } = openEntry<EntryBody>(last["bytes"] as Uint8Array) as { status?: ActionStatus };
+  if (status === undefined) return;
+  const values = { ...plain<Record<string, unknown>>(row), status };
+  for (const name of NOT_YET[status] ?? []) (values as Record<string, unknown>)[name] = null;
+  await db.run(statements.reset, values);
+}
+
+async function raw(db: SqlExecutor, text: string): Promise<void> {
+  await db.run({ sql: text, names: [] }, {});
+}

@@ -1,0 +1,29 @@
+import type { Compilable, CreateTableBuilder, Kysely, RawBuilder } from "kysely";
+
+/** What the databases do differently. */
+export interface SqlDialect {
+  readonly db: Kysely<never>;
+  readonly bytes: RawBuilder<unknown>;
+  /** Holds every integer up to 2^53. */
+  readonly integer: RawBuilder<unknown>;
+  /** Compares by code unit, so that order does not depend on the machine's locale. */
+  readonly text: RawBuilder<unknown>;
+  /** A query that has a row where the store has this table. */
+  hasTable(name: string): string;
+  /** What comes before the first table of a new store. */
+  readonly beginnings?: readonly string[];
+  /**
+   * Where a lost connection could leave a statement to run by itself: refuses every change to these tables outside of a
+   * transaction that `SqlEngine.begin` began, an entry that the head does not cover, and a head without its entries.
+   */
+  guards?(tables: readonly string[]): string[];
+  /** For a repair: lets rows of append-only tables be deleted inside the transaction that says so. Absent: no repair. */
+  suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
+  bytesOf(hex: string): RawBuilder<unknown>;
+  /** `clustered`: rows are small and only ever found by primary key. */
+  finish(table: CreateTableBuilder<string, string>, clustered?: boolean): Compilable;
+  /** Refuses UPDATE and DELETE, and an INSERT that would replace a row: with an error, or by keeping the old row. */
+  appendOnly(table: string, key: readonly string[], known: "refuse" | "keep"): string[];
+  /** For the table's one row: refuses DELETE, a second row, and an UPDATE that lowers the column. */
+  neverShrinks(table: string, column: string): string[];
+}

@@ -1,0 +1,72 @@
+/** The schema's dialect for Postgres: 64-bit integers, text in byte order, triggers that hold against every client. */
+import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely";
+import type { SqlDialect } from "../dialect.ts";
+import { writerOf } from "../schema.ts";
+
+export const db = writerOf(new PostgresAdapter(), new PostgresQueryCompiler());
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+/** A trigger's function that refuses. */
+function raising(name: string, code: string, message: string): string {
+  return `create function "${name}"() returns trigger language plpgsql as $$ begin raise exception using errcode = ${quoted(code)}, message = ${quoted(message)}; end $$`;
+}
+
+/** A function that refuses, and the trigger that calls it. */
+function refusal(table: string, name: string, when: string, message: string, condition = ""): string[] {
+  const full = `${table}_${name}`;
+  return [
+    raising(full, "integrity_constraint_violation", message),
+    `create trigger "${full}" ${when} on "${table}" ${when.includes("truncate") ? "for each statement" : "for each row"} ${condition} execute function "${full}"()`,
+  ];
+}
+
+export const postgresDialect: SqlDialect = {
+  db: db as unknown as Kysely<never>,
+  bytes: sql`bytea`,
+  integer: sql`bigint`,
+  text: sql`text collate "C"`,
+  hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
+  bytesOf: (hex) => sql.raw(`'\\x${hex}'::bytea`),
+  finish: (table) => table,
+  guards: (tables) => [
+    raising("assent_no_transaction", "25P01", "a change came outside of a transaction of the service: it is refused"),
+    ...tables.map(
+      (table) =>
+        `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each statement when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`,
+    ),
+    `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
+      if coalesce(current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then
+        raise exception using errcode = 'integrity_constraint_violation', message = format('entry %s is not covered by the head', new.seq);
+      end if;
+      return new; end $$`,
+    `create trigger entries_covered before insert on entries for each row execute function assent_entry_covered()`,
+    `create function assent_head_covers() returns trigger language plpgsql as $$ begin
+      if (select count(*) from entries where seq >= old.size and seq < new.size) <> new.size - old.size then
+        raise exception using errcode = 'integrity_constraint_violation', message = format('the head moved to %s without its entries', new.size);
+      end if;
+      return null; end $$`,
+    `create constraint trigger ledger_head_covers after update on ledger_head deferrable initially deferred for each row when (new.size > old.size) execute function assent_head_covers()`,
+  ],
+  suspendAppendOnly: (tables) => ({
+    begin: tables.map((table) => `alter table "${table}" disable trigger "${table}_no_delete"`),
+    end: tables.map((table) => `alter table "${table}" enable trigger "${table}_no_delete"`),
+  }),
+  // A second row of the same key is refused by the key itself, or left out by the statement that inserts.
+  appendOnly: (table) => [
+    ...refusal(table, "no_update", "before update", `${table} is append-only: a row cannot be changed`),
+    ...refusal(table, "no_delete", "before delete", `${table} is append-only: a row cannot be deleted`),
+    ...refusal(table, "no_truncate", "before truncate", `${table} is append-only: it cannot be emptied`),
+  ],
+  neverShrinks: (table, column) => [
+    ...refusal(
+      table,
+      "no_shrink",
+      "before update",
+      `${table} cannot go back: ${column} only grows`,
+      `when (new."${column}" < old."${column}")`,
+    ),
+    ...refusal(table, "no_delete", "before delete", `${table} cannot be deleted`),
+    ...refusal(table, "no_truncate", "before truncate", `${table} cannot be emptied`),
+  ],
+};

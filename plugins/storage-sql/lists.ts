@@ -1,0 +1,104 @@
+/** Lists: a statement for each combination of filters that is asked for. */
+import { sql, type Kysely } from "kysely";
+import type { ActionFilter, AgentFilter } from "../../src/contract/storage.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import { param, prepare, type Statement } from "./statement.ts";
+
+/** A literal, so that the planner may use the index over pending actions alone. */
+export const pending = sql<boolean>`status = 'pending_approval'`;
+
+/** One statement for each combination of filters, written when it is first asked for. */
+export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
+  const known = new Map<string, Statement>();
+  const optional = ["status", "agent_id", "tool", "operation", "since", "until", "before_seq"] as const;
+  return (filter) => {
+    const visible = "all" in filter.visibility ? "all" : "agent_id" in filter.visibility ? "agent" : "key";
+    const shape = [visible, ...optional.filter((name) => filter[name] !== undefined)].join(" ");
+    let statement = known.get(shape);
+    if (statement === undefined) {
+      const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
+      let query = newest.select("decision_seq");
+      if (visible === "agent") query = query.where("agent_id", "=", param("visible_agent"));
+      if (visible === "key") query = query.where("submitted_by", "=", param("visible_key"));
+      for (const name of ["status", "agent_id", "tool", "operation"] as const) {
+        if (filter[name] !== undefined) query = query.where(name, "=", param<never>(name));
+      }
+      if (filter.since !== undefined) query = query.where("created_at", ">=", param("since"));
+      if (filter.until !== undefined) query = query.where("created_at", "<", param("until"));
+      if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
+      const page = query.limit(param<number>("limit")).offset(param<number>("offset"));
+      // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
+      const span = filter.since !== undefined && filter.until !== undefined;
+      statement = prepare(
+        span
+          ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page)
+          : page.clearSelect().select(schema.ACTION_COLUMNS),
+      );
+      known.set(shape, statement);
+    }
+    return statement;
+  };
+}
+
+/** By sequence, the entry beside the action: `+ 0` keeps the time's index out of it. */
+export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id"): Statement {
+  const rows = db
+    .selectFrom("actions")
+    .innerJoin("entries", "entries.seq", "actions.decision_seq")
+    .select([
+      "actions.decision_seq as seq",
+      "actions.id as action_id",
+      "actions.created_at as created_at",
+      "actions.request as request",
+      "entries.bytes as bytes",
+    ])
+    .where("actions.decision_seq", ">=", param("from_seq"))
+    .where("actions.decision_seq", "<", param("before_seq"))
+    .where(sql<boolean>`actions.created_at + 0 >= ${param("since")}`)
+    .where(sql<boolean>`actions.created_at + 0 < ${param("until")}`)
+    .orderBy("actions.decision_seq", "desc")
+    .limit(param<number>("limit"));
+  if (visible === "agent_id")
+    return prepare(rows.where(sql<boolean>`actions.agent_id || '' = ${param("visible_agent")}`));
+  if (visible === "key_id")
+    return prepare(rows.where(sql<boolean>`actions.submitted_by || '' = ${param("visible_key")}`));
+  return prepare(rows);
+}
+
+/** By expiry. `|| ''` keeps the indexes of agents and keys out of it. */
+export function pendingLists(
+  db: Kysely<Tables>,
+  visible: "all" | "agent_id" | "key_id",
+): { page: Statement; count: Statement } {
+  let rows = db.selectFrom("actions").where(pending);
+  if (visible === "agent_id") rows = rows.where(sql<boolean>`agent_id || '' = ${param("visible_agent")}`);
+  if (visible === "key_id") rows = rows.where(sql<boolean>`submitted_by || '' = ${param("visible_key")}`);
+  return {
+    page: prepare(
+      rows
+        .select(schema.ACTION_COLUMNS)
+        .where(sql<boolean>`(expires_at, decision_seq) > (${param("expires_at")}, ${param("decision_seq")})`)
+        .orderBy("expires_at")
+        .orderBy("decision_seq")
+        .limit(param<number>("limit")),
+    ),
+    count: prepare(rows.select((eb) => eb.fn.countAll<number>().as("count")).where("expires_at", ">", param("now"))),
+  };
+}
+
+export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
+  const known = new Map<string, Statement>();
+  return ({ suspended, before_seq }) => {
+    const shape = `${suspended} ${before_seq === undefined}`;
+    let statement = known.get(shape);
+    if (statement === undefined) {
+      let query = db.selectFrom("agents").select(schema.AGENT_COLUMNS).orderBy("registered_seq", "desc");
+      if (suspended !== undefined) query = query.where("suspended_at", suspended ? "is not" : "is", null);
+      if (before_seq !== undefined) query = query.where("registered_seq", "<", param("before_seq"));
+      statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
+      known.set(shape, statement);
+    }
+    return statement;
+  };
+}

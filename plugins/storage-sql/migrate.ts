@@ -1,0 +1,75 @@
+/** Brings a store's schema up to date, each step in a transaction of its own together with the row that records it. */
+import { sql } from "kysely";
+import { StorageError } from "../../src/contract/storage.ts";
+import type { SqlDialect } from "./dialect.ts";
+import type { SqlEngine, SqlQuery } from "./engine.ts";
+import type { Migration } from "./migrations.ts";
+
+const VERSION = "select coalesce(max(version), 0) as version from schema_migrations";
+
+/** 0 for a database without a store. */
+export async function storedVersion(query: SqlQuery, dialect: SqlDialect): Promise<number> {
+  if ((await query(dialect.hasTable("schema_migrations"), [])).length === 0) return 0;
+  return Number((await query(VERSION, []))[0]?.["version"]);
+}
+
+/** Rejects with StorageError for a schema of a newer version. */
+export async function migrate(engine: SqlEngine, dialect: SqlDialect, migrations: readonly Migration[]): Promise<void> {
+  const known = migrations.at(-1)?.version ?? 0;
+  // Looked at again before each step: another process may have made it meanwhile.
+  while (await step(engine, dialect, migrations, known));
+}
+
+async function step(
+  engine: SqlEngine,
+  dialect: SqlDialect,
+  migrations: readonly Migration[],
+  known: number,
+): Promise<boolean> {
+  const tx = await engine.begin("migrate");
+  let name = "";
+  let version = 0;
+  try {
+    const stored = await storedVersion(async (text, values) => (await tx.query(text, values)).rows, dialect);
+    if (stored > known) {
+      throw new StorageError(
+        "unavailable",
+        `the store was written by a newer version (schema ${stored}, this one knows ${known}); run that version, or restore a backup from before it`,
+      );
+    }
+    const next = migrations.find((migration) => migration.version === stored + 1);
+    if (next === undefined) {
+      await tx.rollback(null);
+      return false;
+    }
+    ({ name, version } = next);
+    if (stored === 0)
+      for (const text of [...(dialect.beginnings ?? []), schemaTable(dialect)]) await tx.query(text, []);
+    for (const statement of next.statements(dialect)) await tx.query(statement, []);
+    await tx.query(
+      `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,
+      [],
+    );
+    await tx.commit(false);
+    return true;
+  } catch (error) {
+    await tx.rollback(error);
+    if (name === "") throw error;
+    const failure = engine.toStorageError(error, "migrate");
+    throw new StorageError(
+      failure.kind,
+      `the store could not be brought to schema ${version} (${name}): ${failure.message}`,
+      { cause: error },
+    );
+  }
+}
+
+function schemaTable({ db, integer, text, finish }: SqlDialect): string {
+  return finish(
+    db.schema
+      .createTable("schema_migrations")
+      .addColumn("version", sql`integer` as never, (column) => column.primaryKey())
+      .addColumn("name", text as never, (column) => column.notNull())
+      .addColumn("applied_at", integer as never, (column) => column.notNull()) as never,
+  ).compile().sql;
+}

@@ -1,0 +1,212 @@
+/**
+ * The storage contract over any SQL database: what an engine brings is a connection and a transaction; the order of
+ * transactions, the schema, the statements and what a failure means are the same for all and stand here.
+ */
+import { sql, type Kysely } from "kysely";
+import { StorageError, type Storage, type StorageTransaction } from "../../src/contract/storage.ts";
+import { createCopying, prepareCopying } from "./copying.ts";
+import { cutBack, prepareCut } from "./cut-back.ts";
+import type { SqlDialect } from "./dialect.ts";
+import type { SqlEngine, SqlPurpose } from "./engine.ts";
+import { migrate, storedVersion } from "./migrate.ts";
+import { MIGRATIONS, type Migration } from "./migrations.ts";
+import { createReader, prepareReads, readLeases } from "./queries.ts";
+import type { Tables } from "./schema.ts";
+import { transactionScope } from "./scope.ts";
+import { foldSums } from "./sums.ts";
+import { bind, param, prepare, type SqlExecutor } from "./statement.ts";
+import { createTransaction, prepareWrites } from "./writes.ts";
+
+export interface SqlStorageOptions {
+  /** For tests of migrations. */
+  migrations?: readonly Migration[];
+}
+
+/** Leases of processes that are gone are kept for so long. Milliseconds. */
+const DAY = 86_400_000;
+
+const prepared = new WeakMap<object, ReturnType<typeof prepareAll>>();
+
+function prepareAll(db: Kysely<Tables>) {
+  return {
+    reads: prepareReads(db),
+    writes: prepareWrites(db),
+    copies: prepareCopying(db),
+    cuts: prepareCut(db),
+    countPing: prepare(
+      db
+        .updateTable("liveness")
+        .set({ pings: sql`pings + 1` })
+        .where("id", "=", sql.lit(1)),
+    ),
+    // Every process that ever ran had one of its own.
+    forgetLeases: prepare(db.deleteFrom("leases").where("until", "<", param("before"))),
+  };
+}
+
+export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options: SqlStorageOptions = {}): Storage {
+  const migrations = options.migrations ?? MIGRATIONS;
+  const known = migrations.at(-1)?.version ?? 0;
+  const db = dialect.db as unknown as Kysely<Tables>;
+  const statements = prepared.get(db) ?? prepareAll(db);
+  prepared.set(db, statements);
+  const { reads, writes } = statements;
+  let state: "closed" | "open" | "read only" = "closed";
+  /** The last of what must run one after another: opening, writes, closing. */
+  let queue: Promise<unknown> = Promise.resolve();
+  let pinging: Promise<void> | null = null;
+
+  function enqueue<T>(job: () => Promise<T>): Promise<T> {
+    const result = queue.then(job);
+    queue = result.catch(() => undefined);
+    return result;
+  }
+
+  function assertOpen(): void {
+    if (state === "closed") throw new StorageError("unavailable", `the store of ${engine.name} is not open`);
+  }
+
+  /** What the engine says, as the contract says it. */
+  async function told<T>(doing: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw engine.toStorageError(error, doing);
+    }
+  }
+
+  async function run<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>): Promise<T> {
+    assertOpen();
+    if (state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
+    const tx = await told("write to the store", () => engine.begin(purpose));
+    const scope = transactionScope(engine, tx, { head: reads.head, moveHead: writes.moveHead });
+    let result: T;
+    try {
+      result = await work(scope.executor);
+    } catch (thrown) {
+      const failure = scope.end();
+      await scope.sent().catch(() => undefined);
+      await tx.rollback(failure ?? thrown);
+      // Whatever else went wrong: nothing was committed, and the caller knows its own error.
+      throw thrown;
+    }
+    let failure: Error | null = scope.end();
+    try {
+      if (failure === null) {
+        // What was only sent has its answers before the commit has its own.
+        const committed = tx.commit(scope.moved);
+        committed.catch(() => undefined);
+        await scope.sent();
+        await committed;
+        return result;
+      }
+    } catch (error) {
+      failure = engine.toStorageError(error, "write to the store");
+    }
+    await tx.rollback(failure);
+    throw failure;
+  }
+
+  const looks: Pick<SqlExecutor, "all"> = {
+    async all(statement, values) {
+      assertOpen();
+      return told("read from the store", () => engine.query(statement.sql, bind(statement, values)));
+    },
+  };
+  const reader = createReader(reads, {
+    ...looks,
+    ...(engine.snapshot === undefined
+      ? {}
+      : {
+          async snapshot<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T> {
+            assertOpen();
+            return told("read from the store", () =>
+              (engine.snapshot as NonNullable<SqlEngine["snapshot"]>)((query) =>
+                work({ all: (statement, values) => query(statement.sql, bind(statement, values)) }),
+              ),
+            );
+          },
+        }),
+  });
+
+  async function open(readOnly: boolean): Promise<void> {
+    await engine.open({ readOnly });
+    try {
+      if (readOnly) {
+        if ((await storedVersion(engine.query, dialect)) === 0)
+          throw new StorageError("unavailable", "there is no store in this database");
+        state = "read only";
+        return;
+      }
+      await migrate(engine, dialect, migrations);
+      state = "open";
+      // A database that may not be written says so now, and not at the first decision.
+      await run("aside", async (db) => {
+        await db.run(statements.countPing, {});
+        if (known >= 4) await db.run(statements.forgetLeases, { before: Date.now() - DAY });
+      });
+    } catch (error) {
+      state = "closed";
+      await engine.close();
+      throw error;
+    }
+  }
+
+  return {
+    ...reader,
+    name: engine.name,
+    exclusive: engine.exclusive,
+    open: ({ readOnly = false } = {}) =>
+      enqueue(async () => {
+        if (state === "closed") await told("open the store", () => open(readOnly));
+      }),
+    async schema() {
+      assertOpen();
+      return { applied: await told("read from the store", () => storedVersion(engine.query, dialect)), known };
+    },
+    close: () =>
+      enqueue(async () => {
+        if (state === "closed") return;
+        state = "closed";
+        await engine.close();
+      }),
+    ping() {
+      // Probes come from anybody; however many, one commit answers them.
+      pinging ??= enqueue(() => run("aside", async (db) => void (await db.run(statements.countPing, {})))).finally(
+        () => {
+          pinging = null;
+        },
+      );
+      return pinging;
+    },
+    write: <T>(work: (tx: StorageTransaction) => Promise<T>) =>
+      enqueue(() => run("write", (db) => work(createTransaction(reads, writes, db)))),
+    leases: (now) => readLeases(reads, looks, now),
+    lease: (name, holder, now, until) =>
+      enqueue(() => run("aside", async (db) => (await db.run(writes.lease, { name, holder, now, until })) === 1)),
+    upkeep: (max) => enqueue(() => run("write", (db) => foldSums(reads.sums, db, max))),
+    ...(dialect.suspendAppendOnly === undefined
+      ? {}
+      : {
+          cutBack: (keep: Parameters<NonNullable<Storage["cutBack"]>>[0]) =>
+            enqueue(() =>
+              run("write", (db) =>
+                cutBack(statements.cuts, reads, dialect, db, (rows) =>
+                  keep(rows, createTransaction(reads, writes, db)),
+                ),
+              ),
+            ),
+        }),
+    copying: createCopying(statements.copies, looks, (work) => enqueue(() => run("copy", work))),
+    ...(engine.watch === undefined ? {} : { watch: engine.watch.bind(engine) }),
+    ...(engine.backup === undefined
+      ? {}
+      : {
+          async backup(path: string) {
+            assertOpen();
+            await told("copy the store", () => (engine.backup as (path: string) => Promise<void>)(path));
+          },
+        }),
+    ...(engine.onConnection === undefined ? {} : { onConnection: engine.onConnection.bind(engine) }),
+  };
+}

@@ -1,0 +1,165 @@
+/**
+ * SQLite under the shared SQL storage. Writes go through one connection, one transaction at a time; reads outside a
+ * transaction go through another, so that they see committed state only although a transaction is open while its work
+ * awaits. WAL lets the two run side by side.
+ *
+ * What a crash means: a transaction is in the store once its COMMIT returned, because
+ * `synchronous = full` syncs the WAL before that. A COMMIT that fails may or may not be there; the
+ * connection is closed then and not used again, since a second fsync would not tell the truth.
+ */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { StorageError } from "../../src/contract/storage.ts";
+import type { SqlEngine, SqlTransaction } from "../storage-sql/engine.ts";
+import { connectStore, type Connection } from "./connection.ts";
+import { APPLICATION_ID } from "../storage-sql/dialects/sqlite.ts";
+import { spoilsConnection, toStorageError } from "./errors.ts";
+import { createPrivately, prepareFolder } from "./files.ts";
+import { loadSqlite, type SqliteLibrary } from "./library.ts";
+import { lockStore, type StoreLock } from "./lock.ts";
+
+interface OpenStore {
+  path: string;
+  library: SqliteLibrary;
+  /** Null where it was opened to be read only. */
+  lock: StoreLock | null;
+  reader: Connection;
+  /** Null after a failure that spoilt it; the next write opens another. */
+  writer: Connection | null;
+}
+
+export function sqliteEngine(given: string, busyTimeout: number): SqlEngine {
+  let store: OpenStore | null = null;
+
+  function opened(): OpenStore {
+    if (store === null) throw new StorageError("unavailable", `the store ${given} is not open`);
+    return store;
+  }
+
+  function dropWriter(): void {
+    store?.writer?.close();
+    if (store !== null) store.writer = null;
+  }
+
+  return {
+    name: "storage-sqlite",
+    exclusive: true,
+    toStorageError: (error, doing) => toStorageError(error, doing),
+    async open({ readOnly }) {
+      store = readOnly ? await openToRead(given, busyTimeout) : await openStore(given, busyTimeout);
+    },
+    async close() {
+      const closing = store;
+      if (closing === null) return;
+      closing.reader.close();
+      foldWal(closing.writer);
+      dropWriter();
+      store = null;
+      closing.lock?.release();
+    },
+    query: async (sql, values) => opened().reader.all(sql, values),
+    async begin(): Promise<SqlTransaction> {
+      const open = opened();
+      const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout }));
+      try {
+        writer.run("begin immediate", []);
+      } catch (error) {
+        rollback(error);
+        throw error;
+      }
+      return {
+        query: async (sql, values) => writer.query(sql, values),
+        async commit() {
+          try {
+            writer.run("commit", []);
+          } catch (error) {
+            dropWriter();
+            throw error;
+          }
+        },
+        async rollback(because) {
+          rollback(because);
+        },
+      };
+
+      /** Undoes what the open transaction did; whatever it takes. */
+      function rollback(because: unknown): void {
+        if (open.writer !== writer) return;
+        try {
+          if (spoilsConnection(because)) dropWriter();
+          else writer.exec("rollback");
+        } catch {
+          dropWriter();
+        }
+      }
+    },
+    async backup(path) {
+      const { library, path: own } = opened();
+      createPrivately(path);
+      // Of its own, so that neither reads nor writes wait for it.
+      const connection = connectStore(library, own, { busyTimeout });
+      try {
+        connection.run("vacuum into ?", [path]);
+      } finally {
+        connection.close();
+      }
+    },
+  };
+}
+
+async function openStore(given: string, busyTimeout: number): Promise<OpenStore> {
+  if (given === ":memory:" || given === "") {
+    throw new StorageError("unavailable", `the path "${given}" names no file; the store keeps its ledger in one`);
+  }
+  const library = await loadSqlite();
+  const path = prepareFolder(given);
+  // First of all: nothing touches the store's file before it is certain that nobody else has it.
+  const lock = lockStore(library, path);
+  let writer: Connection | null = null;
+  try {
+    createPrivately(path);
+    writer = connectStore(library, path, { busyTimeout });
+    assertOurs(writer, path);
+    const reader = connectStore(library, path, { busyTimeout, readOnly: true });
+    return { path, library, lock, reader, writer };
+  } catch (error) {
+    writer?.close();
+    lock.release();
+    throw toStorageError(error, `open the store ${path}`);
+  }
+}
+
+/** No lock, and nothing made or changed: the service may be running on it. */
+async function openToRead(given: string, busyTimeout: number): Promise<OpenStore> {
+  const path = resolve(given);
+  if (!existsSync(path)) throw new StorageError("unavailable", `there is no store at ${path}`);
+  const library = await loadSqlite();
+  const reader = connectStore(library, path, { busyTimeout, readOnly: true });
+  try {
+    if (assertOurs(reader, path) === 0) throw new StorageError("corrupt", `${path} is not a store: it is empty`);
+    return { path, library, lock: null, reader, writer: null };
+  } catch (error) {
+    reader.close();
+    throw error;
+  }
+}
+
+/** Another program's database is never migrated. Answers the number of tables. */
+function assertOurs(connection: Connection, path: string): number {
+  const tables = connection.all("select name from sqlite_schema where type = 'table'", []).map((row) => row["name"]);
+  if (tables.length === 0) return 0;
+  const id = connection.all("pragma application_id", [])[0]?.["application_id"];
+  if (id !== APPLICATION_ID || !tables.includes("schema_migrations")) {
+    throw new StorageError("corrupt", `${path} is a database of another program; give the store a file of its own`);
+  }
+  return tables.length;
+}
+
+/** Leaves one file that is whole by itself; a convenience for whoever copies it. What is in the WAL is safe there as well. */
+function foldWal(writer: Connection | null): void {
+  try {
+    writer?.exec("pragma wal_checkpoint(truncate)");
+  } catch {
+    // The next start does it.
+  }
+}

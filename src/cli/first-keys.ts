@@ -1,0 +1,64 @@
+/** Where the keys of a new store are shown, once: on standard output, or in a file where that is kept as a log. */
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import type { FirstKeys } from "../identity/first-keys.ts";
+import { CommandError, oneOf, type Output } from "./command.ts";
+import { invocation } from "./invocation.ts";
+
+export type Place = "print" | "file";
+
+/** Words first, then the environment. The main process of a container writes into a log that many can read. */
+export function placeOf(word: string | undefined, env: Record<string, string | undefined>): Place {
+  const told = word ?? (env["ASSENT_FIRST_KEYS"] || undefined);
+  if (told !== undefined) return oneOf("--first-keys (ASSENT_FIRST_KEYS)", told, ["print", "file"]);
+  return process.pid === 1 || env["KUBERNETES_SERVICE_HOST"] !== undefined ? "file" : "print";
+}
+
+export function showFirstKeys(
+  io: Output,
+  place: Place,
+  { url, data, console }: { url: string; data: string; console: boolean },
+  keys: FirstKeys,
+): void {
+  const lines = [`export ASSENT_URL=${url}`, `export ADMIN_KEY=${keys.admin}`, `export AGENT_KEY=${keys.agent}`];
+  if (place === "print") {
+    io.out(`\nThis store is new. These two keys are shown once; keep them:\n`);
+    io.out(lines.map((line) => `  ${line}`).join("\n"));
+  } else {
+    const path = join(data, "first-keys");
+    writePrivately(path, `${lines.join("\n")}\n`);
+    io.out(`\nThis store is new. Its two keys are in ${path}, for this user alone: keep them, and remove the file.`);
+  }
+  io.out(`${console ? `\nThe console is at ${url}/: sign in there with ADMIN_KEY.\n` : ""}
+An agent submits with its key:
+
+  curl -s $ASSENT_URL/v1/actions -H "Authorization: Bearer $AGENT_KEY" \\
+    -H 'Content-Type: application/json' \\
+    -d '{"agent_id":"support-bot","tool":"stripe","operation":"refund","params":{"amount":50,"currency":"USD"}}'
+
+You approve with yours:
+
+  ASSENT_API_KEY=$ADMIN_KEY ${invocation()} actions --status pending_approval
+`);
+}
+
+/** Whole and on the disk when this returns. Takes the place of what a start that was cut short left. */
+function writePrivately(path: string, text: string): void {
+  const fresh = `${path}.${process.pid}`;
+  try {
+    mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
+    rmSync(fresh, { force: true });
+    const fd = openSync(fresh, "wx", 0o600);
+    try {
+      writeSync(fd, text);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(fresh, path);
+  } catch (error) {
+    throw new CommandError(
+      `the keys of this new store cannot be written to ${path}: ${(error as Error).message}; "--first-keys print" prints them`,
+    );
+  }
+}

@@ -1,0 +1,91 @@
+/** `assent init`: a folder to begin in, with a configuration and policies to change. */
+import { existsSync } from "node:fs";
+import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
+import { join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ENVIRONMENT } from "../config/index.ts";
+import { editorSchema, type EditorSchema } from "../config/editor-schemas.ts";
+import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
+import { invocation } from "./invocation.ts";
+
+/** Those that come with the package. */
+const POLICIES = fileURLToPath(new URL("../../policies/", import.meta.url));
+
+const CONFIG = `# yaml-language-server: $schema=./.assent/config.schema.json
+# All that may stand here: docs/configuration.md. Environment variables win over this file.
+server:
+  host: 127.0.0.1
+  port: 8000
+# The store and its secrets. Keep it out of version control.
+data: ./data
+policies: ./policies
+`;
+
+const SCHEMA_LINE = /^# yaml-language-server:.*\n/;
+
+export const init: Command = {
+  summary: "write a configuration and policies to begin with",
+  help: `usage: assent init [FOLDER]
+
+Writes assent.yaml, policies/ with example policies and their tests, and .assent/ with the schemas that editors check
+them by, into FOLDER (the working folder). Refuses where one of the files is there already: nothing is overwritten.
+
+examples:
+  assent init && assent serve
+  assent init approvals`,
+  async run(args, io) {
+    const { positionals } = parse(args, {});
+    if (positionals.length > 1) throw usage("assent init takes one folder");
+    const folder = positionals[0] ?? ".";
+    for (const path of await write(folder)) io.out(join(folder, path));
+    const at = relative(process.cwd(), resolve(folder));
+    const cd = at === "" ? "" : `cd ${at} && `;
+    io.err(`\nNext: ${cd}${invocation()} policy test policies\n      ${cd}${invocation()} serve`);
+    return EXIT.ok;
+  },
+};
+
+/** Where nothing was told and nothing is there, the first start begins as a clone does. */
+export async function beginHere(env: Record<string, string | undefined>, io: Output): Promise<void> {
+  const told = ENVIRONMENT.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
+  if (told || (env["ASSENT_CONFIG"] ?? "") !== "") return;
+  if (["assent.yaml", "policies", "data"].some((name) => existsSync(name))) return;
+  await write(".");
+  io.out(`There was no assent.yaml here, and no policies: wrote both, with example policies to change in ./policies.`);
+}
+
+/** All or none. Returns the paths, from the folder. */
+async function write(folder: string): Promise<string[]> {
+  const files = await contents();
+  const there = [...files.keys()].find((path) => existsSync(join(folder, path)));
+  if (there !== undefined) throw usage(`${join(folder, there)} is there already; init overwrites nothing`);
+  const made: string[] = [];
+  try {
+    for (const [path, text] of files) {
+      await mkdir(join(folder, path, ".."), { recursive: true });
+      const file = await open(join(folder, path), "wx");
+      made.push(path);
+      try {
+        await file.writeFile(text);
+      } finally {
+        await file.close();
+      }
+    }
+  } catch (error) {
+    for (const path of made) await rm(join(folder, path), { force: true });
+    throw new CommandError(`nothing could be written into ${resolve(folder)}: ${(error as Error).message}`);
+  }
+  return made;
+}
+
+async function contents(): Promise<Map<string, string>> {
+  const files = new Map([["assent.yaml", CONFIG]]);
+  for (const name of (await readdir(POLICIES)).filter((one) => one.endsWith(".yaml")).sort()) {
+    const schema: EditorSchema = name.endsWith("_test.yaml") ? "policy-test" : "policy";
+    const text = (await readFile(join(POLICIES, name), "utf8")).replace(SCHEMA_LINE, "");
+    files.set(`policies/${name}`, `# yaml-language-server: $schema=../.assent/${schema}.schema.json\n${text}`);
+  }
+  for (const name of ["config", "policy", "policy-test"] as const)
+    files.set(`.assent/${name}.schema.json`, editorSchema(name));
+  return files;
+}

@@ -1,0 +1,47 @@
+/** Commands that the configured plugins bring: `assent <name of the plugin>`. */
+import { declarationsOf } from "../extension/declarations.ts";
+import { loadPluginsByPath, PluginLoadError } from "../extension/loader.ts";
+import { PluginError, refuseTwice } from "../extension/options.ts";
+import type { Plugin } from "../plugin.ts";
+import { CommandError, EXIT, safe, type Command } from "./command.ts";
+import { client, reaching } from "./remote.ts";
+import { configFrom } from "./serve.ts";
+
+/** By name. Throws CommandError when the configuration or a plugin of it cannot be loaded. */
+export async function pluginCommands(): Promise<Map<string, Command>> {
+  try {
+    const plugins = await loadPluginsByPath(configFrom(process.env, undefined));
+    refuseTwice(plugins);
+    declarationsOf(plugins);
+    return new Map(
+      plugins.flatMap(({ plugin }): [string, Command][] =>
+        plugin.command === undefined ? [] : [[plugin.name, commandOf(plugin, plugin.command)]],
+      ),
+    );
+  } catch (error) {
+    if (error instanceof PluginError || error instanceof PluginLoadError) throw new CommandError(error.message);
+    throw error;
+  }
+}
+
+function commandOf({ name }: Plugin, { summary, help, run }: NonNullable<Plugin["command"]>): Command {
+  return {
+    summary,
+    help,
+    async run(args, io) {
+      let code: number;
+      try {
+        code = await run(args, {
+          // What a service answered must not drive the terminal, whatever a plugin makes of it.
+          out: (line) => io.out(safe(line)),
+          err: (line) => io.err(safe(line)),
+          call: (method, path, body) => reaching(() => client().call(method, path, body)),
+        });
+      } catch (error) {
+        if (error instanceof CommandError) throw error;
+        throw new CommandError(`plugin "${name}": ${error instanceof Error ? error.message : String(error)}`);
+      }
+      return Number.isInteger(code) ? code : EXIT.failure;
+    },
+  };
+}

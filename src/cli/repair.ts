@@ -1,0 +1,79 @@
+/** `assent audit --repair`: cuts back what a lost connection of an earlier version could leave behind the head. */
+import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../config/index.ts";
+import type { CutRow, Storage } from "../contract/storage.ts";
+import { sha256Hex, utf8 } from "../domain/hash.ts";
+import { CommandError, type Output } from "./command.ts";
+import { assertCurrent, withStore } from "./store.ts";
+
+/** Where the store itself says what was cut: a JSON array, oldest first. */
+export const REPAIRS = "repairs";
+
+export interface Repair {
+  at: string;
+  /** Size of the head that the store was cut back to. */
+  size: number;
+  entries: number;
+  rows: number;
+  copy: string;
+  /** Of the copy's bytes, hex. */
+  sha256: string;
+}
+
+/** Null when nothing stood behind the head. Rejects with CommandError. */
+export async function repairStore(config: Config, file: string | undefined, io: Output): Promise<Repair | null> {
+  return withStore(config, {}, async (storage) => {
+    await assertCurrent(storage);
+    const { size } = await storage.head();
+    if (storage.cutBack === undefined) {
+      if ((await storage.entries(size, size + 1)).length === 0) return null;
+      throw new CommandError(`${storage.name} cannot be repaired: restore a backup`);
+    }
+    const at = new Date().toISOString();
+    const copy = file ?? join(config.data, `cut-${size}-${at.replaceAll(/[:.]/g, "-")}.jsonl`);
+    let repair: Repair | null = null;
+    await storage.cutBack(async (rows, tx) => {
+      const text = rows.map((row) => `${lineOf(row)}\n`).join("");
+      writeCopy(copy, text);
+      const entries = rows.filter(({ table }) => table === "entries").length;
+      repair = { at, size, entries, rows: rows.length, copy, sha256: sha256Hex(utf8(text)) };
+      await tx.putMeta(REPAIRS, JSON.stringify([...(await repairsOf(tx)), repair]));
+    });
+    if (repair === null) return null;
+    io.out(said(repair));
+    return repair;
+  });
+}
+
+export function said({ at, size, entries, rows, copy, sha256 }: Repair): string {
+  return `cut back to ${size} on ${at}: ${entries} entries that no head ever covered, ${rows} rows in all; the copy is ${copy}, SHA-256 ${sha256}`;
+}
+
+export async function repairsOf(storage: Pick<Storage, "meta">): Promise<Repair[]> {
+  return JSON.parse((await storage.meta(REPAIRS)) ?? "[]") as Repair[];
+}
+
+function lineOf({ table, row }: CutRow): string {
+  const bytes = (_key: string, value: unknown): unknown =>
+    value instanceof Uint8Array ? { base64: Buffer.from(value).toString("base64") } : value;
+  return JSON.stringify({ table, row }, bytes);
+}
+
+/** On the disk before anything is cut. Never over a file that is there. */
+function writeCopy(path: string, text: string): void {
+  try {
+    const fd = openSync(path, "wx", 0o600);
+    try {
+      const content = Buffer.from(text);
+      for (let done = 0; done < content.length;) done += writeSync(fd, content, done);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    throw new CommandError(
+      `the copy ${path} cannot be written, and nothing is cut: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}

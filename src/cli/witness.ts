@@ -1,0 +1,156 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
+import { mkdirSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isNoteName, parseVkey, type NoteSigner } from "../domain/checkpoint.ts";
+import { formatWitnessVkey } from "../domain/cosignature.ts";
+import type { FetchHandler } from "../http/handler.ts";
+import { verifyEd25519 } from "../identity/vault.ts";
+import { createWitness, witnessFolder, type Witness } from "../ledger/witness.ts";
+import { onSignals, serve as listen } from "../serve/index.ts";
+import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
+import { textFlag } from "./remote.ts";
+
+/** Largest request. A proof has 63 lines at most, and a checkpoint some signatures. Bytes. */
+const LARGEST = 65_536;
+
+export const witness: Command = {
+  summary: "cosign the checkpoints of other people's logs",
+  help: `usage: assent witness --name NAME --log VKEY [--log VKEY]... [--data FOLDER] [--host HOST] [--port PORT]
+
+Serves the C2SP tlog-witness protocol: cosigns a log's checkpoint when it is shown to extend the last one that was
+cosigned, so that the log's operator can show nobody another history. Two teams can witness each other. The key is
+made at the first start, and the verifier key is printed: whoever trusts this witness pins it.
+
+  --name NAME     name of this witness, such as witness.example.com/w1
+  --log VKEY      verifier key of a log (GET /v1/provenance/keys), or @file; may be repeated
+  --data FOLDER   key and what was cosigned last (./witness). Lost, the witness must take a new name and key
+  --host HOST     address to listen on (127.0.0.1)
+  --port PORT     port; 0 picks a free one (8001)
+
+examples:
+  assent witness --name witness.example.com/w1 --log "$VKEY"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      name: { type: "string" },
+      log: { type: "string", multiple: true },
+      data: { type: "string" },
+      host: { type: "string" },
+      port: { type: "string" },
+    });
+    if (positionals.length > 0) throw usage("assent witness takes no further words");
+    const { name, host = "127.0.0.1", data = "witness" } = values;
+    if (name === undefined || !isNoteName(name)) throw usage('--name is needed: a name without spaces and "+"');
+    const logs = await Promise.all((values.log ?? []).map((one) => textFlag(one, (key) => key.trim())));
+    if (logs.length === 0) throw usage("--log is needed: the verifier key of a log to witness");
+    for (const vkey of logs) {
+      try {
+        parseVkey(vkey);
+      } catch (error) {
+        throw usage((error as Error).message);
+      }
+    }
+    const port = Number(values.port ?? 8001);
+    if (!Number.isInteger(port) || port < 0 || port > 65_535)
+      throw usage(`--port takes 0 to 65535, not "${values.port}"`);
+    mkdirSync(data, { recursive: true, mode: 0o700 });
+    const unlock = lock(data);
+    try {
+      const signer = signerIn(data, name);
+      const cosigner = createWitness({
+        logs,
+        state: witnessFolder(data),
+        signer,
+        clock: Date.now,
+        verify: verifyEd25519,
+      });
+      const listening = await listen(answerer(cosigner), { host, port });
+      const stopped = new Promise<void>((resolve) => onSignals(() => listening.stop().then(resolve)));
+      io.out(
+        `the verifier key of this witness, for those who trust it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,
+      );
+      io.out(`the witness is listening on ${listening.url}`);
+      await stopped;
+      return EXIT.ok;
+    } finally {
+      unlock();
+    }
+  },
+};
+
+function answerer(cosigner: Witness): FetchHandler {
+  return async (request) => {
+    const { pathname } = new URL(request.url);
+    const plain = (status: number, words: string, headers: Record<string, string> = {}): Response =>
+      new Response(`${words}\n`, { status, headers: { "Content-Type": "text/plain; charset=utf-8", ...headers } });
+    if (!pathname.endsWith("/add-checkpoint")) return plain(404, "nothing is here but add-checkpoint");
+    if (request.method !== "POST") return plain(405, "add-checkpoint takes POST", { Allow: "POST" });
+    const body = await readText(request);
+    if (body === null) return plain(413, `the request is larger than ${LARGEST} bytes`, { Connection: "close" });
+    try {
+      const answer = await cosigner.addCheckpoint(body);
+      return new Response(answer.body, { status: answer.status, headers: { "Content-Type": answer.contentType } });
+    } catch (error) {
+      process.stderr.write(`assent witness: nothing was cosigned: ${String(error)}\n`);
+      return plain(503, "the witness cannot keep its record; nothing was cosigned");
+    }
+  };
+}
+
+/** Null when it is too large. Bytes that are not UTF-8 become what no note may hold. */
+async function readText(request: Request): Promise<string | null> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let size = 0;
+  for await (const chunk of request.body ?? []) {
+    size += (chunk as Uint8Array).length;
+    if (size > LARGEST) return null;
+    text += decoder.decode(chunk as Uint8Array, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+/** The key in the folder, made when there is none. */
+function signerIn(folder: string, name: string): NoteSigner {
+  const path = join(folder, "witness-key.pem");
+  let pem: string;
+  try {
+    pem = readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    pem = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+    writeFileSync(path, pem, { mode: 0o600, flag: "wx", flush: true });
+  }
+  const key = createPrivateKey(pem);
+  if (key.asymmetricKeyType !== "ed25519") throw new CommandError(`the key in ${path} is not Ed25519`);
+  const publicKey = new Uint8Array(createPublicKey(key).export({ type: "spki", format: "der" }).subarray(12));
+  return { name, publicKey, sign: (message) => new Uint8Array(sign(null, message, key)) };
+}
+
+/** Two processes on one folder could cosign two histories. Returns a function that gives the folder free. */
+function lock(folder: string): () => void {
+  const path = join(folder, "lock");
+  for (;;) {
+    try {
+      const file = openSync(path, "wx", 0o600);
+      writeFileSync(file, String(process.pid));
+      closeSync(file);
+      return () => rmSync(path, { force: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      const holder = Number(readFileSync(path, "utf8"));
+      if (isAlive(holder)) throw new CommandError(`the process ${holder} is a witness with ${folder} already`);
+      rmSync(path, { force: true });
+    }
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,51 @@
+/** The processes that share the store, as they tell each other: each holds a lease in its own name for as long as it lives. */
+import type { Logger, Processes } from "../contract/host.ts";
+import type { Storage } from "../contract/storage.ts";
+
+const PREFIX = "process/";
+/** Milliseconds. One that is gone is counted for so long. */
+const TERM = 30_000;
+const EVERY = 10_000;
+
+export interface ProcessList extends Processes {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createProcesses(storage: Storage, instance: string, log: Logger, clock: () => number): ProcessList {
+  let timer: ReturnType<typeof setInterval> | null = null;
+  const name = `${PREFIX}${instance}`;
+
+  async function tell(): Promise<void> {
+    try {
+      await storage.lease(name, instance, clock(), clock() + TERM);
+    } catch (error) {
+      log.debug("this process could not tell the others that it lives", { error: String(error) });
+    }
+  }
+
+  return {
+    async list() {
+      // Nobody else has the store.
+      if (storage.exclusive) return { count: 1, duties: [] };
+      const held = await storage.leases(clock());
+      const alive = held.filter((lease) => lease.name.startsWith(PREFIX)).map(({ holder }) => holder);
+      const duties = held
+        .filter((lease) => !lease.name.startsWith(PREFIX))
+        .map((lease) => ({ name: lease.name, here: lease.holder === instance }));
+      return { count: Math.max(alive.length, 1), duties };
+    },
+    async start() {
+      if (storage.exclusive) return;
+      await tell();
+      timer = setInterval(() => void tell(), EVERY);
+      timer.unref?.();
+    },
+    async stop() {
+      if (timer === null) return;
+      clearInterval(timer);
+      timer = null;
+      await storage.lease(name, instance, clock(), 0).catch(() => undefined);
+    },
+  };
+}

@@ -1,0 +1,259 @@
+import { readFileSync } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import type { TSchema } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { LineCounter, isScalar, parseDocument, visit, type Document } from "yaml";
+import { isNoteName } from "../domain/checkpoint.ts";
+import { parseWitnessVkey } from "../domain/cosignature.ts";
+import { explainFault, siblingsAt } from "../domain/validation.ts";
+import { ConfigSchema, type Config } from "./schema.ts";
+
+export { ConfigSchema, type Config } from "./schema.ts";
+
+/** One fault, with its place where there is one. `line` and `column` are 1-based. */
+export interface ConfigFault {
+  origin: string;
+  line: number | null;
+  column: number | null;
+  message: string;
+}
+
+export class ConfigError extends Error {
+  readonly faults: ConfigFault[];
+  constructor(faults: ConfigFault[]) {
+    super(
+      faults
+        .map((f) => [f.origin, f.line, f.column].filter((part) => part !== null).join(":") + `: ${f.message}`)
+        .join("\n"),
+    );
+    this.name = "ConfigError";
+    this.faults = faults;
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Environment variables that win over the file (design, section 8), and where they go. */
+export const ENVIRONMENT: readonly { name: string; path: readonly string[] }[] = [
+  { name: "ASSENT_HOST", path: ["server", "host"] },
+  { name: "ASSENT_PORT", path: ["server", "port"] },
+  { name: "ASSENT_PUBLIC_URL", path: ["server", "public_url"] },
+  { name: "ASSENT_DATA", path: ["data"] },
+  { name: "ASSENT_STATE", path: ["state"] },
+  { name: "ASSENT_POLICIES", path: ["policies"] },
+  { name: "DATABASE_URL", path: ["database_url"] },
+  { name: "ASSENT_SECRET", path: ["secret"] },
+  { name: "ASSENT_ADMIN_KEY", path: ["admin_key"] },
+  { name: "ASSENT_LOG_KEY", path: ["ledger", "key"] },
+  { name: "ASSENT_LOG_ORIGIN", path: ["ledger", "origin"] },
+];
+
+/**
+ * File, then environment, then defaults. Without `file` and `ASSENT_CONFIG`, `assent.yaml` in `cwd`
+ * is read if it is there. Throws ConfigError with every fault.
+ */
+export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; file?: string }): {
+  config: Config;
+  origin: string | null;
+} {
+  const named = file ?? (env["ASSENT_CONFIG"] || undefined);
+  const path = resolve(cwd, named ?? "assent.yaml");
+  const text = readText(path, named !== undefined);
+  const base = text === null ? cwd : dirname(path);
+  const origin = text === null ? null : path;
+  const lines = new LineCounter();
+  const document = parseDocument(text ?? "", { lineCounter: lines, uniqueKeys: true, version: "1.2" });
+  const faults: ConfigFault[] = document.errors.map((error) => ({
+    origin: path,
+    line: error.linePos?.[0].line ?? null,
+    column: error.linePos?.[0].col ?? null,
+    message: error.message.split(" at line ")[0] as string,
+  }));
+  if (faults.length > 0) throw new ConfigError(faults);
+  expand(document, env, (offset, message) => faults.push({ origin: path, ...place(lines, offset), message }));
+  const given: unknown = document.toJS({ maxAliasCount: 20 }) ?? {};
+  if (typeof given !== "object" || Array.isArray(given))
+    throw new ConfigError([
+      { origin: path, line: 1, column: 1, message: "expected keys such as `server:` at the top" },
+    ]);
+  const fromEnvironment = overlay(given as Record<string, unknown>, env);
+  const config = Value.Default(ConfigSchema, given);
+  for (const fault of Value.Errors(ConfigSchema, config)) {
+    const variable = fromEnvironment.get(fault.path);
+    const known = faults.some((f) => f.message.startsWith(`${fault.path}: `));
+    if (known) continue;
+    const at =
+      variable === undefined
+        ? { origin: path, ...place(lines, offsetOf(document, fault.path)) }
+        : { origin: variable, line: null, column: null };
+    faults.push({
+      ...at,
+      message: `${fault.path}: ${explainFault(fault, siblingsAt(ConfigSchema as TSchema, fault.path))}`,
+    });
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
+  const made = config as Config;
+  if (made.ledger.origin !== null && !isNoteName(made.ledger.origin)) {
+    throw new ConfigError([
+      {
+        origin: path,
+        line: null,
+        column: null,
+        message: `/ledger/origin: "${made.ledger.origin}" cannot name a log: it must have no spaces and no "+"`,
+      },
+    ]);
+  }
+  for (const [i, { vkey }] of made.ledger.witnesses.entries()) {
+    try {
+      parseWitnessVkey(vkey);
+    } catch (error) {
+      throw new ConfigError([
+        { origin: path, line: null, column: null, message: `/ledger/witnesses/${i}/vkey: ${(error as Error).message}` },
+      ]);
+    }
+  }
+  if (made.database_url !== null && !/^postgres(ql)?:\/\//.test(made.database_url)) {
+    throw new ConfigError([
+      {
+        origin: fromEnvironment.get("/database_url") ?? path,
+        line: null,
+        column: null,
+        message: "/database_url: it does not begin with postgres://; write postgres://user:password@host:port/database",
+      },
+    ]);
+  }
+  if (made.admin_key !== null && made.admin_key.length < 32) {
+    throw new ConfigError([
+      {
+        origin: fromEnvironment.get("/admin_key") ?? path,
+        line: null,
+        column: null,
+        message: "/admin_key: it is shorter than 32 characters; make one with `openssl rand -hex 32`",
+      },
+    ]);
+  }
+  return {
+    config: {
+      ...made,
+      data: resolve(env["ASSENT_DATA"] ? cwd : base, made.data),
+      state: made.state === null ? stateOf(env) : resolve(env["ASSENT_STATE"] ? cwd : base, made.state),
+      policies: resolve(env["ASSENT_POLICIES"] ? cwd : base, made.policies),
+      plugins: absolutePlugins(made.plugins, base),
+    },
+    origin,
+  };
+}
+
+/** The defaults alone: what serves with no file and an empty environment. */
+export function defaultConfig(changes: { data: string; policies?: string }): Config {
+  const config = Value.Default(ConfigSchema, {
+    data: changes.data,
+    ...(changes.policies === undefined ? {} : { policies: changes.policies }),
+  });
+  return config as Config;
+}
+
+/** Where programs of this user keep what outlives their data. XDG Base Directory Specification. */
+function stateOf(env: Environment): string | null {
+  const base = env["XDG_STATE_HOME"] || (env["HOME"] ? join(env["HOME"], ".local", "state") : "");
+  return isAbsolute(base) ? join(base, "assent") : null;
+}
+
+function readText(path: string, required: boolean): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    if (missing && !required) return null;
+    throw new ConfigError([
+      {
+        origin: path,
+        line: null,
+        column: null,
+        message: missing
+          ? "there is no such file; check --config and ASSENT_CONFIG"
+          : `it cannot be read: ${(error as Error).message}`,
+      },
+    ]);
+  }
+}
+
+/** `${NAME}`, `${NAME:-default}` in scalar values; `$${` stands for `${`. After parsing, so that a value cannot become YAML. */
+function expand(document: Document, env: Environment, fault: (offset: number, message: string) => void): void {
+  visit(document, {
+    Scalar(key, node) {
+      if (key === "key" || typeof node.value !== "string" || !node.value.includes("${")) return;
+      const text = node.value;
+      const expanded = text.replaceAll(
+        /\$?\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
+        (whole, name: string, fallback: string | undefined) => {
+          if (whole.startsWith("$$")) return whole.slice(1);
+          const value = env[name];
+          if (value !== undefined && value !== "") return value;
+          if (fallback !== undefined) return fallback;
+          fault(
+            node.range?.[0] ?? 0,
+            `the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
+          );
+          return "";
+        },
+      );
+      // A value that is one variable alone may be a number or a boolean, as if it had been written there; in quotes it is text.
+      node.value = isScalar(node) && node.type === "PLAIN" && /^\$\{[^}]*\}$/.test(text) ? plain(expanded) : expanded;
+    },
+  });
+}
+
+function plain(text: string): string | number | boolean {
+  if (text === "true" || text === "false") return text === "true";
+  return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
+}
+
+/** Writes what the environment sets over the file. Answers which variable set which pointer. */
+function overlay(given: Record<string, unknown>, env: Environment): Map<string, string> {
+  const set = new Map<string, string>();
+  for (const { name, path } of ENVIRONMENT) {
+    const value = env[name];
+    if (value === undefined || value === "") continue;
+    let target = given;
+    for (const key of path.slice(0, -1)) {
+      if (typeof target[key] !== "object" || target[key] === null) target[key] = {};
+      target = target[key] as Record<string, unknown>;
+    }
+    target[path.at(-1) as string] = name === "ASSENT_PORT" ? plain(value) : value;
+    set.set(`/${path.join("/")}`, name);
+  }
+  return set;
+}
+
+function place(lines: LineCounter, offset: number | null): { line: number | null; column: number | null } {
+  if (offset === null) return { line: null, column: null };
+  const { line, col } = lines.linePos(offset);
+  return { line, column: col };
+}
+
+/** Where the node behind a pointer stands, or the nearest one above it. */
+function offsetOf(document: Document, pointer: string): number | null {
+  const path = pointer
+    .split("/")
+    .slice(1)
+    .map((segment) => (/^\d+$/.test(segment) ? Number(segment) : segment));
+  for (let length = path.length; length > 0; length--) {
+    const parent = document.getIn(path.slice(0, length - 1), true) as
+      | { items?: { key?: { value?: unknown; range?: [number, number, number] } }[] }
+      | undefined;
+    const pair = parent?.items?.find((item) => item.key?.value === path[length - 1]);
+    if (pair?.key?.range !== undefined) return pair.key.range[0];
+    const node = document.getIn(path.slice(0, length), true) as { range?: [number, number, number] } | undefined;
+    if (node?.range !== undefined) return node.range[0];
+  }
+  return null;
+}
+
+function absolutePlugins(plugins: Config["plugins"], base: string): Config["plugins"] {
+  const absolute = (name: string): string =>
+    name.startsWith("./") || name.startsWith("../") ? resolve(base, name) : name;
+  return plugins === null
+    ? null
+    : plugins.map((item) => (typeof item === "string" ? absolute(item) : { ...item, name: absolute(item.name) }));
+}

@@ -1,0 +1,290 @@
+/** Every key of `assent.yaml`, with its default and what it means. */
+import { Type, type Static } from "@sinclair/typebox";
+
+const Rate = Type.Object(
+  {
+    requests: Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: "Requests in one window." }),
+    seconds: Type.Integer({ minimum: 1, maximum: 86_400, description: "Length of a window." }),
+  },
+  { additionalProperties: false },
+);
+
+const To = Type.String({
+  minLength: 1,
+  maxLength: 500,
+  description: "What the notifier needs to reach them: an address, a channel, a destination's name.",
+});
+const NotifierName = Type.Optional(
+  Type.String({ minLength: 1, description: "Notifier plugin, such as notify-email; the channel's when absent." }),
+);
+
+const Channel = Type.Object(
+  {
+    notifier: NotifierName,
+    people: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            owner: Type.String({
+              minLength: 1,
+              maxLength: 200,
+              description: "Who decides with the link that is sent; the same name as the `owner` of their API keys.",
+            }),
+            to: To,
+            notifier: NotifierName,
+          },
+          { additionalProperties: false },
+        ),
+        { maxItems: 100, description: "Each gets a link of their own." },
+      ),
+    ),
+    places: Type.Optional(
+      Type.Array(Type.Object({ to: To, notifier: NotifierName }, { additionalProperties: false }), {
+        maxItems: 100,
+        description: "Seen by several people: told, with a link that needs a key.",
+      }),
+    ),
+    remind_before: Type.Optional(
+      Type.String({ description: "Reminds those who have not decided, so long before the approval expires." }),
+    ),
+    escalate: Type.Optional(
+      Type.Object(
+        {
+          to: Type.String({ description: "Channel." }),
+          after: Type.String({ description: "How long after the request." }),
+        },
+        { additionalProperties: false, description: "Asks another channel too when nobody has decided." },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** `assent.yaml`. Every key is optional; the defaults serve one machine from the working folder. */
+export const ConfigSchema = Type.Object(
+  {
+    server: Type.Object(
+      {
+        host: Type.String({ default: "127.0.0.1", description: "Address to listen on. ASSENT_HOST wins." }),
+        port: Type.Integer({
+          default: 8000,
+          minimum: 0,
+          maximum: 65535,
+          description: "Port; 0 picks a free one and prints it. ASSENT_PORT wins.",
+        }),
+        public_url: Type.Union([Type.String(), Type.Null()], {
+          default: null,
+          description: "How people reach the service, for links. ASSENT_PUBLIC_URL wins.",
+        }),
+        max_body_bytes: Type.Integer({
+          default: 1_048_576,
+          minimum: 1024,
+          maximum: 67_108_864,
+          description: "Largest request body, in bytes.",
+        }),
+        max_wait_seconds: Type.Integer({
+          default: 60,
+          minimum: 0,
+          maximum: 3600,
+          description: "Longest wait that `Prefer: wait` and `?wait` are granted.",
+        }),
+        trusted_proxies: Type.Integer({
+          default: 0,
+          minimum: 0,
+          maximum: 10,
+          description:
+            "How many proxies stand in front and add to X-Forwarded-For; the client's address is taken that many places from its end. 0 ignores the header.",
+        }),
+        cors_origins: Type.Array(Type.String({ minLength: 1 }), {
+          default: [],
+          description:
+            "Origins whose pages may call the API, such as https://console.example; `*` for every one. Empty: no CORS.",
+        }),
+      },
+      { default: {}, additionalProperties: false, description: "The HTTP server." },
+    ),
+    data: Type.String({
+      default: "./data",
+      description: "Folder of the embedded store and of generated keys. ASSENT_DATA wins.",
+    }),
+    state: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
+      default: null,
+      description:
+        "Folder outside the data folder where the newest checkpoint is kept, too, so that a data folder that was put back as a whole is noticed. Absent: `assent` in XDG_STATE_HOME, or in .local/state of the home folder where there is one. ASSENT_STATE wins.",
+    }),
+    policies: Type.String({
+      default: "./policies",
+      description: "Folder that the policy-files plugin loads. ASSENT_POLICIES wins.",
+    }),
+    database_url: Type.Union([Type.String(), Type.Null()], {
+      default: null,
+      description: "Postgres instead of the embedded store. DATABASE_URL wins.",
+    }),
+    secret: Type.Union([Type.String({ minLength: 32 }), Type.Null()], {
+      default: null,
+      description:
+        "Secret that approval tokens are derived from, at least 32 characters; generated into the data folder when absent. ASSENT_SECRET wins.",
+    }),
+    admin_key: Type.Union([Type.String(), Type.Null()], {
+      default: null,
+      description: "Seeds the first admin key of an empty store. ASSENT_ADMIN_KEY wins.",
+    }),
+    log: Type.Object(
+      {
+        level: Type.Union(
+          [
+            Type.Literal("debug"),
+            Type.Literal("info"),
+            Type.Literal("warn"),
+            Type.Literal("error"),
+            Type.Literal("silent"),
+          ],
+          { default: "info", description: "Least severe message that is written." },
+        ),
+      },
+      {
+        default: {},
+        additionalProperties: false,
+        description: "The service's own log, one JSON object a line on standard error.",
+      },
+    ),
+    ledger: Type.Object(
+      {
+        origin: Type.Union([Type.String({ minLength: 1, maxLength: 255 }), Type.Null()], {
+          default: null,
+          description:
+            "Name of the log in checkpoints. Kept with the store after the first start. ASSENT_LOG_ORIGIN wins.",
+        }),
+        key: Type.Union([Type.String(), Type.Null()], {
+          default: null,
+          description:
+            "Ed25519 private key that signs checkpoints and permits: PKCS#8 PEM or a file's path; generated into the data folder when absent. ASSENT_LOG_KEY wins.",
+        }),
+        checkpoint_file: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
+          default: null,
+          description:
+            "Where the newest signed checkpoint is kept beside the store, so that an older copy of the store is noticed at start; `checkpoint` in the data folder when absent. Another disk is better.",
+        }),
+        witnesses: Type.Array(
+          Type.Object(
+            {
+              url: Type.String({ pattern: "^https?://", description: "Where it is asked: `<url>/add-checkpoint`." }),
+              vkey: Type.String({ minLength: 1, description: "Its verifier key, as `assent witness` prints it." }),
+            },
+            { additionalProperties: false },
+          ),
+          {
+            default: [],
+            maxItems: 20,
+            description:
+              "Witnesses that cosign checkpoints (C2SP tlog-witness), so that nobody can be shown another log.",
+          },
+        ),
+        witness_seconds: Type.Integer({
+          default: 60,
+          minimum: 1,
+          maximum: 86_400,
+          description: "How often the witnesses are asked.",
+        }),
+        max_batch: Type.Integer({
+          default: 256,
+          minimum: 1,
+          maximum: 4096,
+          description: "Most jobs in one transaction.",
+        }),
+        verify_at_start: Type.Integer({
+          default: 65_536,
+          minimum: 0,
+          description: "How many of the newest entries are hashed again at start, besides the tree's right edge.",
+        }),
+      },
+      { default: {}, additionalProperties: false, description: "The ledger." },
+    ),
+    approvals: Type.Object(
+      {
+        allow_self_approval: Type.Boolean({
+          default: false,
+          description:
+            "Lets the submitter approve its own action, for working alone. Each such approval is recorded as a self-approval.",
+        }),
+      },
+      { default: {}, additionalProperties: false, description: "Approvals." },
+    ),
+    channels: Type.Record(Type.String(), Channel, {
+      default: {},
+      description: "Who is told when a policy's `approval.notify` names the channel.",
+    }),
+    deliveries: Type.Object(
+      {
+        timeout_seconds: Type.Integer({
+          default: 30,
+          minimum: 1,
+          maximum: 600,
+          description: "Longest attempt of a notifier.",
+        }),
+        keep_days: Type.Integer({
+          default: 30,
+          minimum: 4,
+          maximum: 3650,
+          description: "How long deliveries that are over are listed.",
+        }),
+      },
+      { default: {}, additionalProperties: false, description: "Messages to people and to other programs." },
+    ),
+    permits: Type.Object(
+      {
+        valid_seconds: Type.Integer({
+          default: 300,
+          minimum: 1,
+          maximum: 86_400,
+          description: "How long a permit may be used after the action was allowed or approved.",
+        }),
+      },
+      { default: {}, additionalProperties: false, description: "Permits." },
+    ),
+    require_registered_agents: Type.Boolean({
+      default: false,
+      description: "Denies the actions of agents that are not registered.",
+    }),
+    rate_limits: Type.Object(
+      {
+        per_key: Type.Union([Rate, Type.Null()], { default: null, description: "Requests of one API key." }),
+        per_address: Type.Union([Rate, Type.Null()], {
+          default: null,
+          description: "Calls without a valid key from one address (an IPv6 /64 counts as one).",
+        }),
+        bad_keys_per_minute: Type.Integer({
+          default: 20,
+          minimum: 0,
+          maximum: 100_000,
+          description:
+            "Wrong keys from one address in a minute before they get 429 with a growing Retry-After; a right key from there still passes. 0: no limit.",
+        }),
+      },
+      { default: {}, additionalProperties: false, description: "Limits; each process counts for itself." },
+    ),
+    plugins: Type.Union(
+      [
+        Type.Null(),
+        Type.Array(
+          Type.Union([
+            Type.String(),
+            Type.Object(
+              { name: Type.String(), options: Type.Optional(Type.Record(Type.String(), Type.Unknown())) },
+              { additionalProperties: false },
+            ),
+          ]),
+        ),
+      ],
+      {
+        default: null,
+        description:
+          "Built-in names or module paths (starting with `./`, `../` or `/`), in order. Absent: all built-in ones.",
+      },
+    ),
+  },
+  { additionalProperties: false, $id: "assent-config", description: "Configuration of Assent." },
+);
+
+/** The typed configuration: file, then environment, then defaults. Paths are absolute. */
+export type Config = Static<typeof ConfigSchema>;

@@ -1,0 +1,89 @@
+/** What people are told about an action, in words. Nothing an agent wrote can hide, break a line or reorder its surroundings; markup is the caller's to escape. */
+import type { ApprovalMessage, ClosedMessage, MessageAction } from "./notifier.ts";
+import { clipText, revealHidden, visibleJson } from "../domain/text.ts";
+
+export type Outcome = "approved" | "denied" | "expired" | "cancelled";
+
+/** Longest fact. Slack takes 2000 characters a field, escaped. */
+const MAX_FACT = 300;
+const MAX_OPERATION = 80;
+
+/** One line: `Approval needed: stripe refund (high risk)`, `Expired: stripe refund`. */
+export function titleOf({ kind, action }: ApprovalMessage | ClosedMessage): string {
+  if (kind === "approval_closed") return `${capital(outcomeOf(action))}: ${operationOf(action)}`;
+  const risk = action.risk_level === null ? "" : ` (${shown(action.risk_level, MAX_OPERATION)} risk)`;
+  const words = {
+    approval_requested: "Approval needed",
+    approval_escalated: "Approval still needed",
+    approval_reminder: "Reminder, approval needed",
+  }[kind];
+  return `${words}: ${operationOf(action)}${risk}`;
+}
+
+/** How it ended. An approved action may already run or be done when people hear of the approval. */
+export function outcomeOf({ status }: MessageAction): Outcome {
+  return status === "denied" || status === "expired" || status === "cancelled" ? status : "approved";
+}
+
+/** One sentence: who ended it, when, and why. */
+export function endingOf(action: MessageAction): string {
+  const outcome = outcomeOf(action);
+  if (outcome === "expired")
+    return `The request expired${action.expires_at === null ? "" : ` at ${timeOf(action.expires_at)}`}. Nobody denied it, and it will not run.`;
+  if (outcome === "cancelled") return "The request was cancelled before it was decided. It will not run.";
+  const votes = action.votes.filter(({ approve }) => approve === (outcome === "approved"));
+  const who = votes.map(
+    ({ approver, at, reason }) =>
+      `${personOf(approver)} at ${timeOf(at)}${reason === null || reason === "" ? "" : ` (“${shown(reason, MAX_FACT)}”)`}`,
+  );
+  return `${capital(outcome)}${who.length === 0 ? "" : ` by ${who.join(", ")}`}.`;
+}
+
+/** What to know before a decision, in order of weight. */
+export function factsOf(action: MessageAction): [name: string, value: string][] {
+  const facts: [string, string | null][] = [
+    ["Agent", action.agent_id],
+    ["Operation", `${action.tool} ${action.operation}`],
+    ["Risk", action.risk_level],
+    ["Reason", action.reason],
+    ["Policy", action.policy === null ? null : `${action.policy}${action.rule === null ? "" : ` / ${action.rule}`}`],
+    ["Submitted by", personOf(action.submitted_by)],
+    ["Approvals", `${action.votes.filter(({ approve }) => approve).length} of ${action.quorum}`],
+    ["Expires", action.expires_at === null ? null : timeOf(action.expires_at)],
+    ["Action", action.id],
+    ["Request hash", action.request_hash],
+  ];
+  return facts.flatMap(([name, value]): [string, string][] =>
+    value === null || value === "" ? [] : [[name, shown(value, MAX_FACT)]],
+  );
+}
+
+/** The exact request: its parameters, and its context where it has one, as JSON. */
+export function requestOf({ params, context }: MessageAction): [name: string, json: string][] {
+  const parts: [string, string][] = [["Parameters", visibleJson(params)]];
+  if (Object.keys(context).length > 0) parts.push(["Context", visibleJson(context)]);
+  return parts;
+}
+
+/** `ada` for owner:ada, `key 0193…` for a key without an owner. */
+function personOf(principal: string): string {
+  if (principal.startsWith("owner:")) return shown(principal.slice(6), MAX_FACT);
+  return shown(principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal, MAX_FACT);
+}
+
+function operationOf({ tool, operation }: MessageAction): string {
+  return `${shown(tool, MAX_OPERATION)} ${shown(operation, MAX_OPERATION)}`;
+}
+
+function shown(text: string, max: number): string {
+  return clipText(revealHidden(text), max);
+}
+
+/** To the second, in UTC: a message is read anywhere. */
+function timeOf(rfc3339: string): string {
+  return `${rfc3339.slice(0, 10)} ${rfc3339.slice(11, 19)} UTC`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

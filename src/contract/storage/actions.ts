@@ -1,0 +1,172 @@
+/** Actions, the votes on them, and the keys under which requests are the same. */
+import type { ActionStatus } from "../../domain/actions.ts";
+import type { Effect, ReasonCode, Risk } from "../../domain/policy/types.ts";
+import type { Visibility } from "../../domain/visibility.ts";
+
+export interface ActionRow {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  /** JSON of `{agent_id, context, operation, params, tool}`, whose canonical form `request_hash` is of. */
+  request: string;
+  request_hash: string;
+  /** 32 random bytes, hex. The ledger holds SHA-256(salt ‖ request_hash). */
+  salt: string;
+  status: ActionStatus;
+  decision: Effect;
+  reason: string;
+  reason_code: ReasonCode;
+  risk_level: Risk | null;
+  policy: string | null;
+  rule: string | null;
+  policy_version: number | null;
+  policy_hash: string | null;
+  decision_seq: number;
+  decision_hash: string;
+  /** Key that submitted, with its binding and owner at that moment: approvals are judged against these. */
+  submitted_by: string;
+  submitted_agent: string | null;
+  submitted_owner: string | null;
+  /** Approvals needed; null unless approval was asked for. */
+  quorum: number | null;
+  /** When a pending approval expires; null unless approval was asked for. */
+  expires_at: number | null;
+  /** Set when the action became allowed or approved: the permit's issue time and end. */
+  permit_issued_at: number | null;
+  permit_expires_at: number | null;
+  started_at: number | null;
+  started_by: string | null;
+  /** Canonical JSON of `{error, meta, success}` once reported. */
+  result: string | null;
+  /** From the submission to a person's verdict; null unless a person has decided. */
+  waited_ms: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** What a transition may change besides the status. */
+export type ActionChange = Partial<
+  Pick<
+    ActionRow,
+    | "reason"
+    | "reason_code"
+    | "permit_issued_at"
+    | "permit_expires_at"
+    | "started_at"
+    | "started_by"
+    | "result"
+    | "waited_ms"
+  >
+> & { status: ActionStatus; updated_at: number };
+
+/** The condition of a compare-and-set. All of it is tested by the statement that makes the change. */
+export interface ActionGuard {
+  status: ActionStatus;
+  /** The row's `expires_at` must be later than this. */
+  expires_after?: number;
+  /** The row's `expires_at` must not be later than this. */
+  expired_by?: number;
+  /** The row's `permit_expires_at` must be later than this. */
+  permit_after?: number;
+}
+
+export interface ApprovalRow {
+  action_id: string;
+  /** Who approved or denied: the owner of the key, or the key itself. Unique per action. */
+  principal: string;
+  key_id: string;
+  approve: boolean;
+  reason: string | null;
+  self_approval: boolean;
+  seq: number;
+  created_at: number;
+}
+
+export interface IdempotencyRow {
+  key_id: string;
+  /** Method and path template, e.g. `POST /v1/actions`. */
+  route: string;
+  idempotency_key: string;
+  /** SHA-256 of the canonical body, hex. */
+  body_hash: string;
+  /** Id of what the first request created. */
+  resource_id: string;
+  created_at: number;
+}
+
+export interface ActionFilter {
+  visibility: Visibility;
+  status?: ActionStatus;
+  agent_id?: string;
+  tool?: string;
+  operation?: string;
+  /** Inclusive. */
+  since?: number;
+  /** Exclusive. */
+  until?: number;
+  /** Only actions whose `decision_seq` is smaller: the cursor. */
+  before_seq?: number;
+  offset?: number;
+  limit: number;
+}
+
+/** Where a reader stands in the line of what waits: by `expires_at`, then by `decision_seq`. */
+export interface PendingPlace {
+  expires_at: number;
+  decision_seq: number;
+}
+
+/** Decisions of a stretch of the ledger. */
+export interface DecisionFilter {
+  visibility: Visibility;
+  /** Inclusive. */
+  from_seq: number;
+  /** Exclusive: the cursor. */
+  before_seq: number;
+  /** Of the action's creation; inclusive. */
+  since: number;
+  /** Exclusive. */
+  until: number;
+  limit: number;
+}
+
+/** What a decision was made from, and the entry that records it. */
+export interface DecisionInput {
+  seq: number;
+  action_id: string;
+  created_at: number;
+  /** JSON, as in the action's row. */
+  request: string;
+  /** The decision's entry. */
+  bytes: Uint8Array;
+}
+
+export interface ActionReads {
+  action(id: string): Promise<ActionRow | null>;
+  /** Newest first (descending `decision_seq`). */
+  actions(filter: ActionFilter): Promise<ActionRow[]>;
+  /** Sequences of the first and the last decision of actions that were created in the span; null when there is none. */
+  decisionSpan(since: number, until: number): Promise<{ first: number; last: number } | null>;
+  /** Newest first (descending `seq`). */
+  decisions(filter: DecisionFilter): Promise<DecisionInput[]>;
+  /** Pending actions with `expires_at <= now`, oldest expiry first. */
+  overdueActions(now: number, limit: number): Promise<ActionRow[]>;
+  /** Pending actions behind a place of the line, the one that expires first before the others. */
+  pendingActions(visibility: Visibility, after: PendingPlace, limit: number): Promise<ActionRow[]>;
+  /** How many pending actions have `expires_at > now`. */
+  pendingCount(visibility: Visibility, now: number): Promise<number>;
+  /** The smallest `expires_at` of a pending action. */
+  nextExpiry(): Promise<number | null>;
+  approvals(actionId: string): Promise<ApprovalRow[]>;
+  idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
+}
+
+export interface ActionWrites {
+  insertAction(row: ActionRow): Promise<void>;
+  /** Compare-and-set in one statement. False, and nothing changed, when the guard does not hold. */
+  updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
+  /** False, and nothing changed, when this principal already voted on the action. */
+  insertApproval(row: ApprovalRow): Promise<boolean>;
+  insertIdempotency(row: IdempotencyRow): Promise<void>;
+}

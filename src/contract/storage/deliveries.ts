@@ -1,0 +1,84 @@
+/** Messages that go out, and what is done with them. */
+/** What a delivery tells: somebody is asked, asked because others did not decide, asked again, told that it is over; or an entry of the ledger for a feed. */
+export type DeliveryKind =
+  | "approval_requested"
+  | "approval_escalated"
+  | "approval_reminder"
+  | "approval_closed"
+  | "event";
+
+/**
+ * `scheduled`: not before `next_at`, and nothing waits for it. `waiting`: in the destination's line. `delivered`.
+ * `dead`: given up, may be retried. `obsolete`: there is nothing left to say.
+ */
+export type DeliveryState = "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
+
+/** One message to one destination. It holds no token: links are made when it is sent. */
+export interface DeliveryRow {
+  /** Order of all deliveries, given by the store: larger than every one that is there. */
+  position: number;
+  /** Unique; the same for every attempt. */
+  id: string;
+  /** Deliveries of one destination are made one after another. */
+  destination: string;
+  /** Name of the notifier, and whom or what it is to tell. */
+  notifier: string;
+  recipient: string;
+  kind: DeliveryKind;
+  /** The ledger entry that caused it. */
+  seq: number;
+  action_id: string | null;
+  /** Owner that a link token is made for; null where it goes to no one person. */
+  person: string | null;
+  /** Channel of a policy; null for feeds. */
+  channel: string | null;
+  state: DeliveryState;
+  attempts: number;
+  /** No attempt before. */
+  next_at: number;
+  /** Given up after. */
+  give_up_at: number;
+  last_error: string | null;
+  /** What the notifier answered, to find its message again. */
+  reference: string | null;
+  delivered_at: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export type DeliveryChange = Partial<
+  Pick<DeliveryRow, "attempts" | "next_at" | "give_up_at" | "last_error" | "reference" | "delivered_at">
+> & { state: DeliveryState; updated_at: number };
+
+export interface DeliveryFilter {
+  state?: DeliveryState;
+  destination?: string;
+  action_id?: string;
+  /** Only smaller positions: the cursor. */
+  before_position?: number;
+  offset?: number;
+  limit: number;
+}
+
+export interface DeliveryReads {
+  delivery(id: string): Promise<DeliveryRow | null>;
+  /** Newest first (descending `position`). */
+  deliveries(filter: DeliveryFilter): Promise<DeliveryRow[]>;
+  /** Ascending. */
+  deliveriesOfAction(actionId: string): Promise<DeliveryRow[]>;
+  /** The first waiting delivery of each destination, where its `next_at <= now`; ascending. */
+  dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
+  /** The smallest `next_at` of scheduled deliveries and of the first waiting one of each destination. */
+  nextDelivery(): Promise<number | null>;
+}
+
+export interface DeliveryWrites {
+  /** The position is the store's to give. */
+  insertDelivery(row: Omit<DeliveryRow, "position">): Promise<void>;
+  /** Compare-and-set: false, and nothing changed, unless the delivery has this state and this many attempts. */
+  updateDelivery(id: string, guard: Pick<DeliveryRow, "state" | "attempts">, change: DeliveryChange): Promise<boolean>;
+  /** Makes scheduled deliveries with `next_at <= now` wait. Returns how many. */
+  releaseDeliveries(now: number): Promise<number>;
+  /** Removes up to `max` that are over (neither scheduled nor waiting) and were last changed before, unless their action still is pending: reminders and the end refer to them. Returns how many. */
+  pruneDeliveries(before: number, max: number): Promise<number>;
+}

@@ -1,0 +1,15 @@
+/**
+ * `full`: no room. `readonly`: may not write. `locked`: another process holds the store. `unavailable`: anything
+ * passing. `corrupt`: what was read cannot be. `invalid`: a value that could not be given back as it was; the
+ * caller's fault, and nobody else's.
+ */
+export type StorageErrorKind = "full" | "readonly" | "locked" | "unavailable" | "corrupt" | "invalid";
+
+export class StorageError extends Error {
+  readonly kind: StorageErrorKind;
+  constructor(kind: StorageErrorKind, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "StorageError";
+    this.kind = kind;
+  }
+}

@@ -1,0 +1,53 @@
+/** Policies, their versions, and the sets of them that were ever active. */
+export interface PolicyRow {
+  id: string;
+  name: string;
+  /** Name of the policy source that manages it, or null when the API does. */
+  managed_by: string | null;
+  latest_version: number;
+  active_version: number | null;
+  /** A deleted policy keeps its name and its versions: recorded decisions name them. */
+  deleted_at: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** Immutable. `definition` is canonical JSON of a PolicyDocument; `digest` its SHA-256, hex. */
+export interface PolicyVersionRow {
+  policy_id: string;
+  version: number;
+  definition: string;
+  digest: string;
+  created_by: string | null;
+  created_at: number;
+}
+
+/** Immutable and kept forever. `document` is canonical JSON; `digest` its SHA-256, hex. */
+export interface PolicySetRow {
+  digest: string;
+  document: string;
+  created_at: number;
+}
+
+export type PolicyChange = Partial<
+  Pick<PolicyRow, "managed_by" | "latest_version" | "active_version" | "deleted_at">
+> & { updated_at: number };
+
+export interface PolicyReads {
+  policy(id: string): Promise<PolicyRow | null>;
+  policyByName(name: string): Promise<PolicyRow | null>;
+  /** By name, deleted ones included. */
+  policies(): Promise<PolicyRow[]>;
+  policyVersion(policyId: string, version: number): Promise<PolicyVersionRow | null>;
+  /** Newest first. */
+  policyVersions(policyId: string): Promise<PolicyVersionRow[]>;
+  policySet(digest: string): Promise<PolicySetRow | null>;
+}
+
+export interface PolicyWrites {
+  insertPolicy(row: PolicyRow): Promise<void>;
+  updatePolicy(id: string, change: PolicyChange): Promise<boolean>;
+  insertPolicyVersion(row: PolicyVersionRow): Promise<void>;
+  /** Keeps the stored row when the digest is known. */
+  putPolicySet(row: PolicySetRow): Promise<void>;
+}

@@ -1,0 +1,69 @@
+/** A store as a whole: opened, written to one transaction at a time, shared or not. */
+import type { CutRow, StorageCopying } from "./copying.ts";
+import type { StorageReader, StorageTransaction } from "./transaction.ts";
+
+export interface Storage extends StorageReader {
+  readonly name: string;
+  /**
+   * True when no other process can write while this one has the store open. The core then trusts
+   * the head it last committed; without it, it reads the head before it trusts anything cached.
+   */
+  readonly exclusive: boolean;
+  /**
+   * Takes the lock, migrates, and leaves an empty store with a head of size 0. Idempotent. `readOnly` looks at a
+   * store that others may be writing: no lock, no migration, and everything that writes rejects. A store that is
+   * not there rejects then, too.
+   */
+  open(options?: { readOnly?: boolean }): Promise<void>;
+  /** Migrations that the store has had, and that this version knows. More than are known: a newer version migrated it. */
+  schema(): Promise<{ applied: number; known: number }>;
+  /** Waits for running work. Idempotent. The same object may be opened again. */
+  close(): Promise<void>;
+  /** Rejects when the store cannot take a write now. */
+  ping(): Promise<void>;
+  /**
+   * Runs `work` in one serialised write transaction that holds the head's lock from its first
+   * statement, and commits durably (a crash or power loss after `write` resolved loses nothing).
+   * When `work` throws, everything is rolled back and its error is passed on unchanged.
+   * `work` runs at most once a call. Calls are served one at a time, in order.
+   */
+  write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T>;
+  /**
+   * True when `holder` has the lease until `until`: it was free, or had ended by `now`, or was the holder's already
+   * (which then ends at `until`, also when that is earlier). In milliseconds of the caller's clock. One statement.
+   */
+  lease(name: string, holder: string, now: number, until: number): Promise<boolean>;
+  /** Leases that have not ended by `now`, in order of name. Those that ended long ago may be forgotten. */
+  leases(now: number): Promise<{ name: string; holder: string; until: number }[]>;
+  /**
+   * Writes a consistent copy of the whole store into a new file, also while others write to the store; for a store
+   * that is opened to be read, too. Absent where the database has its own tools for that.
+   */
+  backup?(path: string): Promise<void>;
+  /**
+   * Does up to `max` pieces of work that the store puts off, such as sums that make `analytics` fast, and answers how
+   * many it did. It changes nothing that anybody can read. Absent where a store puts nothing off.
+   */
+  upkeep?(max: number): Promise<number>;
+  /**
+   * For `assent audit --repair`: takes out the entries behind the head, which no head ever covered, with all that came
+   * with them, in one transaction. `keep` has the rows before they go, may write down that it happened, and stops it by
+   * rejecting. Answers how many entries went. Rejects with "corrupt" where a stored checkpoint covers them. Absent where that cannot come about.
+   */
+  cutBack?(
+    keep: (rows: readonly CutRow[], tx: Pick<StorageTransaction, "meta" | "putMeta">) => Promise<void>,
+  ): Promise<number>;
+  /** For `assent copy`; absent where a store cannot be moved. */
+  readonly copying?: StorageCopying;
+  /**
+   * Calls `changed` soon after any process moved the head. A hint: it may come late, more often than needed, or
+   * not at all while a connection is down. Absent where `exclusive`. Resolves to how to stop.
+   */
+  watch?(changed: () => void): Promise<() => Promise<void>>;
+  /**
+   * Calls `check` with what reads through each new connection, before anything else goes through it, and gives up a
+   * connection that `check` rejects: what asked for it rejects with the same error. A new connection may lead to
+   * another server, which lacks what this process has seen. Absent where no server stands behind the store.
+   */
+  onConnection?(check: (reader: StorageReader) => Promise<void>): void;
+}

@@ -1,0 +1,126 @@
+/** From a row of the outbox to what a notifier is given: the action as it stands now, and a link made for this person. */
+import type { Message, MessageAction } from "../contract/notifier.ts";
+import type { ActionRow, ApprovalRow, DeliveryRow, Storage } from "../contract/storage.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import { openEntry } from "../domain/entries.ts";
+import { toHex } from "../domain/hash.ts";
+import { principalOf, principalOfKey } from "../domain/owner.ts";
+import { toRfc3339 } from "../domain/time.ts";
+import { makeToken, type Mac } from "../domain/tokens.ts";
+
+/** There is nothing left to say, and why. */
+export interface Obsolete {
+  obsolete: string;
+}
+
+export interface MessageBuilder {
+  build(row: DeliveryRow): Promise<Message | Obsolete>;
+}
+
+export interface MessageOptions {
+  storage: Storage;
+  clock(): number;
+  mac: Mac;
+  /** Where people reach the service, without a slash at its end. */
+  publicUrl(): string;
+}
+
+export function isObsolete(built: Message | Obsolete): built is Obsolete {
+  return "obsolete" in built;
+}
+
+/** Whether it is the first that its recipient hears of the action. */
+export function asks({ kind }: Pick<DeliveryRow, "kind">): boolean {
+  return kind === "approval_requested" || kind === "approval_escalated";
+}
+
+export function createMessages({ storage, clock, mac, publicUrl }: MessageOptions): MessageBuilder {
+  async function build(row: DeliveryRow): Promise<Message | Obsolete> {
+    const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };
+    if (row.kind === "event") return event(row, base);
+    const action = row.action_id === null ? null : await storage.action(row.action_id);
+    if (action === null) return { obsolete: "the action is not there" };
+    const votes = await storage.approvals(action.id);
+    const about = { ...base, channel: row.channel ?? "", person: row.person, action: describe(action, votes) };
+    const request = await requestBefore(row, action.id);
+    if (row.kind === "approval_closed") {
+      if (request?.state !== "delivered") return { obsolete: "the request itself was not delivered" };
+      return { ...about, kind: row.kind, reference: request.reference };
+    }
+    if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
+      return { obsolete: "the action is no longer waiting" };
+    const principal = row.person === null ? null : principalOf(row.person);
+    if (votes.some((vote) => vote.principal === principal)) return { obsolete: "this person has decided" };
+    if (row.kind === "approval_reminder" && request?.state !== "delivered")
+      return { obsolete: "the request itself was not delivered" };
+    return { ...about, kind: row.kind, link: link(action, principal), reference: request?.reference ?? null };
+  }
+
+  function link(action: ActionRow, principal: string | null): string {
+    if (principal === null) return `${publicUrl()}/approve#${action.id}`;
+    const claims = {
+      action_id: action.id,
+      request_hash: action.request_hash,
+      approver: principal,
+      expires_at: action.expires_at ?? 0,
+    };
+    return `${publicUrl()}/approve#${makeToken("link", claims, mac)}`;
+  }
+
+  /** The request that went to the same destination and person before. */
+  async function requestBefore(row: DeliveryRow, actionId: string): Promise<DeliveryRow | undefined> {
+    if (asks(row)) return undefined;
+    const all = await storage.deliveriesOfAction(actionId);
+    return all
+      .filter((other) => asks(other) && other.destination === row.destination && other.person === row.person)
+      .at(-1);
+  }
+
+  async function event(
+    row: DeliveryRow,
+    base: { id: string; attempt: number; to: string; at: string },
+  ): Promise<Message | Obsolete> {
+    const [entry] = await storage.entries(row.seq, row.seq + 1);
+    if (entry === undefined) return { obsolete: "the entry is not there" };
+    return {
+      ...base,
+      kind: "event",
+      event: {
+        seq: entry.seq,
+        hash: toHex(entry.leaf_hash),
+        type: entry.type,
+        entry: openEntry(entry.bytes),
+      },
+    };
+  }
+
+  return { build };
+}
+
+function describe(row: ActionRow, votes: readonly ApprovalRow[]): MessageAction {
+  const request = JSON.parse(row.request) as ActionRequest;
+  return {
+    id: row.id,
+    agent_id: row.agent_id,
+    tool: row.tool,
+    operation: row.operation,
+    params: request.params,
+    context: request.context,
+    status: row.status,
+    reason: row.reason,
+    risk_level: row.risk_level,
+    policy: row.policy,
+    rule: row.rule,
+    submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
+    request_hash: row.request_hash,
+    quorum: row.quorum ?? 1,
+    votes: votes.map((vote) => ({
+      approver: vote.principal,
+      approve: vote.approve,
+      reason: vote.reason,
+      at: toRfc3339(vote.created_at),
+    })),
+    created_at: toRfc3339(row.created_at),
+    expires_at: row.expires_at === null ? null : toRfc3339(row.expires_at),
+  };
+}

@@ -1,0 +1,153 @@
+/**
+ * Puts what is to be told into the store, in the transaction that records it: there is no decision whose people
+ * could be forgotten, and no message about a decision that was not made.
+ */
+import { DELIVERY_PATIENCE, type Feed, type Notifier } from "../contract/notifier.ts";
+import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
+import type { ApprovalEntry, DecisionEntry, EntryBody } from "../domain/entries.ts";
+import { ownerIdentity } from "../domain/owner.ts";
+import { matchesAnyName } from "../domain/policy/semantics.ts";
+import { parseRfc3339 } from "../domain/time.ts";
+import type { Channel, Recipient } from "./channels.ts";
+import type { AfterEntries } from "../ledger/batch.ts";
+import { asks } from "./message.ts";
+
+export interface Outbox {
+  /** Null when there is nobody to tell anything: then a batch is spared the look. */
+  write: AfterEntries | null;
+}
+
+export interface OutboxOptions {
+  channels: ReadonlyMap<string, Channel>;
+  notifiers: readonly Notifier[];
+  allowSelfApproval: boolean;
+  newId(): string;
+}
+
+type NewRow = Omit<DeliveryRow, "position">;
+
+export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: OutboxOptions): Outbox {
+  const feeds = notifiers.flatMap(({ name, feeds: own = [] }) => own.map((feed) => ({ notifier: name, feed })));
+  if (channels.size === 0 && feeds.length === 0) return { write: null };
+
+  function row(kind: DeliveryKind, seq: number, now: number, recipient: Recipient, more: Partial<NewRow> = {}): NewRow {
+    return {
+      id: newId(),
+      destination: destinationOf(recipient),
+      notifier: recipient.notifier,
+      recipient: recipient.to,
+      kind,
+      seq,
+      action_id: null,
+      person: recipient.person,
+      channel: null,
+      state: "waiting",
+      attempts: 0,
+      next_at: now,
+      give_up_at: now + DELIVERY_PATIENCE,
+      last_error: null,
+      reference: null,
+      delivered_at: null,
+      created_at: now,
+      updated_at: now,
+      ...more,
+    };
+  }
+
+  /** Everybody once, whatever number of channels they are in. Nobody is asked about their own action. */
+  function asked(entry: DecisionEntry, seq: number, now: number): NewRow[] {
+    const expiresAt = (entry.expires_at === null ? null : parseRfc3339(entry.expires_at)) ?? now;
+    const own = entry.submitted_by.owner;
+    const destinations = new Set<string>();
+    const tell = (channel: Channel, at: number): NewRow[] =>
+      channel.recipients.flatMap((recipient) => {
+        const who = JSON.stringify([recipient.notifier, recipient.to, recipient.person]);
+        const self =
+          own !== null && recipient.person !== null && ownerIdentity(own) === ownerIdentity(recipient.person);
+        if (destinations.has(who) || (self && !allowSelfApproval)) return [];
+        destinations.add(who);
+        const about = { action_id: entry.action_id, channel: channel.name };
+        const rows = [
+          at > now
+            ? row("approval_escalated", seq, now, recipient, {
+                ...about,
+                state: "scheduled",
+                next_at: at,
+                give_up_at: at + DELIVERY_PATIENCE,
+              })
+            : row("approval_requested", seq, now, recipient, about),
+        ];
+        const remindAt = channel.remindBefore === null ? null : expiresAt - channel.remindBefore;
+        if (remindAt !== null && remindAt > at)
+          rows.push(
+            row("approval_reminder", seq, now, recipient, {
+              ...about,
+              state: "scheduled",
+              next_at: remindAt,
+              give_up_at: remindAt + DELIVERY_PATIENCE,
+            }),
+          );
+        return rows;
+      });
+    const named = (entry.decision.approval?.notify ?? []).flatMap((name) => channels.get(name) ?? []);
+    const rows = named.flatMap((channel) => tell(channel, now));
+    for (const { escalate } of named) {
+      const further = escalate === null ? undefined : channels.get(escalate.to);
+      if (escalate !== null && further !== undefined && now + escalate.after < expiresAt)
+        rows.push(...tell(further, now + escalate.after));
+    }
+    return rows;
+  }
+
+  /** Those who were asked hear how it ended; what was still to be said about it is not. */
+  async function closed(tx: StorageTransaction, entry: ApprovalEntry, seq: number, now: number): Promise<void> {
+    const destinations = new Set<string>();
+    for (const known of await tx.deliveriesOfAction(entry.action_id)) {
+      if (known.state === "scheduled") {
+        await tx.updateDelivery(known.id, known, { state: "obsolete", updated_at: now });
+        continue;
+      }
+      const who = JSON.stringify([known.destination, known.person]);
+      if (!asks(known) || known.state === "dead" || known.state === "obsolete" || destinations.has(who)) continue;
+      destinations.add(who);
+      const recipient = { notifier: known.notifier, to: known.recipient, person: known.person };
+      await tx.insertDelivery(
+        row("approval_closed", seq, now, recipient, { action_id: entry.action_id, channel: known.channel }),
+      );
+    }
+  }
+
+  return {
+    async write(tx, entries, now) {
+      for (const { seq, body } of entries) {
+        if (channels.size > 0 && body.type === "decision" && body.status === "pending_approval") {
+          for (const one of asked(body, seq, now)) await tx.insertDelivery(one);
+        }
+        if (body.type === "approval" && body.status !== "pending_approval") await closed(tx, body, seq, now);
+        for (const { notifier, feed } of feeds) {
+          if (!wants(feed, body)) continue;
+          await tx.insertDelivery(
+            row(
+              "event",
+              seq,
+              now,
+              { notifier, to: feed.to, person: null },
+              { action_id: "action_id" in body ? body.action_id : null },
+            ),
+          );
+        }
+      }
+    },
+  };
+}
+
+function wants({ types, agents }: Feed, body: EntryBody): boolean {
+  if (types !== undefined && !types.includes(body.type)) return false;
+  const agent = "agent_id" in body ? body.agent_id : null;
+  return agents === undefined || agent === null || matchesAnyName(agents, agent);
+}
+
+/** One line of messages: they are delivered one after another. */
+function destinationOf({ notifier, to }: Recipient): string {
+  return `${notifier} ${to}`;
+}

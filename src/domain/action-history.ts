@@ -1,0 +1,168 @@
+/**
+ * What the entries of an action say that it is. The action's row is a cache of this: the audit compares every column,
+ * and the service compares before it lets anything happen. The request itself, its salt and the result are not in the
+ * ledger; it holds commitments to them.
+ */
+import { mayMove, type ActionStatus } from "./actions.ts";
+import type { ApprovalEntry, DecisionEntry, ExecutionEntry } from "./entries.ts";
+import { permitTimes } from "./permit.ts";
+import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
+import { parseRfc3339 } from "./time.ts";
+
+/** An entry with where it stands. */
+export type ActionEntry = (DecisionEntry | ApprovalEntry | ExecutionEntry) & { seq: number };
+
+/** Columns of the action's row, by their names. */
+export interface RecordedAction {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  status: ActionStatus;
+  decision: Effect;
+  reason: string;
+  reason_code: ReasonCode;
+  risk_level: Risk | null;
+  policy: string | null;
+  rule: string | null;
+  policy_version: number | null;
+  policy_hash: string | null;
+  decision_seq: number;
+  decision_hash: string;
+  submitted_by: string;
+  submitted_agent: string | null;
+  submitted_owner: string | null;
+  quorum: number | null;
+  expires_at: number | null;
+  permit_issued_at: number | null;
+  /** Undefined where the entry that gave the permit is of a version that does not say. */
+  permit_expires_at: number | null | undefined;
+  started_at: number | null;
+  started_by: string | null;
+  waited_ms: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** Columns of the row of a vote. */
+export interface RecordedVote {
+  action_id: string;
+  principal: string;
+  key_id: string;
+  approve: boolean;
+  reason: string | null;
+  self_approval: boolean;
+  seq: number;
+  created_at: number;
+}
+
+export interface ActionHistory {
+  action: RecordedAction;
+  votes: RecordedVote[];
+  commitment: string;
+  /** Commitment to the reported result; null before it is reported. */
+  result: string | null;
+  /** What the entries cannot say of one action. */
+  faults: string[];
+}
+
+/**
+ * Null when the first entry is no decision. Throws RangeError or TypeError for what is no entry at all.
+ * @param entries all of one action, ascending
+ * @param decisionHash leaf hash of the first, hex
+ */
+export function historyOf(entries: readonly ActionEntry[], decisionHash: string): ActionHistory | null {
+  const first = entries[0];
+  if (first?.type !== "decision") return null;
+  const { decision, submitted_by: submitter } = first;
+  const created_at = timeOf(first.at);
+  const action: RecordedAction = {
+    id: first.action_id,
+    agent_id: first.agent_id,
+    tool: first.tool,
+    operation: first.operation,
+    status: first.status,
+    decision: decision.effect,
+    reason: decision.reason,
+    reason_code: decision.reason_code,
+    risk_level: decision.risk_level,
+    policy: decision.policy,
+    rule: decision.rule,
+    policy_version: decision.policy_version,
+    policy_hash: first.policy_set,
+    decision_seq: first.seq,
+    decision_hash: decisionHash,
+    submitted_by: submitter.key_id,
+    submitted_agent: submitter.agent_id,
+    submitted_owner: submitter.owner,
+    quorum: decision.approval?.quorum ?? null,
+    expires_at: first.expires_at === null ? null : timeOf(first.expires_at),
+    ...permitOf(first, "allowed"),
+    started_at: null,
+    started_by: null,
+    waited_ms: null,
+    created_at,
+    updated_at: created_at,
+  };
+  const history: ActionHistory = { action, votes: [], commitment: first.commitment, result: null, faults: [] };
+  for (const entry of entries.slice(1)) follow(history, entry);
+  return history;
+}
+
+function follow(history: ActionHistory, entry: ActionEntry): void {
+  const { action, faults } = history;
+  const at = timeOf(entry.at);
+  if (entry.type === "decision") return void faults.push("it was decided twice");
+  if (entry.commitment !== history.commitment) faults.push(`an entry of type ${entry.type} commits to another request`);
+  if (entry.status !== action.status && !mayMove(action.status, entry.status))
+    faults.push(`it moved from ${action.status} to ${entry.status}`);
+  action.status = entry.status;
+  action.updated_at = at;
+  if (entry.type === "approval") {
+    if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
+    if (entry.by === null) return void faults.push("nobody gave one of its verdicts");
+    history.votes.push({
+      action_id: entry.action_id,
+      principal: entry.by.principal,
+      key_id: entry.by.key_id,
+      approve: entry.verdict === "approve",
+      reason: entry.comment,
+      self_approval: entry.self_approval,
+      seq: entry.seq,
+      created_at: at,
+    });
+    if (entry.status !== "pending_approval") action.waited_ms = Math.max(0, at - action.created_at);
+    if (entry.status === "approved") Object.assign(action, permitOf(entry, "approved"));
+  } else if (entry.phase === "start") {
+    action.started_at = at;
+    action.started_by = entry.by.key_id;
+  } else {
+    history.result = entry.result;
+  }
+}
+
+type PermitColumns = Pick<RecordedAction, "permit_issued_at" | "permit_expires_at">;
+
+function permitOf(entry: DecisionEntry | ApprovalEntry, when: ActionStatus): PermitColumns {
+  if (entry.status !== when) return { permit_issued_at: null, permit_expires_at: null };
+  const ends = entry.permit_expires_at;
+  return {
+    permit_issued_at: permitTimes(timeOf(entry.at), 0).issued_at,
+    permit_expires_at: ends === undefined || ends === null ? undefined : timeOf(ends),
+  };
+}
+
+/** Throws RangeError. */
+export function timeOf(text: string): number {
+  const ms = parseRfc3339(text);
+  if (ms === null) throw new RangeError(`${JSON.stringify(text)} is no time`);
+  return ms;
+}
+
+/** Columns of `recorded` that `row` has otherwise; what the entries do not say (undefined) is not looked at. */
+export function differences(recorded: object, row: object): string[] {
+  const stored = row as Record<string, unknown>;
+  return Object.entries(recorded)
+    .filter(([column, value]) => value !== undefined && stored[column] !== value)
+    .map(([column]) => column);
+}

@@ -1,0 +1,41 @@
+/** Names of tools, operations and agents: which are taken, and when two of them are the same. */
+import { hidesSomething } from "./text.ts";
+
+const VISIBLE_ASCII = /^[!-~]*$/;
+/** Shows nothing in any font, though Unicode counts it among the symbols. */
+const BLANK = "\u2800";
+
+/**
+ * Why a text is no name; null when it is one. A name looks like what it is: two that a person cannot tell apart by their
+ * code points alone (U+FF42 for b, an accent of its own, a character that shows nothing) are not both taken.
+ */
+export function nameFault(text: string): string | null {
+  if (VISIBLE_ASCII.test(text)) return null;
+  if (hidesSomething(text) || text.includes(BLANK)) return "holds a character that shows nothing";
+  if (text.trim() !== text) return "begins or ends with a space";
+  return text.normalize("NFKC") === text ? null : "is not in the Unicode normal form NFKC";
+}
+
+const ASCII = /^[\0-\x7f]*$/;
+
+/** The form in which names are compared: NFKC without regard to case. The same again for its own result. */
+export function foldName(name: string): string {
+  if (ASCII.test(name)) return name.toLowerCase();
+  return Array.from(name.normalize("NFKC"), foldCharacter).join("").normalize("NFKC");
+}
+
+/** Unicode's simple case folding: one code point stays one, so that `?` of a glob goes on counting characters. */
+function foldCharacter(character: string): string {
+  const folded = character.toUpperCase().toLowerCase();
+  if (isOne(folded)) return folded;
+  const lower = character.toLowerCase();
+  return isOne(lower) ? lower : character;
+}
+
+function isOne(text: string): boolean {
+  return text.length === ((text.codePointAt(0) ?? 0) > 0xffff ? 2 : 1);
+}
+
+export function sameName(a: string, b: string): boolean {
+  return a === b || foldName(a) === foldName(b);
+}

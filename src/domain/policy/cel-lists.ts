@@ -1,0 +1,120 @@
+/** Lists that `+` made, kept flat; and what walks through lists and maps, charged as it goes. */
+import { isCelList, isCelMap, isCelType, isCelUint, type CelList } from "@bufbuild/cel";
+import { isReflectMessage } from "@bufbuild/protobuf/reflect";
+import { charge, lengthOf } from "./cel-meter.ts";
+
+/** The array behind a list that `+` made. Lists that grew out of each other share one: each ends where its own size says. */
+const arrays = new WeakMap<object, unknown[]>();
+
+/** @param pay what it costs, by the elements that are copied, and those that both have */
+export function concatLists(left: CelList, right: CelList, pay: (copied: number, all: number) => void): CelList {
+  const all = left.size + right.size;
+  const known = arrays.get(left);
+  const grows = known !== undefined && known.length === left.size;
+  pay(grows ? right.size : all, all);
+  const array = grows ? known : [...left];
+  // A list that shares the array ends where it ended before.
+  for (const item of right) array.push(item);
+  const list = new View(array, all) as unknown as CelList;
+  arrays.set(list, array);
+  return list;
+}
+
+const LIST = Symbol.for("@bufbuild/cel/list");
+
+/** The first `size` elements of an array that may grow behind them. */
+class View {
+  readonly [LIST] = {};
+  readonly size: number;
+  private readonly array: readonly unknown[];
+
+  constructor(array: readonly unknown[], size: number) {
+    this.array = array;
+    this.size = size;
+  }
+  get(index: number): unknown {
+    return index >= 0 && index < this.size ? this.array[index] : undefined;
+  }
+  *values(): Generator<unknown> {
+    for (let i = 0; i < this.size; i++) yield this.array[i];
+  }
+  [Symbol.iterator](): Generator<unknown> {
+    return this.values();
+  }
+}
+
+/** Equality of CEL, a step for each pair that is looked at. */
+export function sameValue(a: unknown, b: unknown): boolean {
+  charge(1);
+  if (a === b) return true;
+  if (isCelList(a)) return isCelList(b) && sameLists(a, b);
+  if (isCelMap(a)) return isCelMap(b) && sameMaps(a, b);
+  const [x, y] = [isCelUint(a) ? a.value : a, isCelUint(b) ? b.value : b];
+  if (isNumber(x) && isNumber(y)) {
+    // Of bigint and number the same as in mathematics.
+    // eslint-disable-next-line eqeqeq
+    return x == y;
+  }
+  charge(Math.min(lengthOf(a), lengthOf(b)) >> 6);
+  if (x instanceof Uint8Array)
+    return y instanceof Uint8Array && x.length === y.length && x.every((one, i) => one === y[i]);
+  if (isReflectMessage(x))
+    return isReflectMessage(y) && x.desc.typeName === y.desc.typeName && sameMoment(x.message, y.message);
+  if (typeof x === "object" && x !== null && isCelType(x as never))
+    return isCelType(y as never) && (x as Named).kind === (y as Named).kind && (x as Named).name === (y as Named).name;
+  return x === y;
+}
+
+interface Named {
+  kind: string;
+  name: string;
+}
+
+function isNumber(value: unknown): value is number | bigint {
+  return typeof value === "number" || typeof value === "bigint";
+}
+
+/** Of timestamps and durations: no other messages can be made. */
+function sameMoment(a: unknown, b: unknown): boolean {
+  const [x, y] = [a, b] as { seconds: bigint; nanos: number }[] as [Moment, Moment];
+  return x.seconds === y.seconds && x.nanos === y.nanos;
+}
+
+interface Moment {
+  seconds: bigint;
+  nanos: number;
+}
+
+function sameLists(a: CelList, b: CelList): boolean {
+  if (a.size !== b.size) return false;
+  for (let i = 0; i < a.size; i++) if (!sameValue(a.get(i), b.get(i))) return false;
+  return true;
+}
+
+function sameMaps(a: ReadonlyMap<unknown, unknown>, b: ReadonlyMap<unknown, unknown>): boolean {
+  if (a.size !== b.size) return false;
+  for (const [key, value] of a) {
+    charge(2 + (lengthOf(key) >> 6));
+    const other = b.get(key);
+    if (other === undefined || !sameValue(value, other)) return false;
+  }
+  return true;
+}
+
+export function inList(value: unknown, list: CelList): boolean {
+  for (let i = 0; i < list.size; i++) if (sameValue(list.get(i), value)) return true;
+  return false;
+}
+
+/** Steps to walk a value; stops counting where the limit is reached anyway. */
+export function weight(value: unknown, limit: number): number {
+  if (typeof value !== "object" || value === null) return 1 + (lengthOf(value) >> 6);
+  if (value instanceof Uint8Array) return 1 + (value.length >> 2);
+  let sum = 1;
+  if (isCelList(value)) {
+    for (const item of value) if ((sum += weight(item, limit - sum)) > limit) break;
+  } else if (isCelMap(value)) {
+    for (const [key, item] of value) if ((sum += 2 + weight(key, limit) + weight(item, limit - sum)) > limit) break;
+  }
+  return sum;
+}

@@ -1,0 +1,67 @@
+/** Patterns of `matches`: compiled once, and charged by what the worst text would take. */
+import { RE2JS } from "@bufbuild/re2";
+import { charge } from "./cel-meter.ts";
+import { priceOf, type Price } from "./cel-pattern-price.ts";
+
+/** Instructions of a compiled pattern: `a{500}` has 500. */
+export const MAX_PATTERN = 500;
+/** States that a pattern's automaton may keep between evaluations. */
+const MAX_STATES = 1_000;
+/** Characters beyond ASCII of one text after which it is not kept either: each of its states keeps where they lead. */
+const MAX_OTHERS = 1_000;
+
+export interface Pattern {
+  regex: RE2JS;
+  size: number;
+  price: Price;
+}
+
+const MAX_PATTERNS = 10_000;
+const patterns = new Map<string, Pattern>();
+
+/** Throws for what is no RE2 pattern. */
+export function compilePattern(source: string): Pattern {
+  let known = patterns.get(source);
+  if (known === undefined) {
+    const regex = RE2JS.compile(source);
+    const size = regex.re2Input.prog.inst.length;
+    known = { regex, size, price: priceOf(regex) };
+    if (patterns.size >= MAX_PATTERNS) patterns.clear();
+    patterns.set(source, known);
+  }
+  return known;
+}
+
+/** Of the first edition, for each character. */
+function priceBySize(instructions: number): number {
+  return 1 + instructions * Math.min(0.5, Math.max(0.125, instructions / 200));
+}
+
+function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
+  const found = regex.test(text);
+  // An automaton that a hostile text has blown up is dropped: it holds memory, or has given up and is slow.
+  const { dfa } = regex.re2Input;
+  if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_OTHERS) patterns.delete(source);
+  return found;
+}
+
+export function matches1(this: string, source: string): boolean {
+  const pattern = compilePattern(source);
+  charge(1 + this.length * priceBySize(pattern.size));
+  return find(source, pattern, this, 0);
+}
+
+export function matches2(this: string, source: string): boolean {
+  const pattern = compilePattern(source);
+  charge(1 + (this.length >> 5));
+  const others = countOthers(this);
+  charge((this.length - others) * pattern.price.ascii + others * pattern.price.other);
+  return find(source, pattern, this, others);
+}
+
+/** UTF-16 code units beyond ASCII. */
+function countOthers(text: string): number {
+  let count = 0;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) count++;
+  return count;
+}

@@ -1,0 +1,147 @@
+/** One policy, compiled: its conditions, and its rules by tool. */
+import { canonicalText } from "../canonical.ts";
+import { sha256Hex, utf8 } from "../hash.ts";
+import { parseDuration } from "../time.ts";
+import { BASIS_DIGITS } from "./bounds.ts";
+import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compile.ts";
+import { compileCondition, compileExpression, type Condition, type Expression } from "./condition.ts";
+import { isGlob } from "./glob.ts";
+import { patternFaults } from "./pattern-faults.ts";
+import { readPatterns, type NameReading, type Semantics } from "./semantics.ts";
+import type { LimitDocument, PolicyDocument, RuleDocument } from "./types.ts";
+import { parseWindow } from "./window.ts";
+
+/** Amounts of limits are whole millionths, so that sums are exact and come out the same in every store. */
+export const MICRO = 1_000_000;
+export const DEFAULT_EXPIRY_MS = 86_400_000;
+
+/** What does not depend on the set that the policy is in. */
+export type CompiledDefinition = Omit<CompiledPolicy, "order" | "version">;
+
+/** How one policy is read. */
+type Reading = NameReading & Pick<Semantics, "cel">;
+
+/** One policy by itself, with all its faults. */
+export function compileDefinition(
+  definition: PolicyDocument,
+  semantics: Semantics,
+): { policy: CompiledDefinition; faults: CompileFault[] } {
+  const faults: CompileFault[] = [];
+  const name = definition.policy;
+  const reading: Reading = {
+    fold: semantics.foldsNames && definition.case_sensitive !== true,
+    units: semantics.globUnits,
+    cel: semantics.cel,
+  };
+  // Sets of the first format took every text.
+  if (semantics.foldsNames)
+    for (const { rule, message } of patternFaults(definition)) faults.push({ policy: name, rule, message });
+  const exact = new Map<string, CompiledRule[]>();
+  const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
+  for (const [position, rule] of definition.rules.entries()) {
+    const compiled = compileRule(name, rule, position, reading, faults);
+    const tools = list(rule.tool, reading);
+    if (tools === null || tools.some(isGlob)) {
+      patterns.push({ rule: compiled, globs: tools });
+      continue;
+    }
+    for (const tool of new Set(tools)) {
+      const known = exact.get(tool);
+      if (known === undefined) exact.set(tool, [compiled]);
+      else known.push(compiled);
+    }
+  }
+  const policy: CompiledDefinition = {
+    name,
+    shadow: definition.mode === "shadow",
+    reading,
+    tools: list(definition.applies_to?.tools, reading),
+    agents: list(definition.applies_to?.agents, reading),
+    exact,
+    patterns,
+    limits: (definition.limits ?? []).flatMap(
+      (limit, i) => compileLimit(name, limit, definition.rules.length + i, reading, faults) ?? [],
+    ),
+  };
+  return { policy, faults };
+}
+
+/** Null where it has faults, which are told. */
+function compileLimit(
+  policy: string,
+  limit: LimitDocument,
+  order: number,
+  reading: Reading,
+  faults: CompileFault[],
+): CompiledLimit | null {
+  const fault = (message: string): void => void faults.push({ policy, rule: limit.name, message });
+  const { name, description: _, per, count, sum, at_most, window: span, time_zone, effect = "deny", ...rest } = limit;
+  const before = faults.length;
+  const rule = compileRule(policy, { name, effect, ...rest }, order, reading, faults);
+  const window = parseWindow(span, time_zone);
+  if (typeof window === "string") fault(window);
+  const expression = (source: string, what: string): Expression | null => {
+    const compiled = compileExpression(source, what, reading.cel);
+    if (compiled.ok) return compiled.expression;
+    fault(compiled.message);
+    return null;
+  };
+  const by = per === undefined ? null : expression(per === "key" ? "principal.key_id" : per, "expression of per");
+  const of = sum === undefined ? null : expression(sum, "expression of sum");
+  if (faults.length > before || typeof window === "string") return null;
+  const basis = sha256Hex(utf8(canonicalText([per ?? null, sum ?? null]))).slice(0, BASIS_DIGITS);
+  return {
+    rule,
+    tools: list(limit.tool, reading),
+    basis,
+    per: by,
+    count: count ?? 0,
+    sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICRO) },
+    window,
+  };
+}
+
+function compileRule(
+  policy: string,
+  rule: RuleDocument,
+  order: number,
+  reading: Reading,
+  faults: CompileFault[],
+): CompiledRule {
+  let condition: Condition | null = null;
+  if (rule.when !== undefined) {
+    const compiled = compileCondition(rule.when, reading.cel);
+    if (compiled.ok) condition = compiled.condition;
+    else faults.push({ policy, rule: rule.name, message: compiled.message });
+  }
+  const expires = rule.approval?.expires_in === undefined ? DEFAULT_EXPIRY_MS : parseDuration(rule.approval.expires_in);
+  if (expires === null)
+    faults.push({
+      policy,
+      rule: rule.name,
+      message: `"${rule.approval?.expires_in ?? ""}" is not a duration such as 30m, 1h or 7d`,
+    });
+  return {
+    order,
+    name: rule.name,
+    effect: rule.effect,
+    risk: rule.risk ?? null,
+    reason: rule.reason ?? null,
+    operations: list(rule.operation, reading),
+    agents: list(rule.agent, reading),
+    condition,
+    approval:
+      rule.effect === "require_approval"
+        ? {
+            quorum: rule.approval?.quorum ?? 1,
+            expires_in_ms: expires ?? DEFAULT_EXPIRY_MS,
+            notify: [...new Set(rule.approval?.notify ?? [])].sort(),
+          }
+        : null,
+  };
+}
+
+function list(value: string | string[] | undefined, reading: NameReading): readonly string[] | null {
+  if (value === undefined) return null;
+  return readPatterns(typeof value === "string" ? [value] : value, reading);
+}

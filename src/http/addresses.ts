@@ -1,0 +1,48 @@
+/** What the fetch handler finds at a path: the routes by method, and the page. */
+import type { Page } from "../contract/page.ts";
+import type { Method, Route } from "../contract/resource.ts";
+import { bodyReader, type BodyReader } from "./body.ts";
+import { parameterReader, type ParameterReader } from "./query.ts";
+
+/** A route, ready to serve. */
+export interface Endpoint {
+  route: Route;
+  body: BodyReader;
+  query: ParameterReader<Record<string, unknown>>;
+  params: ParameterReader<Record<string, unknown>>;
+}
+
+/** What stands at one path. */
+export interface Address {
+  path: string;
+  methods: Map<Method, Endpoint>;
+  page: Page | null;
+}
+
+/** @param maxBody bytes, for routes that set no limit of their own */
+export function addressesOf(routes: readonly Route[], pages: readonly Page[], maxBody: number): Address[] {
+  const found = new Map<string, Address>();
+  const at = (path: string): Address => {
+    const address = found.get(path) ?? { path, methods: new Map(), page: null };
+    found.set(path, address);
+    return address;
+  };
+  for (const route of routes) {
+    at(route.path).methods.set(route.method, {
+      route,
+      body: bodyReader(route, maxBody),
+      query: parameterReader(route.query, "query"),
+      params: parameterReader(route.params, "path"),
+    });
+  }
+  for (const page of pages) at(page.path).page = page;
+  return [...found.values()];
+}
+
+/** For the header `Allow`. */
+export function allowed(address: Address): string {
+  const methods: string[] = [...address.methods.keys()];
+  if (address.page !== null && !methods.includes("GET")) methods.push("GET");
+  if (methods.includes("GET")) methods.push("HEAD");
+  return [...methods, "OPTIONS"].sort().join(", ");
+}

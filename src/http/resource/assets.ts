@@ -1,0 +1,169 @@
+/**
+ * Files of pages. They are read, hashed and compressed once, when the first page asks for them, and stand under an
+ * address that changes with them: a browser keeps them forever, and modules of two versions never meet in one page.
+ */
+import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+import { Refusal } from "../../contract/errors.ts";
+import type { Page } from "../../contract/page.ts";
+import { sha256Hex, utf8 } from "../../domain/hash.ts";
+
+export interface AssetFile {
+  path(): string;
+  /** Besides those that every asset has. */
+  headers?: Record<string, string>;
+}
+
+export interface Assets {
+  /** Serves all of them. */
+  page: Page;
+  /** Where they stand: `/prefix/version`. A module of them reaches another by a relative path. */
+  base(): Promise<string>;
+  /** Addresses of what a module imports statically, by the modules that it imports too, itself included. */
+  imports(entry: string): Promise<string[]>;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  js: "text/javascript; charset=utf-8",
+  mjs: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+/** As good as it gets below this size; above it that would take seconds for a few per cent. Bytes. */
+const SMALL = 200_000;
+const compressGzip = promisify(gzip);
+const compressBrotli = promisify(brotliCompress);
+
+/** @param prefix such as `/console` @param files by name; a name may have folders */
+export function createAssets(prefix: string, files: Readonly<Record<string, AssetFile>>): Assets {
+  let loading: Promise<{ version: string; served: Map<string, Served> }> | null = null;
+  const load = () =>
+    (loading ??= (async () => {
+      const served = new Map<string, Served>();
+      for (const [name, file] of Object.entries(files)) {
+        const bytes = new Uint8Array(await readFile(file.path()));
+        const type = TYPES[name.split(".").at(-1) ?? ""];
+        if (type === undefined) throw new Error(`the asset ${name} has no media type`);
+        const headers = {
+          ...file.headers,
+          "Content-Type": type,
+          "Cache-Control": "public, max-age=31536000, immutable",
+        };
+        served.set(name, createServed(bytes, headers));
+      }
+      const list = [...served].map(([name, { hash }]) => `${name} ${hash}\n`).sort();
+      return { version: sha256Hex(utf8(list.join(""))).slice(0, 16), served };
+    })().catch((error: unknown) => {
+      // The next request tries again: a file that could not be read may come back.
+      loading = null;
+      throw error;
+    }));
+  const base = async (): Promise<string> => `${prefix}/${(await load()).version}`;
+  return {
+    base,
+    page: {
+      path: `${prefix}/:version/:name+`,
+      title: `Files of ${prefix}`,
+      async serve(request) {
+        const { version, served } = await load();
+        const [asked = "", ...rest] = new URL(request.url).pathname.slice(prefix.length + 1).split("/");
+        const found = asked === version ? served.get(rest.join("/")) : undefined;
+        if (found === undefined)
+          throw new Refusal("NOT_FOUND", "there is no such file in this version; load the page again");
+        return found.answer(request);
+      },
+    },
+    async imports(entry) {
+      const { served } = await load();
+      const found = new Set<string>();
+      const walk = (name: string): void => {
+        const module = served.get(name);
+        if (module === undefined || found.has(name)) return;
+        found.add(name);
+        for (const [, to = ""] of new TextDecoder()
+          .decode(module.bytes)
+          .matchAll(/(?:^|\n|;|\})\s*(?:import|export)\b[^;"'()]*["'](\.[^"']+)["']/g))
+          walk(new URL(to, `http://assets/${name}`).pathname.slice(1));
+      };
+      walk(entry);
+      return [...found];
+    },
+  };
+}
+
+/** A document whose bytes change only with the version, such as the page that loads the assets. */
+export function createDocument(text: () => Promise<string>, headers: Record<string, string>): Page["serve"] {
+  let made: Promise<Served> | null = null;
+  return async (request) => {
+    made ??= text().then((body) =>
+      createServed(utf8(body), { ...headers, "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache" }),
+    );
+    made.catch(() => (made = null));
+    return (await made).answer(request);
+  };
+}
+
+interface Served {
+  bytes: Uint8Array;
+  hash: string;
+  answer(request: Request): Promise<Response>;
+}
+
+type Encoding = "br" | "gzip";
+
+function createServed(bytes: Uint8Array, headers: Record<string, string>): Served {
+  const hash = sha256Hex(bytes).slice(0, 32);
+  const made = new Map<Encoding, Promise<Uint8Array>>();
+  async function encoded(encoding: Encoding | null): Promise<Uint8Array> {
+    if (encoding === null) return bytes;
+    let compressed = made.get(encoding);
+    if (compressed === undefined) {
+      compressed = compress(bytes, encoding);
+      compressed.catch(() => made.delete(encoding));
+      made.set(encoding, compressed);
+    }
+    return compressed;
+  }
+  return {
+    bytes,
+    hash,
+    async answer(request) {
+      const encoding = encodingOf(request.headers.get("accept-encoding"));
+      const all: Record<string, string> = {
+        ...headers,
+        ETag: `"${hash}${encoding === null ? "" : `-${encoding}`}"`,
+        Vary: "Accept-Encoding",
+      };
+      if (request.headers.get("if-none-match") === all["ETag"])
+        return new Response(null, { status: 304, headers: all });
+      if (encoding !== null) all["Content-Encoding"] = encoding;
+      const body = await encoded(encoding);
+      all["Content-Length"] = String(body.length);
+      return new Response(request.method === "HEAD" ? null : (body as BodyInit), { status: 200, headers: all });
+    },
+  };
+}
+
+async function compress(bytes: Uint8Array, encoding: Encoding): Promise<Uint8Array> {
+  if (encoding === "gzip") return compressGzip(bytes, { level: 9 });
+  const quality = bytes.length <= SMALL ? 11 : 9;
+  return compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } });
+}
+
+/** RFC 9110, section 12.5.3, as far as it matters: what is named with a weight of zero is not sent. */
+function encodingOf(accepted: string | null): Encoding | null {
+  const weights = new Map(
+    (accepted ?? "").split(",").map((item) => {
+      const [name = "", ...parameters] = item
+        .trim()
+        .toLowerCase()
+        .split(/\s*;\s*/);
+      const weight = parameters.find((parameter) => parameter.startsWith("q="));
+      return [name, weight === undefined ? 1 : Number(weight.slice(2))] as const;
+    }),
+  );
+  const takes = (name: Encoding): boolean => (weights.get(name) ?? weights.get("*") ?? 0) > 0;
+  return takes("br") ? "br" : takes("gzip") ? "gzip" : null;
+}

@@ -1,0 +1,74 @@
+/**
+ * `Idempotency-Key`: a POST that creates, sent again under the same key by the same credential,
+ * creates nothing and answers what the first one made. What was created is remembered in the
+ * transaction that created it.
+ */
+import { Refusal } from "../../contract/errors.ts";
+import type { Credential, LedgerTransaction } from "../../contract/host.ts";
+import { canonicalText } from "../../domain/canonical.ts";
+import { sha256Hex, utf8 } from "../../domain/hash.ts";
+import type { JsonValue } from "../../domain/json.ts";
+
+export interface IdempotentCall {
+  key: string;
+  /** Method and path template. */
+  route: string;
+  /** SHA-256 of the canonical body, hex. */
+  bodyHash: string;
+}
+
+/** Says in the answer that nothing was created this time. */
+export const REPLAYED = { "Idempotency-Replayed": "true" } as const;
+
+/** Null without the header. Throws VALIDATION_FAILED. */
+export function idempotencyKeyOf(headers: Headers): string | null {
+  const key = headers.get("idempotency-key");
+  if (key === null) return null;
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw new Refusal("VALIDATION_FAILED", "the Idempotency-Key header takes 1 to 255 visible ASCII characters", {
+      errors: [{ parameter: "Idempotency-Key", detail: "1 to 255 visible ASCII characters" }],
+    });
+  }
+  return key;
+}
+
+/** @param body everything of the request that decides what is created */
+export function idempotentCall(headers: Headers, route: string, body: unknown): IdempotentCall | null {
+  const key = idempotencyKeyOf(headers);
+  return key === null ? null : { key, route, bodyHash: sha256Hex(utf8(canonicalText(body as JsonValue))) };
+}
+
+/** Id of what the first call created; null when this is the first. Throws IDEMPOTENCY_CONFLICT for another body. */
+export async function createdEarlier(
+  tx: LedgerTransaction,
+  who: Credential,
+  call: IdempotentCall | null,
+): Promise<string | null> {
+  if (call === null) return null;
+  const earlier = await tx.idempotency(who.key.id, call.route, call.key);
+  if (earlier === null) return null;
+  if (earlier.body_hash !== call.bodyHash) {
+    throw new Refusal(
+      "IDEMPOTENCY_CONFLICT",
+      `the idempotency key "${call.key}" was used with another body, which made ${earlier.resource_id}; send a new key with a new body`,
+    );
+  }
+  return earlier.resource_id;
+}
+
+export async function rememberCreated(
+  tx: LedgerTransaction,
+  who: Credential,
+  call: IdempotentCall | null,
+  resourceId: string,
+): Promise<void> {
+  if (call === null) return;
+  await tx.insertIdempotency({
+    key_id: who.key.id,
+    route: call.route,
+    idempotency_key: call.key,
+    body_hash: call.bodyHash,
+    resource_id: resourceId,
+    created_at: tx.now,
+  });
+}

@@ -1,0 +1,55 @@
+/**
+ * What a decision must know of the agent that asks. Cached under the ledger's epoch, which grows
+ * with every change of an agent: a suspension holds from the next request on.
+ */
+import type { AgentFacts, Agents } from "../contract/host.ts";
+import { foldName } from "../domain/names.ts";
+import type { LedgerHead, StorageReader } from "../contract/storage.ts";
+
+const CACHE_LIMIT = 10_000;
+
+export interface AgentService extends Agents {
+  /** Inside a batch. `committed` says that `epoch` is one that a commit has made lasting: only then may what is read be kept. */
+  within(tx: StorageReader, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
+}
+
+export function createAgents(options: {
+  storage: StorageReader;
+  head(): Promise<LedgerHead>;
+  requireRegistered: boolean;
+}): AgentService {
+  let cache = new Map<string, AgentFacts>();
+  let cachedEpoch = -1;
+
+  async function read(reader: StorageReader, agentId: string): Promise<AgentFacts> {
+    // Another spelling of a registered name is the same agent: its suspension holds for both.
+    const name = foldName(agentId);
+    const written = await reader.agent(agentId);
+    const folded = name === agentId ? null : await reader.agent(name);
+    const row = written ?? folded;
+    const suspended = [written, folded].some((one) => one !== null && one.suspended_at !== null);
+    return {
+      ...(row === null ? {} : { agent: { suspended, allowed_tools: row.allowed_tools } }),
+      ...(options.requireRegistered ? { require_registered_agents: true } : {}),
+    };
+  }
+
+  async function cached(reader: StorageReader, agentId: string, epoch: number): Promise<AgentFacts> {
+    if (epoch > cachedEpoch || cache.size >= CACHE_LIMIT) {
+      cache = new Map();
+      cachedEpoch = epoch;
+    }
+    const kept = epoch === cachedEpoch ? cache.get(agentId) : undefined;
+    if (kept !== undefined) return kept;
+    const facts = await read(reader, agentId);
+    if (epoch === cachedEpoch) cache.set(agentId, facts);
+    return facts;
+  }
+
+  return {
+    // The head first: a row read after it is at least as new as its epoch. A newer row may be kept
+    // under an older epoch: that epoch's cache is thrown away with the next look at the head.
+    facts: async (agentId) => cached(options.storage, agentId, (await options.head()).epoch),
+    within: (tx, agentId, epoch, committed) => (committed ? cached(tx, agentId, epoch) : read(tx, agentId)),
+  };
+}

@@ -1,0 +1,88 @@
+/** What an empty store gets on its first start: keys to begin with, recorded like any other. */
+import { Refusal } from "../contract/errors.ts";
+import type { Ledger, LedgerTransaction } from "../contract/host.ts";
+import type { KeyRow, StorageReader } from "../contract/storage.ts";
+import { keyEntry } from "../domain/changes.ts";
+import { PRESETS } from "../domain/scopes.ts";
+import { sha256Hex, utf8 } from "../domain/hash.ts";
+import { keyRow, type KeyService } from "./keys.ts";
+
+/** Values that exist nowhere else. They are shown to the operator once and never logged. */
+export interface FirstKeys {
+  admin: string;
+  agent: string;
+}
+
+/** Gives the store exactly this admin key, unless it holds a key with this value already (a revoked one stays revoked). */
+export async function ensureAdminKey(
+  storage: StorageReader,
+  ledger: Ledger,
+  adminKey: string,
+  newId: () => string,
+  clock: () => number,
+): Promise<void> {
+  const hash = sha256Hex(utf8(adminKey));
+  // Looked at before, so that a start that changes nothing writes nothing, and again under the ledger's lock:
+  // several processes may start on one empty store.
+  if ((await storage.keyByHash(hash)) !== null) return;
+  await ledger.transact(async (tx) => {
+    if ((await tx.keyByHash(hash)) !== null) return;
+    const taken = (await tx.keys()).some((key) => key.name === "admin" && key.revoked_at === null);
+    await createKey(
+      tx,
+      keyRow(newId(), adminKey, {
+        name: taken ? `admin-${newId().slice(-12)}` : "admin",
+        scopes: PRESETS.admin,
+        now: clock(),
+      }),
+    );
+  });
+}
+
+/**
+ * Gives a store without keys an admin and an agent key. They are shown before they are stored: what ends the process
+ * in between leaves a store that still has none, and the next start shows others. The other way round they would be
+ * lost. Rejects when they could not be shown or stored; what was shown is then of no use.
+ */
+export async function createFirstKeys(
+  storage: StorageReader,
+  ledger: Ledger,
+  keys: KeyService,
+  clock: () => number,
+  show: (keys: FirstKeys) => void,
+): Promise<void> {
+  if ((await storage.keys()).length > 0) return;
+  const admin = keys.mint({ name: "admin", scopes: PRESETS.admin, now: clock() });
+  const agent = keys.mint({ name: "agent", scopes: PRESETS.agent, now: clock() });
+  await ledger.transact(async (tx) => {
+    // Under the ledger's lock: of several processes on one empty store one shows its keys.
+    if ((await tx.keys()).length > 0) return;
+    show({ admin: admin.value, agent: agent.value });
+    await createKey(tx, admin.row);
+    await createKey(tx, agent.row);
+  });
+}
+
+/** Rejects when a live key has this name. */
+export async function addAdminKey(
+  ledger: Ledger,
+  keys: KeyService,
+  name: string,
+  clock: () => number,
+): Promise<{ row: KeyRow; value: string }> {
+  const minted = keys.mint({ name, scopes: PRESETS.admin, now: clock() });
+  await ledger.transact(async (tx) => {
+    const namesake = (await tx.keys()).find((key) => key.name === name && key.revoked_at === null);
+    if (namesake !== undefined)
+      throw new Refusal("KEY_NAME_TAKEN", `a live key is named "${name}"; choose another name`);
+    await createKey(tx, minted.row);
+  });
+  return minted;
+}
+
+async function createKey(tx: LedgerTransaction, key: KeyRow): Promise<void> {
+  const row = { ...key, created_at: tx.now };
+  await tx.insertKey(row);
+  tx.record(keyEntry("created", row, tx.now, null));
+  tx.bumpEpoch();
+}

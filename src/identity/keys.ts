@@ -1,0 +1,141 @@
+/**
+ * API keys: who a request comes from. Looked up by the SHA-256 of the value and cached under the
+ * ledger's epoch, which grows with every change of a key: a revoked one is refused from the next
+ * request on. A request that writes is confirmed again under the ledger's lock.
+ */
+import { randomBytes } from "node:crypto";
+import { Refusal } from "../contract/errors.ts";
+import type { Credential, Keys } from "../contract/host.ts";
+import type { KeyRow, LedgerHead, StorageReader, Visibility } from "../contract/storage.ts";
+import { formatKey, inspectKey } from "../domain/api-key.ts";
+import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
+import { principalOfKey } from "../domain/owner.ts";
+import { holds, type Scope } from "../domain/scopes.ts";
+
+const CACHE_LIMIT = 10_000;
+
+export interface KeysOptions {
+  storage: StorageReader;
+  head(): Promise<LedgerHead>;
+  clock(): number;
+  newId(): string;
+  /** Told of every request that a key was good for. */
+  used(keyId: string, now: number): void;
+}
+
+export interface KeyService extends Keys {
+  confirm(tx: StorageReader, credential: Credential, epoch: number, now: number): Promise<Credential>;
+}
+
+export function createKeys(options: KeysOptions): KeyService {
+  let cache = new Map<string, Credential>();
+  let cachedEpoch = -1;
+
+  return {
+    async authenticate(value) {
+      if (value.length > 512) return null;
+      // The head first: a row read after it is at least as new as its epoch.
+      const { epoch } = await options.head();
+      if (epoch !== cachedEpoch || cache.size > CACHE_LIMIT) {
+        cache = new Map();
+        cachedEpoch = epoch;
+      }
+      let credential = cache.get(value);
+      if (credential === undefined) {
+        if (inspectKey(value) === "mistyped") {
+          throw new Refusal(
+            "INVALID_CREDENTIAL",
+            "the key's checksum is wrong: it was mistyped or cut short; copy it again",
+            challenge(),
+          );
+        }
+        const digest = sha256(utf8(value));
+        const hash = toHex(digest);
+        const row = await options.storage.keyByHash(hash);
+        if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
+        credential = credentialOf(row, epoch);
+        if (cachedEpoch === epoch) cache.set(value, credential);
+      }
+      const now = options.clock();
+      if (!isLive(credential.key, now)) return null;
+      options.used(credential.key.id, now);
+      return credential;
+    },
+
+    async refresh(credential) {
+      const { epoch } = await options.head();
+      let current: Credential | null = credential;
+      if (credential.epoch !== epoch) {
+        const row = await options.storage.key(credential.key.id);
+        current = row === null ? null : credentialOf(row, epoch);
+      }
+      return current !== null && isLive(current.key, options.clock()) ? current : null;
+    },
+
+    async confirm(tx, credential, epoch, now) {
+      let current = credential;
+      if (credential.epoch !== epoch) {
+        const row = await tx.key(credential.key.id);
+        if (row === null) throw gone(credential.key);
+        current = credentialOf(row, epoch);
+      }
+      if (!isLive(current.key, now)) throw gone(current.key);
+      return current;
+    },
+
+    mint(input) {
+      const value = formatKey(randomBytes(32));
+      return { value, row: keyRow(options.newId(), value, input) };
+    },
+  };
+}
+
+/** The row of a key with a given value. */
+export function keyRow(id: string, value: string, input: Parameters<Keys["mint"]>[0]): KeyRow {
+  return {
+    id,
+    name: input.name,
+    hash: toHex(sha256(utf8(value))),
+    prefix: value.slice(0, 12),
+    scopes: [...input.scopes],
+    agent_id: input.agent_id ?? null,
+    owner: input.owner ?? null,
+    created_by: input.created_by ?? null,
+    created_at: input.now,
+    expires_at: input.expires_at ?? null,
+    revoked_at: null,
+    last_used_at: null,
+  };
+}
+
+export function credentialOf(key: KeyRow, epoch: number): Credential {
+  return {
+    key,
+    epoch,
+    principal: principalOfKey(key),
+    visibility: visibilityOf(key),
+    holds: (scope: Scope) => holds(key.scopes, scope),
+  };
+}
+
+/** A binding narrows whatever the scopes say; without `actions:read` a key sees what it submitted itself. */
+function visibilityOf(key: KeyRow): Visibility {
+  if (key.agent_id !== null) return { agent_id: key.agent_id };
+  return holds(key.scopes, "actions:read") ? { all: true } : { key_id: key.id };
+}
+
+function isLive(key: KeyRow, now: number): boolean {
+  return key.revoked_at === null && (key.expires_at === null || key.expires_at > now);
+}
+
+function gone(key: KeyRow): Refusal {
+  return new Refusal(
+    "INVALID_CREDENTIAL",
+    `the key "${key.name}" was revoked or has expired; use a live one`,
+    challenge(),
+  );
+}
+
+export function challenge(): { headers: Record<string, string> } {
+  return { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } };
+}

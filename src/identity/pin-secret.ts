@@ -1,0 +1,21 @@
+import type { Logger } from "../contract/host.ts";
+import type { Storage } from "../contract/storage.ts";
+import { toHex } from "../domain/hash.ts";
+import { VaultError, type OpenVault } from "./vault.ts";
+
+/** Approval tokens of one process must be good at the others. What is kept is a MAC over nothing: it tells equal from different. */
+export async function pinSecret(storage: Storage, vault: OpenVault, log: Logger, accept: boolean): Promise<void> {
+  const fingerprint = toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));
+  const pinned = await storage.write(async (tx) => {
+    const stored = await tx.meta("secret_fingerprint");
+    if (stored === null || accept || storage.exclusive) await tx.putMeta("secret_fingerprint", fingerprint);
+    return stored;
+  });
+  if (pinned === null || pinned === fingerprint) return;
+  if (!storage.exclusive && !accept) {
+    throw new VaultError(
+      "ASSENT_SECRET is not the one that this database was started with: give every process on it the same. To change it, stop them all and start the first one with --accept-secret",
+    );
+  }
+  log.warn("the token secret is another one than before: approval tokens that were given out are no longer of use");
+}

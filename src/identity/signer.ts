@@ -1,0 +1,91 @@
+/**
+ * Signatures off the main thread. Those that are asked for in one turn of the event loop travel
+ * together: handing one over costs nearly as much as making it, handing thirty over costs the same.
+ */
+import { sign, type KeyObject } from "node:crypto";
+import { setImmediate } from "node:timers";
+import { Worker } from "node:worker_threads";
+
+export interface Signer {
+  sign(message: Uint8Array): Promise<Uint8Array>;
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  message: Uint8Array;
+  resolve(signature: Uint8Array): void;
+  reject(error: unknown): void;
+}
+
+/** Below this many the way to the other thread and back is longer than the work. */
+const WORTH_SENDING = 4;
+
+export function createSigner(key: KeyObject): Signer {
+  let gathered: Waiting[] = [];
+  let worker: Worker | null = null;
+  let lastId = 0;
+  const sent = new Map<number, Waiting[]>();
+
+  function here(group: readonly Waiting[]): void {
+    for (const { message, resolve, reject } of group) {
+      try {
+        resolve(new Uint8Array(sign(null, message, key)));
+      } catch (error) {
+        reject(error);
+      }
+    }
+  }
+
+  /** Whatever was sent and not answered is signed here: nobody waits for a thread that is gone. */
+  function lose(gone: Worker): void {
+    if (worker === gone) worker = null;
+    const groups = [...sent.values()];
+    sent.clear();
+    for (const group of groups) here(group);
+  }
+
+  function start(): Worker {
+    const thread = new Worker(new URL("./signer-worker.mjs", import.meta.url), {
+      workerData: key.export({ format: "der", type: "pkcs8" }),
+      execArgv: [],
+    });
+    thread.on("message", ({ id, signatures }: { id: number; signatures: Uint8Array }) => {
+      const group = sent.get(id) ?? [];
+      sent.delete(id);
+      // Held to the process only while somebody waits for it, or for its end.
+      if (sent.size === 0 && worker === thread) thread.unref();
+      group.forEach(({ resolve }, i) => resolve(signatures.subarray(i * 64, i * 64 + 64)));
+    });
+    thread.on("error", () => lose(thread));
+    thread.on("exit", () => lose(thread));
+    thread.unref();
+    return thread;
+  }
+
+  function flush(): void {
+    const group = gathered;
+    gathered = [];
+    if (group.length < WORTH_SENDING) {
+      here(group);
+      return;
+    }
+    worker ??= start();
+    worker.ref();
+    sent.set(++lastId, group);
+    worker.postMessage({ id: lastId, messages: group.map(({ message }) => message) });
+  }
+
+  return {
+    sign(message) {
+      return new Promise((resolve, reject) => {
+        if (gathered.length === 0) setImmediate(flush);
+        gathered.push({ message, resolve, reject });
+      });
+    },
+    async close() {
+      const ending = worker;
+      worker = null;
+      await ending?.terminate();
+    },
+  };
+}

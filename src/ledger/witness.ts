@@ -1,0 +1,159 @@
+/**
+ * A witness of other people's logs (C2SP tlog-witness): cosigns a checkpoint only after it was shown to extend the last
+ * one that it cosigned. What was cosigned is durable before anybody is told.
+ */
+import { open, readFile, rename } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  NoteError,
+  openCheckpoint,
+  parseCheckpoint,
+  parseVkey,
+  readNote,
+  type NoteSigner,
+  type Verify,
+} from "../domain/checkpoint.ts";
+import { cosign } from "../domain/cosignature.ts";
+import { equalBytes, fromHex, sha256, sha256Hex, toHex, utf8 } from "../domain/hash.ts";
+import { verifyConsistency } from "../domain/merkle.ts";
+import { parseAddCheckpoint, type AddCheckpoint } from "../domain/witness-protocol.ts";
+
+/** The tree that was cosigned last. */
+export interface WitnessedTree {
+  size: number;
+  /** 32 bytes. */
+  root: Uint8Array;
+}
+
+export interface WitnessState {
+  /** Null for a log that was never cosigned. */
+  read(origin: string): Promise<WitnessedTree | null>;
+  /** Durable when it resolves. */
+  write(origin: string, tree: WitnessedTree): Promise<void>;
+}
+
+export interface WitnessAnswer {
+  status: number;
+  body: string;
+  contentType: string;
+}
+
+export interface WitnessOptions {
+  /** Verifier keys of the logs that are witnessed. Several of one origin: any of them. */
+  logs: readonly string[];
+  state: WitnessState;
+  signer: NoteSigner;
+  /** Milliseconds. */
+  clock(): number;
+  verify: Verify;
+}
+
+export interface Witness {
+  /** Answers an add-checkpoint request. Rejects only when the state cannot be read or written: then nothing was cosigned. */
+  addCheckpoint(body: string): Promise<WitnessAnswer>;
+}
+
+const text = (status: number, body: string): WitnessAnswer => ({
+  status,
+  body: `${body}\n`,
+  contentType: "text/plain; charset=utf-8",
+});
+const conflict = (size: number): WitnessAnswer => ({ status: 409, body: `${size}\n`, contentType: "text/x.tlog.size" });
+
+export function createWitness({ logs, state, signer, clock, verify }: WitnessOptions): Witness {
+  const turns = new Map<string, Promise<unknown>>();
+
+  async function decide(origin: string, vkeys: readonly string[], request: AddCheckpoint): Promise<WitnessAnswer> {
+    const { old, proof, checkpoint: note } = request;
+    const checkpoint = firstThatOpens(note, vkeys, verify);
+    if (checkpoint === null) return text(403, "no signature of a key that is trusted for this log verifies");
+    const { size, root } = checkpoint;
+    if (old > size) return text(400, `the old size ${old} is larger than the checkpoint's, ${size}`);
+    const last = (await state.read(origin)) ?? { size: 0, root: sha256(new Uint8Array(0)) };
+    if (old !== last.size) return conflict(last.size);
+    if (old === size && !equalBytes(root, last.root)) return conflict(last.size);
+    const claim = { first: old, second: size, firstRoot: last.root, secondRoot: root, path: proof };
+    // Nothing is to be shown of what was never seen: the first checkpoint is taken as it is.
+    const consistent = old === 0 ? proof.length === 0 : verifyConsistency(claim);
+    if (!consistent) return text(422, `the proof does not lead from size ${old} to size ${size}`);
+    if (size > last.size) await state.write(origin, { size, root });
+    const line = cosign(readNote(note).text, Math.floor(clock() / 1000), signer);
+    return { status: 200, body: line, contentType: "text/plain; charset=utf-8" };
+  }
+
+  return {
+    async addCheckpoint(body) {
+      let request: AddCheckpoint;
+      let origin: string;
+      try {
+        request = parseAddCheckpoint(body);
+        origin = parseCheckpoint(readNote(request.checkpoint).text).origin;
+      } catch (error) {
+        if (error instanceof NoteError) return text(400, error.message);
+        throw error;
+      }
+      const vkeys = logs.filter((vkey) => parseVkey(vkey).name === origin);
+      if (vkeys.length === 0) return text(404, "this log is not witnessed here");
+      // One after another: two requests that were checked against the same state must not overtake each other.
+      const turn = (turns.get(origin) ?? Promise.resolve()).then(() => decide(origin, vkeys, request));
+      turns.set(
+        origin,
+        turn.catch(() => undefined),
+      );
+      return turn;
+    },
+  };
+}
+
+function firstThatOpens(
+  note: string,
+  vkeys: readonly string[],
+  verify: Verify,
+): ReturnType<typeof openCheckpoint> | null {
+  for (const vkey of vkeys) {
+    try {
+      return openCheckpoint(note, vkey, verify);
+    } catch (error) {
+      if (!(error instanceof NoteError)) throw error;
+    }
+  }
+  return null;
+}
+
+/** A file for each log. One process at a time may use the folder. */
+export function witnessFolder(folder: string): WitnessState {
+  const pathOf = (origin: string): string => join(folder, `${sha256Hex(utf8(origin)).slice(0, 32)}.json`);
+  return {
+    async read(origin) {
+      let content: string;
+      try {
+        content = await readFile(pathOf(origin), "utf8");
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+        throw error;
+      }
+      const kept = JSON.parse(content) as { origin?: unknown; size?: unknown; root?: unknown };
+      if (kept.origin !== origin || !Number.isSafeInteger(kept.size) || typeof kept.root !== "string")
+        throw new Error(`${pathOf(origin)} does not hold what was cosigned of ${origin}; put it back from a backup`);
+      return { size: kept.size as number, root: fromHex(kept.root) };
+    },
+    async write(origin, { size, root }) {
+      const path = pathOf(origin);
+      const part = `${path}.new`;
+      const file = await open(part, "w", 0o600);
+      try {
+        await file.writeFile(JSON.stringify({ origin, size, root: toHex(root) }));
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(part, path);
+      const parent = await open(folder, "r");
+      try {
+        await parent.sync();
+      } finally {
+        await parent.close();
+      }
+    },
+  };
+}

@@ -1,0 +1,169 @@
+/**
+ * Asks the configured witnesses for their cosignatures (C2SP tlog-witness), now and then and never on the way of a
+ * decision. The newest checkpoint that somebody cosigned is kept in the store, with the cosignatures.
+ */
+import type { Duty, Ledger, Logger, SignedCheckpoint } from "../contract/host.ts";
+import type { Storage } from "../contract/storage.ts";
+import { DASH, NoteError, openCheckpoint, type Verify } from "../domain/checkpoint.ts";
+import { cosignaturesOf } from "../domain/cosignature.ts";
+import { formatAddCheckpoint } from "../domain/witness-protocol.ts";
+
+/** Longest wait for one witness. Milliseconds. */
+const PATIENCE = 10_000;
+/** Longest answer that is read. Bytes. */
+const LONGEST = 65_536;
+const META = "witnessed_checkpoint";
+
+export interface WitnessAddress {
+  /** Submission prefix: `<url>/add-checkpoint` is asked. */
+  url: string;
+  /** Verifier key of the witness. */
+  vkey: string;
+}
+
+export interface WitnessesOptions {
+  witnesses: readonly WitnessAddress[];
+  ledger: Pick<Ledger, "checkpoint" | "consistency">;
+  storage: Pick<Storage, "meta" | "write">;
+  duty: Duty;
+  everyMs: number;
+  log: Logger;
+  verify: Verify;
+  fetch?: typeof fetch;
+}
+
+export interface Witnesses {
+  start(): void;
+  stop(): Promise<void>;
+  /** Asks all of them about the checkpoint of this moment. Never rejects. */
+  round(): Promise<void>;
+}
+
+export function createWitnesses(options: WitnessesOptions): Witnesses {
+  const { witnesses, ledger, storage, duty, log, verify } = options;
+  /** What each has cosigned last, as far as is known here; its own word corrects it. */
+  const sizes = new Map<string, number>();
+  const complaints = new Map<string, string>();
+  const over = new AbortController();
+  let timer: ReturnType<typeof setInterval> | null = null;
+  let running: Promise<void> | null = null;
+  let complete = -1;
+
+  /** The witness's signature line. Rejects with a reason for people. */
+  async function cosignature(witness: WitnessAddress, signed: SignedCheckpoint): Promise<string> {
+    for (const last of [false, true]) {
+      const old = sizes.get(witness.vkey) ?? 0;
+      if (old > signed.size)
+        throw new Error(
+          `it has cosigned ${old} entries of this log, and the store holds ${signed.size}: an older copy of the store was put back, or entries were lost`,
+        );
+      const proof = old === 0 || old === signed.size ? [] : await ledger.consistency(old, signed.size);
+      const answer = await post(witness.url, formatAddCheckpoint({ old, proof, checkpoint: signed.note }));
+      if (answer.status === 200) {
+        const line = lineOf(witness, signed, answer.body);
+        sizes.set(witness.vkey, signed.size);
+        return line;
+      }
+      const size = answer.status === 409 && /^\d{1,16}\n?$/.test(answer.body) ? Number(answer.body) : null;
+      // The same size with another root is not mended by asking again.
+      if (size === null || size === old || last)
+        throw new Error(`it answered ${answer.status}: ${answer.body.slice(0, 300).trim()}`);
+      sizes.set(witness.vkey, size);
+    }
+    throw new Error("unreachable");
+  }
+
+  function lineOf({ vkey }: WitnessAddress, { note }: SignedCheckpoint, body: string): string {
+    for (const line of body.split("\n")) {
+      if (!line.startsWith(DASH)) continue;
+      const candidate = `${line}\n`;
+      try {
+        if (cosignaturesOf(note + candidate, [vkey], verify).length === 1) return candidate;
+      } catch (error) {
+        if (!(error instanceof NoteError)) throw error;
+      }
+    }
+    throw new Error("its answer holds no cosignature by its key on this checkpoint");
+  }
+
+  async function post(url: string, body: string): Promise<{ status: number; body: string }> {
+    const response = await (options.fetch ?? fetch)(`${url.replace(/\/+$/, "")}/add-checkpoint`, {
+      method: "POST",
+      body,
+      headers: { "Content-Type": "text/plain; charset=utf-8" },
+      redirect: "error",
+      signal: AbortSignal.any([AbortSignal.timeout(PATIENCE), over.signal]),
+    });
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk as Uint8Array, { stream: true });
+      if (text.length > LONGEST) throw new Error(`it answered more than ${LONGEST} bytes`);
+    }
+    return { status: response.status, body: text };
+  }
+
+  function complain(url: string, reason: string | null): void {
+    // Once for each reason, however often it is met.
+    if (reason !== null && complaints.get(url) !== reason)
+      log.warn("a witness did not cosign the newest checkpoint", { witness: url, error: reason });
+    if (reason === null) complaints.delete(url);
+    else complaints.set(url, reason);
+  }
+
+  async function ask(): Promise<void> {
+    if (!(await duty.mine())) return;
+    const signed = await ledger.checkpoint();
+    if (signed.size === 0 || signed.size === complete) return;
+    const lines = await Promise.all(
+      witnesses.map(async (witness) => {
+        try {
+          const line = await cosignature(witness, signed);
+          complain(witness.url, null);
+          return line;
+        } catch (error) {
+          if (!over.signal.aborted) complain(witness.url, error instanceof Error ? error.message : String(error));
+          return "";
+        }
+      }),
+    );
+    const cosigned = lines.filter((line) => line !== "");
+    if (cosigned.length === 0) return;
+    await storage.write((tx) => tx.putMeta(META, signed.note + cosigned.join("")));
+    complete = cosigned.length === witnesses.length ? signed.size : -1;
+  }
+
+  function round(): Promise<void> {
+    running ??= ask()
+      .catch((error: unknown) => log.warn("the witnesses could not be asked", { error: String(error) }))
+      .finally(() => (running = null));
+    return running;
+  }
+
+  return {
+    round,
+    start() {
+      timer = setInterval(() => void round(), options.everyMs);
+      timer.unref?.();
+      void round();
+    },
+    async stop() {
+      if (timer !== null) clearInterval(timer);
+      over.abort();
+      await running;
+      await duty.release();
+    },
+  };
+}
+
+/** The newest checkpoint that a witness cosigned, with its cosignatures. Null where there is none. Throws NoteError. */
+export async function witnessedCheckpoint(
+  storage: Pick<Storage, "meta">,
+  vkey: string,
+  verify: Verify,
+): Promise<SignedCheckpoint | null> {
+  const note = await storage.meta(META);
+  if (note === null) return null;
+  const { size, root } = openCheckpoint(note, vkey, verify);
+  return { size, root, note };
+}

@@ -1,0 +1,115 @@
+/** What a runtime is made of, opened in order. */
+import { join } from "node:path";
+import { uuidv7 } from "uuidv7";
+import type { Config } from "./config/index.ts";
+import type { Logger } from "./contract/host.ts";
+import { StorageError, type Storage } from "./contract/storage.ts";
+import { createAgents, type AgentService } from "./identity/agents.ts";
+import { createProcesses, type ProcessList } from "./cluster/processes.ts";
+import type { Declarations } from "./extension/declarations.ts";
+import type { Outbox } from "./delivery/outbox.ts";
+import { createKeyUse } from "./identity/key-use.ts";
+import { createKeys, type KeyService } from "./identity/keys.ts";
+import { createPolicies, type PolicyService } from "./policies/store.ts";
+import { pinSecret } from "./identity/pin-secret.ts";
+import { openVault, type OpenVault } from "./identity/vault.ts";
+import { openLedger, type OpenLedger } from "./ledger/index.ts";
+import { pinLog } from "./ledger/pin.ts";
+
+/** How a part is closed. */
+export interface Disposer {
+  name: string;
+  close(): Promise<void>;
+}
+
+export interface Parts {
+  storage: Storage;
+  ledger: OpenLedger;
+  policies: PolicyService;
+  keys: KeyService;
+  agents: AgentService;
+  vault: OpenVault;
+  processes: ProcessList;
+}
+
+export interface PartsOptions {
+  config: Config;
+  /** Not open yet. */
+  storage: Storage;
+  /** Names of the policy sources. */
+  sources: readonly string[];
+  outbox: Outbox;
+  /** What plugins bring by name. */
+  declared: Declarations;
+  /** Tells this process from the others on the store. */
+  instance: string;
+  log: Logger;
+  clock(): number;
+  acceptRollback: boolean;
+  acceptSecret: boolean;
+}
+
+/** Meta of a store that `assent copy` has begun to fill and not finished. */
+export const UNFINISHED_COPY = "unfinished_copy";
+
+/** Tells `opened` how each part is closed, also of those that were opened before one failed. */
+export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {
+  const { config, storage, sources, log, clock } = options;
+  await storage.open();
+  if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "")
+    throw new StorageError(
+      "unavailable",
+      "this store is an unfinished copy of another one; run the same `assent copy` again to finish it",
+    );
+  const vault = openVault(config, log);
+  opened.push({ name: "vault", close: vault.close });
+  const origin = await pinLog(storage, config.ledger.origin, vault);
+  await pinSecret(storage, vault, log, options.acceptSecret);
+  // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
+  let ledger: OpenLedger | null = null;
+  const head = () => (ledger === null ? storage.head() : ledger.head());
+  const keyUse = createKeyUse(storage, log);
+  opened.push({ name: "key use", close: keyUse.stop });
+  const keys = createKeys({ storage, head, clock, newId: uuidv7, used: (id, now) => keyUse.note(id, now) });
+  const agents = createAgents({ storage, head, requireRegistered: config.require_registered_agents });
+  const policies = createPolicies({
+    storage,
+    head,
+    clock,
+    log,
+    sources,
+    channels: Object.keys(config.channels),
+    newId: uuidv7,
+    ledger: () => {
+      if (ledger === null) throw new Error("the ledger is not open yet");
+      return ledger;
+    },
+  });
+  ledger = await openLedger({
+    storage,
+    vault,
+    log,
+    clock,
+    origin,
+    maxBatch: config.ledger.max_batch,
+    verifyAtStart: config.ledger.verify_at_start,
+    keptCheckpoint: config.ledger.checkpoint_file ?? join(config.data, "checkpoint"),
+    stateFolder: config.state,
+    acceptRollback: options.acceptRollback,
+    outbox: options.outbox.write,
+    entryFault: options.declared.entryFault,
+    policies: (tx, digest) => policies.within(tx, digest),
+    confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
+    agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
+  });
+  opened.push({ name: "ledger", close: ledger.close });
+  return {
+    storage,
+    ledger,
+    policies,
+    keys,
+    agents,
+    vault,
+    processes: createProcesses(storage, options.instance, log, clock),
+  };
+}

@@ -1,0 +1,262 @@
+/** Changes of the active policy set inside a batch: planned by reading alone, then stored, recorded and activated. */
+import { Refusal } from "../contract/errors.ts";
+import {
+  NotPrepared,
+  type Credential,
+  type LedgerTransaction,
+  type PlannedSet,
+  type PolicyEdit,
+} from "../contract/host.ts";
+import { PolicySourceError, type PolicyBundle } from "../contract/policy-source.ts";
+import type { PolicyRow, StorageReader } from "../contract/storage.ts";
+import { canonicalText } from "../domain/canonical.ts";
+import { policyChange } from "../domain/changes.ts";
+import type { PolicyChange } from "../domain/entries.ts";
+import { sha256Hex, utf8 } from "../domain/hash.ts";
+import type { JsonValue } from "../domain/json.ts";
+import {
+  buildPolicySet,
+  compilePolicySet,
+  explainCompileFault,
+  isPrepared,
+  PolicyCompileError,
+  preparePolicySet,
+} from "../domain/policy/compile.ts";
+import { NEWEST_FORMAT } from "../domain/policy/semantics.ts";
+import type { PolicyDocument } from "../domain/policy/types.ts";
+import { clipText } from "../domain/text.ts";
+import { toRfc3339 } from "../domain/time.ts";
+import { recordSet } from "./record.ts";
+
+/** Throws PolicyCompileError. The policies that no edit names stay as they are; the set is of the newest format. */
+export function planSet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet {
+  const { digest: current, compiled } = tx.activePolicies;
+  const isNewest = compiled.document.format === NEWEST_FORMAT;
+  if (edits.size === 0 && (isNewest || current === null))
+    return { digest: current, document: compiled.document, text: "" };
+  const members = tx.activePolicies.compiled.document.policies.filter(({ policy }) => !edits.has(policy));
+  for (const [policy, edit] of edits)
+    if (edit !== null) members.push({ policy, version: edit.version, definition: edit.definition });
+  const document = buildPolicySet(members);
+  // With nothing active and nothing edited there is no set to name.
+  if (members.length === 0 && tx.activePolicies.digest === null) return { digest: null, document, text: "" };
+  if (!isPrepared(document)) throw new NotPrepared("a policy set", () => preparePolicySet(document));
+  const { digest } = compilePolicySet(document);
+  return { digest, document, text: canonicalText(document as unknown as JsonValue) };
+}
+
+/** The same, with the compiler's faults as a refusal. */
+export function planSetOrRefuse(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet {
+  try {
+    return planSet(tx, edits);
+  } catch (error) {
+    if (!(error instanceof PolicyCompileError)) throw error;
+    throw new Refusal(
+      "POLICY_INVALID",
+      `the policies do not compile together: ${error.faults[0]?.message ?? error.message}`,
+      { errors: error.faults.slice(0, 20).map((fault) => ({ detail: explainCompileFault(fault) })) },
+    );
+  }
+}
+
+export async function commitSet(
+  tx: LedgerTransaction,
+  planned: PlannedSet,
+  source: Record<string, string>,
+  by: Credential | null,
+  changes: readonly PolicyChange[],
+): Promise<void> {
+  const { digest, document, text } = planned;
+  const moves = digest !== null && digest !== tx.activePolicies.digest;
+  if (moves || changes.length > 0) recordSet(tx, { digest, document, source, by }, changes);
+  if (!moves) return;
+  await tx.putPolicySet({ digest, document: text, created_at: tx.now });
+  await tx.putMeta(`policy_set_source:${digest}`, canonicalText(source));
+  await tx.activatePolicySet(digest);
+}
+
+/** What made the set active last; null where a store from before does not say. */
+export async function sourceOfSet(
+  reader: Pick<StorageReader, "meta">,
+  digest: string,
+): Promise<Record<string, string> | null> {
+  const text = await reader.meta(`policy_set_source:${digest}`);
+  return text === null ? null : (JSON.parse(text) as Record<string, string>);
+}
+
+/** What was taken of a source last, whichever process took it. */
+export function basisOf(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
+  return reader.meta(`policy_source:${sourceName}`);
+}
+
+const MOST_FAULT = 1000;
+
+/** That a source offered something that was not taken, and why: the set stays as it is. */
+export function recordRefusal(tx: LedgerTransaction, source: Record<string, string>, faults: readonly string[]): void {
+  const { digest, compiled } = tx.activePolicies;
+  tx.record({
+    type: "policy_set",
+    v: 2,
+    at: toRfc3339(tx.now),
+    previous: digest,
+    policy_set: digest,
+    policy_count: compiled.document.policies.length,
+    policies: null,
+    source: { ...source, refused: String(faults.length), fault: clipText(faults[0] ?? "", MOST_FAULT) },
+    changes: [],
+    by: null,
+  });
+}
+
+/** A source's whole offer in one transaction: new versions where a definition changed, the set, its entry, the head's digest. Answers the digest; null when `basis` is not what was taken last. */
+export async function activateBundle(
+  tx: LedgerTransaction,
+  { newId, sources }: { newId(): string; sources: readonly string[] },
+  sourceName: string,
+  bundle: PolicyBundle,
+  by: Credential | null,
+  basis?: { value: string | null },
+): Promise<string | null> {
+  const taken = await basisOf(tx, sourceName);
+  if (basis !== undefined && basis.value !== taken) return null;
+  const confirmed = by === null ? null : await tx.confirm(by);
+  const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
+  refuseClashes(sourceName, sources, bundle, stored);
+  const plan = await planVersions(tx, newId, sourceName, bundle, stored);
+  const edits = new Map<string, PolicyEdit | null>(
+    plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]),
+  );
+  const dropped = [...stored.values()].filter(
+    (row) => row.managed_by === sourceName && row.active_version !== null && !edits.has(row.name),
+  );
+  for (const row of dropped) edits.set(row.name, null);
+  const planned = planSet(tx, edits);
+  // An empty folder is a set too: it denies everything, and the record says so.
+  if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
+  const digest = planned.digest ?? sha256Hex(utf8(planned.text));
+  const changes: PolicyChange[] = [];
+  const offered = canonicalText({ digest, source: bundle.source });
+  if (offered !== taken) await tx.putMeta(`policy_source:${sourceName}`, offered);
+  if (digest === tx.activePolicies.digest) {
+    // The same policies from another source: who may change them is all that changes.
+    for (const { row } of plan) {
+      if (row.managed_by === sourceName) continue;
+      await tx.updatePolicy(row.id, { managed_by: sourceName, updated_at: tx.now });
+      changes.push(policyChange({ ...row, managed_by: sourceName }, null));
+    }
+    await commitSet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
+    return digest;
+  }
+
+  for (const { row, isNew, changed, document, digest: definitionDigest } of plan) {
+    const now = tx.now;
+    const after = {
+      managed_by: sourceName,
+      latest_version: row.latest_version,
+      active_version: row.latest_version,
+      deleted_at: null,
+      updated_at: now,
+    };
+    const same = !isNew && !changed && row.managed_by === sourceName && row.active_version === row.latest_version;
+    if (same) continue;
+    if (isNew) await tx.insertPolicy({ ...row, ...after, created_at: now });
+    else await tx.updatePolicy(row.id, after);
+    changes.push(policyChange({ ...row, ...after }, changed ? definitionDigest : null));
+    if (changed) {
+      await tx.insertPolicyVersion({
+        policy_id: row.id,
+        version: row.latest_version,
+        definition: canonicalText(document as unknown as JsonValue),
+        digest: definitionDigest,
+        created_by: confirmed?.key.id ?? null,
+        created_at: now,
+      });
+    }
+  }
+  for (const row of dropped) {
+    await tx.updatePolicy(row.id, { active_version: null, updated_at: tx.now });
+    changes.push(policyChange({ ...row, active_version: null }, null));
+  }
+  await commitSet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
+  return digest;
+}
+
+/** What a source brought that is no longer configured is there to be taken. */
+function refuseClashes(
+  sourceName: string,
+  sources: readonly string[],
+  bundle: PolicyBundle,
+  stored: ReadonlyMap<string, PolicyRow>,
+): void {
+  const clashes = bundle.policies.filter(({ document }) => {
+    const row = stored.get(document.policy);
+    return (
+      row !== undefined &&
+      row.managed_by !== sourceName &&
+      row.active_version !== null &&
+      (row.managed_by === null || sources.includes(row.managed_by))
+    );
+  });
+  if (clashes.length === 0) return;
+  throw new PolicySourceError(
+    `${clashes.length} of its names belong to another source`,
+    clashes.map(({ document, origin }) => ({
+      file: origin,
+      line: null,
+      column: null,
+      message: `policy "${document.policy}" is active and managed by ${stored.get(document.policy)?.managed_by ?? "the API"}; rename one of the two`,
+    })),
+  );
+}
+
+interface PlannedVersion {
+  row: PolicyRow;
+  document: PolicyDocument;
+  digest: string;
+  isNew: boolean;
+  changed: boolean;
+}
+
+/** What each policy of the bundle becomes: the version it has, or the next one. */
+async function planVersions(
+  tx: LedgerTransaction,
+  newId: () => string,
+  sourceName: string,
+  bundle: PolicyBundle,
+  stored: ReadonlyMap<string, PolicyRow>,
+): Promise<PlannedVersion[]> {
+  const plan: PlannedVersion[] = [];
+  for (const { document } of bundle.policies) {
+    const digest = sha256Hex(utf8(canonicalText(document as unknown as JsonValue)));
+    const row = stored.get(document.policy);
+    if (row === undefined) {
+      plan.push({
+        document,
+        digest,
+        isNew: true,
+        changed: true,
+        row: {
+          id: newId(),
+          name: document.policy,
+          managed_by: sourceName,
+          latest_version: 1,
+          active_version: null,
+          deleted_at: null,
+          created_at: 0,
+          updated_at: 0,
+        },
+      });
+      continue;
+    }
+    const latest = await tx.policyVersion(row.id, row.latest_version);
+    const changed = latest?.digest !== digest;
+    plan.push({
+      document,
+      digest,
+      isNew: false,
+      changed,
+      row: { ...row, latest_version: row.latest_version + (changed ? 1 : 0) },
+    });
+  }
+  return plan;
+}

@@ -1,0 +1,68 @@
+/**
+ * Limits that were not in force when a decision was made have no recorded use. A backtest counts it from the decisions
+ * that it looks at: those that would not have been denied, oldest first.
+ */
+import type { Outcome } from "../contract/backtest.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import type { CompiledLimit, CompiledPolicySet } from "../domain/policy/compile.ts";
+import { Evaluation } from "../domain/policy/evaluation.ts";
+import { isExceeded, limitNeeds, usedBefore, type LimitNeed } from "../domain/policy/limits.ts";
+import type { Effect, Facts } from "../domain/policy/types.ts";
+
+const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
+
+/** One limit that concerns a decision, and whose use before it nobody recorded. */
+export interface UncountedUse extends LimitNeed {
+  compiled: CompiledLimit;
+}
+
+/** Those of policies that are enforced. @param now milliseconds */
+export function uncountedUses(
+  set: CompiledPolicySet,
+  request: ActionRequest,
+  facts: Facts,
+  now: number,
+): UncountedUse[] {
+  return limitNeeds(new Evaluation(set, request, facts, now)).flatMap((need) => {
+    if (usedBefore(facts, need) !== null) return [];
+    const policy = set.policies.find(({ name }) => name === need.policy);
+    const compiled = policy?.limits.find(({ rule }) => rule.name === need.limit);
+    return policy === undefined || policy.shadow || compiled === undefined ? [] : [{ ...need, compiled }];
+  });
+}
+
+/** Uses of one limit by one subject, oldest first. `from` is the first that a later window can still see. */
+interface Uses {
+  at: number[];
+  amounts: number[];
+  from: number;
+  sum: number;
+}
+
+/** Told of decisions in their order; answers what each would have been. */
+export function createUseCount(): (to: Outcome, uses: readonly UncountedUse[], at: number) => Outcome {
+  const counted = new Map<string, Uses>();
+
+  return (to, uses, at) => {
+    let outcome = to;
+    const mine = uses.map((use) => {
+      const key = JSON.stringify([use.policy, use.limit, use.basis, use.subject]);
+      let known = counted.get(key);
+      if (known === undefined) counted.set(key, (known = { at: [], amounts: [], from: 0, sum: 0 }));
+      while (known.from < known.at.length && (known.at[known.from] as number) < use.since)
+        known.sum -= known.amounts[known.from++] as number;
+      const { effect, name } = use.compiled.rule;
+      const amount = use.unit === "count" ? 1 : use.amount;
+      if (isExceeded(use.compiled, known.sum, use.amount) && STRICTNESS[effect] > STRICTNESS[outcome.effect])
+        outcome = { effect, policy: use.policy, rule: name };
+      return { known, amount };
+    });
+    if (outcome.effect === "deny") return outcome;
+    for (const { known, amount } of mine) {
+      known.at.push(at);
+      known.amounts.push(amount);
+      known.sum += amount;
+    }
+    return outcome;
+  };
+}

@@ -1,0 +1,184 @@
+/**
+ * Past decisions made again with other policies: which would flip, and how. Each is made with its own recorded
+ * request, facts and clock; only the policies differ. Reads pages, newest first, and lets the event loop run between them.
+ */
+import { setImmediate } from "node:timers";
+import type {
+  BacktestCounts,
+  BacktestRange,
+  BacktestReport,
+  FlipExample,
+  FlipGroup,
+  Outcome,
+} from "../contract/backtest.ts";
+import type { DecisionInput, StorageReader } from "../contract/storage.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import { openEntry, type DecisionEntry } from "../domain/entries.ts";
+import { decide } from "../domain/policy/decide.ts";
+import { assumingUnused } from "../domain/policy/limits.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile.ts";
+import type { Decision, Effect, ShadowOutcome } from "../domain/policy/types.ts";
+import { createUseCount, uncountedUses, type UncountedUse } from "./backtest-limits.ts";
+import { toHex } from "../domain/hash.ts";
+import { hashLeaf } from "../domain/merkle.ts";
+import { parseRfc3339 } from "../domain/time.ts";
+
+const PAGE = 200;
+/** Kinds of flips that are told apart; the rest is counted. */
+const MOST_GROUPS = 500;
+
+interface Judged {
+  to: Outcome;
+  otherwise: boolean;
+  /** Limits that concern it and whose use nobody recorded. */
+  uses?: readonly UncountedUse[];
+  /** Milliseconds. */
+  at?: number;
+}
+
+type Judge = (entry: DecisionEntry, input: DecisionInput) => Judged | null;
+
+/** What these policies would have decided. */
+export function backtest(
+  reader: StorageReader,
+  compiled: CompiledPolicySet,
+  range: BacktestRange,
+): Promise<BacktestReport> {
+  return scan(reader, range, (entry, input) => {
+    const request = JSON.parse(input.request) as ActionRequest;
+    const at = parseRfc3339(entry.at) ?? input.created_at;
+    const now = decide(compiled, request, assumingUnused(compiled, request, entry.facts, at), at);
+    const uses = now.effect === "deny" ? [] : uncountedUses(compiled, request, entry.facts, at);
+    return { to: now, otherwise: termsOf(now) !== termsOf(entry.decision), uses, at };
+  });
+}
+
+/** What a policy in shadow mode said at the time, had it been enforced. Decisions that it had no say in are left out. */
+export function shadowReport(reader: StorageReader, policy: string, range: BacktestRange): Promise<BacktestReport> {
+  return scan(reader, range, ({ decision }) => {
+    const said = decision.shadow.find((outcome) => outcome.policy === policy);
+    return said === undefined ? null : { to: withShadow(decision, said), otherwise: false };
+  });
+}
+
+const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
+/** Nobody had a rule: then any policy's word is the first. */
+const UNMATCHED = ["NO_MATCHING_RULE", "NO_ACTIVE_POLICY"];
+
+function withShadow(decision: Decision, said: ShadowOutcome): Outcome {
+  const heard = UNMATCHED.includes(decision.reason_code) || STRICTNESS[said.effect] > STRICTNESS[decision.effect];
+  return heard ? said : decision;
+}
+
+async function scan(reader: StorageReader, range: BacktestRange, judge: Judge): Promise<BacktestReport> {
+  const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0 };
+  const groups = new Map<string, FlipGroup>();
+  let unlisted = 0;
+  const waiting: Waiting[] = [];
+
+  function tally(from: Outcome, { to, otherwise }: Judged, example: () => FlipExample): void {
+    if (to.effect === from.effect) {
+      if (otherwise) counts.otherwise++;
+      return;
+    }
+    counts.flipped++;
+    const key = JSON.stringify([from, outcomeOf(to)]);
+    let group = groups.get(key);
+    if (group === undefined && groups.size < MOST_GROUPS)
+      groups.set(key, (group = { from, to: outcomeOf(to), count: 0, examples: [] }));
+    if (group === undefined) unlisted++;
+    else {
+      group.count++;
+      if (group.examples.length < range.examples) group.examples.push(example());
+    }
+  }
+
+  function report(next: number | null): BacktestReport {
+    const counted = countUses(waiting, tally);
+    return { ...counts, flips: [...groups.values()].sort((a, b) => b.count - a.count), unlisted, counted, next };
+  }
+  const span = await reader.decisionSpan(range.since, range.until);
+  if (span === null) return report(null);
+  const end = performance.now() + range.budgetMs;
+  let before = Math.min(span.last + 1, range.before_seq ?? Infinity);
+  while (before > span.first) {
+    const wanted = Math.min(PAGE, range.limit - counts.evaluated);
+    if (wanted <= 0 || performance.now() > end || range.signal?.aborted === true) return report(before);
+    const rows = await reader.decisions({
+      visibility: range.visibility,
+      from_seq: span.first,
+      before_seq: before,
+      since: range.since,
+      until: range.until,
+      limit: wanted,
+    });
+    for (const input of rows) {
+      const entry = openEntry<DecisionEntry>(input.bytes);
+      const judged = judge(entry, input);
+      if (judged === null) continue;
+      counts.evaluated++;
+      const from = outcomeOf(entry.decision);
+      const { uses = [], at = 0 } = judged;
+      if (uses.length === 0) tally(from, judged, () => exampleOf(entry, input));
+      else
+        waiting.push({
+          from,
+          judged: { ...judged, to: outcomeOf(judged.to) },
+          uses,
+          at,
+          example: exampleOf(entry, input),
+        });
+    }
+    if (rows.length < wanted) return report(null);
+    before = (rows.at(-1) as DecisionInput).seq;
+    range.progress?.({ ...counts });
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  return report(null);
+}
+
+/** A decision that limits without a recorded use concern: it is counted when those before it are known. */
+interface Waiting {
+  from: Outcome;
+  judged: Judged;
+  uses: readonly UncountedUse[];
+  at: number;
+  example: FlipExample;
+}
+
+/** @param waiting newest first */
+function countUses(
+  waiting: readonly Waiting[],
+  tally: (from: Outcome, judged: Judged, example: () => FlipExample) => void,
+): BacktestReport["counted"] {
+  const count = createUseCount();
+  const concerned = new Map<string, BacktestReport["counted"][number]>();
+  for (const { from, judged, uses, at, example } of waiting.toReversed()) {
+    for (const { policy, limit } of uses) {
+      const key = JSON.stringify([policy, limit]);
+      const known = concerned.get(key) ?? { policy, limit, decisions: 0 };
+      concerned.set(key, { ...known, decisions: known.decisions + 1 });
+    }
+    tally(from, { ...judged, to: count(judged.to, uses, at) }, () => example);
+  }
+  return [...concerned.values()];
+}
+
+function outcomeOf({ effect, policy, rule }: Outcome): Outcome {
+  return { effect, policy, rule };
+}
+
+function termsOf({ policy, rule, approval }: Decision): string {
+  return JSON.stringify([policy, rule, approval?.quorum, approval?.expires_in_ms, approval?.notify]);
+}
+
+function exampleOf(entry: DecisionEntry, input: DecisionInput): FlipExample {
+  return {
+    action_id: input.action_id,
+    hash: toHex(hashLeaf(input.bytes)),
+    at: entry.at,
+    agent_id: entry.agent_id,
+    tool: entry.tool,
+    operation: entry.operation,
+  };
+}

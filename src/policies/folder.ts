@@ -1,0 +1,217 @@
+/** A folder of policies and their tests, read as a whole: for the policy-files plugin and for the command line. */
+import { readdir, readFile, realpath, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { decodeUtf8 } from "../domain/json.ts";
+import { buildPolicySet, compilePolicySet, explainCompileFault, PolicyCompileError } from "../domain/policy/compile.ts";
+import { parsePolicies, parsePolicyTests, type PolicyTest, type TextFault } from "../domain/policy/parse.ts";
+import { runPolicyTest, type TestResult } from "../domain/policy/testing.ts";
+import type { PolicyDocument } from "../domain/policy/types.ts";
+import type { Place } from "../domain/policy/yaml.ts";
+
+export interface PolicyFolder {
+  documents: { document: PolicyDocument; file: string; place: Place }[];
+  /** `places[i]` is where case `i` stands. */
+  tests: { test: PolicyTest; file: string; places: Place[] }[];
+  /** Empty when everything in the folder is good. */
+  faults: TextFault[];
+}
+
+export interface CheckedFolder extends PolicyFolder {
+  results: { file: string; result: TestResult }[];
+}
+
+/** One file of a folder, by its path inside it. */
+export interface PolicyFile {
+  name: string;
+  content: Uint8Array;
+}
+
+/** Reads and parses; never rejects for what is in the folder. */
+export async function loadPolicyFolder(path: string, options: { recursive?: boolean } = {}): Promise<PolicyFolder> {
+  let names: string[];
+  try {
+    names = await listPolicyFiles(path, options);
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    return noFolder(
+      path,
+      missing
+        ? "there is no such folder; make it and put policies into it, or set ASSENT_POLICIES"
+        : `the folder cannot be read: ${(error as Error).message}`,
+    );
+  }
+  const files: PolicyFile[] = [];
+  const faults: TextFault[] = [];
+  for (const name of names) {
+    try {
+      files.push({ name, content: await readFile(join(path, name)) });
+    } catch (error) {
+      faults.push({
+        kind: "unreadable-file",
+        file: name,
+        line: null,
+        column: null,
+        message: `the file cannot be read: ${(error as Error).message}`,
+      });
+    }
+  }
+  return parsePolicyFolder(path, files, faults);
+}
+
+/** What the files of a folder hold. @param unread faults of files that are not among them */
+export function parsePolicyFolder(
+  path: string,
+  files: readonly PolicyFile[],
+  unread: readonly TextFault[] = [],
+): PolicyFolder {
+  const folder: PolicyFolder = { documents: [], tests: [], faults: [...unread] };
+  for (const { name, content } of files) {
+    const text = decodeUtf8(content);
+    if (text === null) {
+      folder.faults.push({
+        kind: "unreadable-file",
+        file: name,
+        line: null,
+        column: null,
+        message: "the file is not UTF-8",
+      });
+    } else if (isTestFile(name)) {
+      const { tests, places, faults } = parsePolicyTests(text, name);
+      folder.tests.push(...tests.map((test, i) => ({ test, file: name, places: places[i] ?? [] })));
+      folder.faults.push(...faults);
+    } else {
+      const { documents, places, faults } = parsePolicies(text, name);
+      folder.documents.push(...documents.map((document, i) => ({ document, file: name, place: places[i] as Place })));
+      folder.faults.push(...faults);
+    }
+  }
+  folder.faults.push(...clashes(folder));
+  if (folder.faults.length > 0) return folder;
+  if (folder.documents.length === 0)
+    return noFolder(path, "the folder holds no policy: no *.yaml and no *.yml file besides tests");
+  folder.faults.push(...setFaults(folder));
+  return folder;
+}
+
+export function isTestFile(name: string): boolean {
+  return /_test\.ya?ml$/.test(name);
+}
+
+function noFolder(path: string, message: string): PolicyFolder {
+  return { documents: [], tests: [], faults: [{ file: path, line: null, column: null, message }] };
+}
+
+export interface FolderOptions {
+  recursive?: boolean;
+  /** Told after each file of tests. */
+  progress?(done: number, files: number): void;
+}
+
+/** Loads, and runs the tests beside the policies; a test that fails is a fault. */
+export async function checkPolicyFolder(path: string, options: FolderOptions = {}): Promise<CheckedFolder> {
+  return testPolicyFolder(await loadPolicyFolder(path, options), options);
+}
+
+/** Runs the tests beside policies that are loaded already. */
+export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptions, "progress"> = {}): CheckedFolder {
+  const results: CheckedFolder["results"] = [];
+  if (folder.faults.length > 0) return { ...folder, results };
+  const policies = folder.documents.map(({ document }) => document);
+  const faults: TextFault[] = [];
+  for (const [done, { test, file, places }] of folder.tests.entries()) {
+    for (const [i, result] of runPolicyTest(policies, test).entries()) {
+      results.push({ file, result });
+      if (result.failure === null) continue;
+      const { line = null, column = null } = places[i] ?? {};
+      faults.push({
+        kind: "failing-test",
+        file,
+        line,
+        column,
+        message: `the test "${result.name}" fails: ${result.failure}`,
+      });
+    }
+    options.progress?.(done + 1, folder.tests.length);
+  }
+  return { ...folder, faults, results };
+}
+
+/**
+ * Paths inside the folder, in order of name. Links are followed. Rejects when the folder cannot be read, and with
+ * `recursive` also for a link that leads nowhere, or back into a folder that it is in.
+ */
+export async function listPolicyFiles(
+  path: string,
+  { recursive = false }: { recursive?: boolean } = {},
+  above: readonly string[] = [],
+): Promise<string[]> {
+  const names: string[] = [];
+  const inside = recursive ? [...above, await realpath(path)] : above;
+  const entries = await readdir(path, { withFileTypes: true });
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    // Hidden names are what editors and ConfigMap mounts leave lying about.
+    if (entry.name.startsWith(".")) continue;
+    const isNamed = /\.ya?ml$/.test(entry.name);
+    const isLink = entry.isSymbolicLink();
+    if (
+      entry.isDirectory() ||
+      (recursive && isLink && (await leadsToFolder(join(path, entry.name), isNamed, inside)))
+    ) {
+      if (!recursive) continue;
+      const below = await listPolicyFiles(join(path, entry.name), { recursive }, inside);
+      names.push(...below.map((name) => join(entry.name, name)));
+    } else if (isNamed) {
+      names.push(entry.name);
+    }
+  }
+  return names;
+}
+
+/** Throws where that cannot be said. @param isFile what it is when it leads nowhere: reading it will say so @param above real paths */
+async function leadsToFolder(link: string, isFile: boolean, above: readonly string[]): Promise<boolean> {
+  let target: string;
+  try {
+    target = await realpath(link);
+  } catch (error) {
+    if (isFile) return false;
+    throw new Error(`the link "${link}" leads nowhere: ${(error as Error).message}`, { cause: error });
+  }
+  if (!(await stat(target)).isDirectory()) return false;
+  if (above.includes(target)) throw new Error(`the link "${link}" leads back into a folder that it is in`);
+  return true;
+}
+
+/** What the policies are too much of together: a set with such a fault would not be taken. */
+function setFaults({ documents }: PolicyFolder): TextFault[] {
+  try {
+    compilePolicySet(
+      buildPolicySet(documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document }))),
+    );
+    return [];
+  } catch (error) {
+    if (!(error instanceof PolicyCompileError)) throw error;
+    return error.faults.map((fault) => {
+      const { file, place } = documents.find(
+        ({ document }) => document.policy === fault.policy,
+      ) as PolicyFolder["documents"][number];
+      return { kind: "set-too-large", file, ...place, message: `the ${explainCompileFault(fault)}` };
+    });
+  }
+}
+
+function clashes(folder: PolicyFolder): TextFault[] {
+  const owners = new Map<string, { file: string; place: Place }>();
+  const faults: TextFault[] = [];
+  for (const { document, file, place } of folder.documents) {
+    const owner = owners.get(document.policy);
+    if (owner === undefined) owners.set(document.policy, { file, place });
+    else
+      faults.push({
+        kind: "repeated-name",
+        file,
+        ...place,
+        message: `the policy "${document.policy}" is in ${owner.file}, line ${owner.place.line}, already; give each policy a name of its own`,
+      });
+  }
+  return faults;
+}

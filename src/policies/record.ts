@@ -1,0 +1,65 @@
+/** Changes of policies as the ledger has them: with a change of the set, or without one where nothing is decided otherwise. */
+import type { Credential, LedgerTransaction } from "../contract/host.ts";
+import { actorOf } from "../domain/actor.ts";
+import { canonicalBytes } from "../domain/canonical.ts";
+import type { PolicyChange } from "../domain/entries.ts";
+import type { JsonValue } from "../domain/json.ts";
+import type { PolicySetDocument } from "../domain/policy/types.ts";
+import { toRfc3339 } from "../domain/time.ts";
+
+const LISTED_POLICIES = 200;
+/** Bytes of changes in one entry. */
+const MOST_CHANGES = 16_000;
+
+export interface SetChange {
+  digest: string | null;
+  document: PolicySetDocument;
+  source: Record<string, string>;
+  by: Credential | null;
+}
+
+/** Records that `set` takes the active one's place, or that it stays, and what became of policies: in as many entries as that takes. */
+export function recordSet(tx: LedgerTransaction, set: SetChange, changes: readonly PolicyChange[]): void {
+  const { digest: previous, compiled } = tx.activePolicies;
+  const parts = partsOf(changes);
+  const last = parts.pop() ?? [];
+  const stays = { ...set, digest: previous, document: compiled.document };
+  for (const part of parts) recordEntry(tx, previous, stays, part);
+  recordEntry(tx, previous, set, last);
+}
+
+function recordEntry(
+  tx: LedgerTransaction,
+  previous: string | null,
+  { digest, document, source, by }: SetChange,
+  changes: PolicyChange[],
+): void {
+  const { policies } = document;
+  tx.record({
+    type: "policy_set",
+    v: 2,
+    at: toRfc3339(tx.now),
+    previous,
+    policy_set: digest,
+    policy_count: policies.length,
+    policies: policies.length > LISTED_POLICIES ? null : policies.map(({ policy, version }) => ({ policy, version })),
+    source,
+    changes,
+    by: by === null ? null : actorOf(by.key, by.principal),
+  });
+}
+
+function partsOf(changes: readonly PolicyChange[]): PolicyChange[][] {
+  const parts: PolicyChange[][] = [];
+  let room = 0;
+  for (const change of changes) {
+    const size = canonicalBytes(change as unknown as JsonValue).length + 1;
+    if (size > room) {
+      parts.push([]);
+      room = MOST_CHANGES;
+    }
+    parts.at(-1)?.push(change);
+    room -= size;
+  }
+  return parts;
+}

@@ -1,0 +1,47 @@
+import { setImmediate } from "node:timers";
+import type { Logger } from "../contract/host.ts";
+
+const LEVELS = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof LEVELS)[number] | "silent";
+
+/**
+ * One JSON object a line, on standard error. Lines of one turn of the event loop go out in one
+ * write; warnings and errors go at once, with what waits before them.
+ * @param write gets whole lines with their newlines
+ */
+export function createLogger(
+  level: LogLevel,
+  write: (lines: string) => void = (lines) => void process.stderr.write(lines),
+): Logger {
+  const least = level === "silent" ? LEVELS.length : LEVELS.indexOf(level);
+  let waiting = "";
+  function flush(): void {
+    const lines = waiting;
+    waiting = "";
+    if (lines !== "") write(lines);
+  }
+  const at =
+    (index: number) =>
+    (message: string, fields?: Record<string, unknown>): void => {
+      if (index < least) return;
+      if (waiting === "") setImmediate(flush);
+      waiting += `${stringify({ time: new Date().toISOString(), level: LEVELS[index], message, ...fields })}\n`;
+      if (index >= 2) flush();
+    };
+  if (least < LEVELS.length) process.once("exit", flush);
+  return { debug: at(0), info: at(1), warn: at(2), error: at(3) };
+}
+
+/** A log line is never the reason of a failure. */
+function stringify(value: Record<string, unknown>): string {
+  try {
+    return JSON.stringify(value, (_, member: unknown) => (typeof member === "bigint" ? member.toString() : member));
+  } catch {
+    return JSON.stringify({
+      time: value["time"],
+      level: value["level"],
+      message: value["message"],
+      fields: "not serialisable",
+    });
+  }
+}

@@ -1,0 +1,130 @@
+/** Deliveries and the uses of limits of a storage in memory. */
+import type { ActionRow, DeliveryFilter, DeliveryRow, LimitUseRow, StorageTransaction } from "../contract/storage.ts";
+import { copyOf, keyOf, type Table } from "./tables.ts";
+
+interface Tables {
+  actions: Table<ActionRow>;
+  deliveries: Table<DeliveryRow>;
+  limitUses: Table<LimitUseRow>;
+}
+
+const sorted = (t: Tables, test: (row: DeliveryRow) => boolean): DeliveryRow[] =>
+  [...t.deliveries.values()].filter(test).sort((a, b) => a.position - b.position);
+
+/** The first waiting one of each destination. */
+function heads(t: Tables): DeliveryRow[] {
+  const first = new Map<string, DeliveryRow>();
+  for (const row of sorted(t, ({ state }) => state === "waiting"))
+    if (!first.has(row.destination)) first.set(row.destination, row);
+  return [...first.values()];
+}
+
+export function deliveryReads(t: Tables) {
+  return {
+    delivery: (id: string) => t.deliveries.get(id),
+    deliveries: ({ offset = 0, limit, before_position, ...filter }: DeliveryFilter) =>
+      sorted(
+        t,
+        (row) =>
+          (before_position === undefined || row.position < before_position) &&
+          (["state", "destination", "action_id"] as const).every(
+            (name) => filter[name] === undefined || row[name] === filter[name],
+          ),
+      )
+        .reverse()
+        .slice(offset, offset + limit),
+    deliveriesOfAction: (id: string) => sorted(t, (row) => row.action_id === id),
+    dueDeliveries: (now: number, limit: number) =>
+      heads(t)
+        .filter((row) => row.next_at <= now)
+        .slice(0, limit),
+    nextDelivery() {
+      const times = [...heads(t), ...sorted(t, ({ state }) => state === "scheduled")].map((row) => row.next_at);
+      return times.length === 0 ? null : Math.min(...times);
+    },
+    limitUsed(policy: string, limitName: string, subject: string, since: number) {
+      const found = [...t.limitUses.values()].filter(
+        (row) => row.policy === policy && row.limit_name === limitName && row.subject === subject && row.at >= since,
+      );
+      return {
+        count: found.length,
+        sum: Math.min(
+          found.reduce((sum, row) => sum + row.amount, 0),
+          Number.MAX_SAFE_INTEGER,
+        ),
+      };
+    },
+  };
+}
+
+/** Rows of `table` that pass, removed; at most `max`, smallest first. */
+function removeSome<Row>(
+  table: Table<Row>,
+  key: (row: Row) => string,
+  test: (row: Row) => boolean,
+  order: (row: Row) => number,
+  max: number,
+): number {
+  const found = [...table.values()]
+    .filter(test)
+    .sort((a, b) => order(a) - order(b))
+    .slice(0, max);
+  for (const row of found) table.delete(key(row));
+  return found.length;
+}
+
+const useKey = (row: LimitUseRow): string => keyOf(row.policy, row.limit_name, row.subject, row.at, row.action_id);
+
+export function deliveryWrites(t: Tables) {
+  const pending = (id: string | null): boolean =>
+    id !== null && [...t.actions.values()].some((row) => row.id === id && row.status === "pending_approval");
+  return {
+    insertDelivery(row: Omit<DeliveryRow, "position">) {
+      if (t.deliveries.get(row.id) !== undefined) throw new Error(`a delivery ${row.id} is there already`);
+      const position = Math.max(0, ...[...t.deliveries.values()].map((other) => other.position)) + 1;
+      t.deliveries.set(row.id, copyOf({ ...row, position }));
+    },
+    updateDelivery(...[id, guard, change]: Parameters<StorageTransaction["updateDelivery"]>) {
+      const row = t.deliveries.get(id);
+      if (row === undefined || row.state !== guard.state || row.attempts !== guard.attempts) return false;
+      const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
+      t.deliveries.set(id, copyOf({ ...row, ...given }));
+      return true;
+    },
+    releaseDeliveries(now: number) {
+      const due = sorted(t, (row) => row.state === "scheduled" && row.next_at <= now);
+      for (const row of due) t.deliveries.set(row.id, { ...row, state: "waiting" });
+      return due.length;
+    },
+    pruneDeliveries: (before: number, max: number) =>
+      removeSome(
+        t.deliveries,
+        (row) => row.id,
+        (row) =>
+          row.state !== "scheduled" && row.state !== "waiting" && row.updated_at < before && !pending(row.action_id),
+        (row) => row.updated_at,
+        max,
+      ),
+    insertLimitUse(row: LimitUseRow) {
+      if (t.limitUses.get(useKey(row)) !== undefined) throw new Error("this use is there already");
+      t.limitUses.set(useKey(row), copyOf(row));
+    },
+    releaseLimitUses(actionId: string) {
+      removeSome(
+        t.limitUses,
+        useKey,
+        (row) => row.action_id === actionId,
+        (row) => row.at,
+        Infinity,
+      );
+    },
+    pruneLimitUses: (now: number, max: number) =>
+      removeSome(
+        t.limitUses,
+        useKey,
+        (row) => row.until <= now,
+        (row) => row.until,
+        max,
+      ),
+  };
+}

@@ -1,0 +1,175 @@
+/** The reads of the contract over tables in memory. */
+import type {
+  ActionFilter,
+  ActionRow,
+  AgentFilter,
+  AnalyticsQuery,
+  DecisionFilter,
+  EntryRow,
+  LedgerHead,
+  PendingPlace,
+  StorageReader,
+  Visibility,
+} from "../contract/storage.ts";
+import { maySee } from "../domain/visibility.ts";
+import { countActions } from "./count-actions.ts";
+import { deliveryReads } from "./deliveries.ts";
+import { documentReads } from "./documents.ts";
+import { ONLY, type Methods, type Tables } from "./rows.ts";
+import { keyOf, type Table } from "./tables.ts";
+
+/** Arrays of rows `from <= n < to` that are there, ascending. */
+function range<Row>(from: number, to: number, get: (n: number) => Row | undefined): Row[] {
+  const rows: Row[] = [];
+  for (let n = from; n < to; n++) {
+    const row = get(n);
+    if (row !== undefined) rows.push(row);
+  }
+  return rows;
+}
+
+export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (...args: never[]) => unknown } {
+  const size = (): number => (t.head.get(ONLY) as LedgerHead).size;
+  const entries = (from: number, to: number): EntryRow[] =>
+    range(from, Math.min(to, size()), (seq) => t.entries.get(keyOf(seq)));
+  const all = <Row>(table: Table<Row>, test: (row: Row) => boolean, order: (a: Row, b: Row) => number): Row[] =>
+    [...table.values()].filter(test).sort(order);
+  const pending = (): ActionRow[] =>
+    all(
+      t.actions,
+      (row) => row.status === "pending_approval" && row.expires_at !== null,
+      (a, b) => (a.expires_at ?? 0) - (b.expires_at ?? 0) || a.decision_seq - b.decision_seq,
+    );
+  return {
+    head: () => t.head.get(ONLY),
+    checkpoint: () => t.checkpoint.get(ONLY),
+    entries,
+    entryByHash: (hash: Uint8Array) => t.entriesByHash.get(keyOf(...hash)),
+    entriesOfAction: (id: string) =>
+      all(
+        t.entries,
+        (row) => row.action_id === id,
+        (a, b) => a.seq - b.seq,
+      ),
+    leafHashes: (from: number, to: number) => entries(from, to).map((row) => row.leaf_hash),
+    tile: (level: number, index: number) => t.tiles.get(keyOf(level, index)),
+    tileRoots: (level: number, from: number, to: number) =>
+      range(from, to, (index) => t.tiles.get(keyOf(level, index))).map((row) => row.root),
+    action: (id: string) => t.actions.get(id),
+    actions: (filter: ActionFilter) =>
+      all(
+        t.actions,
+        (row) => matches(row, filter),
+        (a, b) => b.decision_seq - a.decision_seq,
+      ).slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit),
+    decisionSpan(since: number, until: number) {
+      const found = all(
+        t.actions,
+        (row) => row.created_at >= since && row.created_at < until,
+        (a, b) => a.decision_seq - b.decision_seq,
+      );
+      return found.length === 0 ? null : { first: found[0]?.decision_seq, last: found.at(-1)?.decision_seq };
+    },
+    decisions: ({ from_seq, before_seq, limit, visibility, since, until }: DecisionFilter) =>
+      all(
+        t.actions,
+        (row) =>
+          matches(row, { visibility, since, until, before_seq, limit }) &&
+          row.decision_seq >= from_seq &&
+          row.decision_seq < size(),
+        (a, b) => b.decision_seq - a.decision_seq,
+      )
+        .slice(0, limit)
+        .map(({ decision_seq: seq, id: action_id, created_at, request }) => ({
+          seq,
+          action_id,
+          created_at,
+          request,
+          bytes: t.entries.get(keyOf(seq))?.bytes,
+        })),
+    overdueActions: (now: number, limit: number) =>
+      pending()
+        .filter((row) => (row.expires_at ?? 0) <= now)
+        .slice(0, limit),
+    pendingActions: (visibility: Visibility, after: PendingPlace, limit: number) =>
+      pending()
+        .filter(
+          ({ expires_at, decision_seq }) =>
+            (expires_at ?? 0) > after.expires_at ||
+            (expires_at === after.expires_at && decision_seq > after.decision_seq),
+        )
+        .filter((row) => maySee(visibility, row))
+        .slice(0, limit),
+    pendingCount: (visibility: Visibility, now: number) =>
+      pending().filter((row) => (row.expires_at ?? 0) > now && maySee(visibility, row)).length,
+    nextExpiry: () => pending()[0]?.expires_at,
+    analytics: (query: AnalyticsQuery) => countActions([...t.actions.values()], query),
+    approvals: (id: string) =>
+      all(
+        t.approvals,
+        (row) => row.action_id === id,
+        (a, b) => a.seq - b.seq,
+      ),
+    idempotency: (key: string, route: string, idempotencyKey: string) =>
+      t.idempotency.get(keyOf(key, route, idempotencyKey)),
+    keyByHash: (hash: string) =>
+      all(
+        t.keys,
+        (row) => row.hash === hash,
+        () => 0,
+      )[0],
+    key: (id: string) => t.keys.get(id),
+    keys: () =>
+      all(
+        t.keys,
+        () => true,
+        (a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1),
+      ),
+    agent: (id: string) => t.agents.get(id),
+    agents: ({ suspended, before_seq, offset = 0, limit }: AgentFilter) =>
+      all(
+        t.agents,
+        (row) =>
+          (suspended === undefined || suspended === (row.suspended_at !== null)) &&
+          (before_seq === undefined || row.registered_seq < before_seq),
+        (a, b) => b.registered_seq - a.registered_seq,
+      ).slice(offset, offset + limit),
+    policy: (id: string) => t.policies.get(id),
+    policyByName: (name: string) =>
+      all(
+        t.policies,
+        (row) => row.name === name,
+        () => 0,
+      )[0],
+    policies: () =>
+      all(
+        t.policies,
+        () => true,
+        (a, b) => (a.name < b.name ? -1 : 1),
+      ),
+    policyVersion: (id: string, version: number) => t.policyVersions.get(keyOf(id, version)),
+    policyVersions: (id: string) =>
+      all(
+        t.policyVersions,
+        (row) => row.policy_id === id,
+        (a, b) => b.version - a.version,
+      ),
+    policySet: (digest: string) => t.policySets.get(digest),
+    ...deliveryReads(t),
+    ...documentReads(t),
+    meta: (name: string) => t.meta.get(name)?.value,
+  };
+}
+
+function matches(row: ActionRow, filter: ActionFilter): boolean {
+  const { visibility: seen } = filter;
+  return (
+    ("all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id)) &&
+    (["status", "agent_id", "tool", "operation"] as const).every(
+      (name) => filter[name] === undefined || row[name] === filter[name],
+    ) &&
+    (filter.since === undefined || row.created_at >= filter.since) &&
+    (filter.until === undefined || row.created_at < filter.until) &&
+    (filter.before_seq === undefined || row.decision_seq < filter.before_seq)
+  );
+}

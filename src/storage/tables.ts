@@ -1,0 +1,94 @@
+/** Tables of rows by key, and a transaction's view of them that only a commit makes lasting. */
+
+export interface Table<Row> {
+  get(key: string): Row | undefined;
+  set(key: string, row: Row): void;
+  delete(key: string): void;
+  values(): Iterable<Row>;
+}
+
+/** Rows on the disk. They are never changed in place, so that a read may hand out copies at any time. */
+export class StoredTable<Row> implements Table<Row> {
+  readonly rows = new Map<string, Row>();
+
+  get(key: string): Row | undefined {
+    return this.rows.get(key);
+  }
+
+  set(key: string, row: Row): void {
+    this.rows.set(key, row);
+  }
+
+  delete(key: string): void {
+    this.rows.delete(key);
+  }
+
+  values(): Iterable<Row> {
+    return this.rows.values();
+  }
+}
+
+/** What a transaction sees: the disk under its own writes. */
+export class PendingTable<Row> implements Table<Row> {
+  private readonly below: StoredTable<Row>;
+  /** Null: deleted. */
+  private readonly changed = new Map<string, Row | null>();
+
+  constructor(below: StoredTable<Row>) {
+    this.below = below;
+  }
+
+  get(key: string): Row | undefined {
+    const changed = this.changed.get(key);
+    return changed === undefined ? this.below.get(key) : (changed ?? undefined);
+  }
+
+  set(key: string, row: Row): void {
+    this.changed.set(key, row);
+  }
+
+  delete(key: string): void {
+    this.changed.set(key, null);
+  }
+
+  *values(): Iterable<Row> {
+    for (const key of this.below.rows.keys()) {
+      const row = this.get(key);
+      if (row !== undefined) yield row;
+    }
+    for (const [key, row] of this.changed) if (row !== null && !this.below.rows.has(key)) yield row;
+  }
+
+  /** What this transaction changed; null for a row that it deleted. */
+  changes(): Iterable<[key: string, row: Row | null]> {
+    return this.changed;
+  }
+
+  commit(): void {
+    for (const [key, row] of this.changed) {
+      if (row === null) this.below.delete(key);
+      else this.below.set(key, row);
+    }
+  }
+}
+
+/** Unambiguous, whatever is in the parts. */
+export function keyOf(...parts: (string | number)[]): string {
+  return JSON.stringify(parts);
+}
+
+/**
+ * A copy that shares nothing with its original. Throws for what no database could give back: text
+ * that is not well-formed, a number that is not a safe integer, a member that is missing.
+ */
+export function copyOf<T>(value: T, name = "value"): T {
+  if (typeof value === "string" && /\p{Cs}/u.test(value))
+    throw new TypeError(`${name} holds a lone surrogate, which has no UTF-8 form`);
+  if (typeof value === "number" && !Number.isSafeInteger(value))
+    throw new TypeError(`${name} must be an integer that a double holds exactly, not ${value}`);
+  if (value === undefined) throw new TypeError(`${name} is missing`);
+  if (typeof value !== "object" || value === null) return value;
+  if (value instanceof Uint8Array) return new Uint8Array(value) as T;
+  if (Array.isArray(value)) return value.map((item, i) => copyOf(item as unknown, `${name}[${i}]`)) as T;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyOf(member as unknown, key)])) as T;
+}

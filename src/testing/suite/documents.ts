@@ -1,0 +1,111 @@
+/** What plugins keep: compare-and-set by version, versions that never come back, lists by prefix. */
+import assert from "node:assert/strict";
+import type { Storage } from "../../contract/storage.ts";
+import type { Case } from "./rows.ts";
+
+const put = (storage: Storage, key: string, ifVersion: number | null, value = "{}"): Promise<number | null> =>
+  storage.write((tx) => tx.putDocument("notes", key, value, ifVersion));
+const keysOf = async (storage: Storage, prefix: string, more: { after?: string; limit?: number } = {}) =>
+  (await storage.documents({ plugin: "notes", prefix, limit: 100, ...more })).map(({ key }) => key);
+
+export function documentCases(test: Case): void {
+  test("a document comes back as it went in, under its plugin alone", async ({ storage, reopen }) => {
+    const value = '{"text":"é \u0000 \u0001 🙂","n":1}';
+    const version = await put(storage, "a", null, value);
+    assert.ok(version !== null && version > 0);
+    const row = { plugin: "notes", key: "a", value, version };
+    assert.deepEqual(await storage.document("notes", "a"), row);
+    assert.equal(await storage.document("other", "a"), null);
+    assert.equal(await storage.document("notes", "A"), null);
+    assert.deepEqual(await storage.documents({ plugin: "other", prefix: "", limit: 9 }), []);
+    const again = await reopen();
+    assert.deepEqual(await again.document("notes", "a"), row);
+    assert.deepEqual(await again.documents({ plugin: "notes", prefix: "", limit: 9 }), [row]);
+  });
+
+  test("a document is written only over the version that is known, and its version grows", async ({ storage }) => {
+    const first = (await put(storage, "a", null, "1")) as number;
+    assert.equal(await put(storage, "a", null, "2"), null, "it is there already");
+    assert.equal(await put(storage, "a", first + 1, "2"), null);
+    assert.equal(await put(storage, "b", first, "2"), null, "there is none to write over");
+    assert.equal((await storage.document("notes", "a"))?.value, "1");
+    assert.equal(await storage.document("notes", "b"), null);
+    const second = (await put(storage, "a", first, "2")) as number;
+    assert.ok(second > first);
+    assert.equal(await put(storage, "a", first, "3"), null);
+    assert.deepEqual(await storage.document("notes", "a"), { plugin: "notes", key: "a", value: "2", version: second });
+  });
+
+  test("of two that write over the same version one succeeds", async ({ storage }) => {
+    const version = await put(storage, "a", null);
+    const done = await Promise.all(["1", "2"].map((value) => put(storage, "a", version, value)));
+    assert.equal(done.filter((result) => result === null).length, 1);
+  });
+
+  test("a version is never given twice, also not after a deletion", async ({ storage, reopen }) => {
+    const first = (await put(storage, "a", null)) as number;
+    assert.equal(await storage.write((tx) => tx.deleteDocument("notes", "a", first + 1)), false);
+    assert.equal(await storage.write((tx) => tx.deleteDocument("other", "a", first)), false);
+    assert.equal(await storage.write((tx) => tx.deleteDocument("notes", "a", first)), true);
+    assert.equal(await storage.write((tx) => tx.deleteDocument("notes", "a", first)), false);
+    assert.equal(await storage.document("notes", "a"), null);
+    assert.equal(await put(storage, "a", first), null, "what is gone cannot be written over");
+    const again = await reopen();
+    const second = (await again.write((tx) => tx.putDocument("notes", "a", "{}", null))) as number;
+    assert.ok(second > first);
+  });
+
+  test("documents are listed by prefix in the order of code points, page by page", async ({ storage }) => {
+    // U+FF5E is behind U+1F642 in UTF-16, and before it in code points.
+    const keys = ["a", "a/1", "a/10", "a/2", "a/\u0000", "a/\u0001", "a/～", "a/🙂", "a0", "A/1", "b", "\u{10ffff}x"];
+    const inOrder = [
+      "A/1",
+      "a",
+      "a/\u0000",
+      "a/\u0001",
+      "a/1",
+      "a/10",
+      "a/2",
+      "a/～",
+      "a/🙂",
+      "a0",
+      "b",
+      "\u{10ffff}x",
+    ];
+    await storage.write(async (tx) => {
+      for (const key of keys) await tx.putDocument("notes", key, "{}", null);
+      await tx.putDocument("other", "a/other", "{}", null);
+    });
+    assert.deepEqual(await keysOf(storage, ""), inOrder);
+    assert.deepEqual(await keysOf(storage, "a/"), inOrder.slice(2, 9));
+    assert.deepEqual(await keysOf(storage, "a/\u0000"), ["a/\u0000"]);
+    assert.deepEqual(await keysOf(storage, "\u{10ffff}"), ["\u{10ffff}x"]);
+    assert.deepEqual(await keysOf(storage, "a/%"), []);
+    assert.deepEqual(await keysOf(storage, "a_"), []);
+    assert.deepEqual(await keysOf(storage, "a/", { limit: 2 }), inOrder.slice(2, 4));
+    assert.deepEqual(await keysOf(storage, "a/", { limit: 2, after: "a/\u0001" }), ["a/1", "a/10"]);
+    assert.deepEqual(await keysOf(storage, "a/", { after: "a/🙂" }), []);
+    assert.deepEqual(await keysOf(storage, "a/", { after: "A" }), inOrder.slice(2, 9));
+  });
+
+  test("a transaction sees its own documents, and a lost one leaves none", async ({ storage }) => {
+    const kept = (await put(storage, "kept", null, "1")) as number;
+    await assert.rejects(
+      storage.write(async (tx) => {
+        const version = await tx.putDocument("notes", "lost", "1", null);
+        assert.equal((await tx.document("notes", "lost"))?.version, version);
+        assert.ok((await tx.putDocument("notes", "lost", "2", version)) !== null);
+        assert.equal(await tx.deleteDocument("notes", "kept", kept), true);
+        assert.deepEqual(
+          (await tx.documents({ plugin: "notes", prefix: "", limit: 9 })).map(({ key }) => key),
+          ["lost"],
+        );
+        assert.equal(await storage.document("notes", "lost"), null, "others see what is committed");
+        throw new Error("no");
+      }),
+      /no/,
+    );
+    assert.deepEqual(await keysOf(storage, ""), ["kept"]);
+    assert.equal((await storage.document("notes", "kept"))?.version, kept);
+  });
+}

@@ -1,0 +1,92 @@
+/** One of everything: what a transaction can write, and what a reader can see of it. */
+import type { StorageReader, StorageTransaction } from "../../contract/storage.ts";
+import { EMPTY_ROOT } from "../../domain/merkle.ts";
+import {
+  actionRow,
+  appendSome,
+  approvalRow,
+  headRow,
+  idempotencyRow,
+  keyRow,
+  policyRow,
+  setRow,
+  T0,
+  tileRow,
+  versionRow,
+} from "./rows.ts";
+
+/** One row of every kind, through every method that inserts. */
+export async function writeEverything(tx: StorageTransaction): Promise<void> {
+  const entries = await appendSome(tx, 2);
+  await tx.append([], [tileRow(0, 0)], headRow(entries.length, { policy_set: setRow(1).digest, epoch: 1 }));
+  await tx.putCheckpoint(2, "note");
+  await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0 }));
+  await tx.insertApproval(approvalRow("action-1", "owner:dana"));
+  await tx.insertIdempotency(idempotencyRow("a"));
+  await tx.insertKey(keyRow(1));
+  await tx.insertPolicy(policyRow(1));
+  await tx.insertPolicyVersion(versionRow("policy-1", 1));
+  await tx.putPolicySet(setRow(1));
+  await tx.putDocument("notes", "a", "{}", null);
+  await tx.putMeta("origin", "example.com/log");
+}
+
+export async function everything(reader: StorageReader): Promise<Record<string, unknown>> {
+  return {
+    head: await reader.head(),
+    checkpoint: await reader.checkpoint(),
+    entries: await reader.entries(0, 10),
+    entryByHash: await reader.entryByHash((await reader.leafHashes(0, 1))[0] ?? new Uint8Array(32)),
+    entriesOfAction: await reader.entriesOfAction("action-1"),
+    leafHashes: await reader.leafHashes(0, 10),
+    tile: await reader.tile(0, 0),
+    tileRoots: await reader.tileRoots(0, 0, 10),
+    action: await reader.action("action-1"),
+    actions: await reader.actions({ visibility: { all: true }, limit: 10 }),
+    overdue: await reader.overdueActions(T0, 10),
+    pending: await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 10),
+    pendingCount: await reader.pendingCount({ all: true }, 0),
+    nextExpiry: await reader.nextExpiry(),
+    approvals: await reader.approvals("action-1"),
+    idempotency: await reader.idempotency("key-1", "POST /v1/actions", "a"),
+    keyByHash: await reader.keyByHash(keyRow(1).hash),
+    key: await reader.key("key-1"),
+    keys: await reader.keys(),
+    policyByName: await reader.policyByName("policy 1"),
+    policies: await reader.policies(),
+    policyVersion: await reader.policyVersion("policy-1", 1),
+    policySet: await reader.policySet(setRow(1).digest),
+    document: await reader.document("notes", "a"),
+    documents: await reader.documents({ plugin: "notes", prefix: "", limit: 10 }),
+    meta: await reader.meta("origin"),
+  };
+}
+
+export const NOTHING = {
+  head: { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 },
+  checkpoint: null,
+  entries: [],
+  entryByHash: null,
+  entriesOfAction: [],
+  leafHashes: [],
+  tile: null,
+  tileRoots: [],
+  action: null,
+  actions: [],
+  overdue: [],
+  pending: [],
+  pendingCount: 0,
+  nextExpiry: null,
+  approvals: [],
+  idempotency: null,
+  keyByHash: null,
+  key: null,
+  keys: [],
+  policyByName: null,
+  policies: [],
+  policyVersion: null,
+  policySet: null,
+  document: null,
+  documents: [],
+  meta: null,
+};

@@ -1,0 +1,81 @@
+/** What `open`, `close`, `ping` and opening again promise. */
+import assert from "node:assert/strict";
+import { setImmediate as turn } from "node:timers/promises";
+import { StorageError } from "../../contract/storage.ts";
+import { everything, NOTHING, writeEverything } from "./everything.ts";
+import { appendSome, hexOf, type Case } from "./rows.ts";
+
+const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+
+export function lifecycleCases(test: Case): void {
+  test("open and close may be called again", async ({ storage }) => {
+    await storage.open();
+    await storage.write((tx) => tx.putMeta("a", "1"));
+    await Promise.all([storage.open(), storage.open()]);
+    await storage.close();
+    await storage.close();
+    await storage.open();
+    assert.equal(await storage.meta("a"), "1");
+  });
+
+  test("a closed store refuses everything with StorageError", async ({ storage }) => {
+    await storage.close();
+    let ran = false;
+    await assert.rejects(storage.head(), isStorageError);
+    await assert.rejects(storage.meta("a"), isStorageError);
+    await assert.rejects(storage.ping(), isStorageError);
+    await assert.rejects(
+      storage.write(async () => {
+        ran = true;
+      }),
+      isStorageError,
+    );
+    assert.equal(ran, false);
+  });
+
+  test("close waits for running and waiting work", async ({ storage }) => {
+    const running = storage.write(async (tx) => {
+      await turn();
+      await tx.putMeta("a", "1");
+    });
+    const waiting = storage.write((tx) => tx.putMeta("b", "2"));
+    await storage.close();
+    await Promise.all([running, waiting]);
+    await storage.open();
+    assert.deepEqual([await storage.meta("a"), await storage.meta("b")], ["1", "2"]);
+  });
+
+  test("ping resolves on a store that takes writes, and changes nothing one can read", async ({ storage }) => {
+    await storage.write(writeEverything);
+    const before = await everything(storage);
+    await Promise.all([storage.ping(), storage.ping(), storage.write((tx) => tx.putMeta("x", "y"))]);
+    assert.deepEqual(await everything(storage), before);
+  });
+
+  test("reopening keeps everything", async ({ storage, reopen }) => {
+    await storage.write(writeEverything);
+    const before = await everything(storage);
+    const again = await reopen();
+    assert.deepEqual(await everything(again), before);
+    await again.write((tx) => appendSome(tx, 1));
+    assert.equal((await again.head()).size, 3);
+  });
+
+  test("what was rolled back stays away after reopening", async ({ storage, reopen }) => {
+    await assert.rejects(
+      storage.write(async (tx) => {
+        await writeEverything(tx);
+        throw new Error("no");
+      }),
+      /no/,
+    );
+    assert.deepEqual(await everything(await reopen()), NOTHING);
+  });
+
+  test("meta is written over, and unknown names are null", async ({ storage }) => {
+    await storage.write((tx) => tx.putMeta("a", "1"));
+    await storage.write((tx) => tx.putMeta("a", hexOf("2")));
+    assert.equal(await storage.meta("a"), hexOf("2"));
+    assert.equal(await storage.meta("b"), null);
+  });
+}

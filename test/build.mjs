@@ -1,0 +1,33 @@
+/**
+ * Compiles the sources and their tests once into ./build, laid out as they are, so that tests and the processes they
+ * start run plain JavaScript. Types are not checked here; `npm run check` does that.
+ */
+import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { compile, ensureBuilt } from "../.ci/build.mjs";
+import { copyVendored } from "../.ci/vendor.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const BUILD = join(ROOT, "build");
+const COMPILED = ["src", "plugins", "test", join("docs", "examples")];
+
+export function build() {
+  // For what starts the package as its users have it.
+  ensureBuilt();
+  rmSync(BUILD, { recursive: true, force: true });
+  compile(["-p", join(ROOT, "test", "tsconfig.json")]);
+  // What the code reads from beside itself.
+  for (const folder of COMPILED)
+    cpSync(join(ROOT, folder), join(BUILD, folder), { recursive: true, filter: (path) => extname(path) !== ".ts" });
+  // What stands beside the code, and is only read.
+  symlinkSync(join("..", "policies"), join(BUILD, "policies"));
+  // The package by its own name is what was built here.
+  const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
+  writeFileSync(join(BUILD, "package.json"), manifest.replaceAll('"./dist/', '"./'));
+  copyVendored(BUILD);
+  for (const { name } of readdirSync(join(ROOT, "docs"), { withFileTypes: true }))
+    if (name !== "examples") symlinkSync(join("..", "..", "docs", name), join(BUILD, "docs", name));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) build();

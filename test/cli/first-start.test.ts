@@ -1,0 +1,216 @@
+/** The first minutes: an empty folder, the first keys, and a start that fails. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { createLogger, createRuntime, defaultConfig } from "../../src/index.ts";
+import { assent, folderWith } from "../support/cli.ts";
+import { ASSENT, startCommand, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { POLICIES } from "../support/service.ts";
+
+/** Nothing of the machine's environment that would tell the service where to begin. */
+const BARE = Object.fromEntries(
+  Object.keys(process.env)
+    .filter((name) => name.startsWith("ASSENT_") || name === "DATABASE_URL")
+    .map((name) => [name, ""]),
+);
+
+async function serve(
+  t: TestContext,
+  cwd: string,
+  env: Record<string, string> = {},
+  args: string[] = [],
+): Promise<ServiceProcess> {
+  const service = await startCommand(
+    [process.execPath, [...ASSENT, "serve", ...args]],
+    { ...BARE, ASSENT_PORT: "0", HOME: cwd, ...env },
+    { cwd },
+  );
+  t.after(() => stopProcess(service));
+  return service;
+}
+
+const keysIn = (text: string): string[] => [...text.matchAll(/assent_[\w-]{51}/g)].map(([key]) => key);
+
+async function submit(url: string, key: string, amount: number): Promise<string> {
+  const answer = await fetch(`${url}/v1/actions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      agent_id: "support-bot",
+      tool: "stripe",
+      operation: "refund",
+      params: { amount, currency: "USD" },
+    }),
+  });
+  return ((await answer.json()) as { status: string }).status;
+}
+
+describe("the first keys", () => {
+  it("are shown by the first start that serves, and not lost by one that fails", async (t) => {
+    const folder = folderWith(t, {});
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, "127.0.0.1", resolve));
+    t.after(() => taken.close());
+    const port = String((taken.address() as { port: number }).port);
+    const env = { ...BARE, ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
+    const failed = await assent(["serve", "--port", port], { cwd: folder, env });
+    assert.equal(failed.code, 1);
+    assert.match(failed.err, /is taken by another process/);
+    assert.deepEqual(keysIn(failed.out), []);
+    assert.ok(existsSync(join(folder, "data/assent.db")), "the store is there already");
+    const service = await serve(t, folder, env);
+    const [admin = "", agent = "", ...more] = keysIn(service.output());
+    assert.deepEqual(more, []);
+    assert.equal(await submit(service.url, agent, 50), "allowed");
+    const list = await fetch(`${service.url}/v1/api-keys`, { headers: { authorization: `Bearer ${admin}` } });
+    assert.equal(list.status, 200);
+    assert.match(service.output(), new RegExp(`console is at ${service.url}/`));
+  });
+
+  it("are not stored when they could not be shown, and others are shown next time", async (t) => {
+    const config = defaultConfig({ data: folderWith(t, {}), policies: POLICIES });
+    const runtime = await createRuntime(config, { log: createLogger("silent") });
+    await runtime.start();
+    t.after(() => runtime.stop());
+    const broken = (): never => {
+      throw new Error("the terminal is gone");
+    };
+    await assert.rejects(runtime.createFirstKeys(broken), /the terminal is gone/);
+    const shown: string[] = [];
+    await runtime.createFirstKeys(({ admin }) => shown.push(admin));
+    await runtime.createFirstKeys(({ admin }) => shown.push(admin));
+    assert.equal(shown.length, 1);
+    const answer = await runtime.fetch(
+      new Request("http://assent.test/v1/api-keys", { headers: { authorization: `Bearer ${shown[0] ?? ""}` } }),
+    );
+    assert.equal(answer.status, 200);
+  });
+
+  for (const [how, args, env] of [
+    ["a flag", ["--first-keys", "file"], {}],
+    ["the environment, as the images do", [], { ASSENT_FIRST_KEYS: "file" }],
+  ] as const)
+    it(`go to a private file when ${how} says so, and into no log`, async (t) => {
+      const folder = folderWith(t, {});
+      const env_ = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES, ...env };
+      const service = await serve(t, folder, env_, [...args]);
+      const path = join(folder, "data/first-keys");
+      assert.deepEqual(keysIn(service.output()), []);
+      assert.ok(service.output().includes(path));
+      assert.equal(statSync(path).mode & 0o777, 0o600);
+      const [, agent = ""] = keysIn(readFileSync(path, "utf8"));
+      assert.equal(await submit(service.url, agent, 50), "allowed");
+    });
+
+  it("are not made where the file for them cannot be written", async (t) => {
+    const folder = folderWith(t, {});
+    mkdirSync(join(folder, "data/first-keys/in-the-way"), { recursive: true });
+    const env = { ...BARE, ASSENT_PORT: "0", ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
+    const failed = await assent(["serve", "--first-keys", "file"], { cwd: folder, env });
+    assert.equal(failed.code, 1);
+    assert.match(failed.err, /^assent: the keys of this new store cannot be written to .*first-keys/m);
+    assert.equal(keysIn((await serve(t, folder, env)).output()).length, 2);
+  });
+
+  it("have two places, and a third is refused", async (t) => {
+    const { code, err } = await assent(["serve", "--first-keys", "mail"], { cwd: folderWith(t, {}), env: BARE });
+    assert.equal(code, 2);
+    assert.match(err, /--first-keys .* takes print or file, not "mail"/);
+  });
+});
+
+describe("an empty folder", () => {
+  it("serves what the clone serves, says so, and is there to be changed", async (t) => {
+    const folder = folderWith(t, {});
+    const service = await serve(t, folder);
+    assert.match(service.output(), /There was no assent\.yaml here.*wrote both/);
+    const [, agent = ""] = keysIn(service.output());
+    assert.equal(await submit(service.url, agent, 50), "allowed");
+    assert.equal(await submit(service.url, agent, 500), "pending_approval");
+    for (const path of [
+      "assent.yaml",
+      "policies/payments.yaml",
+      "policies/payments_test.yaml",
+      ".assent/policy.schema.json",
+    ])
+      assert.ok(existsSync(join(folder, path)), path);
+  });
+
+  for (const name of ["policies", "data", "assent.yaml"])
+    it(`is none when it holds ${name}`, async (t) => {
+      const folder = folderWith(t, name === "assent.yaml" ? { [name]: "server: { port: 0 }\n" } : {});
+      if (name !== "assent.yaml") mkdirSync(join(folder, name));
+      const service = await serve(t, folder);
+      assert.doesNotMatch(service.output(), /wrote both/);
+      const [, agent = ""] = keysIn(service.output());
+      assert.equal(await submit(service.url, agent, 50), "denied");
+    });
+
+  it("is left alone where the environment says what to serve", async (t) => {
+    const folder = folderWith(t, {});
+    await serve(t, folder, { ASSENT_DATA: join(folder, "elsewhere") });
+    assert.ok(!existsSync(join(folder, "assent.yaml")) && !existsSync(join(folder, "policies")));
+  });
+});
+
+describe("assent init", () => {
+  it("writes a configuration, policies with their tests, and the schemas that their first lines name", async (t) => {
+    const folder = folderWith(t, {});
+    const { code, out, err } = await assent(["init"], { cwd: folder, env: BARE });
+    assert.equal(code, 0);
+    const written = out.trim().split("\n");
+    for (const path of written.filter((one) => one.endsWith(".yaml"))) {
+      const [, schema = ""] =
+        /^# yaml-language-server: \$schema=(\S+)\n/.exec(readFileSync(join(folder, path), "utf8")) ?? [];
+      JSON.parse(readFileSync(join(folder, path, "..", schema), "utf8"));
+    }
+    assert.ok(written.some((path) => path.endsWith("_test.yaml")));
+    const [, command = ""] = /^Next: .*? (policy test policies)$/m.exec(err) ?? [];
+    const tested = await assent(command.split(" "), { cwd: folder, env: BARE });
+    assert.equal(tested.code, 0, tested.err);
+  });
+
+  it("overwrites nothing", async (t) => {
+    const folder = folderWith(t, { "policies/payments.yaml": "mine" });
+    const { code, err } = await assent(["init"], { cwd: folder, env: BARE });
+    assert.equal(code, 2);
+    assert.match(err, /policies\/payments\.yaml is there already/);
+    assert.equal(readFileSync(join(folder, "policies/payments.yaml"), "utf8"), "mine");
+    assert.ok(!existsSync(join(folder, "assent.yaml")));
+  });
+
+  it("names the folder in what it says is next", async (t) => {
+    const { err } = await assent(["init", "approvals"], { cwd: folderWith(t, {}), env: BARE });
+    assert.match(err, /cd approvals && .* serve$/m);
+  });
+});
+
+it("serves without git on the PATH, denies, and says what is missing", async (t) => {
+  const folder = folderWith(t, {
+    "assent.yaml": `server: { port: 0 }
+plugins:
+  - built-in
+  - { name: policy-git, options: { url: "https://git.invalid/policies" } }
+`,
+  });
+  mkdirSync(join(folder, "bin"));
+  symlinkSync(process.execPath, join(folder, "bin/node"));
+  const service = await serve(t, folder, { PATH: join(folder, "bin") });
+  assert.match(service.output(), /git is not installed, and the policy-git plugin needs it/);
+  assert.doesNotMatch(service.output(), /^\s+at /m);
+  const [, agent = ""] = keysIn(service.output());
+  assert.equal(await submit(service.url, agent, 50), "denied");
+});
+
+it("ends without a word when its reader has seen enough", async () => {
+  const child = spawn(process.execPath, [...ASSENT, "schema", "policy"], { stdio: ["ignore", "pipe", "pipe"] });
+  // Gone before the first byte: what `head -1` does, only surely.
+  child.stdout.destroy();
+  let err = "";
+  child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  assert.deepEqual([code, err], [0, ""]);
+});

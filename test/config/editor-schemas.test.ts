@@ -1,0 +1,68 @@
+/** The JSON Schemas that editors use are those that the service validates with. ASSENT_UPDATE=1 writes them anew. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import test from "node:test";
+import { pathToFileURL } from "node:url";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { parse } from "yaml";
+import { ConfigSchema } from "../../src/config/index.ts";
+import { PolicySchema, PolicyTestSchema } from "../../src/domain/policy/schema.ts";
+import { editorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../../src/config/editor-schemas.ts";
+import { ROOT } from "../support/runtimes.ts";
+
+const NAMES = Object.keys(EDITOR_SCHEMA_FILES) as EditorSchema[];
+
+test("the published schemas are generated from the schemas of the code", () => {
+  for (const name of NAMES) {
+    const file = `${ROOT}src/${EDITOR_SCHEMA_FILES[name]}`;
+    if (process.env["ASSENT_UPDATE"] === "1") writeFileSync(file, editorSchema(name));
+    assert.equal(
+      readFileSync(file, "utf8"),
+      editorSchema(name),
+      "run this test with ASSENT_UPDATE=1 and commit the files",
+    );
+  }
+});
+
+test("they are JSON Schemas that another validator takes, and that take our own files", () => {
+  const folder = pathToFileURL(`${ROOT}policies/`);
+  const ajv = new Ajv2020({ allErrors: true, strict: false });
+  (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+  const [policy, tests, config] = NAMES.map((name) => ajv.compile(JSON.parse(editorSchema(name)) as object));
+  for (const name of readdirSync(folder).filter((one) => one.endsWith(".yaml"))) {
+    const check = name.endsWith("_test.yaml") ? tests : policy;
+    assert.ok(check?.(parse(readFileSync(new URL(name, folder), "utf8"))), `${name}: ${JSON.stringify(check?.errors)}`);
+  }
+  assert.ok(
+    config?.({
+      server: { port: "${PORT:-8000}", host: "::1" },
+      channels: { finance: { notifier: "notify-email", people: [{ owner: "ada", to: "ada@example.com" }] } },
+    }),
+    JSON.stringify(config?.errors),
+  );
+  for (const bad of [{ server: { port: "eighty" } }, { sever: {} }, { approvals: { allow_self_approval: 1 } }])
+    assert.equal(config?.(bad), false, JSON.stringify(bad));
+});
+
+test("every key is described, and no object takes unknown ones", () => {
+  const walk = (schema: Record<string, unknown>, path: string): void => {
+    const properties = schema["properties"] as Record<string, Record<string, unknown>> | undefined;
+    if (properties !== undefined) assert.equal(schema["additionalProperties"], false, `${path} takes unknown keys`);
+    for (const [key, child] of Object.entries(properties ?? {})) {
+      assert.equal(typeof child["description"], "string", `${path}/${key} has no description`);
+      walk(child, `${path}/${key}`);
+    }
+    if (schema["items"] !== undefined) walk(schema["items"] as Record<string, unknown>, `${path}/items`);
+  };
+  for (const schema of [PolicySchema, PolicyTestSchema, ConfigSchema])
+    walk(schema as unknown as Record<string, unknown>, schema.$id ?? "");
+});
+
+test("the policies that name the schema point at it", () => {
+  const folder = pathToFileURL(`${ROOT}policies/`);
+  for (const name of readdirSync(folder).filter((one) => one.endsWith(".yaml"))) {
+    const [, path] = /^# yaml-language-server: \$schema=(\S+)/.exec(readFileSync(new URL(name, folder), "utf8")) ?? [];
+    if (path !== undefined) assert.ok(existsSync(new URL(path, folder)), `${name} points at ${path}`);
+  }
+});

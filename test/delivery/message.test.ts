@@ -1,0 +1,102 @@
+/** What is said of an action when its turn comes, and when there is nothing left to say. */
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { afterEach, beforeEach, test } from "node:test";
+import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier.ts";
+import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
+import { checkToken } from "../../src/domain/tokens.ts";
+import { createMessages, isObsolete } from "../../src/delivery/message.ts";
+import { memoryStorage } from "../../src/testing/memory-storage.ts";
+import { actionRow, approvalRow, deliveryRow, T0 } from "../../src/testing/suite/rows.ts";
+
+const mac = (message: Uint8Array): Uint8Array => new Uint8Array(createHmac("sha256", "s").update(message).digest());
+const EXPIRES = T0 + 1000;
+const action = actionRow(1, { status: "pending_approval", quorum: 2, expires_at: EXPIRES });
+
+let storage: Storage;
+let now: number;
+beforeEach(async () => {
+  now = T0;
+  storage = memoryStorage();
+  await storage.open();
+  await storage.write((tx) => tx.insertAction(action));
+});
+afterEach(() => storage.close());
+
+const row = (n: number, over: Partial<DeliveryRow> = {}): DeliveryRow =>
+  deliveryRow(n, { action_id: action.id, ...over });
+
+/** The message for the last of these rows; as text, why there is none. */
+async function said(...rows: DeliveryRow[]): Promise<ApprovalMessage | ClosedMessage | string> {
+  await storage.write(async (tx) => {
+    for (const { position: _, ...one } of rows) await tx.insertDelivery(one);
+  });
+  const built = await createMessages({
+    storage,
+    clock: () => now,
+    mac,
+    publicUrl: () => "https://assent.example",
+  }).build(rows.at(-1) as DeliveryRow);
+  return isObsolete(built) ? built.obsolete : (built as ApprovalMessage);
+}
+
+test("a request carries a link for its person alone, good for exactly this action until its end", async () => {
+  const { link, person } = (await said(row(1, { person: "DANA " }))) as ApprovalMessage;
+  const [address, token = ""] = link.split("#");
+  assert.deepEqual([address, person], ["https://assent.example/approve", "DANA "]);
+  const claims = {
+    action_id: action.id,
+    request_hash: action.request_hash,
+    approver: "owner:dana",
+    expires_at: EXPIRES,
+  };
+  assert.equal(checkToken("link", token, claims, mac), "ok");
+});
+
+test("a place gets a link without a token", async () => {
+  assert.equal(
+    ((await said(row(1, { person: null }))) as ApprovalMessage).link,
+    `https://assent.example/approve#${action.id}`,
+  );
+});
+
+test("nobody is asked once the time is over, marked or not", async () => {
+  now = EXPIRES - 1;
+  assert.equal(typeof (await said(row(1))), "object");
+  now = EXPIRES;
+  assert.equal(await said(row(2)), "the action is no longer waiting");
+});
+
+test("nobody is asked who has decided, by whatever way", async () => {
+  await storage.write((tx) => tx.insertApproval(approvalRow(action.id, "owner:dana")));
+  assert.equal(await said(row(1, { person: "Dana" })), "this person has decided");
+  assert.equal(typeof (await said(row(2, { person: "ben" }))), "object");
+});
+
+for (const kind of ["approval_reminder", "approval_closed"] as const) {
+  test(`${kind} follows a request that was delivered to the same person at the same place`, async () => {
+    const asked = row(1, { state: "delivered", reference: "m-1" });
+    assert.equal(((await said(asked, row(2, { kind }))) as ApprovalMessage).reference, "m-1");
+    const missed = "the request itself was not delivered";
+    assert.equal(await said(row(3, { kind, destination: "mail other" })), missed);
+    assert.equal(await said(row(4, { kind, person: "ben" })), missed);
+    for (const state of ["dead", "obsolete", "waiting"] as const)
+      assert.equal(
+        await said(
+          row(5, { id: `r-${state}`, destination: state, state }),
+          row(6, { id: `m-${state}`, destination: state, kind }),
+        ),
+        missed,
+      );
+  });
+}
+
+test("an end is told whenever it comes", async () => {
+  now = EXPIRES + 1;
+  assert.equal(typeof (await said(row(1, { state: "delivered" }), row(2, { kind: "approval_closed" }))), "object");
+});
+
+test("there is nothing to say of an action or an entry that is not there", async () => {
+  assert.equal(await said(row(1, { action_id: "nothing" })), "the action is not there");
+  assert.equal(await said(row(2, { kind: "event", seq: 99 })), "the entry is not there");
+});

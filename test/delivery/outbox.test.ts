@@ -1,0 +1,188 @@
+/** Who is told what, and when: the rows that go into the store beside an entry. */
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+import type { Config } from "../../src/config/index.ts";
+import type { Feed, Notifier } from "../../src/contract/notifier.ts";
+import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
+import type { ApprovalEntry, DecisionEntry, EntryBody } from "../../src/domain/entries.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { readChannels } from "../../src/delivery/channels.ts";
+import { createOutbox } from "../../src/delivery/outbox.ts";
+import { memoryStorage } from "../../src/testing/memory-storage.ts";
+import { T0 } from "../../src/testing/suite/rows.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const ANNA = { owner: "Anna", to: "anna" };
+const BEN = { owner: "ben", to: "ben" };
+const notifier = (feeds: Feed[] = []): Notifier => ({ name: "mail", feeds, deliver: () => Promise.resolve() });
+
+let storage: Storage;
+let ids = 0;
+beforeEach(() => empty());
+afterEach(() => storage.close());
+
+async function empty(): Promise<void> {
+  storage = memoryStorage();
+  await storage.open();
+}
+
+function asks(notify: string[], owner: string | null = null): EntryBody {
+  return {
+    type: "decision",
+    action_id: "a-1",
+    agent_id: "bot",
+    status: "pending_approval",
+    expires_at: toRfc3339(T0 + 8 * HOUR),
+    submitted_by: { key_id: "k", principal: "key:k", agent_id: null, owner },
+    decision: { approval: { quorum: 1, expires_in_ms: 8 * HOUR, notify } },
+  } as unknown as DecisionEntry;
+}
+const ended = { type: "approval", action_id: "a-1", agent_id: "bot", status: "denied" } as unknown as ApprovalEntry;
+
+/** All rows after these entries, oldest first. */
+async function written(
+  channels: object,
+  entries: EntryBody[],
+  { allowSelfApproval = false, feeds = [] as Feed[] } = {},
+): Promise<DeliveryRow[]> {
+  const notifiers = [notifier(feeds)];
+  const { write } = createOutbox({
+    channels: readChannels(channels as Config["channels"], notifiers),
+    notifiers,
+    allowSelfApproval,
+    newId: () => `d-${++ids}`,
+  });
+  assert.ok(write !== null);
+  await storage.write((tx) =>
+    write(
+      tx,
+      entries.map((body, seq) => ({ seq, body })),
+      T0,
+    ),
+  );
+  return (await storage.deliveries({ limit: 100 })).reverse();
+}
+const told = (rows: DeliveryRow[]): string[] =>
+  rows.map(({ kind, recipient, state, next_at }) => `${kind} ${recipient} ${state} ${(next_at - T0) / MINUTE}`);
+
+test("everybody is asked once at each address, whatever number of channels they are in", async () => {
+  const rows = await written(
+    {
+      a: { notifier: "mail", people: [ANNA, BEN] },
+      b: { notifier: "mail", people: [ANNA, { owner: "ben", to: "ben@home" }] },
+    },
+    [asks(["a", "b", "unknown"])],
+  );
+  assert.deepEqual(
+    rows.map(({ recipient, channel }) => [recipient, channel]),
+    [
+      ["anna", "a"],
+      ["ben", "a"],
+      ["ben@home", "b"],
+    ],
+  );
+});
+
+test("who submitted is not asked, however the name is written, unless the operator lets them approve", async () => {
+  const channels = { a: { notifier: "mail", people: [ANNA, BEN] } };
+  assert.deepEqual(told(await written(channels, [asks(["a"], " ANNA")])), ["approval_requested ben waiting 0"]);
+  await empty();
+  assert.equal((await written(channels, [asks(["a"], " ANNA")], { allowSelfApproval: true })).length, 2);
+});
+
+test("a reminder comes after the request, and an escalation before the end, or not at all", async () => {
+  for (const [remind, after, wanted] of [
+    [
+      "1h",
+      "2h",
+      [
+        "approval_requested anna waiting 0",
+        "approval_reminder anna scheduled 420",
+        "approval_escalated ben scheduled 120",
+        "approval_reminder ben scheduled 450",
+      ],
+    ],
+    ["8h", "7h45m", ["approval_requested anna waiting 0", "approval_escalated ben scheduled 465"]],
+    ["9h", "8h", ["approval_requested anna waiting 0"]],
+  ] as const) {
+    await empty();
+    const channels = {
+      a: { notifier: "mail", people: [ANNA], remind_before: remind, escalate: { to: "b", after } },
+      b: { notifier: "mail", people: [ANNA, BEN], remind_before: "30m" },
+    };
+    assert.deepEqual(told(await written(channels, [asks(["a"])])), wanted);
+  }
+});
+
+test("who was asked hears the end, once; who was not yet, or in vain, does not", async () => {
+  const channels = {
+    a: {
+      notifier: "mail",
+      people: [ANNA, BEN],
+      places: [{ to: "room" }],
+      remind_before: "1h",
+      escalate: { to: "b", after: "1h" },
+    },
+    b: { notifier: "mail", people: [{ owner: "zoe", to: "zoe" }] },
+  };
+  const rows = await written(channels, [asks(["a"])]);
+  await storage.write(async (tx) => {
+    for (const [recipient, state] of [
+      ["anna", "dead"],
+      ["ben", "delivered"],
+    ] as const) {
+      const row = rows.find((one) => one.recipient === recipient);
+      assert.ok(row !== undefined && (await tx.updateDelivery(row.id, row, { state, updated_at: T0 })));
+    }
+  });
+  const after = await written(channels, [ended]);
+  assert.deepEqual(
+    after.filter(({ kind }) => kind === "approval_closed").map(({ recipient }) => recipient),
+    ["ben", "room"],
+  );
+  assert.deepEqual(
+    [
+      ...new Set(
+        after
+          .filter(({ kind }) => kind === "approval_reminder" || kind === "approval_escalated")
+          .map(({ state }) => state),
+      ),
+    ],
+    ["obsolete"],
+  );
+});
+
+test("a request and its end in one batch are both there", async () => {
+  assert.deepEqual(told(await written({ a: { notifier: "mail", people: [BEN] } }, [asks(["a"]), ended])), [
+    "approval_requested ben waiting 0",
+    "approval_closed ben waiting 0",
+  ]);
+});
+
+test("a feed gets the types and the agents that it wants, and what is about no agent", async () => {
+  const entries = [
+    asks([]),
+    ended,
+    { type: "policy_set" } as EntryBody,
+    { type: "decision", agent_id: "other", action_id: "a-2", status: "allowed" } as unknown as EntryBody,
+  ];
+  const rows = await written({}, entries, {
+    feeds: [{ to: "all" }, { to: "bots", agents: ["bo*"] }, { to: "approvals", types: ["approval"] }],
+  });
+  const of = (to: string): number[] => rows.filter(({ recipient }) => recipient === to).map(({ seq }) => seq);
+  assert.deepEqual([of("all"), of("bots"), of("approvals")], [[0, 1, 2, 3], [0, 1, 2], [1]]);
+});
+
+test("what no store could keep is refused at the start, and not with each decision", () => {
+  for (const channels of [
+    { a: { notifier: "mail", places: [{ to: "x\ud83d" }] } },
+    { a: { notifier: "mail", people: [{ owner: "x\ud83d", to: "x" }] } },
+    { "a\ud83d": { notifier: "mail", places: [{ to: "x" }] } },
+  ]) {
+    assert.throws(
+      () => readChannels(channels as Config["channels"], [notifier()]),
+      /half of a surrogate pair|cannot name a person/,
+    );
+  }
+});

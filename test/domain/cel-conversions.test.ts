@@ -1,0 +1,145 @@
+/** Conversions: whatever is not wholly a number, a time or a duration is an error, and so a deny. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CEL_1, CEL_2, type CelEdition } from "../../src/domain/policy/cel.ts";
+import { showCel } from "../../src/domain/policy/cel-show.ts";
+import { Activation, compileExpression } from "../../src/domain/policy/condition.ts";
+import { decide } from "../../src/domain/policy/decide.ts";
+import { compilePolicySet } from "../../src/domain/policy/compile.ts";
+import type { JsonValue } from "../../src/domain/json.ts";
+import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
+
+function value(source: string, given: JsonValue = null, edition: CelEdition = CEL_2): string {
+  const compiled = compileExpression(source, "expression", edition);
+  assert.ok(compiled.ok, compiled.ok ? "" : `${source}: ${compiled.message}`);
+  const request = { agent_id: "a", tool: "t", operation: "o", params: { v: given }, context: {} };
+  const result = compiled.expression.evaluate(new Activation(request, FACTS, NOW, edition));
+  return "error" in result ? "error" : showCel(result.value);
+}
+
+/** Each function with the texts it takes, and those it does not. */
+const TABLE: [name: string, takes: Record<string, string>, refuses: string[]][] = [
+  [
+    "int",
+    { "5": "5", "-5": "-5", "+5": "5", "007": "7", "-9223372036854775808": "-9223372036854775808" },
+    ["", " ", "5 ", " 5", "5.0", "5e3", "0x10", "0b1", "0o7", "1_000", "5,000", "--5", "+", "٥", "9223372036854775808"],
+  ],
+  ["uint", { "5": "5u", "0": "0u" }, ["", "+5", "-5", "-0", " 5", "0x5", "5u", "18446744073709551616"]],
+  [
+    "double",
+    {
+      "5": "5.0",
+      "-5.5": "-5.5",
+      "+.5": "0.5",
+      "5.": "5.0",
+      "5e3": "5000.0",
+      inf: "Infinity",
+      "-Infinity": "-Infinity",
+      NaN: "NaN",
+    },
+    ["", " ", ".", "5,000", "5 000", " 5", "5 ", "0x10", "1_0", "5e", "$5", "-nan", "1e999", "Infinit", "５"],
+  ],
+  ["bool", { true: "true", False: "false", "1": "true", t: "true" }, ["", "yes", "tRUE", " true", "2"]],
+  [
+    "duration",
+    { "0": "0s", "-0": "0s", "1.5h": "5400s", "1h2m3s": "3723s", "-1m": "-60s", ".5s": "0.5s", "1µs": "0.000001s" },
+    ["", "+", "-", "1", "1d", "1h ", " 1h", "h", ".s", "1h-2m", "1e3s", "320000000000s"],
+  ],
+  [
+    "timestamp",
+    {
+      "2026-01-15T10:00:00Z": "2026-01-15T10:00:00.000Z",
+      "2026-01-15T10:00:00.5+02:00": "2026-01-15T08:00:00.500Z",
+      "0001-01-01T00:00:00Z": "0001-01-01T00:00:00.000Z",
+    },
+    [
+      "",
+      "2026-01-15",
+      "2026-02-30T00:00:00Z",
+      "2026-13-01T00:00:00Z",
+      "2026-01-15T24:00:00Z",
+      "2026-01-15T10:00:60Z",
+      "2026-01-15T10:00:00",
+      "2026-01-15 10:00:00Z",
+      "2026-01-15T10:00:00Z ",
+      "0001-01-01T00:00:00+01:00",
+      "1768471200",
+    ],
+  ],
+];
+
+test("texts are wholly what they are made", () => {
+  for (const [name, takes, refuses] of TABLE) {
+    for (const [text, made] of Object.entries(takes))
+      assert.equal(value(`${name}(params.v)`, text), made, `${name}("${text}")`);
+    for (const text of refuses) assert.equal(value(`${name}(params.v)`, text), "error", `${name}("${text}")`);
+  }
+});
+
+test("numbers become times in seconds, and only what CEL converts is converted", () => {
+  assert.equal(value("timestamp(1768471200)"), "2026-01-15T10:00:00.000Z");
+  assert.equal(value("timestamp(int(timestamp('2026-01-15T10:00:00Z')))"), "2026-01-15T10:00:00.000Z");
+  for (const source of [
+    "timestamp(253402300800)",
+    "timestamp(-62135596801)",
+    "duration(5)",
+    'int(duration("5s"))',
+    "int(true)",
+    "double(true)",
+    "int(9.3e18)",
+    "uint(-1)",
+    "uint(-0.5)",
+    "string([1])",
+    "int(null)",
+  ])
+    assert.equal(value(source), "error", source);
+  assert.equal(value("string(b'\\xef\\xbb\\xbfa').size()"), "2");
+  assert.equal(value("string(b'\\xff')"), "error");
+});
+
+test("texts are put in order by code points", () => {
+  assert.equal(value("'\\uffff' < '\\U0001f98a'"), "true");
+  assert.equal(value("'\\U0001f98a' <= '\\uffff'"), "false");
+  assert.equal(value("'a\\U0001f98a' > 'a\\U0001f989'"), "true");
+  assert.equal(value("'a' < 'ab' && 'b' > 'ab' && 'a' >= 'a'"), "true");
+});
+
+test("a key whose value is null is in its map, also in one that the condition writes", () => {
+  for (const source of [
+    '"a" in {"a": null}',
+    "1 in {1: null}",
+    "1u in {1: null}",
+    "true in {true: null}",
+    "1.0 in {1: 2}",
+  ])
+    assert.equal(value(source), "true", source);
+  assert.equal(value("2 in {1: null}"), "false");
+});
+
+test("a rule that asks about large amounts is not passed by a text that is no number", () => {
+  const rules = [rule("large", "require_approval", { when: "double(params.amount) > 1000.0" }), rule("rest", "allow")];
+  const set = compile(policy("p", rules));
+  for (const amount of ["5,000", "", " 5000", "0x1388", "5 000"])
+    assert.equal(
+      decide(set, action("stripe", "refund", { amount }), FACTS, NOW).reason_code,
+      "CONDITION_ERROR",
+      amount,
+    );
+  assert.equal(decide(set, action("stripe", "refund", { amount: "5000" }), FACTS, NOW).effect, "require_approval");
+  assert.equal(decide(set, action("stripe", "refund", { amount: "500" }), FACTS, NOW).effect, "allow");
+});
+
+test("a decision of the first edition comes out as it did", () => {
+  const definition = policy("p", [
+    rule("large", "require_approval", { when: "double(params.amount) > 1000.0" }),
+    rule("rest", "allow"),
+  ]);
+  const old = compilePolicySet({
+    format: "assent-policy-set/1",
+    policies: [{ policy: "p", version: 1, definition }],
+  });
+  assert.equal(decide(old, action("stripe", "refund", { amount: "5,000" }), FACTS, NOW).rule, "rest");
+  assert.equal(value("timestamp(1768471200000)", null, CEL_1), "2026-01-15T10:00:00.000Z");
+  assert.equal(value('int("")', null, CEL_1), "0");
+  assert.equal(value("duration(5)", null, CEL_1), "5s");
+});

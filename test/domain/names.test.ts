@@ -1,0 +1,171 @@
+/** Which texts are names, and when two names are one. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { selfRelation } from "../../src/domain/approval.ts";
+import { foldName, nameFault, sameName } from "../../src/domain/names.ts";
+import { compilePolicySet, PolicyCompileError } from "../../src/domain/policy/compile.ts";
+import { decide } from "../../src/domain/policy/decide.ts";
+import { Evaluation } from "../../src/domain/policy/evaluation.ts";
+import { explain } from "../../src/domain/policy/explain.ts";
+import { limitNeeds } from "../../src/domain/policy/limits.ts";
+import { parsePolicies } from "../../src/domain/policy/parse.ts";
+import { matchesAnyName, type PolicySetFormat } from "../../src/domain/policy/semantics.ts";
+import type { PolicyDocument } from "../../src/domain/policy/types.ts";
+import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
+
+test("a name looks like what it is", () => {
+  for (const name of ["bash", "crm.get_user", "Support Bot", "größe", "検索", "отдел", "spiffe://a/b", "🦊"])
+    assert.equal(nameFault(name), null, name);
+  for (const name of ["ba\u200bsh", "bash\u0000", "\u202ehsab", "ba\u00adsh", "a\u2800b", "a\u00a0b", "a\u{e0061}"])
+    assert.match(nameFault(name) ?? "", /shows nothing/, JSON.stringify(name));
+  for (const name of [" bash", "bash "]) assert.match(nameFault(name) ?? "", /space/);
+  for (const name of ["ｂash", "ﬁle", "gro\u0308ße", "\u212a", "ſh"])
+    assert.match(nameFault(name) ?? "", /NFKC/, JSON.stringify(name));
+});
+
+test("names are the same without regard to case, and their form is its own", () => {
+  for (const [a, b] of [
+    ["Bash", "bASH"],
+    ["ΣΑΣ", "σας"],
+    ["GRÖẞE", "größe"],
+    ["ＢＡＳＨ", "bash"],
+    ["𐐀", "𐐨"],
+    ["ǅ", "ǆ"],
+  ] as const)
+    assert.ok(sameName(a, b), `${a} ${b}`);
+  for (const [a, b] of [
+    ["bash", "bosh"],
+    ["аdmin", "admin"],
+    ["a", "a "],
+  ] as const)
+    assert.ok(!sameName(a, b), `${a} ${b}`);
+  for (let point = 0; point <= 0x10ffff; point++) {
+    if (point >= 0xd800 && point <= 0xdfff) continue;
+    const character = String.fromCodePoint(point);
+    const folded = foldName(character);
+    if (foldName(folded) !== folded) assert.fail(`U+${point.toString(16)} folds twice`);
+    // What may be a name keeps its length, so that `?` counts what the agent sent.
+    if (nameFault(character) === null && Array.from(folded).length !== 1)
+      assert.fail(`U+${point.toString(16)} becomes ${Array.from(folded).length}`);
+  }
+});
+
+const SHELL = policy("p", [
+  rule("no", "deny", { tool: "bash", operation: "Run*" }),
+  rule("ok", "allow", { tool: ["Bash", "c?rl"], agent: "Support-*" }),
+]);
+
+test("policies match names without regard to case", () => {
+  const set = compile(SHELL);
+  const decided = (tool: string, operation: string, agent = "support-1"): string | null =>
+    decide(set, action(tool, operation, {}, agent), FACTS, NOW).rule;
+  assert.equal(decided("BASH", "RUN_all"), "no");
+  assert.equal(decided("bAsH", "get", "SUPPORT-1"), "ok");
+  assert.equal(decided("CURL", "get"), "ok");
+  assert.equal(decided("curll", "get"), null);
+  const [explained] = explain(set, action("BASH", "run"), FACTS, NOW).policies;
+  assert.deepEqual(explained?.rules[0]?.matchers[0], {
+    field: "tool",
+    patterns: ["bash"],
+    value: "BASH",
+    matches: true,
+  });
+});
+
+test("a rule for one spelling of a tool is found once by every other", () => {
+  const set = compile(policy("p", [rule("a", "allow", { tool: ["Bash", "BASH", "bash"] })]));
+  assert.equal(set.byTool.get("bash")?.length, 1);
+  assert.equal(decide(set, action("baSH", "run"), FACTS, NOW).effect, "allow");
+});
+
+test("a policy may say that case matters", () => {
+  const set = compile({ ...SHELL, case_sensitive: true }, policy("other", [rule("x", "deny", { tool: "nothing" })]));
+  assert.equal(decide(set, action("BASH", "Run"), FACTS, NOW).reason_code, "NO_MATCHING_RULE");
+  assert.equal(decide(set, action("bash", "run"), FACTS, NOW).reason_code, "NO_MATCHING_RULE");
+  assert.equal(decide(set, action("bash", "Run"), FACTS, NOW).rule, "no");
+  assert.equal(decide(set, action("Bash", "x", {}, "Support-1"), FACTS, NOW).rule, "ok");
+});
+
+test("`?` is one character, also one of two UTF-16 units", () => {
+  const set = compile(policy("p", [rule("one", "deny", { tool: "a?b" }), rule("rest", "allow")]));
+  assert.equal(decide(set, action("a🦊b", "x"), FACTS, NOW).rule, "one");
+  assert.equal(decide(set, action("a🦊🦊b", "x"), FACTS, NOW).rule, "rest");
+});
+
+function ofFormat(format: PolicySetFormat, definition: PolicyDocument): ReturnType<typeof compilePolicySet> {
+  return compilePolicySet({ format, policies: [{ policy: definition.policy, version: 1, definition }] });
+}
+
+test("a set of the first format is read as it was", () => {
+  const old = ofFormat(
+    "assent-policy-set/1",
+    policy("p", [rule("exact", "allow", { tool: "bash" }), rule("two", "allow", { tool: "a??b" })], {
+      limits: [{ name: "l", per: "agent", count: 1, window: "1h" }],
+    }),
+  );
+  assert.equal(decide(old, action("BASH", "x"), FACTS, NOW).rule, "l");
+  const unlimited = ofFormat(
+    "assent-policy-set/1",
+    policy("p", [rule("exact", "allow", { tool: "bash" }), rule("two", "allow", { tool: "a??b" })]),
+  );
+  assert.equal(decide(unlimited, action("BASH", "x"), FACTS, NOW).reason_code, "NO_MATCHING_RULE");
+  assert.equal(decide(unlimited, action("a🦊b", "x"), FACTS, NOW).rule, "two");
+  const facts = { ...FACTS, agent: { suspended: false, allowed_tools: ["Bash"] } };
+  assert.equal(decide(unlimited, action("bash", "x"), facts, NOW).reason_code, "TOOL_NOT_ALLOWED");
+  assert.equal(limitNeeds(new Evaluation(old, action("bash", "x", {}, "Bot"), FACTS, NOW))[0]?.subject, "Bot");
+});
+
+test("a set of a later version is not guessed at", () => {
+  assert.throws(() => ofFormat("assent-policy-set/99" as PolicySetFormat, SHELL), /does not know; upgrade/);
+});
+
+test("a limit per agent counts every spelling of it together", () => {
+  const set = compile(
+    policy("p", [], {
+      limits: [{ name: "l", per: "agent + '/' + tool", count: 3, window: "1h" }],
+      case_sensitive: true,
+    }),
+  );
+  const subject = (agent: string): string | undefined =>
+    limitNeeds(new Evaluation(set, action("Pay", "x", {}, agent), FACTS, NOW))[0]?.subject;
+  assert.equal(subject("Support-Bot"), "support-bot/pay");
+  assert.equal(subject("SUPPORT-BOT"), subject("support-bot"));
+});
+
+test("an agent's tools are listed without regard to case", () => {
+  const facts = { ...FACTS, agent: { suspended: false, allowed_tools: ["Bash", "crm.*"] } };
+  const set = compile(policy("p", [rule("all", "allow")]));
+  assert.equal(decide(set, action("bash", "x"), facts, NOW).effect, "allow");
+  assert.equal(decide(set, action("CRM.get", "x"), facts, NOW).effect, "allow");
+  assert.equal(decide(set, action("curl", "x"), facts, NOW).reason_code, "TOOL_NOT_ALLOWED");
+  assert.ok(matchesAnyName(["Support-*"], "support-1"));
+});
+
+test("a pattern that no name can match is a fault, at its place", () => {
+  const text = `policy: p
+applies_to: { tools: ["ok", "ｂash"] }
+rules:
+  - name: r
+    tool: [bash, "ba\\u200bsh"]
+    effect: deny
+`;
+  const { faults } = parsePolicies(text, "p.yaml");
+  assert.deepEqual(
+    faults.map(({ line, column }) => [line, column]),
+    [
+      [2, 29],
+      [5, 18],
+    ],
+  );
+  assert.match(faults[1]?.message ?? "", /rules\.0\.tool\.1: "ba\[U\+200B\]sh" holds a character that shows nothing/);
+  assert.throws(
+    () => compile(policy("p", [rule("r", "deny", { operation: "ﬁle" })])),
+    (error) => error instanceof PolicyCompileError && error.faults[0]?.rule === "r",
+  );
+});
+
+test("another spelling of the agent's id is still the agent that may not approve itself", () => {
+  const submitter = { key_id: "1", agent_id: null, owner: null };
+  assert.equal(selfRelation(submitter, "Bot", { key_id: "2", agent_id: "bot", owner: null }), "same_agent");
+  assert.equal(selfRelation(submitter, "Bot", { key_id: "2", agent_id: "bots", owner: null }), null);
+});

@@ -1,0 +1,166 @@
+/** What conditions cost, whatever they are and whatever is sent: in steps, in looks at the body, and in time of the processor. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
+import { CEL_2 } from "../../src/domain/policy/cel.ts";
+import { Activation, compileCondition, type Condition } from "../../src/domain/policy/condition.ts";
+import { chance } from "../support/chance.ts";
+import { hostileBody, hostileCondition } from "../support/hostile.ts";
+import { FACTS, NOW } from "../support/policy.ts";
+
+const MIB = 1_048_576;
+/**
+ * Of the processor, for one condition on a body of 1 MiB. The bound is 100 ms on Node; what is looked for here is work
+ * that follows no step and takes seconds, and a machine that is slow or busy is no fault.
+ */
+const MOST_MS = 500;
+
+function on(params: JsonObject): Activation {
+  return new Activation({ agent_id: "a", tool: "t", operation: "o", params, context: {} }, FACTS, NOW);
+}
+
+/** Conditions of `random` that compile. */
+function conditions(random: ReturnType<typeof chance>, count: number): { source: string; condition: Condition }[] {
+  const found: { source: string; condition: Condition }[] = [];
+  while (found.length < count) {
+    const source = hostileCondition(random);
+    const compiled = compileCondition(source);
+    if (compiled.ok) found.push({ source, condition: compiled.condition });
+  }
+  return found;
+}
+
+/** Milliseconds of the processor; the least of some tries where the first was long, because others use it, too. */
+function cpu(condition: Condition, params: JsonObject): number {
+  let least = Infinity;
+  for (let tries = 0; tries < 5 && least > MOST_MS; tries++) {
+    const activation = on(params);
+    const before = process.cpuUsage();
+    condition.evaluate(activation);
+    const { user, system } = process.cpuUsage(before);
+    least = Math.min(least, (user + system) / 1000);
+  }
+  return least;
+}
+
+const list = (length: number, item: (i: number) => JsonValue): JsonValue[] => Array.from({ length }, (_, i) => item(i));
+const map = (length: number, item: (i: number) => JsonValue): JsonObject =>
+  Object.fromEntries(list(length, item).map((value, i) => [`k${i}`, value]));
+
+const noise = (length: number): string => {
+  const random = chance(7);
+  return Array.from({ length }, () => random.pick(["a", "b"])).join("");
+};
+
+/** What attacks were made of. */
+const KNOWN: [source: string, params: JsonObject][] = [
+  ["params.l.all(x, params.l.all(y, size(params.m) > 0))", { l: list(300, (i) => i), m: map(80_000, () => 0) }],
+  ["params.l.all(x, params.l.all(y, params.m.size() > 0))", { l: list(300, (i) => i), m: map(80_000, () => 0) }],
+  [
+    "params.l.exists(x, params.m == params.o && false)",
+    { l: list(99, (i) => i), m: map(40_000, () => 0), o: map(40_000, () => 0) },
+  ],
+  ["params.m == params.o", { m: list(170_000, () => ({})), o: list(170_000, () => ({})) }],
+  ["params.l.exists(x, x in params.l && false)", { l: list(8_000, (i) => `${"a".repeat(100)}${i}`) }],
+  ["params.l.exists(x, params.l.exists(y, x.nope || y.nope) && false)", { l: list(9_000, () => ({})) }],
+  [
+    "params.l.exists(x, params.s.contains(x) && false)",
+    { s: "a".repeat(MIB / 2), l: list(900, () => `${"a".repeat(500)}b`) },
+  ],
+  [
+    "params.l.exists(x, (params.s + x).matches('(a|b)*c') && false)",
+    { s: "ab".repeat(MIB / 4), l: list(900, () => "x") },
+  ],
+  ["params.l.exists(x, timestamp(x) > now && false)", { l: list(25_000, () => "2026-01-15T10:00:00.123456789+02:00") }],
+  ["params.l.exists(x, duration(x) > duration('1h') && false)", { l: list(8_000, () => "1h2m3s4ms5us6ns".repeat(8)) }],
+  [
+    "params.l.exists(x, now.getHours(x) > 24 && false)",
+    { l: list(40_000, (i) => `Etc/GMT${i % 2 ? "+" : "-"}${i % 12}`) },
+  ],
+  ["params.s.matches('a[ab]{13}[cd]$')", { s: noise(MIB) }],
+  ["params.s.matches('[ab]*(aa|bb)[ab]{30}(c|d)$')", { s: noise(MIB) }],
+  [
+    "params.s.matches('[^x]*[0-9]$')",
+    { s: Array.from({ length: MIB / 4 }, (_, i) => String.fromCodePoint(0x10000 + i)).join("") },
+  ],
+  [
+    "params.l.exists(x, params.s.matches('(a[ab]{90}|b[ab]{90})[cd]$') && false)",
+    { s: noise(2_000), l: list(9_000, () => 1) },
+  ],
+  ["params.l.map(x, params.l).map(x, x + x + x + x) == []", { l: list(2_000, (i) => i) }],
+  ["params.l.map(x, params.l.map(y, [x, y])) == []", { l: list(200_000, () => 1) }],
+];
+
+describe("what conditions cost", () => {
+  test("no condition on a body of 1 MiB takes the processor for long", () => {
+    const dear: string[] = [];
+    const look = (source: string, condition: Condition, params: JsonObject): void => {
+      const ms = cpu(condition, params);
+      if (ms > MOST_MS) dear.push(`${ms.toFixed(0)} ms: ${source} with ${JSON.stringify(params).slice(0, 80)}`);
+    };
+    for (const [source, params] of KNOWN) {
+      const compiled = compileCondition(source);
+      assert.ok(compiled.ok, source);
+      look(source, compiled.condition, params);
+    }
+    const random = chance(13);
+    for (let bodies = 0; bodies < 15; bodies++) {
+      const params = hostileBody(random, MIB);
+      for (const { source, condition } of conditions(random, 20)) look(source, condition, params);
+    }
+    assert.deepEqual(dear, []);
+  });
+
+  test("a condition looks at no more of a body than it pays for", () => {
+    const free: string[] = [];
+    const random = chance(31);
+    for (let bodies = 0; bodies < 25; bodies++) {
+      const watched = watch(hostileBody(random, 50_000));
+      for (const { source, condition } of conditions(random, 15)) {
+        watched.looks = 0;
+        const activation = on(watched.value as JsonObject);
+        condition.evaluate(activation);
+        const steps = CEL_2.maxSteps - activation.meter(false).left;
+        // Keys of a map are listed once, and counted for each use.
+        if (watched.looks > 200 + 10 * steps + watched.keys)
+          free.push(`${watched.looks} looks for ${steps} steps: ${source}`);
+      }
+    }
+    assert.deepEqual(free, []);
+  });
+});
+
+interface Watched {
+  value: JsonValue;
+  looks: number;
+  /** Of all maps. */
+  keys: number;
+}
+
+/** The same value, which counts each member and each key that is looked at. */
+function watch(value: JsonValue): Watched {
+  const watched: Watched = { value, looks: 0, keys: 0 };
+  const proxy = (of: JsonValue): JsonValue => {
+    if (typeof of !== "object" || of === null) return of;
+    const inner: object = Array.isArray(of)
+      ? of.map(proxy)
+      : Object.fromEntries(Object.entries(of).map(([key, item]) => [key, proxy(item)]));
+    if (!Array.isArray(of)) watched.keys += Object.keys(of).length;
+    return new Proxy(inner, {
+      get(target, key, receiver) {
+        watched.looks++;
+        return Reflect.get(target, key, receiver) as unknown;
+      },
+      ownKeys(target) {
+        const keys = Reflect.ownKeys(target);
+        watched.looks += keys.length;
+        return keys;
+      },
+      getOwnPropertyDescriptor(target, key) {
+        return Reflect.getOwnPropertyDescriptor(target, key);
+      },
+    }) as JsonValue;
+  };
+  watched.value = proxy(value);
+  return watched;
+}

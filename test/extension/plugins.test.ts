@@ -1,0 +1,303 @@
+/** The plugin contract: what is refused, with which words, and the order of life. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { Type } from "@sinclair/typebox";
+import { defaultConfig, loadConfig } from "../../src/config/index.ts";
+import type { Route } from "../../src/contract/resource.ts";
+import { createLogger } from "../../src/serve/log.ts";
+import { definePlugin, type Contributions, type Plugin } from "../../src/plugin.ts";
+import { loadPlugins } from "../../src/extension/loader.ts";
+import { createRuntime, type Runtime } from "../../src/runtime.ts";
+import { memoryStorage } from "../../src/testing/memory-storage.ts";
+import { POLICIES } from "../support/service.ts";
+
+const quiet = createLogger("silent");
+
+function route(method: Route["method"], path: string): Route {
+  return {
+    method,
+    path,
+    tag: "t",
+    summary: "s",
+    scope: null,
+    responses: {},
+    errors: [],
+    handle: () => ({ status: 200, json: { path } }),
+  };
+}
+const plugin = (name: string, brought: Contributions | (() => Contributions)): Plugin =>
+  definePlugin({ name, setup: () => (typeof brought === "function" ? brought() : brought) }) as Plugin;
+const storageBy = (name: string): Plugin => definePlugin({ name, storage: () => memoryStorage() });
+const store = storageBy("store");
+
+async function runtimeOf(plugins: (Plugin | [Plugin, unknown])[]): Promise<{ runtime: Runtime; folder: string }> {
+  const folder = mkdtempSync(join(tmpdir(), "assent-plugins-"));
+  const loaded = plugins.map((item) =>
+    Array.isArray(item)
+      ? { plugin: item[0], options: item[1], origin: item[0].name }
+      : { plugin: item, options: {}, origin: item.name },
+  );
+  try {
+    return {
+      runtime: await createRuntime(defaultConfig({ data: folder, policies: POLICIES }), {
+        plugins: loaded,
+        log: quiet,
+      }),
+      folder,
+    };
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function refusal(plugins: (Plugin | [Plugin, unknown])[]): Promise<string> {
+  try {
+    const { runtime } = await runtimeOf(plugins);
+    await runtime.stop();
+    return "it was taken";
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+describe("what is refused", () => {
+  test("names and contributions that clash, two storages or none", async () => {
+    assert.match(await refusal([store, store]), /plugin "store": it is loaded twice/);
+    assert.match(
+      await refusal([store, storageBy("other")]),
+      /plugin "other": it brings a storage, and so does "store"/,
+    );
+    assert.match(await refusal([plugin("a", {})]), /none of the plugins brings a storage/);
+    assert.match(
+      await refusal([
+        store,
+        plugin("a", { routes: [route("GET", "/x/:id")] }),
+        plugin("b", { routes: [route("GET", "/x/:name")] }),
+      ]),
+      /plugin "b": the route GET \/x\/:name is taken by plugin "a"/,
+    );
+    assert.match(
+      await refusal([
+        store,
+        plugin("a", { pages: [{ path: "/", title: "t", serve: () => new Response("") }] }),
+        plugin("b", { pages: [{ path: "/", title: "t", serve: () => new Response("") }] }),
+      ]),
+      /plugin "b": the page \/ is taken by plugin "a"/,
+    );
+    const source = { name: "s", load: () => Promise.reject(new Error("unused")) };
+    assert.match(
+      await refusal([store, plugin("a", { policySources: [source] }), plugin("b", { policySources: [source] })]),
+      /the policy source "s" is taken by plugin "a"/,
+    );
+    assert.equal(
+      await refusal([
+        store,
+        plugin("a", { routes: [route("GET", "/x/:id")] }),
+        plugin("b", { routes: [route("POST", "/x/:name")] }),
+      ]),
+      "it was taken",
+    );
+  });
+
+  test("options, with plugin and key", async () => {
+    let seen: unknown;
+    const optional = definePlugin({
+      name: "opt",
+      options: Type.Object(
+        { webhook_url: Type.String(), retries: Type.Integer({ default: 3, minimum: 0 }) },
+        { additionalProperties: false },
+      ),
+      setup(_, options) {
+        seen = options;
+        return {};
+      },
+    }) as unknown as Plugin;
+    assert.match(await refusal([store, [optional, {}]]), /plugin "opt": option "webhook_url": this member is required/);
+    assert.match(
+      await refusal([store, [optional, { webhook_url: "x", retires: 4 }]]),
+      /option "retires": "retires" is not known here; did you mean "retries"/,
+    );
+    assert.match(
+      await refusal([store, [optional, { webhook_url: "x", retries: -1 }]]),
+      /option "retries": expected integer to be greater or equal to 0/,
+    );
+    assert.match(await refusal([[store, { path: "x" }]]), /plugin "store": option "path"/);
+    assert.equal(await refusal([store, [optional, { webhook_url: "x" }]]), "it was taken");
+    assert.deepEqual(seen, { webhook_url: "x", retries: 3 });
+  });
+
+  test("a setup that throws, and a host that is used too early", async () => {
+    assert.match(
+      await refusal([
+        store,
+        plugin("bad", () => {
+          throw new Error("no config");
+        }),
+      ]),
+      /plugin "bad": setup failed: no config/,
+    );
+    const early = definePlugin({
+      name: "early",
+      setup: (host) => ({ routes: [], stop: host.storage === null ? async () => {} : async () => {} }),
+    }) as Plugin;
+    assert.match(await refusal([store, early]), /host\.storage is there after start/);
+  });
+
+  test("a module that is no plugin, and a name that is none", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "assent-plugins-"));
+    try {
+      writeFileSync(join(folder, "no.mjs"), "export default 1;");
+      writeFileSync(join(folder, "broken.mjs"), "syntax error here");
+      writeFileSync(join(folder, "yes.mjs"), 'export default { name: "yes", setup: () => ({}) };');
+      writeFileSync(
+        join(folder, "assent.yaml"),
+        "plugins:\n  - storage-sqlite\n  - name: ./yes.mjs\n    options: {}\n",
+      );
+      const load = (plugins: string[]) => loadPlugins({ ...defaultConfig({ data: folder }), plugins });
+      await assert.rejects(load(["storage-sqlit"]), /there is no built-in plugin "storage-sqlit"/);
+      await assert.rejects(load([join(folder, "none.mjs")]), /cannot be loaded/);
+      await assert.rejects(load([join(folder, "broken.mjs")]), /cannot be loaded/);
+      await assert.rejects(load([join(folder, "no.mjs")]), /has no default export; write export default definePlugin/);
+      const { config } = loadConfig({ cwd: folder, env: {} });
+      const loaded = await loadPlugins(config);
+      assert.deepEqual(
+        loaded.map(({ plugin: { name } }) => name),
+        ["storage-sqlite", "yes"],
+      );
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe("life", () => {
+  const events: string[] = [];
+  const living = (name: string, more: Contributions = {}): Plugin =>
+    plugin(name, {
+      start: async () => void events.push(`start ${name}`),
+      stop: async () => void events.push(`stop ${name}`),
+      ...more,
+    });
+
+  test("start in order, stop in reverse, once", async () => {
+    events.length = 0;
+    const { runtime, folder } = await runtimeOf([store, living("a"), living("b")]);
+    await runtime.start();
+    await Promise.all([runtime.stop(), runtime.stop()]);
+    await runtime.stop();
+    assert.deepEqual(events, ["start a", "start b", "stop b", "stop a"]);
+    await assert.rejects(runtime.start(), /starts once/);
+    rmSync(folder, { recursive: true });
+  });
+
+  test("a start that fails stops what was started, and its error is told; a stop that throws stops no other", async () => {
+    events.length = 0;
+    const failing = living("c", { start: () => Promise.reject(new Error("no network")) });
+    const careless = living("b", { stop: () => Promise.reject(new Error("oops")) });
+    const { runtime, folder } = await runtimeOf([store, living("a"), careless, failing, living("d")]);
+    await assert.rejects(runtime.start(), /plugin "c": start failed: no network/);
+    assert.deepEqual(events, ["start a", "start b", "stop c", "stop a"]);
+    rmSync(folder, { recursive: true });
+  });
+});
+
+test("without plugins the core answers 404 to everything, and starts and stops", async () => {
+  const { runtime, folder } = await runtimeOf([]);
+  await runtime.start();
+  for (const path of ["/", "/v1/actions", "/healthz"]) {
+    const answer = await runtime.fetch(new Request(`http://a${path}`));
+    assert.equal(answer.status, 404);
+    assert.equal(((await answer.json()) as { code: string }).code, "NOT_FOUND");
+  }
+  await runtime.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("a literal path wins over a parameter, whatever the order", async () => {
+  const { runtime, folder } = await runtimeOf([
+    store,
+    plugin("a", { routes: [route("GET", "/x/:id"), route("GET", "/x/special"), route("GET", "/x/:id/deep")] }),
+  ]);
+  const get = async (path: string) =>
+    ((await (await runtime.fetch(new Request(`http://a${path}`))).json()) as { path: string }).path;
+  assert.equal(await get("/x/special"), "/x/special");
+  assert.equal(await get("/x/other"), "/x/:id");
+  assert.equal(await get("/x/special/deep"), "/x/:id/deep");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("configuration", () => {
+  function load(yaml: string | null, env: Record<string, string> = {}) {
+    const folder = mkdtempSync(join(tmpdir(), "assent-config-"));
+    try {
+      if (yaml !== null) writeFileSync(join(folder, "assent.yaml"), yaml);
+      return { ...loadConfig({ cwd: folder, env }), folder };
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+  const fault = (yaml: string, env: Record<string, string> = {}): string => {
+    try {
+      load(yaml, env);
+      return "it was taken";
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+
+  test("without a file the defaults serve this machine", () => {
+    const { config, origin, folder } = load(null);
+    assert.equal(origin, null);
+    assert.deepEqual(
+      [config.server.host, config.server.port, config.data, config.policies],
+      ["127.0.0.1", 8000, join(folder, "data"), join(folder, "policies")],
+    );
+  });
+
+  test("variables are filled in after parsing, and the environment wins", () => {
+    const yaml = 'server:\n  port: ${PORT}\n  host: "${HOST:-0.0.0.0}"\ndata: "$${literal} ${NAME}"\n';
+    const { config, folder } = load(yaml, { PORT: "9000", NAME: "a: [b]" });
+    assert.deepEqual(
+      [config.server.port, config.server.host, config.data],
+      [9000, "0.0.0.0", join(folder, "${literal} a: [b]")],
+    );
+    const won = load(yaml, {
+      PORT: "9000",
+      NAME: "x",
+      ASSENT_PORT: "0",
+      ASSENT_HOST: "::1",
+      ASSENT_LOG_ORIGIN: "log.example",
+    });
+    assert.deepEqual(
+      [won.config.server.port, won.config.server.host, won.config.ledger.origin],
+      [0, "::1", "log.example"],
+    );
+    // A password of digits stays text where it stands in quotes.
+    const digits = load('plugins:\n  - name: x\n    options:\n      password: "${P}"\n      port: ${P}\n', {
+      P: "12345",
+    });
+    assert.deepEqual(digits.config.plugins, [{ name: "x", options: { password: "12345", port: 12345 } }]);
+  });
+
+  test("faults have a place, or name the variable", () => {
+    assert.match(fault("server:\n  port: ${NOPE}\n"), /assent\.yaml:2:9: the environment variable NOPE is not set/);
+    assert.match(fault("polices: ./p\n"), /assent\.yaml:1:1: \/polices: .*did you mean "policies"/);
+    assert.match(
+      fault("server:\n  port: 70000\n"),
+      /assent\.yaml:2:3: \/server\/port: expected integer to be less or equal to 65535/,
+    );
+    assert.match(fault("server: 1\n"), /assent\.yaml:1:1: \/server: expected object/);
+    assert.match(fault("server:\n  port: 1\n  port: 2\n"), /assent\.yaml:3:3: .*unique/);
+    assert.match(fault("- a\n"), /expected keys/);
+    assert.match(fault("", { ASSENT_PORT: "many" }), /^ASSENT_PORT: \/server\/port: expected integer/);
+    assert.match(fault("", { ASSENT_SECRET: "short" }), /^ASSENT_SECRET: \/secret/);
+    assert.match(fault("", { ASSENT_ADMIN_KEY: "short" }), /^ASSENT_ADMIN_KEY: .*shorter than 32/);
+    assert.match(fault("", { ASSENT_LOG_ORIGIN: "a b" }), /cannot name a log/);
+    assert.match(fault("", { DATABASE_URL: "mysql://x" }), /does not begin with postgres:/);
+    assert.throws(() => loadConfig({ cwd: tmpdir(), env: {}, file: "/nonexistent.yaml" }), /there is no such file/);
+  });
+});

@@ -1,0 +1,229 @@
+/**
+ * A real primary with a real standby: what a process has seen is compared with what stands behind each new connection,
+ * and an answered decision is on the disk whatever the server is set to.
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import { StorageError, type Storage } from "../../src/contract/storage.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
+import { verifyEd25519 } from "../../src/identity/vault.ts";
+import { auditLedger } from "../../src/ledger/audit.ts";
+import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
+import { createLogger } from "../../src/serve/log.ts";
+import { entry, vault } from "../support/ledger.ts";
+import { relay, type Relay } from "../support/relay.ts";
+import { startPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
+
+function openOn(storage: Storage): Promise<OpenLedger> {
+  return openLedger({
+    storage,
+    vault,
+    log: createLogger("silent"),
+    clock: Date.now,
+    origin: "failover.example",
+    maxBatch: 256,
+    verifyAtStart: 1_000,
+    keptCheckpoint: null,
+    acceptRollback: false,
+    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
+    confirm: (_tx, credential) => Promise.resolve(credential),
+    outbox: null,
+    agentFacts: () => Promise.resolve({}),
+  });
+}
+
+let made = 0;
+const add = (ledger: OpenLedger, count: number): Promise<void> =>
+  ledger.transact(async (tx) => {
+    for (let i = 0; i < count; i++) tx.record(entry(made++));
+  });
+const isKind =
+  (kind: StorageError["kind"], words: RegExp) =>
+  (error: unknown): boolean =>
+    error instanceof StorageError && error.kind === kind && words.test(error.message);
+
+async function eventually(work: () => Promise<void>): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries > 200) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+describe("a failover to a standby that lacks the tail", { skip: withoutReplication }, () => {
+  let primary: PostgresServer;
+  let standby: PostgresServer;
+  let network: Relay;
+  before(async () => {
+    primary = await startPostgres({
+      own: true,
+      settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],
+    });
+    await primary.run(primary.url, (client) => client.unsafe("create database ledger"));
+    standby = await primary.standby();
+    network = await relay(Number(new URL(primary.url).port));
+  });
+  after(async () => {
+    await network.stop();
+    await standby.stop();
+    await primary.stop();
+  });
+
+  it(
+    "goes to the next host of its address where the first is a standby, or not there",
+    { timeout: 60_000 },
+    async () => {
+      const [first, second] = [new URL(standby.url).port, new URL(primary.url).port];
+      const storage = postgresStorage({
+        url: `postgres://assent@127.0.0.1:1,127.0.0.1:${first},127.0.0.1:${second}/ledger`,
+        poolSize: 1,
+      });
+      await storage.open();
+      await storage.ping();
+      await storage.close();
+      const nowhere = postgresStorage({ url: `postgres://assent@127.0.0.1:1,127.0.0.1:${first}/ledger` });
+      await assert.rejects(nowhere.open(), isKind("readonly", /standby/));
+    },
+  );
+
+  it("is refused by every process that has seen the tail, and a standby by all", { timeout: 180_000 }, async () => {
+    const url = new URL(primary.url);
+    url.pathname = "/ledger";
+    url.port = String(network.port);
+    const storages = [0, 1].map(() => postgresStorage({ url: url.href, poolSize: 2, connectTimeoutMs: 2000 }));
+    for (const storage of storages) await storage.open();
+    const [writing, idle] = [await openOn(storages[0] as Storage), await openOn(storages[1] as Storage)];
+    await add(writing, 5);
+    await eventually(async () => assert.equal(await sizeOn(standby), 5));
+
+    // From here on the standby hears nothing more.
+    await standby.run(standby.url, async (client) => {
+      await client.unsafe("alter system set primary_conninfo = ''");
+      await client.unsafe("select pg_reload_conf()");
+      const receivers = async (): Promise<unknown> =>
+        (await client`select count(*)::int as n from pg_stat_wal_receiver`)[0]?.["n"];
+      await eventually(async () => assert.equal(await receivers(), 0));
+    });
+    await add(writing, 3);
+    const signed = await writing.checkpoint();
+    assert.equal(signed.size, 8);
+    assert.equal((await idle.head()).size, 8, "the idle one has seen the tail");
+
+    // A standby is no server to write to.
+    network.to(Number(new URL(standby.url).port));
+    await eventually(() => assert.rejects(storages[1]?.ping() as Promise<void>, isKind("readonly", /standby/)));
+
+    await primary.stopServer();
+    await standby.promote();
+    for (const [ledger, storage] of [
+      [idle, storages[1] as Storage],
+      [writing, storages[0] as Storage],
+    ] as const) {
+      const lost = isKind("corrupt", /does not go on from the 8 that this process has seen/);
+      await eventually(() => assert.rejects(ledger.head(), lost));
+      await assert.rejects(ledger.checkpoint(), lost);
+      await assert.rejects(storage.entries(0, 9), lost, "nothing is read from it");
+      await assert.rejects(add(ledger, 1), StorageError, "nothing is written to it");
+    }
+    assert.equal(await sizeOn(standby), 5);
+
+    // Somebody else goes on from it: longer than what was seen, and another history.
+    url.port = new URL(standby.url).port;
+    const other = postgresStorage({ url: url.href, poolSize: 1 });
+    await other.open();
+    const forked = await openOn(other);
+    await add(forked, 6);
+    assert.equal((await forked.head()).size, 11);
+    await forked.close();
+    await other.close();
+    await assert.rejects(idle.head(), isKind("corrupt", /holds 11 entries and does not go on from the 8/));
+    await assert.rejects(add(idle, 1), StorageError);
+
+    // The right one comes back, and so do they.
+    await primary.startServer();
+    await standby.stopServer();
+    network.to(Number(new URL(primary.url).port));
+    for (const ledger of [idle, writing]) {
+      await eventually(async () => void (await ledger.head()));
+      await add(ledger, 1);
+    }
+    await writing.close();
+    await idle.close();
+    assert.equal(await sizeOn(primary), 10);
+    // Of the log alone: these entries tell of nothing that was made.
+    const { faults } = await auditLedger(storages[0] as Storage, {
+      from: 0,
+      vkey: writing.vkey,
+      verify: verifyEd25519,
+    });
+    assert.deepEqual(faults, []);
+    for (const storage of storages) await storage.close();
+  });
+
+  async function sizeOn(server: PostgresServer): Promise<number> {
+    const url = new URL(server.url);
+    url.pathname = "/ledger";
+    return server.run(url.href, async (client) => Number((await client`select size from ledger_head`)[0]?.["size"]));
+  }
+});
+
+describe("a server that may lose what it has acknowledged", { skip: withoutReplication }, () => {
+  it(
+    "commits durably although synchronous_commit is off everywhere, through a crash",
+    { timeout: 120_000 },
+    async () => {
+      const server = await startPostgres({
+        own: true,
+        // A background writer that sleeps: what is not flushed by the commit itself is lost.
+        settings: ["synchronous_commit=off", "wal_writer_delay=10s", "bgwriter_lru_maxpages=0"],
+      });
+      try {
+        const url = await server.database();
+        const name = new URL(url).pathname.slice(1);
+        await server.run(url, async (client) => {
+          await client.unsafe(`alter database ${name} set synchronous_commit = off`);
+          await client.unsafe("alter role assent set synchronous_commit = off");
+        });
+        const storage = postgresStorage({ url, poolSize: 1 });
+        await storage.open();
+        for (let round = 0; round < 5; round++) {
+          await storage.write((tx) => tx.putMeta("acknowledged", String(round)));
+          await server.crash();
+          await eventually(async () => assert.equal(await storage.meta("acknowledged"), String(round)));
+        }
+        await server.run(url, (client) =>
+          client.unsafe(`alter database ${name} set synchronous_commit = remote_apply`),
+        );
+        const again = postgresStorage({ url, poolSize: 1 });
+        await again.open();
+        await again.write((tx) => tx.putMeta("acknowledged", "stronger"));
+        await again.close();
+        await storage.close();
+      } finally {
+        await server.stop();
+      }
+    },
+  );
+
+  it("is refused at the start, unless that is accepted", { timeout: 60_000 }, async () => {
+    const server = await startPostgres({ own: true, settings: ["fsync=off", "full_page_writes=off"] });
+    try {
+      const url = await server.database();
+      const storage = postgresStorage({ url });
+      await assert.rejects(
+        storage.open(),
+        isKind("unavailable", /fsync = off and full_page_writes = off.*accept_unsafe_server/),
+      );
+      const accepted = postgresStorage({ url, acceptUnsafeServer: true });
+      await accepted.open();
+      await accepted.ping();
+      await accepted.close();
+    } finally {
+      await server.stop();
+    }
+  });
+});

@@ -1,0 +1,147 @@
+/** A store that a lost connection broke in an earlier version: the service refuses it, the repair cuts back what no head covered. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import { LedgerTampered } from "../../src/ledger/index.ts";
+import { sealEntry, type EntryBody } from "../../src/domain/entries.ts";
+import { defaultConfig } from "../../src/config/index.ts";
+import { repairStore, repairsOf } from "../../src/cli/repair.ts";
+import type { Output } from "../../src/cli/command.ts";
+import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
+import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
+
+const silent = { out: () => undefined, err: () => undefined, watched: false } as unknown as Output;
+
+describe("assent audit --repair", { skip: withoutPostgres }, () => {
+  let server: PostgresServer;
+  let service: Service;
+  let url: string;
+  const folder = mkdtempSync(join(tmpdir(), "assent-repair-"));
+  before(async () => {
+    server = await startPostgres();
+    url = await server.database();
+    service = await startService({ storage: () => postgresStorage({ url, poolSize: 2 }) });
+  });
+  after(async () => {
+    await service.close();
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("keeps all that was covered, copies the rest, and the service starts again", { timeout: 120_000 }, async () => {
+    const kept = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
+    const asked = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
+    const { size } = await service.storage.head();
+    await service.runtime.stop();
+
+    // As it was left: an action with its entry, and a vote on another one, one by one, without the head.
+    await service.storage.open();
+    const decision = (await service.storage.entriesOfAction(kept.id))[0];
+    const request = await service.storage.action(kept.id);
+    await service.storage.close();
+    const strays: EntryBody[] = [
+      { ...(JSON.parse(new TextDecoder().decode(decision?.bytes)) as EntryBody), action_id: "stray" } as EntryBody,
+      {
+        type: "approval",
+        v: 1,
+        action_id: asked.id,
+        at: "2026-01-01T00:00:00.000Z",
+        agent_id: "support-bot",
+        commitment: "00",
+        verdict: "approve",
+        by: null,
+        comment: null,
+        self_approval: false,
+        approvals: 1,
+        quorum: 1,
+        status: "approved",
+      },
+    ];
+    await server.run(url, async (client) => {
+      await client.begin(async (tx) => {
+        await tx`select set_config('assent.transaction', 'test', true), set_config('assent.copying', 'on', true)`;
+        for (const [i, body] of strays.entries()) {
+          const { bytes, leafHash } = sealEntry(body, size + i);
+          await tx`insert into entries (seq, type, leaf_hash, bytes, action_id, agent_id, submitted_by, created_at)
+            values (${size + i}, ${body.type}, ${Buffer.from(leafHash)}, ${Buffer.from(bytes)}, ${(body as { action_id: string }).action_id}, 'support-bot', 'k', 1)`;
+        }
+        await tx`insert into actions select (jsonb_populate_record(a, jsonb_build_object('id', 'stray', 'decision_seq', ${size}::bigint))).* from actions a where id = ${kept.id}`;
+        await tx`insert into approvals values (${asked.id}, 'owner:x', 'k', 1, null, 0, ${size + 1}, 1)`;
+        await tx`insert into idempotency values ('k', 'POST /v1/actions', 'i', 'h', 'stray', 1)`;
+        await tx`update actions set status = 'approved', permit_issued_at = 1, permit_expires_at = 2, waited_ms = 1 where id = ${asked.id}`;
+      });
+    });
+    await assert.rejects(service.restart(), (error: unknown) => {
+      assert.ok(error instanceof LedgerTampered, String(error));
+      return /behind the head/.test(error.message);
+    });
+
+    const config = defaultConfig({ data: folder, policies: folder });
+    config.database_url = url;
+    const copy = join(folder, "copy.jsonl");
+    const repair = await repairStore(config, copy, silent);
+    assert.deepEqual([repair?.size, repair?.entries, repair?.rows], [size, 2, 5]);
+    const lines = readFileSync(copy, "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { table: string; row: Record<string, unknown> });
+    assert.deepEqual(lines.map(({ table }) => table).sort(), [
+      "actions",
+      "approvals",
+      "entries",
+      "entries",
+      "idempotency",
+    ]);
+    assert.equal(lines.find(({ table }) => table === "actions")?.row["request"], request?.request);
+    assert.equal(statSync(copy).mode & 0o777, 0o600);
+    assert.equal(await repairStore(config, undefined, silent), null, "a second time there is nothing to do");
+
+    await service.restart();
+    assert.equal((await service.call("GET", `/v1/actions/${kept.id}`)).body.status, "allowed");
+    const again = (await service.call("GET", `/v1/actions/${asked.id}`, { key: service.admin })).body;
+    assert.deepEqual([again.status, again.permit, again.approvals], ["pending_approval", null, []]);
+    assert.equal(await service.storage.action("stray"), null);
+    assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 200);
+    assert.deepEqual(await repairsOf(service.storage), [repair]);
+    await assert.rejects(
+      server.run(url, (client) =>
+        client.unsafe("begin; select set_config('assent.transaction', 'x', true); delete from entries; commit"),
+      ),
+      /append-only/,
+      "entries are append-only again",
+    );
+  });
+
+  it("does not cut what was signed, and cuts nothing without a copy", { timeout: 60_000 }, async () => {
+    const config = defaultConfig({ data: folder, policies: folder });
+    config.database_url = url;
+    await service.runtime.stop();
+    const storage = postgresStorage({ url, poolSize: 1 });
+    await storage.open();
+    const { size } = await storage.head();
+    await server.run(url, (client) =>
+      client.begin(async (tx) => {
+        await tx`select set_config('assent.transaction', 'test', true), set_config('assent.copying', 'on', true)`;
+        await tx`insert into entries (seq, type, leaf_hash, bytes, created_at) values (${size}, 'agent', '\\x00', ${Buffer.from('{"type":"agent"}')}, 1)`;
+      }),
+    );
+    await assert.rejects(repairStore(config, join(folder, "copy.jsonl"), silent), /EEXIST.*|cannot be written/);
+    assert.equal((await storage.entries(size, size + 1)).length, 1);
+    const checkpoint = await storage.checkpoint();
+    await storage.write((tx) => tx.putCheckpoint(size + 1, "signed over more"));
+    await assert.rejects(repairStore(config, undefined, silent), /were covered, and are not cut/);
+    assert.equal((await storage.entries(size, size + 1)).length, 1);
+    // As it was, for the end.
+    await server.run(url, (client) =>
+      client.unsafe(
+        `begin; select set_config('assent.transaction', 'x', true); alter table checkpoint disable trigger user; update checkpoint set size = ${checkpoint?.size ?? 0}, note = '${checkpoint?.note ?? ""}'; alter table checkpoint enable trigger user; commit`,
+      ),
+    );
+    await storage.close();
+    assert.equal((await repairStore(config, join(folder, "second.jsonl"), silent))?.entries, 1);
+    await service.restart();
+  });
+});

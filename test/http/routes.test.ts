@@ -1,0 +1,119 @@
+/** What a route says of itself: the types that its handler gets, and the errors that it lists. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Type } from "@sinclair/typebox";
+import type { Credential } from "../../src/contract/host.ts";
+import { defineRoute, type RequestContext } from "../../src/contract/resource.ts";
+import { bodyReader } from "../../src/http/body.ts";
+import { coreErrorsOf } from "../../src/http/core-errors.ts";
+import { startService } from "../support/service.ts";
+
+/** Compiles only where the two types are one. */
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function same<A, B>(_same: Same<A, B>): void {}
+
+const about = { method: "POST", tag: "t", summary: "s", responses: {} } as const;
+const Body = Type.Object({ amount: Type.Integer() });
+
+describe("a handler's context", () => {
+  test("has the types of the route's schemas", () => {
+    defineRoute({
+      ...about,
+      path: "/v1/a/:id/b/:rest+",
+      scope: "actions:read",
+      query: Type.Object({ deep: Type.Optional(Type.Boolean()) }),
+      body: Body,
+      handle({ params, query, body, credential }) {
+        same<typeof params, Record<"id" | "rest", string>>(true);
+        same<typeof query.deep, boolean | undefined>(true);
+        same<typeof body, { amount: number }>(true);
+        same<typeof credential, Credential>(true);
+        // @ts-expect-error the path has no such parameter
+        void params.name;
+        return { status: 204 };
+      },
+    });
+    defineRoute({
+      ...about,
+      path: "/v1/c/:count",
+      scope: ["actions:read", "actions:read_own"],
+      params: Type.Object({ count: Type.Integer() }),
+      body: Body,
+      textBodies: ["application/yaml"],
+      handle({ params, body, query, credential }) {
+        same<typeof params.count, number>(true);
+        same<typeof body, { amount: number } | string>(true);
+        same<typeof query, Record<string, never>>(true);
+        same<typeof credential, Credential>(true);
+        return { status: 204 };
+      },
+    });
+  });
+
+  test("has a credential that may be null where a key need not be sent, and no body where none is taken", () => {
+    defineRoute({
+      ...about,
+      path: "/v1/d",
+      scope: "approvals:decide",
+      keyOptional: true,
+      handle({ credential, body }) {
+        same<typeof credential, Credential | null>(true);
+        same<typeof body, undefined>(true);
+        return { status: 204 };
+      },
+    });
+    defineRoute({
+      ...about,
+      path: "/v1/e",
+      scope: null,
+      textBodies: ["text/plain"],
+      handle({ credential, body }) {
+        same<typeof credential, null>(true);
+        same<typeof body, string>(true);
+        return { status: 204 };
+      },
+    });
+    const open = Math.random() < 2 ? null : "provenance:read";
+    defineRoute({
+      ...about,
+      path: "/v1/f",
+      scope: open,
+      handle({ credential }) {
+        same<typeof credential, Credential | null>(true);
+        return { status: 204 };
+      },
+    });
+  });
+
+  test("is that of every route to who does not know which", () => {
+    const route = defineRoute({ ...about, path: "/v1/g", scope: "admin", body: Body, handle: () => ({ status: 204 }) });
+    same<Parameters<typeof route.handle>[0], RequestContext>(true);
+    assert.equal(route.path, "/v1/g");
+  });
+});
+
+test("an optional body stands for {}: its schema must take that", () => {
+  const route = defineRoute({
+    ...about,
+    path: "/v1/h",
+    scope: null,
+    body: Body,
+    bodyOptional: true,
+    handle: () => ({ status: 204 }),
+  });
+  assert.throws(() => bodyReader(route, 100), /POST \/v1\/h: bodyOptional needs a body schema that takes \{\}/);
+});
+
+test("no route lists an error that the core answers anyway, and none twice", async () => {
+  const service = await startService({});
+  try {
+    for (const route of service.runtime.host.routes) {
+      const errors = route.errors ?? [];
+      const given = coreErrorsOf(route).filter((code) => errors.includes(code));
+      assert.deepEqual(given, [], `${route.method} ${route.path}`);
+      assert.equal(new Set(errors).size, errors.length, `${route.method} ${route.path}`);
+    }
+  } finally {
+    await service.close();
+  }
+});

@@ -1,0 +1,228 @@
+/** A witness cosigns what extends what it cosigned, and nothing else; and what a log makes of its answers. */
+import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import type { SignedCheckpoint } from "../../src/contract/host.ts";
+import { formatVkey, signCheckpoint, type NoteSigner } from "../../src/domain/checkpoint.ts";
+import { cosign, cosignaturesOf, formatWitnessVkey } from "../../src/domain/cosignature.ts";
+import { formatAddCheckpoint } from "../../src/domain/witness-protocol.ts";
+import { verifyEd25519 } from "../../src/identity/vault.ts";
+import { createWitness, witnessFolder, type Witness, type WitnessState } from "../../src/ledger/witness.ts";
+import { createWitnesses, witnessedCheckpoint } from "../../src/ledger/witnesses.ts";
+import { createLogger } from "../../src/serve/log.ts";
+import { memoryStorage } from "../../src/testing/index.ts";
+import { leafOf, naiveConsistency, naiveRoot } from "../support/tree.ts";
+
+function signer(name: string): NoteSigner {
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const raw = new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12));
+  return { name, publicKey: raw, sign: (message) => new Uint8Array(sign(null, message, privateKey)) };
+}
+
+const log = signer("example.com/log");
+const logVkey = formatVkey(log.name, log.publicKey);
+const cosigner = signer("witness.example.com/w1");
+const vkey = formatWitnessVkey(cosigner.name, cosigner.publicKey);
+const leaves = Array.from({ length: 40 }, (_, i) => leafOf(Buffer.from(`entry ${i}`)));
+/** The same log up to ten entries, and another one from there. */
+const forked = leaves.map((leaf, i) => (i < 10 ? leaf : leafOf(Buffer.from(`other ${i}`))));
+
+const noteOf = (size: number, of = leaves, by = log): string =>
+  signCheckpoint({ origin: by.name, size, root: naiveRoot(of.slice(0, size)) }, by);
+const proofOf = (old: number, size: number, of = leaves): Uint8Array[] =>
+  old === 0 || old === size ? [] : naiveConsistency(old, of.slice(0, size));
+const request = (old: number, size: number, of = leaves): string =>
+  formatAddCheckpoint({ old, proof: proofOf(old, size, of), checkpoint: noteOf(size, of) });
+
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "assent-witness-"))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const witnessOn = (state: WitnessState = witnessFolder(folder)): Witness =>
+  createWitness({ logs: [logVkey], state, signer: cosigner, clock: () => 1_700_000_000_000, verify: verifyEd25519 });
+
+describe("a witness", () => {
+  test("cosigns a log as it grows, also after a restart", async () => {
+    let witness = witnessOn();
+    for (const [old, size] of [
+      [0, 3],
+      [3, 8],
+      [8, 8],
+      [8, 33],
+    ] as const) {
+      const answer = await witness.addCheckpoint(request(old, size));
+      assert.deepEqual([answer.status, answer.contentType], [200, "text/plain; charset=utf-8"], answer.body);
+      assert.deepEqual(cosignaturesOf(noteOf(size) + answer.body, [vkey], verifyEd25519), [
+        { name: cosigner.name, seconds: 1_700_000_000 },
+      ]);
+      witness = witnessOn();
+    }
+    assert.equal(readdirSync(folder).length, 1, "no part of a file is left");
+  });
+
+  test("tells the size that it has when asked from another one, and cosigns nothing", async () => {
+    const witness = witnessOn();
+    assert.equal((await witness.addCheckpoint(request(0, 12))).status, 200);
+    for (const body of [request(0, 20), request(5, 20), request(13, 20), request(0, 12), request(3, 9)])
+      assert.deepEqual(await witness.addCheckpoint(body), {
+        status: 409,
+        body: "12\n",
+        contentType: "text/x.tlog.size",
+      });
+  });
+
+  test("cosigns no other history, smaller tree, or proof that does not lead there", async () => {
+    const witness = witnessOn();
+    assert.equal((await witness.addCheckpoint(request(0, 12))).status, 200);
+    const status = async (body: string): Promise<number> => (await witness.addCheckpoint(body)).status;
+    assert.equal(await status(request(12, 12, forked)), 409, "the same size with another root");
+    assert.equal(await status(request(12, 20, forked)), 422, "a proof of the fork");
+    assert.equal(
+      await status(formatAddCheckpoint({ old: 12, proof: proofOf(12, 20), checkpoint: noteOf(20, forked) })),
+      422,
+      "a proof of the log under the fork's checkpoint",
+    );
+    assert.equal(await status(formatAddCheckpoint({ old: 12, proof: [], checkpoint: noteOf(20) })), 422, "no proof");
+    assert.equal(
+      await status(formatAddCheckpoint({ old: 12, proof: [], checkpoint: noteOf(9) })),
+      400,
+      "a smaller one",
+    );
+    assert.equal(await status(request(12, 20)), 200, "and goes on with what does extend it");
+    const fresh = witnessOn(witnessFolder(mkdtempSync(join(folder, "fresh-"))));
+    const withProof = formatAddCheckpoint({ old: 0, proof: proofOf(3, 8), checkpoint: noteOf(8) });
+    assert.equal((await fresh.addCheckpoint(withProof)).status, 422, "a proof from nothing");
+  });
+
+  test("knows its logs by origin and key", async () => {
+    const witness = witnessOn();
+    const stranger = signer("example.com/log");
+    const other = signer("example.com/another");
+    const body = (by: NoteSigner): string =>
+      formatAddCheckpoint({ old: 0, proof: [], checkpoint: noteOf(4, leaves, by) });
+    assert.equal((await witness.addCheckpoint(body(stranger))).status, 403);
+    assert.equal((await witness.addCheckpoint(body(other))).status, 404);
+    assert.equal((await witness.addCheckpoint("nonsense")).status, 400);
+    assert.equal((await witness.addCheckpoint(`old 0\n\nno checkpoint\n`)).status, 400);
+  });
+
+  test("of two forks sent at once one is cosigned", async () => {
+    const witness = witnessOn();
+    assert.equal((await witness.addCheckpoint(request(0, 10))).status, 200);
+    const answers = await Promise.all([
+      witness.addCheckpoint(request(10, 20)),
+      witness.addCheckpoint(request(10, 20, forked)),
+      witness.addCheckpoint(request(10, 15)),
+    ]);
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 409, 409],
+    );
+  });
+
+  test("tells nobody what it could not keep, and refuses to go on from a record that is damaged", async () => {
+    const files = witnessFolder(folder);
+    const failing = witnessOn({ ...files, write: () => Promise.reject(new Error("disk full")) });
+    await assert.rejects(failing.addCheckpoint(request(0, 8)), /disk full/);
+    assert.equal((await witnessOn().addCheckpoint(request(0, 8))).status, 200);
+    const [name] = readdirSync(folder);
+    writeFileSync(join(folder, name as string), '{"origin":"example.com/another","size":1,"root":""}');
+    await assert.rejects(witnessOn().addCheckpoint(request(0, 9)), /does not hold what was cosigned/);
+    writeFileSync(join(folder, name as string), "");
+    await assert.rejects(witnessOn().addCheckpoint(request(0, 9)));
+  });
+});
+
+describe("a log", () => {
+  const signed = (size: number, of = leaves): SignedCheckpoint => ({
+    size,
+    root: naiveRoot(of.slice(0, size)),
+    note: noteOf(size, of),
+  });
+  const duty = { mine: () => Promise.resolve(true), release: () => Promise.resolve() };
+
+  async function logWith(answer: (body: string) => Promise<Response>, more: { url: string; vkey: string }[] = []) {
+    const storage = memoryStorage();
+    await storage.open();
+    let [size, of] = [0, leaves];
+    const lines: string[] = [];
+    const witnesses = createWitnesses({
+      witnesses: [{ url: "https://witness.example.com/", vkey }, ...more],
+      ledger: {
+        checkpoint: () => Promise.resolve(signed(size, of)),
+        consistency: (first, second) => Promise.resolve(proofOf(first, second, of)),
+      },
+      storage,
+      duty,
+      everyMs: 1e9,
+      log: createLogger("info", (text) => lines.push(text)),
+      verify: verifyEd25519,
+      fetch: async (url, init) => {
+        assert.equal(init?.redirect, "error");
+        return url === "https://witness.example.com/add-checkpoint"
+          ? answer(init?.body as string)
+          : Promise.reject(new Error("refused"));
+      },
+    });
+    return {
+      lines,
+      grow: async (to: number, history = leaves) => {
+        [size, of] = [to, history];
+        await witnesses.round();
+        const kept = await witnessedCheckpoint(storage, logVkey, verifyEd25519);
+        return kept === null ? null : [kept.size, cosignaturesOf(kept.note, [vkey], verifyEd25519).length];
+      },
+    };
+  }
+  const by = (witness: Witness) => async (body: string) => {
+    const answer = await witness.addCheckpoint(body);
+    return new Response(answer.body, { status: answer.status, headers: { "Content-Type": answer.contentType } });
+  };
+
+  test("keeps the newest checkpoint that was cosigned, and learns from the witness where it stands", async () => {
+    const { grow, lines } = await logWith(by(witnessOn()));
+    assert.equal(await grow(0), null);
+    assert.deepEqual(await grow(8), [8, 1]);
+    assert.deepEqual(await grow(33), [33, 1]);
+    const restarted = await logWith(by(witnessOn()));
+    assert.deepEqual(await restarted.grow(40), [40, 1], "409 tells the size");
+    assert.deepEqual(lines, []);
+  });
+
+  test("says so when the witness has seen more, or another history, and keeps nothing new", async () => {
+    const witness = witnessOn();
+    assert.equal((await witness.addCheckpoint(request(0, 20))).status, 200);
+    const behind = await logWith(by(witness));
+    assert.equal(await behind.grow(12), null);
+    assert.match(behind.lines.join(""), /it has cosigned 20 entries of this log, and the store holds 12/);
+    assert.equal(await behind.grow(12), null);
+    assert.equal(behind.lines.length, 1, "once for each reason");
+    const other = await logWith(by(witness));
+    assert.equal(await other.grow(30, forked), null);
+    assert.match(other.lines.join(""), /it answered 422/);
+  });
+
+  test("takes no word but a cosignature by that key on that checkpoint", async () => {
+    const time = 1_700_000_000;
+    for (const body of [
+      "",
+      cosign(noteOf(8).split("\n\n")[0] + "\n", time, signer(cosigner.name)),
+      cosign("example.com/log\n9\nAAAA\n", time, cosigner),
+      "x".repeat(70_000),
+    ]) {
+      const { grow, lines } = await logWith(() => Promise.resolve(new Response(body)));
+      assert.equal(await grow(8), null);
+      assert.match(lines.join(""), /holds no cosignature|more than 65536 bytes/);
+    }
+  });
+
+  test("has what one witness gave when another is down", async () => {
+    const dead = { url: "https://dead.example.com", vkey: formatWitnessVkey("dead", signer("dead").publicKey) };
+    const { grow, lines } = await logWith(by(witnessOn()), [dead]);
+    assert.deepEqual(await grow(8), [8, 1]);
+    assert.match(lines.join(""), /"witness":"https:\/\/dead.example.com","error":"refused"/);
+  });
+});

@@ -1,0 +1,366 @@
+/** The package as somebody installs it: packed, put into an empty folder, imported, compiled against and served, on every runtime. */
+import assert from "node:assert/strict";
+import { execFile, execFileSync } from "node:child_process";
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { after, before, describe, it, type TestContext } from "node:test";
+import { stripVTControlCharacters } from "node:util";
+import { nodeOf, withoutNode } from "../support/nodes.ts";
+import { endGroup, ROOT, startCommand } from "../support/process.ts";
+import { programOf, without } from "../support/runtimes.ts";
+
+interface Manifest {
+  version: string;
+  engines: { node: string };
+  exports: Record<string, unknown>;
+  devDependencies: Record<string, string>;
+}
+const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Manifest;
+/** What one imports: `assent`, `assent/plugin` and so on. */
+const ENTRIES = Object.keys(manifest.exports)
+  .filter((name) => name !== "./package.json")
+  .map((name) => `assent${name.slice(1)}`);
+
+/** The oldest that has SQLite itself, and the one of the images, which strips types but not under node_modules. */
+const NEWER = { "22.13.0": nodeOf("22.13.0"), "24.14.0": nodeOf("24.14.0") } as const;
+const NODE20 = process.versions.node.startsWith("20.") ? process.execPath : nodeOf("20.20.2");
+
+const PLUGIN = `import { definePlugin, Refusal, Type } from "assent/plugin";
+
+export default definePlugin({
+  name: "mine",
+  options: Type.Object({ code: Type.String({ default: "gone" }) }),
+  setup: (_host, options) => ({
+    pages: [
+      {
+        path: "/mine",
+        title: "Mine",
+        serve: () => {
+          throw new Refusal("NOT_FOUND", options.code satisfies string);
+        },
+      },
+    ],
+  }),
+});
+`;
+const CLIENT = `import { createClient } from "assent/client";
+
+const client = createClient({ url: "http://127.0.0.1:8000", apiKey: "key" });
+export const status: string = (await client.call<{ status: string }>("GET", "/v1/actions/1")).status;
+`;
+const STORAGE = `import { StorageError, type Storage } from "assent/storage";
+import { memoryStorage, storageSuite, type StorageUnderTest } from "assent/testing";
+
+export const quick = (): Storage => ({ ...memoryStorage(), write: () => Promise.reject(new StorageError("unavailable", "no")) });
+export type Suite = (under: StorageUnderTest) => ReturnType<typeof storageSuite>;
+`;
+const SERVICE = `import { createRuntime, defaultConfig } from "assent";
+
+const runtime = await createRuntime(defaultConfig({ data: "data" }));
+await runtime.start();
+export const answer: Response = await runtime.fetch(new Request("http://assent.test/readyz"));
+`;
+
+const scratch = mkdtempSync(join(tmpdir(), "assent-package-"));
+const tarball = join(scratch, `assent-${manifest.version}.tgz`);
+/** Installed by npm as it is; by npm with what Node 20 needs; by Bun. */
+const plain = join(scratch, "plain");
+const older = join(scratch, "older");
+const byBun = join(scratch, "by-bun");
+
+function run(
+  program: string,
+  args: readonly string[],
+  { cwd = scratch, env = {} }: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
+): Promise<{ code: number; out: string; err: string }> {
+  return new Promise((resolve) => {
+    execFile(program, args, { cwd, env: { ...process.env, ...env }, maxBuffer: 64 << 20 }, (error, out, err) =>
+      resolve({ code: error === null ? 0 : typeof error.code === "number" ? error.code : -1, out, err }),
+    );
+  });
+}
+
+/** An empty folder with what is asked for in it. Returns what npm said. */
+async function install(folder: string, ...names: string[]): Promise<string> {
+  mkdirSync(folder);
+  writeFileSync(join(folder, "package.json"), '{"private":true,"type":"module"}');
+  const args = ["install", "--engine-strict", "--no-audit", "--no-fund", "--prefer-offline", tarball, ...names];
+  const { code, out, err } = await run("npm", args, { cwd: folder, env: { NODE_ENV: "" } });
+  assert.equal(code, 0, out + err);
+  return err;
+}
+
+/** As a shell finds it: `node` first of all on the PATH. */
+function withNode(program: string): { PATH: string } {
+  const folder = mkdtempSync(join(scratch, "path-"));
+  symlinkSync(program, join(folder, "node"));
+  return { PATH: [folder, process.env["PATH"] ?? ""].join(delimiter) };
+}
+
+/** As it was before anybody served from it. */
+function emptied(folder: string): string {
+  for (const name of ["assent.yaml", "policies", ".assent", "data", ".local"])
+    rmSync(join(folder, name), { recursive: true, force: true });
+  return folder;
+}
+
+const BARE = { DATABASE_URL: "", NODE_OPTIONS: "", NODE_ENV: "" };
+
+/** The first minutes of somebody new, with the commands that are printed. */
+async function firstMinutes(
+  t: TestContext,
+  folder: string,
+  command: [string, string[]],
+  env: NodeJS.ProcessEnv,
+  told: string,
+): Promise<void> {
+  const all = Object.fromEntries(
+    Object.entries({ ...BARE, HOME: folder, ...env }).map(([name, value]) => [name, value ?? ""]),
+  );
+  const begun = performance.now();
+  const service = await startCommand(command, all, { cwd: folder, detached: true });
+  try {
+    const key = (name: string): string => new RegExp(`export ${name}=(\\S+)`).exec(service.output())?.[1] ?? "";
+    const answer = await fetch(`${service.url}/v1/actions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key("AGENT_KEY")}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        agent_id: "support-bot",
+        tool: "stripe",
+        operation: "refund",
+        params: { amount: 500, currency: "USD" },
+      }),
+    });
+    const taken = performance.now() - begun;
+    const metrics = await fetch(`${service.url}/metrics`, { headers: { authorization: `Bearer ${key("ADMIN_KEY")}` } });
+    const resident = Number(/^assent_process_resident_memory_bytes (\S+)$/m.exec(await metrics.text())?.[1]) / 2 ** 20;
+    if (told === "npx assent ") assert.ok(resident < 120, `${resident} MiB are resident`);
+    assert.equal(((await answer.json()) as { status: string }).status, "pending_approval");
+    for (const path of ["/", "/docs", "/redoc"]) {
+      const page = await (await fetch(service.url + path)).text();
+      for (const [, asset = ""] of page.matchAll(/(?:src|href)="(\/[^"]+\.(?:m?js|css|svg))"/g))
+        assert.equal((await fetch(service.url + asset)).status, 200, asset);
+    }
+    assert.equal((await fetch(`${service.url}/readyz`)).status, 200);
+    const [, printed = ""] = /ASSENT_API_KEY=\$ADMIN_KEY (.+)/.exec(service.output()) ?? [];
+    assert.ok(printed.startsWith(told), printed);
+    const listed = await run("sh", ["-c", printed], {
+      cwd: folder,
+      env: { ...all, ASSENT_URL: service.url, ASSENT_API_KEY: key("ADMIN_KEY") },
+    });
+    assert.match(listed.out, /pending_approval\s+support-bot\s+stripe\s+refund/, listed.err);
+    assert.doesNotMatch(service.output(), /warning/i);
+    t.diagnostic(`first answer after ${Math.round(taken)} ms, ${Math.round(resident)} MiB resident`);
+  } finally {
+    await endGroup(service.child, "SIGTERM");
+  }
+}
+
+function sizeOf(folder: string, without: readonly string[]): { bytes: number; packages: number } {
+  let bytes = 0;
+  let packages = 0;
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    if (without.includes(name.split("/")[0] as string)) continue;
+    const found = lstatSync(join(folder, name));
+    if (found.isFile()) bytes += found.size;
+    if (/(?:^|\/)(?:@[^/]+\/)?[^/@.][^/]*\/package\.json$/.test(name) && name.split("/").length <= 3) packages++;
+  }
+  return { bytes, packages };
+}
+
+describe("the package", () => {
+  let said = "";
+  before(async () => {
+    execFileSync(process.execPath, [join(ROOT, ".ci/build.mjs")], { stdio: "inherit" });
+    const packed = await run("npm", ["pack", "--ignore-scripts", "--pack-destination", scratch], { cwd: ROOT });
+    assert.equal(packed.code, 0, packed.err);
+    said = await install(plain);
+    const { devDependencies } = manifest;
+    const peers = ["@photostructure/sqlite", "tsx"].map((name) => `${name}@${devDependencies[name]}`);
+    await install(older, ...peers);
+    for (const folder of [plain, older]) {
+      writeFileSync(join(folder, "imports.mjs"), importing(ENTRIES));
+      writeFileSync(join(folder, "imports-npm.mjs"), importing(ENTRIES.map((name) => `npm:${name}`)));
+    }
+  });
+  after(() => rmSync(scratch, { recursive: true, force: true }));
+
+  it("is installed without a warning of an engine, a peer or an end, and without a script", () => {
+    assert.doesNotMatch(said, /EBADENGINE|ERESOLVE|deprecated|peer/);
+    for (const [path, { hasInstallScript }] of Object.entries(
+      (
+        JSON.parse(readFileSync(join(plain, "package-lock.json"), "utf8")) as {
+          packages: Record<string, { hasInstallScript?: boolean }>;
+        }
+      ).packages,
+    ))
+      assert.notEqual(hasInstallScript, true, path);
+  });
+
+  it("is at most 30 MB with all that it needs, and 60 MB with SQLite for Node 20", (t) => {
+    for (const [folder, most] of [
+      [plain, 30],
+      [older, 60],
+    ] as const) {
+      // tsx is there for the test of a plugin in TypeScript.
+      const { bytes, packages } = sizeOf(join(folder, "node_modules"), ["tsx", "esbuild", "@esbuild"]);
+      t.diagnostic(`${(bytes / 1e6).toFixed(1)} MB in ${packages} packages`);
+      assert.ok(bytes <= most * 1e6, `${bytes} bytes`);
+    }
+  });
+
+  it("holds the licences of what it copied, no source and no secret", () => {
+    const files = readdirSync(join(plain, "node_modules/assent"), { recursive: true, encoding: "utf8" });
+    assert.ok(!files.some((name) => /(?<!\.d)\.ts$|\.db$|\.pem$|(?:^|\/)\.build/.test(name)));
+    for (const name of ["preact", "htm", "uplot"])
+      assert.ok(files.includes(`dist/plugins/console/vendor/${name}.LICENSE.txt`), name);
+    for (const name of ["swagger-ui.LICENSE", "swagger-ui.NOTICE", "redoc.LICENSE", "redoc.standalone.js.LICENSE"])
+      assert.ok(files.includes(`dist/plugins/docs/vendor/${name}.txt`), name);
+  });
+
+  it("pleases publint", async () => {
+    const { code, out, err } = await run(process.execPath, [
+      join(ROOT, "node_modules/publint/src/cli.js"),
+      "run",
+      tarball,
+      "--strict",
+    ]);
+    assert.equal(code, 0, out + err);
+  });
+
+  it("has types that every way of resolving finds", async () => {
+    const attw = join(ROOT, "node_modules/@arethetypeswrong/cli/dist/index.js");
+    const { code, out, err } = await run(process.execPath, [attw, tarball, "--profile", "esm-only"]);
+    assert.equal(code, 0, out + err);
+  });
+
+  for (const [module, options] of [
+    ["nodenext", ["--module", "nodenext"]],
+    ["bundler", ["--module", "esnext", "--moduleResolution", "bundler"]],
+  ] as const)
+    for (const [where, libraries] of [
+      ["a browser's types", ["--lib", "es2023,dom,dom.iterable,dom.asynciterable"]],
+      ["Node's types", ["--lib", "es2023", "--types", "node", "--typeRoots", join(ROOT, "node_modules/@types")]],
+    ] as const)
+      it(`compiles a plugin, a client, a storage and a service: ${module}, ${where}, libraries checked`, async () => {
+        const sources = { "mine.ts": PLUGIN, "client.ts": CLIENT, "storage.ts": STORAGE, "service.ts": SERVICE };
+        for (const [name, text] of Object.entries(sources)) writeFileSync(join(plain, name), text);
+        const strict = [
+          "--strict",
+          "--exactOptionalPropertyTypes",
+          "--noUncheckedIndexedAccess",
+          "--skipLibCheck",
+          "false",
+        ];
+        const all = ["--ignoreConfig", "--noEmit", "--target", "es2022", ...strict, ...options, ...libraries];
+        const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+        const { code, out, err } = await run(process.execPath, [tsc, ...all, ...Object.keys(sources)], { cwd: plain });
+        assert.equal(code, 0, out + err);
+      });
+
+  describe("on Node", () => {
+    for (const [version, program] of Object.entries(NEWER)) {
+      it(`${version} is imported whole`, { skip: withoutNode(program) }, () => imports(program as string, [], plain));
+
+      it(`${version} serves from an empty folder`, { skip: withoutNode(program) }, async (t) => {
+        const env = withNode(program as string);
+        await firstMinutes(t, emptied(plain), ["npx", ["assent", "serve"]], env, "npx assent ");
+      });
+    }
+
+    it("20 is imported whole", { skip: withoutNode(NODE20) }, () => imports(NODE20 as string, [], plain));
+
+    it(
+      "20 serves with SQLite from a package, and says so where it is not",
+      { skip: withoutNode(NODE20) },
+      async (t) => {
+        const env = withNode(NODE20 as string);
+        await firstMinutes(t, emptied(older), ["npx", ["assent", "serve"]], env, "npx assent ");
+        const { code, err } = await run("npx", ["assent", "serve"], {
+          cwd: emptied(plain),
+          env: { ...BARE, ...env },
+        });
+        assert.equal(code, 1);
+        assert.match(err, /^assent: .*npm install @photostructure\/sqlite/m);
+        assert.doesNotMatch(err, /^\s+at /m);
+      },
+    );
+
+    for (const [version, program, installed] of [
+      ["24.14.0, which reads it itself", NEWER["24.14.0"], plain],
+      ["20, through tsx", NODE20, older],
+    ] as const)
+      it(`loads a plugin in TypeScript: ${version}`, { skip: withoutNode(program) }, async () => {
+        const folder = emptied(installed);
+        writeFileSync(join(folder, "mine.ts"), PLUGIN);
+        writeFileSync(join(folder, "assent.yaml"), "server: { port: 0 }\nplugins:\n  - built-in\n  - ./mine.ts\n");
+        const env = { ...BARE, HOME: folder, ...withNode(program as string) };
+        const service = await startCommand(["npx", ["assent", "serve"]], env, { cwd: folder, detached: true });
+        try {
+          // A second copy of the package would not know the plugin's refusal for one.
+          assert.equal((await fetch(`${service.url}/mine`)).status, 404);
+        } finally {
+          await endGroup(service.child, "SIGTERM");
+        }
+      });
+
+    it("22.13.0 says what a plugin in TypeScript needs", { skip: withoutNode(NEWER["22.13.0"]) }, async () => {
+      const folder = emptied(plain);
+      writeFileSync(join(folder, "mine.ts"), PLUGIN);
+      writeFileSync(join(folder, "assent.yaml"), "plugins:\n  - built-in\n  - ./mine.ts\n");
+      const env = { ...BARE, ...withNode(NEWER["22.13.0"] as string) };
+      const { code, err } = await run("npx", ["assent", "serve"], { cwd: folder, env });
+      assert.equal(code, 1);
+      assert.match(err, /^assent: the plugin ".*mine\.ts" cannot be loaded: it is TypeScript, .*npm install tsx/m);
+    });
+  });
+
+  it("on Deno is imported whole, by either name, and serves", { skip: without("deno") }, async (t) => {
+    const deno = programOf("deno") as string;
+    await imports(deno, ["run", "-A"], plain);
+    await imports(deno, ["run", "-A"], plain, "imports-npm.mjs");
+    const env = { DENO_NO_UPDATE_CHECK: "1", ...onPath("deno", deno) };
+    await firstMinutes(t, emptied(plain), [deno, ["run", "-A", "npm:assent", "serve"]], env, "deno run -A npm:assent ");
+  });
+
+  it("on Bun is installed, imported whole, and serves", { skip: without("bun") }, async (t) => {
+    const bun = programOf("bun") as string;
+    mkdirSync(byBun);
+    writeFileSync(join(byBun, "package.json"), '{"private":true,"type":"module"}');
+    const added = await run(bun, ["add", tarball], { cwd: byBun });
+    assert.equal(added.code, 0, added.err);
+    writeFileSync(join(byBun, "imports.mjs"), importing(ENTRIES));
+    await imports(bun, [], byBun);
+    const env = onPath("bunx", bun);
+    await firstMinutes(t, emptied(byBun), [bun, ["x", "--bun", "assent", "serve"]], env, "bunx assent ");
+  });
+});
+
+function importing(names: readonly string[]): string {
+  return names
+    .map((name, i) => `import * as m${i} from ${JSON.stringify(name)};\nconsole.log(Object.keys(m${i}).length > 0);`)
+    .join("\n");
+}
+
+async function imports(program: string, args: readonly string[], cwd: string, script = "imports.mjs"): Promise<void> {
+  const { code, out, err } = await run(program, [...args, script], { cwd, env: BARE });
+  assert.equal(code, 0, err);
+  // Deno takes FORCE_COLOR for a wish, whatever it is set to.
+  assert.equal(stripVTControlCharacters(out), "true\n".repeat(ENTRIES.length));
+}
+
+function onPath(name: string, program: string): { PATH: string } {
+  const folder = mkdtempSync(join(scratch, "path-"));
+  symlinkSync(program, join(folder, name));
+  return { PATH: [folder, process.env["PATH"] ?? ""].join(delimiter) };
+}

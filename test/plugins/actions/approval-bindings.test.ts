@@ -1,0 +1,244 @@
+/** What a verdict and a start are bound to: the credential, the one action, the one request. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { cancelAction, voteOn } from "../../../plugins/actions/approve.ts";
+import { startAction } from "../../../plugins/actions/execute.ts";
+import { Refusal } from "../../../src/contract/errors.ts";
+import type { Credential } from "../../../src/contract/host.ts";
+import { makeToken } from "../../../src/domain/tokens.ts";
+import { ALLOWED, ASKED, ASKED_TWO, startService, type Answer, type Service } from "../../support/service.ts";
+
+let service: Service;
+before(async () => {
+  service = await startService();
+});
+after(() => service.close());
+
+let counter = 0;
+async function makeKey(body: Record<string, unknown>): Promise<{ id: string; key: string }> {
+  const made = await service.call("POST", "/v1/api-keys", {
+    key: service.admin,
+    body: { name: `key ${++counter}`, ...body },
+  });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  return made.body as { id: string; key: string };
+}
+
+const submit = async (action: object, key = service.agent) =>
+  (await service.call("POST", "/v1/actions", { key, body: action })).body;
+const look = (id: string, key = service.admin): Promise<Answer> => service.call("GET", `/v1/actions/${id}`, { key });
+const post = (id: string, verb: string, key: string, body: object): Promise<Answer> =>
+  service.call("POST", `/v1/actions/${id}/${verb}`, { key, body });
+const lastEntry = async (id: string) =>
+  (await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin })).body.events.at(-1).entry;
+
+describe("a verdict", () => {
+  test("is the credential's: the body cannot name an approver, the entry names the key, its owner and what was said", async () => {
+    const approver = await makeKey({ preset: "approver", owner: "ada" });
+    const { id } = await submit(ASKED);
+    const token = (await look(id, approver.key)).body.approval_token as string;
+    for (const claim of [
+      { approver: "owner:bob" },
+      { by: "owner:bob" },
+      { principal: "owner:bob" },
+      { key_id: service.admin },
+    ]) {
+      const refused = await post(id, "approval", approver.key, { token, approve: true, ...claim });
+      assert.deepEqual([refused.status, refused.body.code], [422, "VALIDATION_FAILED"]);
+    }
+    const done = await post(id, "approval", approver.key, { token, approve: false, reason: "not this customer" });
+    assert.deepEqual([done.body.status, done.body.decision], ["denied", "require_approval"]);
+    const entry = await lastEntry(id);
+    assert.deepEqual(entry.by, { key_id: approver.id, principal: "owner:ada", agent_id: null, owner: "ada" });
+    assert.deepEqual([entry.verdict, entry.comment, entry.self_approval], ["deny", "not this customer", false]);
+  });
+
+  test("is for actions that the key sees: a decider without actions:read learns of none", async () => {
+    const blind = await makeKey({ scopes: ["approvals:decide", "actions:submit"] });
+    const { id } = await submit(ASKED);
+    const token = (await look(id)).body.approval_token as string;
+    assert.equal((await post(id, "approval", blind.key, { token, approve: true })).body.code, "ACTION_NOT_FOUND");
+    assert.equal((await post(id, "cancel", blind.key, {})).body.code, "ACTION_NOT_FOUND");
+  });
+
+  test("comes too late from a key that is revoked between the request's arrival and the ledger's lock", async () => {
+    const approver = await makeKey({ preset: "approver" });
+    const executor = await makeKey({ scopes: ["actions:execute", "actions:read", "actions:submit"] });
+    const { id } = await submit(ASKED);
+    const mine = await submit(ASKED, executor.key);
+    const allowed = await submit(ALLOWED);
+    const token = (await look(id, approver.key)).body.approval_token as string;
+    const { host } = service.runtime;
+    const arrived = (await host.keys.authenticate(approver.key)) as Credential;
+    const arrivedExecutor = (await host.keys.authenticate(executor.key)) as Credential;
+    for (const key of [approver, executor])
+      assert.equal((await service.call("DELETE", `/v1/api-keys/${key.id}`, { key: service.admin })).status, 200);
+    const gone = (error: unknown) => error instanceof Refusal && error.code === "INVALID_CREDENTIAL";
+    await assert.rejects(voteOn(host, arrived, id, { token, approve: true }), gone);
+    await assert.rejects(cancelAction(host, arrivedExecutor, mine.id as string, null), gone);
+    await assert.rejects(startAction(host, arrivedExecutor, allowed.id as string, allowed.permit as string), gone);
+    for (const [action, status] of [
+      [id, "pending_approval"],
+      [mine.id, "pending_approval"],
+      [allowed.id, "allowed"],
+    ]) {
+      assert.equal((await look(action as string)).body.status, status);
+    }
+  });
+
+  test("comes too late from a key that ends between the request's arrival and the ledger's lock", async () => {
+    const approver = await makeKey({ preset: "approver", expires_at: new Date(Date.now() + 3_600_000).toISOString() });
+    const { id } = await submit(ASKED);
+    const token = (await look(id, approver.key)).body.approval_token as string;
+    const arrived = (await service.runtime.host.keys.authenticate(approver.key)) as Credential;
+    service.clock.now += 3_600_001;
+    try {
+      await assert.rejects(
+        voteOn(service.runtime.host, arrived, id, { token, approve: true }),
+        (error) => error instanceof Refusal && error.code === "INVALID_CREDENTIAL",
+      );
+    } finally {
+      service.clock.now = 0;
+    }
+    assert.equal((await look(id)).body.status, "pending_approval");
+  });
+
+  test("needs a token over this action's own request hash, and only the action itself shows it", async () => {
+    const { id } = await submit(ASKED);
+    const shown = (await look(id)).body;
+    const key = (await service.runtime.host.keys.authenticate(service.admin)) as Credential;
+    const mac = (message: Uint8Array) => service.runtime.host.vault.mac("approval", message);
+    const claims = {
+      action_id: id as string,
+      request_hash: shown.request_hash as string,
+      approver: key.principal,
+      expires_at: Date.parse(shown.expires_at as string),
+    };
+    assert.equal(shown.approval_token, makeToken("approval", claims, mac));
+    const elsewhere = makeToken("approval", claims, (message) => service.runtime.host.vault.mac("cursor", message));
+    assert.equal(
+      (await post(id, "approval", service.admin, { token: elsewhere, approve: true })).body.code,
+      "TOKEN_INVALID",
+      "a MAC for another purpose",
+    );
+    const list = await service.call("GET", "/v1/actions?status=pending_approval", { key: service.admin });
+    assert.ok(list.body.actions.length > 0 && !JSON.stringify(list.body).includes("apt1_"));
+  });
+
+  test("is one, when approval, denial and withdrawal race", async () => {
+    const [yes, no] = [await makeKey({ preset: "approver" }), await makeKey({ preset: "approver" })];
+    for (let round = 0; round < 6; round++) {
+      const { id } = await submit(ASKED);
+      const [forYes, forNo] = [
+        (await look(id, yes.key)).body.approval_token,
+        (await look(id, no.key)).body.approval_token,
+      ];
+      const racers = [
+        () => post(id, "approval", yes.key, { token: forYes, approve: true }),
+        () => post(id, "approval", no.key, { token: forNo, approve: false }),
+        () => post(id, "cancel", service.agent, {}),
+      ];
+      const first = racers.splice(round % 3, 1);
+      const answers = await Promise.all([...first, ...racers].map((send) => send()));
+      assert.deepEqual(answers.map(({ status, body }) => (status === 200 ? "done" : (body.code as string))).sort(), [
+        "ACTION_NOT_PENDING",
+        "ACTION_NOT_PENDING",
+        "done",
+      ]);
+      const { events } = (await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin })).body;
+      assert.deepEqual(
+        events.map((event: { type: string }) => event.type),
+        ["decision", "approval"],
+      );
+      assert.equal((await look(id)).body.status, answers.find(({ status }) => status === 200)?.body.status);
+    }
+  });
+
+  test("stands when its key is revoked later, and cancelling is the way to withdraw it", async () => {
+    const [leaving, staying] = [await makeKey({ preset: "approver" }), await makeKey({ preset: "approver" })];
+    const vote = async (id: string, key: string) =>
+      post(id, "approval", key, { token: (await look(id, key)).body.approval_token, approve: true });
+    const [kept, dropped] = [(await submit(ASKED_TWO)).id as string, (await submit(ASKED_TWO)).id as string];
+    for (const id of [kept, dropped]) assert.equal((await vote(id, leaving.key)).body.status, "pending_approval");
+    assert.equal((await service.call("DELETE", `/v1/api-keys/${leaving.id}`, { key: service.admin })).status, 200);
+    assert.equal((await post(dropped, "cancel", service.admin, {})).body.status, "cancelled");
+    const done = await vote(kept, staying.key);
+    assert.deepEqual(
+      [done.body.status, done.body.approvals.map((a: { key_id: string }) => a.key_id)],
+      ["approved", [leaving.id, staying.id]],
+    );
+  });
+
+  test("to withdraw is also an admin's, and is recorded as that admin's", async () => {
+    const { id } = await submit(ASKED);
+    assert.equal((await post(id, "cancel", service.admin, { reason: "shift ended" })).body.status, "cancelled");
+    const entry = await lastEntry(id);
+    const admin = (await service.runtime.host.keys.authenticate(service.admin)) as Credential;
+    assert.deepEqual([entry.verdict, entry.by.key_id, entry.comment], ["cancelled", admin.key.id, "shift ended"]);
+  });
+});
+
+describe("a permit", () => {
+  const payloadOf = (permit: string) =>
+    JSON.parse(Buffer.from(permit.split(".")[1] as string, "base64url").toString()) as Record<string, unknown>;
+
+  test("names the action, the request and the decision", async () => {
+    const made = await submit(ALLOWED);
+    const { sub, jti, request_hash, agent_id, aud, operation } = payloadOf(made.permit as string);
+    assert.deepEqual(
+      [sub, jti, request_hash, agent_id, aud, operation],
+      [made.id, made.decision_hash, made.request_hash, made.agent_id, made.tool, made.operation],
+    );
+  });
+
+  test("is no longer good, nor shown, after the result", async () => {
+    const { id, permit } = await submit(ALLOWED);
+    const started = await post(id, "start", service.agent, { permit });
+    assert.deepEqual([started.body.status, started.body.permit], ["executing", null]);
+    const entry = await lastEntry(id);
+    assert.equal(
+      entry.permit,
+      createHash("sha256")
+        .update(permit as string)
+        .digest("hex"),
+      "the entry tells which permit was used",
+    );
+    assert.deepEqual(
+      [entry.phase, entry.by.key_id, entry.by.principal],
+      ["start", started.body.submitted_by, `key:${started.body.submitted_by}`],
+    );
+    assert.equal((await post(id, "start", service.agent, { permit })).body.code, "ACTION_NOT_STARTABLE");
+    assert.equal((await post(id, "result", service.agent, { success: true })).body.status, "succeeded");
+    assert.equal((await post(id, "start", service.agent, { permit })).body.code, "ACTION_NOT_STARTABLE");
+    assert.deepEqual([(await look(id)).body.status, (await look(id)).body.permit], ["succeeded", null]);
+  });
+
+  test("opens nothing to a key that is bound to another agent, and is shown to nobody who cannot execute", async () => {
+    const bound = await makeKey({ scopes: ["actions:execute"], agent_id: "billing-bot" });
+    const auditor = await makeKey({ preset: "auditor" });
+    const { id, permit } = await submit(ALLOWED);
+    assert.equal((await post(id, "start", bound.key, { permit })).body.code, "ACTION_NOT_FOUND");
+    assert.equal((await look(id, auditor.key)).body.permit, null);
+    assert.equal((await post(id, "start", service.agent, { permit })).status, 200);
+    assert.equal((await post(id, "result", bound.key, { success: true })).body.code, "ACTION_NOT_FOUND");
+  });
+});
+
+describe("a binding", () => {
+  test("holds for the gate, and for the keys that a bound key makes", async () => {
+    const bound = await makeKey({
+      scopes: ["actions:submit", "approvals:decide", "actions:read", "keys:manage"],
+      agent_id: "billing-bot",
+    });
+    const gate = await service.call("POST", "/v1/gate/decide", { key: bound.key, body: ALLOWED });
+    assert.deepEqual([gate.status, gate.body.code], [403, "AGENT_MISMATCH"]);
+    for (const agent_id of [undefined, null, "support-bot", "Billing-bot"]) {
+      const refused = await service.call("POST", "/v1/api-keys", {
+        key: bound.key,
+        body: { name: "way out", scopes: ["approvals:decide", "actions:read"], agent_id },
+      });
+      assert.deepEqual([refused.status, refused.body.code], [403, "SCOPE_ESCALATION"], String(agent_id));
+    }
+  });
+});

@@ -1,0 +1,366 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { ALLOWED, ASKED, ASKED_TWO, startService, type Answer, type Service } from "../../support/service.ts";
+
+let service: Service;
+before(async () => {
+  service = await startService();
+});
+after(() => service.close());
+
+async function makeKey(body: Record<string, unknown>): Promise<{ id: string; key: string }> {
+  const made = await service.call("POST", "/v1/api-keys", { key: service.admin, body });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  return made.body as { id: string; key: string };
+}
+
+async function pending(action: object = ASKED, key = service.agent): Promise<string> {
+  const answer = await service.call("POST", "/v1/actions", { key, body: action });
+  assert.equal(answer.status, 202);
+  return answer.body.id as string;
+}
+
+async function tokenOf(id: string, key: string): Promise<string | undefined> {
+  return (await service.call("GET", `/v1/actions/${id}`, { key })).body.approval_token as string | undefined;
+}
+
+function vote(id: string, key: string, token: string | undefined, approve = true, more: object = {}): Promise<Answer> {
+  return service.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve, ...more } });
+}
+
+async function assertUnchanged(id: string, work: () => Promise<Answer>, status: number, code: string): Promise<void> {
+  const before = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+  const size = (await service.runtime.host.ledger.head()).size;
+  const answer = await work();
+  assert.deepEqual([answer.status, answer.body.code], [status, code], JSON.stringify(answer.body));
+  const afterwards = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+  assert.deepEqual(afterwards.body, before.body, "a refused verdict must change nothing");
+  assert.equal((await service.runtime.host.ledger.head()).size, size, "a refused verdict must record nothing");
+}
+
+describe("who sees a token", () => {
+  test("the submitting key never does, in any answer", async () => {
+    const submitted = await service.call("POST", "/v1/actions", { body: ASKED });
+    const id = submitted.body.id as string;
+    const seen = [
+      submitted,
+      await service.call("GET", `/v1/actions/${id}`),
+      await service.call("GET", `/v1/actions`),
+      await service.call("GET", `/v1/actions/${id}/events`),
+    ];
+    const token = await tokenOf(id, service.admin);
+    assert.ok(token?.startsWith("apt1_"));
+    for (const { body } of seen) {
+      assert.ok(!JSON.stringify(body).includes("apt1_"), "an answer to the submitter holds a token");
+    }
+    const events = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
+    assert.ok(!JSON.stringify(events.body).includes("apt1_"), "the ledger holds a token");
+    assert.ok(!service.logged.join("\n").includes("apt1_"), "the log holds a token");
+  });
+
+  test("a key that may approve but submitted the action sees none, and cannot use another's", async () => {
+    const both = await makeKey({ name: "both", scopes: ["actions:submit", "actions:read", "approvals:decide"] });
+    const id = await pending(ASKED, both.key);
+    assert.equal(await tokenOf(id, both.key), undefined);
+    await assertUnchanged(id, async () => vote(id, both.key, await tokenOf(id, service.admin)), 403, "SELF_APPROVAL");
+  });
+
+  test("a key of the submitter's owner, and a key bound to the acting agent, count as the submitter", async () => {
+    const submitter = await makeKey({ name: "ada-submits", preset: "agent", owner: "ada" });
+    const sister = await makeKey({ name: "ada-approves", preset: "approver", owner: "ada" });
+    const id = await pending(ASKED, submitter.key);
+    assert.equal(await tokenOf(id, sister.key), undefined);
+    await assertUnchanged(id, async () => vote(id, sister.key, await tokenOf(id, service.admin)), 403, "SELF_APPROVAL");
+    const bound = await makeKey({
+      name: "bound",
+      scopes: ["approvals:decide", "actions:read"],
+      agent_id: "support-bot",
+    });
+    const other = await pending();
+    assert.equal(await tokenOf(other, bound.key), undefined);
+    await assertUnchanged(
+      other,
+      async () => vote(other, bound.key, await tokenOf(other, service.admin)),
+      403,
+      "SELF_APPROVAL",
+    );
+  });
+
+  test("a key without approvals:decide sees none and cannot decide", async () => {
+    const auditor = await makeKey({ name: "auditor", preset: "auditor" });
+    const id = await pending();
+    assert.equal(await tokenOf(id, auditor.key), undefined);
+    await assertUnchanged(
+      id,
+      async () => vote(id, auditor.key, await tokenOf(id, service.admin)),
+      403,
+      "INSUFFICIENT_SCOPE",
+    );
+  });
+});
+
+describe("every wrong token has its own error and changes nothing", () => {
+  test("malformed, altered, of another action, of another approver", async () => {
+    const approver = await makeKey({ name: "approver-1", preset: "approver" });
+    const id = await pending();
+    const token = (await tokenOf(id, service.admin)) as string;
+    for (const wrong of [
+      "x",
+      "apt1_",
+      "apt1_.",
+      `${token}.x`,
+      token.slice(5),
+      "apt1_AAAA.AAAA",
+      `apt1_${"A".repeat(3000)}`,
+    ]) {
+      await assertUnchanged(id, () => vote(id, service.admin, wrong), 403, "TOKEN_MALFORMED");
+    }
+    const [payload, mac] = token.slice(5).split(".") as [string, string];
+    for (const odd of [`["${id}","\\ud800",1]`, `["${id}","owner:ada",1e400]`]) {
+      await assertUnchanged(
+        id,
+        () => vote(id, service.admin, `apt1_${Buffer.from(odd).toString("base64url")}.${mac}`),
+        403,
+        "TOKEN_MALFORMED",
+      );
+    }
+    const flipped = `apt1_${payload}.${mac.slice(0, -2)}${mac.at(-2) === "A" ? "B" : "A"}${mac.at(-1)}`;
+    await assertUnchanged(id, () => vote(id, service.admin, flipped), 403, "TOKEN_INVALID");
+    const claims = JSON.parse(Buffer.from(payload, "base64url").toString()) as [string, string, number];
+    const longer = Buffer.from(JSON.stringify([claims[0], claims[1], claims[2] + 3_600_000])).toString("base64url");
+    await assertUnchanged(id, () => vote(id, service.admin, `apt1_${longer}.${mac}`), 403, "TOKEN_INVALID");
+    const elsewhere = await tokenOf(await pending(), service.admin);
+    await assertUnchanged(id, () => vote(id, service.admin, elsewhere), 403, "TOKEN_OTHER_ACTION");
+    await assertUnchanged(
+      id,
+      async () => vote(id, service.admin, await tokenOf(id, approver.key)),
+      403,
+      "TOKEN_OTHER_APPROVER",
+    );
+    assert.equal((await vote(id, service.admin, token)).body.status, "approved", "the right token still works");
+  });
+
+  test("a replayed token", async () => {
+    const id = await pending(ASKED_TWO);
+    const token = await tokenOf(id, service.admin);
+    assert.equal((await vote(id, service.admin, token)).body.status, "pending_approval");
+    await assertUnchanged(id, () => vote(id, service.admin, token), 409, "ALREADY_VOTED");
+    await assertUnchanged(id, () => vote(id, service.admin, token, false), 409, "ALREADY_VOTED");
+  });
+
+  test("an expired one, also when the sweep has not come by", async () => {
+    const id = await pending();
+    const token = await tokenOf(id, service.admin);
+    service.clock.now += 9 * 3_600_000;
+    try {
+      const late = await vote(id, service.admin, token);
+      assert.deepEqual([late.status, late.body.code], [410, "APPROVAL_EXPIRED"]);
+      const row = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+      assert.equal(row.body.status, "expired");
+      assert.equal(row.body.decision, "require_approval", "a timeout is not a denial");
+      assert.equal(row.body.approval_token, undefined);
+      await assertUnchanged(id, () => vote(id, service.admin, token), 410, "APPROVAL_EXPIRED");
+      const events = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
+      const last = events.body.events.at(-1).entry;
+      assert.deepEqual([last.verdict, last.by, last.status], ["expired", null, "expired"]);
+    } finally {
+      service.clock.now = 0;
+    }
+  });
+
+  test("a late verdict settles it: a clock that is set back opens nothing again", async () => {
+    const late: Record<string, (id: string, token: string | undefined) => Promise<Answer>> = {
+      approve: (id, token) => vote(id, service.admin, token),
+      deny: (id, token) => vote(id, service.admin, token, false),
+      cancel: (id) => service.call("POST", `/v1/actions/${id}/cancel`, { body: {} }),
+    };
+    for (const [name, send] of Object.entries(late)) {
+      const id = await pending();
+      const token = await tokenOf(id, service.admin);
+      service.clock.now += 9 * 3_600_000;
+      try {
+        assert.equal((await send(id, token)).body.code, "APPROVAL_EXPIRED", name);
+        assert.equal(
+          (await service.storage.action(id))?.status,
+          "expired",
+          `${name}: the answer is recorded before it is given`,
+        );
+      } finally {
+        service.clock.now = 0;
+      }
+      await assertUnchanged(id, () => vote(id, service.admin, token), 410, "APPROVAL_EXPIRED");
+    }
+  });
+
+  test("a token for an action that another approver has decided", async () => {
+    const approver = await makeKey({ name: "approver-2", preset: "approver" });
+    const id = await pending();
+    const mine = await tokenOf(id, approver.key);
+    assert.equal((await vote(id, service.admin, await tokenOf(id, service.admin))).body.status, "approved");
+    await assertUnchanged(id, () => vote(id, approver.key, mine), 409, "ACTION_NOT_PENDING");
+  });
+
+  test("a key that was revoked after it read its token", async () => {
+    const approver = await makeKey({ name: "approver-3", preset: "approver" });
+    const id = await pending();
+    const token = await tokenOf(id, approver.key);
+    assert.equal((await service.call("DELETE", `/v1/api-keys/${approver.id}`, { key: service.admin })).status, 200);
+    await assertUnchanged(id, () => vote(id, approver.key, token), 401, "INVALID_CREDENTIAL");
+  });
+});
+
+describe("quorum", () => {
+  test("counts distinct people, however many keys they have", async () => {
+    const first = await makeKey({ name: "grace-1", preset: "approver", owner: "grace" });
+    const second = await makeKey({ name: "grace-2", preset: "approver", owner: "grace" });
+    const id = await pending(ASKED_TWO);
+    const token = await tokenOf(id, second.key);
+    assert.equal((await vote(id, first.key, await tokenOf(id, first.key))).body.status, "pending_approval");
+    await assertUnchanged(id, () => vote(id, second.key, token), 409, "ALREADY_VOTED");
+    assert.equal(await tokenOf(id, second.key), undefined);
+    const done = await vote(id, service.admin, await tokenOf(id, service.admin), true, {
+      reason: "checked with the customer",
+    });
+    assert.equal(done.body.status, "approved");
+    assert.deepEqual(done.body.approvals.map((a: { approver: string }) => a.approver)[0], "owner:grace");
+    assert.equal(done.body.approvals[1].reason, "checked with the customer");
+  });
+
+  test("counts one person once, however the owner's name is typed", async () => {
+    const spellings = ["Zoë Ada", "zoe\u0308 ada", "ZOË ADA ", "Zoë\u00a0\u200bAda", "Ｚoë  Ada"];
+    const keys: string[] = [];
+    for (const [i, owner] of spellings.entries())
+      keys.push(
+        (await makeKey({ name: `zoe-${i}`, scopes: ["actions:submit", "actions:read", "approvals:decide"], owner }))
+          .key,
+      );
+    const [submitter, ...sisters] = keys as [string, ...string[]];
+    const own = await pending(ASKED, submitter);
+    const two = await pending(ASKED_TWO);
+    assert.equal((await vote(two, submitter, await tokenOf(two, submitter))).body.status, "pending_approval");
+    for (const sister of sisters) {
+      await assertUnchanged(
+        own,
+        async () => vote(own, sister, await tokenOf(own, service.admin)),
+        403,
+        "SELF_APPROVAL",
+      );
+      assert.equal(await tokenOf(two, sister), undefined);
+      await assertUnchanged(
+        two,
+        async () => vote(two, sister, await tokenOf(two, service.admin)),
+        403,
+        "TOKEN_OTHER_APPROVER",
+      );
+    }
+    const other = await makeKey({ name: "zoe-other", preset: "approver", owner: "Zoe Ada" });
+    assert.equal(
+      (await vote(two, other.key, await tokenOf(two, other.key))).body.status,
+      "approved",
+      "a name without the diaeresis is another name",
+    );
+  });
+
+  test("one denial ends it", async () => {
+    const approver = await makeKey({ name: "approver-4", preset: "approver" });
+    const id = await pending(ASKED_TWO);
+    const mine = await tokenOf(id, approver.key);
+    assert.equal(
+      (await vote(id, service.admin, await tokenOf(id, service.admin), false, { reason: "no" })).body.status,
+      "denied",
+    );
+    await assertUnchanged(id, () => vote(id, approver.key, mine), 409, "ACTION_NOT_PENDING");
+  });
+
+  test("votes that race are counted one by one", async () => {
+    const keys = [service.admin];
+    for (let i = 0; i < 5; i++) keys.push((await makeKey({ name: `racer-${i}`, preset: "approver" })).key);
+    const id = await pending(ASKED_TWO);
+    const tokens = await Promise.all(keys.map((key) => tokenOf(id, key)));
+    const answers = await Promise.all(keys.map((key, i) => vote(id, key, tokens[i])));
+    assert.equal(answers.filter(({ status }) => status === 200).length, 2);
+    assert.equal(answers.filter(({ body }) => body.code === "ACTION_NOT_PENDING").length, 4);
+    assert.equal(answers.filter(({ body }) => body.status === "approved").length, 1);
+  });
+});
+
+describe("permits and execution", () => {
+  test("a permit starts its own action once, and only the starter reports", async () => {
+    const tool = await makeKey({ name: "tool", scopes: ["actions:execute"] });
+    const one = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
+    const two = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
+    const start = (id: string, permit: string, key: string) =>
+      service.call("POST", `/v1/actions/${id}/start`, { key, body: { permit } });
+    const result = (id: string, key: string) =>
+      service.call("POST", `/v1/actions/${id}/result`, {
+        key,
+        body: { success: false, error: "card declined", meta: { code: 402 } },
+      });
+    assert.equal((await result(one.id, service.agent)).body.code, "ACTION_NOT_STARTED");
+    assert.equal((await start(one.id, two.permit, service.agent)).body.code, "PERMIT_INVALID");
+    assert.equal(
+      (await start(one.id, two.permit, tool.key)).body.code,
+      "ACTION_NOT_FOUND",
+      "a wrong permit must not tell a tool that the action exists",
+    );
+    assert.equal((await start(one.id, `${one.permit.slice(0, -4)}AAAA`, service.agent)).body.code, "PERMIT_INVALID");
+    const racing = await Promise.all([start(one.id, one.permit, tool.key), start(one.id, one.permit, service.agent)]);
+    assert.deepEqual(racing.map(({ status }) => status).sort(), [200, 409]);
+    const winner = racing[0]?.status === 200 ? tool.key : service.agent;
+    const loser = winner === tool.key ? service.agent : tool.key;
+    assert.ok(["NOT_THE_EXECUTOR", "ACTION_NOT_FOUND"].includes((await result(one.id, loser)).body.code));
+    const reported = await result(one.id, winner);
+    assert.equal(reported.body.status, "failed");
+    assert.deepEqual(reported.body.result, { success: false, error: "card declined", meta: { code: 402 } });
+    assert.equal((await result(one.id, winner)).body.code, "ACTION_NOT_STARTED");
+  });
+
+  test("a permit ends, and a pending action has none", async () => {
+    const allowed = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
+    service.clock.now += 301_000;
+    try {
+      const late = await service.call("POST", `/v1/actions/${allowed.id}/start`, { body: { permit: allowed.permit } });
+      assert.deepEqual([late.status, late.body.code], [410, "PERMIT_EXPIRED"]);
+      assert.equal((await service.call("GET", `/v1/actions/${allowed.id}`)).body.permit, null);
+    } finally {
+      service.clock.now = 0;
+    }
+    const id = await pending();
+    const waiting = await service.call("GET", `/v1/actions/${id}`);
+    assert.equal(waiting.body.permit, null);
+    const forced = await service.call("POST", `/v1/actions/${id}/start`, { body: { permit: allowed.permit } });
+    assert.equal(forced.body.code, "ACTION_NOT_STARTABLE");
+  });
+
+  test("the submitter cancels what is pending, others do not", async () => {
+    const stranger = await makeKey({ name: "stranger", scopes: ["actions:submit", "actions:read"] });
+    const id = await pending();
+    assert.equal(
+      (await service.call("POST", `/v1/actions/${id}/cancel`, { key: stranger.key, body: {} })).body.code,
+      "NOT_THE_SUBMITTER",
+    );
+    assert.equal(
+      (await service.call("POST", `/v1/actions/${id}/cancel`, { body: { reason: "customer withdrew" } })).body.status,
+      "cancelled",
+    );
+    assert.equal((await service.call("POST", `/v1/actions/${id}/cancel`, { raw: "" })).body.code, "ACTION_NOT_PENDING");
+  });
+});
+
+test("with allow_self_approval the submitter may approve, and the record says so", async () => {
+  const alone = await startService({ change: (config) => (config.approvals.allow_self_approval = true) });
+  try {
+    const id = (await alone.call("POST", "/v1/actions", { key: alone.admin, body: ASKED })).body.id as string;
+    const token = (await alone.call("GET", `/v1/actions/${id}`, { key: alone.admin })).body.approval_token as string;
+    const done = await alone.call("POST", `/v1/actions/${id}/approval`, {
+      key: alone.admin,
+      body: { token, approve: true },
+    });
+    assert.equal(done.body.status, "approved");
+    assert.equal(done.body.approvals[0].self_approval, true);
+    const events = await alone.call("GET", `/v1/actions/${id}/events`, { key: alone.admin });
+    assert.equal(events.body.events.at(-1).entry.self_approval, true);
+  } finally {
+    await alone.close();
+  }
+});

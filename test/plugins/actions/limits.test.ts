@@ -1,0 +1,174 @@
+/** Limits with memory through the API: exact under concurrency, on two processes of one Postgres too, and replayed exactly. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { startService, type Service } from "../../support/service.ts";
+
+const POLICY = `policy: spending
+rules:
+  - { name: pay, tool: pay, effect: allow }
+  - { name: ask, tool: ask, effect: require_approval, approval: { expires_in: 1h } }
+limits:
+  - { name: ten, tool: pay, operation: count, per: agent, count: 10, window: 1h }
+  - { name: hundred, tool: pay, operation: sum, per: params.customer, sum: params.amount, at_most: 100, window: day, effect: require_approval }
+  - { name: two, tool: ask, count: 2, window: 1h }
+`;
+
+describe("limits", () => {
+  let folder: string;
+  let service: Service;
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "assent-limits-"));
+    writeFileSync(join(folder, "spending.yaml"), POLICY);
+    service = await startService({ policies: folder });
+  });
+  after(async () => {
+    await service.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const submit = async (body: object, headers: Record<string, string> = {}) =>
+    (await service.call("POST", "/v1/actions", { key: service.admin, body: { agent_id: "a", ...body }, headers })).body;
+
+  test("let exactly so many through, whoever submits at the same time", async () => {
+    const actions = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        submit({ agent_id: i % 2 === 0 ? "even" : "odd", tool: "pay", operation: "count" }),
+      ),
+    );
+    for (const agent of ["even", "odd"]) {
+      const own = actions.filter((action) => action.agent_id === agent);
+      assert.deepEqual(
+        [
+          own.filter(({ decision }) => decision === "allow").length,
+          own.filter(({ reason_code, rule }) => reason_code === "LIMIT_EXCEEDED" && rule === "ten").length,
+        ],
+        [10, 5],
+      );
+    }
+  });
+
+  test("the facts of the entry say what was used, and replay comes out the same", async () => {
+    const first = await submit({ tool: "pay", operation: "sum", params: { customer: "c-1", amount: 60.5 } });
+    const second = await submit({ tool: "pay", operation: "sum", params: { customer: "c-1", amount: 39.6 } });
+    assert.deepEqual([first.decision, second.decision, second.rule], ["allow", "require_approval", "hundred"]);
+    assert.equal(
+      (await submit({ tool: "pay", operation: "sum", params: { customer: "c-2", amount: 100 } })).decision,
+      "allow",
+    );
+    const { body } = await service.call("GET", `/v1/actions/${second.id}/events`, { key: service.admin });
+    const [{ basis, ...fact }, ...more] = body.events[0].entry.facts.limits;
+    assert.deepEqual([fact, more], [{ policy: "spending", limit: "hundred", used: 60_500_000 }, []]);
+    assert.match(basis, /^[0-9a-f]{16}$/);
+    // Whose limit it was came from the parameters, which the ledger knows by their commitment alone.
+    assert.ok(!JSON.stringify(body.events).includes("c-1"));
+    const replayed = (
+      await service.call("POST", "/v1/replay", {
+        key: service.admin,
+        body: { action_id: second.id, policy_set: "current" },
+      })
+    ).body;
+    assert.deepEqual([replayed.equal, replayed.now.changed], [true, false]);
+    const backtest = (
+      await service.call("POST", "/v1/replay", { key: service.admin, body: { policy_set: "current", limit: 1000 } })
+    ).body;
+    assert.equal(backtest.flipped, 0);
+  });
+
+  test("what did not happen does not count: denied, cancelled, expired; nor a retry of one request", async () => {
+    const ask = () => submit({ tool: "ask", operation: "x" });
+    const [one, two] = [await ask(), await ask()];
+    assert.deepEqual([one.status, two.status, (await ask()).rule], ["pending_approval", "pending_approval", "two"]);
+    await service.call("POST", `/v1/actions/${one.id}/cancel`, { key: service.admin });
+    const three = await ask();
+    assert.equal(three.status, "pending_approval");
+    assert.equal((await ask()).rule, "two");
+    const approver = (
+      await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "approver", preset: "approver" } })
+    ).body.key as string;
+    const token = (await service.call("GET", `/v1/actions/${three.id}`, { key: approver })).body
+      .approval_token as string;
+    assert.equal(
+      (
+        await service.call("POST", `/v1/actions/${three.id}/approval`, {
+          key: approver,
+          body: { token, approve: false },
+        })
+      ).body.status,
+      "denied",
+    );
+    const headers = { "idempotency-key": "same" };
+    const four = await submit({ tool: "ask", operation: "y" }, headers);
+    assert.equal(four.status, "pending_approval", "the denied one does not count");
+    assert.equal((await submit({ tool: "ask", operation: "y" }, headers)).id, four.id);
+    assert.equal((await ask()).rule, "two");
+    service.clock.now += 3_600_001;
+    await service.call("GET", `/v1/actions/${four.id}`, { key: service.admin });
+    assert.equal((await ask()).status, "pending_approval");
+    service.clock.now = 0;
+  });
+
+  test("the decide-only route sees what was used and uses nothing", async () => {
+    const body = { agent_id: "gate", tool: "pay", operation: "count" };
+    for (let i = 0; i < 12; i++)
+      assert.equal(
+        (await service.call("POST", "/v1/gate/decide", { key: service.admin, body })).body.outcome,
+        "EXECUTE",
+      );
+    for (let i = 0; i < 10; i++) await submit(body);
+    assert.equal(
+      (await service.call("POST", "/v1/gate/decide", { key: service.admin, body })).body.reason_code,
+      "LIMIT_EXCEEDED",
+    );
+  });
+
+  test("a policy in shadow mode counts what it would have let through, and is enforced with that count", async () => {
+    const policy = (mode: string) => ({
+      policy: "trial",
+      mode,
+      rules: [{ name: "all", effect: "allow" }],
+      limits: [{ name: "three", tool: "pay", operation: "trial", count: 3, window: "1h" }],
+    });
+    const made = (
+      await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: policy("shadow") })
+    ).body;
+    const said: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      const { id, decision } = await submit({ tool: "pay", operation: "trial" });
+      assert.equal(decision, "allow");
+      const { body } = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
+      said.push(`${body.events[0].entry.decision.shadow[0].effect} ${body.events[0].entry.facts.limits[0].used}`);
+    }
+    assert.deepEqual(said, ["allow 0", "allow 1", "allow 2", "deny 3", "deny 3"]);
+    await service.call("PUT", `/v1/policies/${made.id}?activate=true`, { key: service.admin, body: policy("enforce") });
+    assert.equal((await submit({ tool: "pay", operation: "trial" })).rule, "three");
+    await service.call("POST", `/v1/policies/${made.id}/deactivate`, { key: service.admin });
+  });
+
+  test("counters outlive a restart", async () => {
+    await service.restart();
+    assert.equal((await submit({ agent_id: "even", tool: "pay", operation: "count" })).rule, "ten");
+  });
+});
+
+test("uses are kept for as long as a window reaches them, and removed a day later", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-limits-"));
+  writeFileSync(join(folder, "spending.yaml"), POLICY);
+  const service = await startService({ policies: folder });
+  try {
+    const pay = () => service.call("POST", "/v1/actions", { body: { agent_id: "a", tool: "pay", operation: "count" } });
+    const kept = async () => (await service.storage.limitUsed("spending", "ten", "a", 0)).count;
+    for (let i = 0; i < 3; i++) await pay();
+    service.clock.now += 3_600_000 + 86_400_000 - 60_000;
+    await pay();
+    assert.equal(await kept(), 4);
+    service.clock.now += 120_000;
+    await pay();
+    assert.equal(await kept(), 2);
+  } finally {
+    await service.close();
+    rmSync(folder, { recursive: true });
+  }
+});

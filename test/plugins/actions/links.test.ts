@@ -1,0 +1,131 @@
+/** Who has no key: what a link token opens, and what it costs the service to refuse one. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import { makeToken } from "../../../src/domain/tokens.ts";
+import { withFaults } from "../../../src/testing/faults.ts";
+import { deliveryRow } from "../../../src/testing/suite/rows.ts";
+import { ASKED, quiet, startService } from "../../support/service.ts";
+
+test("without a true token nobody gets to the lock that decisions wait for", async () => {
+  let calls: (operation: string) => number = () => 0;
+  const service = await startService({
+    storage(folder) {
+      const storage = withFaults(sqliteStorage({ path: join(folder, "assent.db") }));
+      calls = (operation) => storage.faults.calls(operation);
+      return storage;
+    },
+  });
+  try {
+    const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body as { id: string };
+    const row = await service.storage.action(id);
+    assert.ok(row !== null);
+    const claims = {
+      action_id: id,
+      request_hash: row.request_hash,
+      approver: "owner:anna",
+      expires_at: row.expires_at ?? 0,
+    };
+    const real = makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval-link", message));
+    const wrongKey = makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval", message));
+    await quiet(service);
+    const before = calls("begin");
+    for (const [token, code] of [
+      ["apl1_x", "TOKEN_MALFORMED"],
+      [wrongKey, "TOKEN_INVALID"],
+      [real, "TOKEN_INVALID"],
+    ]) {
+      const { status, body } = await service.call("POST", `/v1/actions/${id}/approval`, {
+        key: null,
+        body: { token, approve: true },
+      });
+      // The last is a true one, of somebody who is in no channel.
+      assert.deepEqual([status, body.code], [403, code]);
+    }
+    assert.equal(calls("begin"), before);
+    // What was made up tells nobody whether an action is there.
+    const unknown = "01a1fed6-2db8-7270-860c-9c48ddd9e990";
+    const told = new Set<string>();
+    for (const action_id of [id, unknown]) {
+      const token = makeToken("link", { ...claims, action_id }, () => new Uint8Array(32));
+      for (const [path, body] of [
+        [`/v1/actions/${action_id}/approval`, { token, approve: true }],
+        ["/v1/approval-link", { token }],
+      ] as const) {
+        const { status, body: refusal } = await service.call("POST", path, { key: null, body });
+        told.add(`${status} ${refusal.code} ${refusal.detail}`);
+      }
+    }
+    assert.equal(told.size, 1, [...told].join("\n"));
+    assert.equal(
+      (
+        await service.call("POST", `/v1/actions/${unknown}/approval`, {
+          key: null,
+          body: { token: real, approve: true },
+        })
+      ).body.code,
+      "TOKEN_OTHER_ACTION",
+    );
+  } finally {
+    await service.close();
+  }
+});
+
+test("calls without a key are counted by address, link or no link", async () => {
+  const service = await startService({
+    change: (config) => (config.rate_limits.per_address = { requests: 3, seconds: 60 }),
+  });
+  try {
+    const codes: string[] = [];
+    for (let i = 0; i < 3; i++)
+      codes.push((await service.call("POST", "/v1/approval-link", { key: null, body: { token: "apl1_x" } })).body.code);
+    codes.push(
+      (await service.call("POST", "/v1/actions/x/approval", { key: null, body: { token: "apl1_x", approve: true } }))
+        .body.code,
+    );
+    assert.deepEqual(codes, ["TOKEN_MALFORMED", "TOKEN_MALFORMED", "TOKEN_MALFORMED", "RATE_LIMITED"]);
+    assert.equal(
+      (await service.call("POST", "/v1/actions", { body: ASKED })).status,
+      202,
+      "whoever has a key is not concerned",
+    );
+  } finally {
+    await service.close();
+  }
+});
+
+test("a key that is bound to an agent sees no delivery, whatever its scopes; a retry has three days again", async () => {
+  // The message is one of no entry, which an audit notices.
+  const service = await startService({ broken: true });
+  try {
+    await service.storage.write((tx) => {
+      const { position: _, ...row } = deliveryRow(1, { state: "dead" });
+      return tx.insertDelivery(row);
+    });
+    const make = async (more: object): Promise<string> => {
+      const { status, body } = await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { scopes: ["deliveries:read", "deliveries:retry"], ...more },
+      });
+      assert.equal(status, 201, JSON.stringify(body));
+      return body.key as string;
+    };
+    const [bound, free] = [await make({ name: "bound", agent_id: "bot" }), await make({ name: "free" })];
+    for (const [method, path] of [
+      ["GET", "/v1/deliveries"],
+      ["GET", "/v1/deliveries/delivery-1"],
+      ["POST", "/v1/deliveries/delivery-1/retry"],
+    ] as const) {
+      const { status, body } = await service.call(method, path, { key: bound });
+      assert.deepEqual([status, body.code], [403, "INSUFFICIENT_SCOPE"], path);
+      assert.match(body.detail, /is bound to an agent/);
+    }
+    const before = Date.now();
+    const { status, body } = await service.call("POST", "/v1/deliveries/delivery-1/retry", { key: free });
+    assert.deepEqual([status, body.state], [200, "waiting"], JSON.stringify(body));
+    assert.ok(Date.parse(body.give_up_at) >= before + 3 * 86_400_000);
+  } finally {
+    await service.close();
+  }
+});

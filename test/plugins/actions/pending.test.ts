@@ -1,0 +1,135 @@
+/** What approvers are given to read: the line of what waits, who they are, and the names behind ids. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { ALLOWED, ASKED, startService, type Service } from "../../support/service.ts";
+
+let service: Service;
+let folder: string;
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "assent-pending-"));
+  writeFileSync(
+    join(folder, "asked.yaml"),
+    `policy: asked
+rules:
+  - { name: free, operation: read, effect: allow }
+  - { name: soon, operation: soon, effect: require_approval, approval: { expires_in: 1m } }
+  - { name: later, effect: require_approval, approval: { expires_in: 1h } }
+`,
+  );
+  service = await startService({ policies: folder });
+});
+after(async () => {
+  await service.close();
+  rmSync(folder, { recursive: true });
+});
+
+const submit = async (body: object, key = service.agent): Promise<string> =>
+  (await service.call("POST", "/v1/actions", { key, body })).body.id as string;
+const idsOf = (page: { actions: { id: string }[] }): string[] => page.actions.map(({ id }) => id);
+
+describe("what waits", () => {
+  it("comes by its end, in pages with the whole number, and leaves out what is over", async () => {
+    const late = [await submit(ASKED), await submit(ASKED), await submit(ASKED)];
+    const soon = [await submit({ ...ASKED, operation: "soon" }), await submit({ ...ASKED, operation: "soon" })];
+    await submit({ ...ALLOWED, operation: "read" });
+    const wanted = [...soon, ...late];
+    const walked: string[] = [];
+    for (let path: string | null = "/v1/approvals?limit=2"; path !== null;) {
+      const { body, headers } = await service.call("GET", path, { key: service.admin });
+      assert.equal(body.total, 5);
+      walked.push(...idsOf(body));
+      path = /<([^>]+)>; rel="next"/.exec(headers.get("link") ?? "")?.[1] ?? null;
+      assert.equal(path === null, body.next_cursor === null);
+      assert.ok(walked.length <= 5);
+    }
+    assert.deepEqual(walked, wanted);
+    // Time runs out before anything has marked them expired.
+    service.clock.now += 90_000;
+    const rest = await service.call("GET", "/v1/approvals", { key: service.admin });
+    assert.deepEqual([idsOf(rest.body), rest.body.total], [late, 3]);
+    await service.call("POST", `/v1/actions/${late[0]}/cancel`, { body: {} });
+    const left = await service.call("GET", "/v1/approvals", { key: service.admin });
+    assert.deepEqual([idsOf(left.body), left.body.total], [late.slice(1), 2]);
+    assert.equal(
+      left.body.actions.some((action: object) => "approval_token" in action),
+      false,
+    );
+  });
+
+  it("shows a key what it may see, and counts no more", async () => {
+    const { body: bound } = await service.call("POST", "/v1/api-keys", {
+      key: service.admin,
+      body: { name: "bound", preset: "agent", agent_id: "own-bot" },
+    });
+    const own = await submit({ ...ASKED, agent_id: "own-bot" }, bound.key);
+    await submit(ASKED);
+    const { body } = await service.call("GET", "/v1/approvals", { key: bound.key });
+    assert.deepEqual([idsOf(body), body.total], [[own], 1]);
+  });
+
+  it("refuses a cursor that is none, and parameters of another list", async () => {
+    for (const [query, code] of [
+      ["cursor=zzz", "INVALID_CURSOR"],
+      [`cursor=${Buffer.from("approvals:1").toString("base64url")}`, "INVALID_CURSOR"],
+      [`cursor=${Buffer.from("approvals:9999999999999999.1").toString("base64url")}`, "INVALID_CURSOR"],
+      ["limit=0", "VALIDATION_FAILED"],
+      ["limit=1001", "VALIDATION_FAILED"],
+      ["status=denied", "VALIDATION_FAILED"],
+    ]) {
+      const { status, body } = await service.call("GET", `/v1/approvals?${query}`, { key: service.admin });
+      assert.deepEqual([status >= 400 && status < 500, body.code], [true, code], query);
+    }
+  });
+
+  it("has its parameters in the order in which they were sent", async () => {
+    const params = { to: "x", amount: 5, currency: "USD", more: { z: 1, a: [{ y: 1, b: 2 }] } };
+    const id = await submit({ ...ASKED, params });
+    const { body } = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+    assert.equal(JSON.stringify(body.params), JSON.stringify(params));
+  });
+});
+
+describe("GET /v1/me", () => {
+  it("tells any key what it is and may, and nobody else anything", async () => {
+    const { body: made } = await service.call("POST", "/v1/api-keys", {
+      key: service.admin,
+      body: { name: "narrow", scopes: ["metrics:read"], owner: "Ada" },
+    });
+    const { body } = await service.call("GET", "/v1/me", { key: made.key });
+    assert.deepEqual(body, {
+      principal: "owner:ada",
+      scopes: ["metrics:read"],
+      key: { id: made.id, name: "narrow", owner: "Ada", agent_id: null, expires_at: null },
+    });
+    const admin = (await service.call("GET", "/v1/me", { key: service.admin })).body;
+    assert.ok(admin.scopes.includes("approvals:decide") && admin.scopes.includes("admin"));
+    assert.equal((await service.call("GET", "/v1/me", { key: null })).status, 401);
+    await service.call("DELETE", `/v1/api-keys/${made.id}`, { key: service.admin });
+    assert.equal((await service.call("GET", "/v1/me", { key: made.key })).status, 401);
+  });
+});
+
+describe("names of keys", () => {
+  it("are given for ids, of keys that are gone too, and not to agents", async () => {
+    const { body: gone } = await service.call("POST", "/v1/api-keys", {
+      key: service.admin,
+      body: { name: "gone", preset: "approver" },
+    });
+    await service.call("DELETE", `/v1/api-keys/${gone.id}`, { key: service.admin });
+    const nowhere = "019346a0-0000-7000-8000-000000000000";
+    const { body } = await service.call("GET", `/v1/api-keys/names?ids=${gone.id},${nowhere},${gone.id}`, {
+      key: service.admin,
+    });
+    assert.deepEqual(body, { keys: [{ id: gone.id, name: "gone", owner: null }] });
+    assert.equal((await service.call("GET", `/v1/api-keys/names?ids=${gone.id}`)).status, 403);
+    for (const ids of ["", "x", `${gone.id},`, Array.from({ length: 101 }, () => nowhere).join(",")])
+      assert.equal(
+        (await service.call("GET", `/v1/api-keys/names?ids=${ids}`, { key: service.admin })).status,
+        422,
+        ids,
+      );
+  });
+});

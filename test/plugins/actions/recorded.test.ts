@@ -1,0 +1,141 @@
+/** A row that was changed behind the service's back decides nothing: verdicts, starts and permits go by the ledger. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import { rawSqlite, type RawStore, type RawValue } from "../../support/raw-store.ts";
+import { ALLOWED, ASKED, ASKED_TWO, DENIED, startService, type Answer, type Service } from "../../support/service.ts";
+
+let service: Service;
+let raw: RawStore;
+let approvers: string[] = [];
+
+before(async () => {
+  let path = "";
+  service = await startService({
+    broken: true,
+    storage(folder) {
+      path = join(folder, "assent.db");
+      return sqliteStorage({ path });
+    },
+  });
+  raw = await rawSqlite(path);
+  for (const owner of ["Anna", "Ben"]) {
+    const body = { name: owner, preset: "approver", owner };
+    approvers.push((await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body.key as string);
+  }
+});
+after(async () => {
+  await raw.close();
+  await service.close();
+});
+
+const submit = async (body: object): Promise<Answer["body"]> =>
+  (await service.call("POST", "/v1/actions", { body })).body;
+
+async function vote(id: string, key: string | undefined, approve = true): Promise<Answer> {
+  const token = (await service.call("GET", `/v1/actions/${id}`, { key: key ?? service.admin })).body.approval_token;
+  return service.call("POST", `/v1/actions/${id}/approval`, { key: key ?? service.admin, body: { token, approve } });
+}
+
+/** Sets columns of the rows of one action, by raw SQL. */
+async function alter(table: string, id: string, values: Record<string, RawValue>): Promise<void> {
+  const found = raw.tables.find(({ name }) => name === table);
+  assert.ok(found !== undefined);
+  for (const row of await raw.rows(found)) {
+    if (row["id"] !== id && row["action_id"] !== id) continue;
+    for (const [column, value] of Object.entries(values)) await raw.set(found, row, column, value);
+  }
+}
+
+const said = ({ status, body }: Answer): unknown[] => [status, body.code];
+const ALTERED = [409, "RECORD_ALTERED"];
+
+test("a quorum that was lowered is not met by one vote", async () => {
+  const { id } = await submit(ASKED_TWO);
+  await alter("actions", id, { quorum: 1 });
+  assert.deepEqual(said(await vote(id, approvers[0])), ALTERED);
+  await alter("actions", id, { quorum: 2 });
+  assert.equal((await vote(id, approvers[0])).body.status, "pending_approval");
+  assert.equal((await vote(id, approvers[1])).body.status, "approved");
+});
+
+test("a vote that was put in, or turned, does not count", async () => {
+  const { id } = await submit(ASKED_TWO);
+  assert.equal((await vote(id, approvers[0])).status, 200);
+  for (const values of [{ principal: "owner:carla" }, { key_id: "another" }, { approve: 0 }, { reason: "yes" }]) {
+    const [was] = await service.storage.approvals(id);
+    await alter("approvals", id, values);
+    assert.deepEqual(said(await vote(id, approvers[1])), ALTERED, JSON.stringify(values));
+    const table = raw.tables.find(({ name }) => name === "approvals");
+    assert.ok(table !== undefined && was !== undefined);
+    for (const row of (await raw.rows(table)).filter((one) => one["action_id"] === id)) {
+      await raw.remove(table, row);
+      await raw.insert(table, { ...row, principal: was.principal, key_id: was.key_id, approve: 1, reason: was.reason });
+    }
+  }
+  assert.equal((await vote(id, approvers[1])).body.status, "approved");
+});
+
+test("whoever submitted it does not become another, nor what people are shown", async () => {
+  for (const values of [
+    { submitted_owner: "Carla" },
+    { submitted_by: "another" },
+    { submitted_agent: "another" },
+    { agent_id: "another" },
+    { tool: "another" },
+    { expires_at: 9_000_000_000_000 },
+    { request: JSON.stringify({ ...ASKED, params: { amount: 1 }, context: {} }) },
+  ]) {
+    const { id } = await submit(ASKED);
+    await alter("actions", id, values);
+    assert.deepEqual(said(await vote(id, approvers[0])), ALTERED, JSON.stringify(values));
+  }
+});
+
+test("what was denied is not pending again, and what waits does not start", async () => {
+  const denied = await submit(ASKED);
+  assert.equal((await vote(denied.id, approvers[0], false)).body.status, "denied");
+  await alter("actions", denied.id, { status: "pending_approval", waited_ms: null });
+  assert.deepEqual(said(await vote(denied.id, approvers[1])), ALTERED);
+
+  const now = Math.floor(Date.now() / 1000) * 1000;
+  for (const body of [ASKED, DENIED]) {
+    const { id } = await submit(body);
+    await alter("actions", id, { status: "allowed", permit_issued_at: now, permit_expires_at: now + 300_000 });
+    const shown = await service.call("GET", `/v1/actions/${id}`);
+    assert.deepEqual([shown.status, shown.body.permit], [200, null], "no permit is signed for it");
+    const listed = await service.call("GET", "/v1/actions?limit=1");
+    assert.deepEqual([listed.body.actions[0].id, listed.body.actions[0].permit], [id, null]);
+  }
+});
+
+test("a permit does not last longer than its entry says, and starts once", async () => {
+  const { id, permit } = await submit(ALLOWED);
+  const row = await service.storage.action(id);
+  await alter("actions", id, { permit_expires_at: (row?.permit_expires_at ?? 0) + 3_600_000 });
+  assert.equal((await service.call("GET", `/v1/actions/${id}`)).body.permit, null);
+  await alter("actions", id, { permit_expires_at: row?.permit_expires_at ?? null });
+  assert.equal((await service.call("POST", `/v1/actions/${id}/start`, { body: { permit } })).status, 200);
+  await alter("actions", id, { status: "allowed", started_at: null, started_by: null });
+  assert.deepEqual(said(await service.call("POST", `/v1/actions/${id}/start`, { body: { permit } })), ALTERED);
+  await alter("actions", id, { status: "executing" });
+  const result = await service.call("POST", `/v1/actions/${id}/result`, {
+    key: service.admin,
+    body: { success: true },
+  });
+  assert.notEqual(result.status, 200);
+});
+
+test("votes that come in one batch see each other's entries", async () => {
+  for (let i = 0; i < 5; i++) {
+    const { id } = await submit(ASKED_TWO);
+    const answers = await Promise.all(approvers.map((key) => vote(id, key)));
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200],
+    );
+    assert.equal((await service.storage.action(id))?.status, "approved");
+  }
+  assert.match(service.logged.join("\n"), /an action in the store is not the one in the ledger/);
+});

@@ -1,0 +1,152 @@
+/** The browser's verifier against the same known answers as the service's own, and against the service's own on every proof of many trees. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import {
+  canonicalText,
+  hashLeaf,
+  openCheckpoint,
+  parseVkey,
+  requestHash,
+  rootFromInclusion,
+  verifyConsistency,
+  verifyProof,
+} from "../../../plugins/console/assets/verify.js";
+import { canonicalText as canonicalOfService } from "../../../src/domain/canonical.ts";
+import { signCheckpoint } from "../../../src/domain/checkpoint.ts";
+import { toHex, utf8 } from "../../../src/domain/hash.ts";
+import { formatTlogProof } from "../../../src/domain/tlog-proof.ts";
+import { signerOf } from "../../support/signer.ts";
+import { leafOf, mutations, naiveConsistency, naivePath, naiveRoot } from "../../support/tree.ts";
+
+const VKEY = "example.com/decisions+d0c41141+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4";
+const CHECKPOINT = `example.com/decisions
+8
+XcnaeacGWamtVZy3Ad7ZoqudgjqtL0lgz+Nw7/RgQyg=
+
+\u2014 example.com/decisions 0MQRQfp3mfVfQ3qTXINWj805cLi29egbg/WTh1Dzve0j1EA67UxTmQEgWSXVu9vGPnxe9k6wM3CxfBLLLzm8rrAwggw=
+`;
+const PROOF = `c2sp.org/tlog-proof@v1
+index 5
+vBoGQ7EuTS18d5GPROD095qDi2z57FtcKD4fTYhZnms=
+yoVOoSjtBQtBs1/8G4e46yveRh6eO1WW7Oa51ZdaCuA=
+037kGJdt2VdTwcc4Yrk5j6Kiz5tP8P3+izDNlSCWFLc=
+
+${CHECKPOINT}`;
+/** The sixth of the eight leaves that implementations of RFC 6962 share. */
+const LEAF = Uint8Array.from([0x40, 0x41, 0x42, 0x43]);
+
+const log = signerOf("example.com/decisions");
+const LEAVES = Array.from({ length: 20 }, (_, i) => leafOf(utf8(`entry ${i}`)));
+const at = (i: number): Uint8Array => LEAVES[i] as Uint8Array;
+const checkpointOf = (size: number): string =>
+  signCheckpoint({ origin: log.name, size, root: naiveRoot(LEAVES.slice(0, size)) }, log);
+
+describe("known answers", () => {
+  test("a leaf, a key, a checkpoint and a proof", async () => {
+    assert.equal(
+      toHex(await hashLeaf(utf8("L123456"))),
+      "395aa064aa4c29f7010acfe3f25db9485bbd4b91897b6ad7ad547639252b4d56",
+    );
+    assert.equal((await parseVkey(VKEY)).name, "example.com/decisions");
+    assert.equal((await openCheckpoint(CHECKPOINT, VKEY)).size, 8);
+  });
+
+  test("a log of size 8 proves its sixth leaf and no other", async () => {
+    const proven = [];
+    for (const leaf of [LEAF, Uint8Array.of(), Uint8Array.of(0), utf8("x")]) {
+      proven.push(
+        await verifyProof(PROOF, await hashLeaf(leaf), VKEY).then(
+          ({ index }) => index,
+          (error: Error) => error.message,
+        ),
+      );
+    }
+    const no = "the path does not lead from this entry to the checkpoint's root";
+    assert.deepEqual(proven, [5, no, no, no]);
+  });
+
+  test("what is forged or mistyped is refused, and why is said", async () => {
+    const leaf = await hashLeaf(LEAF);
+    const refused = async (text: string, vkey = VKEY): Promise<string> =>
+      verifyProof(text, leaf, vkey).then(
+        () => "accepted",
+        (error: Error) => error.message,
+      );
+    assert.match(await refused(PROOF.replace("index 5", "index 4")), /does not lead/);
+    assert.match(await refused(PROOF.replace("index 5", "index 8")), /does not fit index 8/);
+    assert.match(await refused(PROOF.replace("\n8\n", "\n9\n")), /signature of example.com\/decisions does not fit/);
+    assert.match(await refused(PROOF.replace("rrAwggw=", "rrAwggx=")), /not canonical base64/);
+    assert.match(await refused(PROOF, log.vkey.replace("decisions", "other")), /id does not belong/);
+    assert.match(await refused(PROOF, signerOf("example.com/decisions", 50).vkey), /not signed by the pinned key/);
+    assert.match(await refused(PROOF, signerOf("example.com/other").vkey), /not signed by the pinned key/);
+    assert.match(await refused("hello"), /this is not a proof/);
+    assert.match(await refused(PROOF.replace("index 5", "index 05")), /no line "index/);
+    assert.match(await refused(PROOF, "nonsense"), /is not a verifier key/);
+    assert.match(await refused(PROOF.replace("decisions\n8", "deci\u0007sions\n8")), /control characters/);
+  });
+});
+
+describe("against the service's own", () => {
+  test("every inclusion proof of every tree up to 20 leaves, and no changed one", async () => {
+    for (let size = 1; size <= LEAVES.length; size++) {
+      const leaves = LEAVES.slice(0, size);
+      const expected = toHex(naiveRoot(leaves));
+      const checkpoint = checkpointOf(size);
+      for (let index = 0; index < size; index++) {
+        const path = naivePath(index, leaves);
+        assert.equal(
+          (await verifyProof(formatTlogProof({ index, path, checkpoint }), at(index), log.vkey)).index,
+          index,
+        );
+        // At once: the browser's hashes are made on other threads, and each alone waits longer than it takes.
+        await Promise.all(
+          Array.from(mutations(path), async (mutation) => {
+            const root = await rootFromInclusion(index, size, at(index), mutation.path);
+            assert.notEqual(root === null ? null : toHex(root), expected, mutation.what);
+          }),
+        );
+      }
+    }
+  });
+
+  test("every consistency proof, and none between other roots", async () => {
+    for (let second = 1; second <= LEAVES.length; second++) {
+      for (let first = 1; first <= second; first++) {
+        const claim = {
+          first,
+          second,
+          firstRoot: naiveRoot(LEAVES.slice(0, first)),
+          secondRoot: naiveRoot(LEAVES.slice(0, second)),
+          path: naiveConsistency(first, LEAVES.slice(0, second)),
+        };
+        assert.equal(await verifyConsistency(claim), true, `${first} to ${second}`);
+        assert.equal(await verifyConsistency({ ...claim, firstRoot: at(0).map((byte) => byte ^ 1) }), false);
+        assert.equal(await verifyConsistency({ ...claim, secondRoot: at(0).map((byte) => byte ^ 1) }), false);
+        assert.equal(await verifyConsistency({ ...claim, path: [...claim.path, at(0)] }), false);
+      }
+    }
+  });
+
+  test("an index beyond 32 bits is no smaller one", async () => {
+    const path = Array.from({ length: 41 }, (_, i) => leafOf(utf8(String(i))));
+    const roots = await Promise.all([2 ** 40 + 3, 3].map((index) => rootFromInclusion(index, 2 ** 41, at(0), path)));
+    assert.notDeepEqual(roots[0], roots[1]);
+  });
+
+  test("canonical text, and with it the request hash", async () => {
+    const values = [
+      '{"b":[1,2.5,1e21,-0.001,"x\\u2028\\"",null,true,{}],"a":{"":[]},"10":1,"9":2,"__proto__":{"x":1},"\\ud83d\\ude02":1,"\\ufb33":2}',
+      "[]",
+      '"\\u0000\\u001f\\u007f"',
+      "-0",
+      "1e-7",
+    ];
+    for (const text of values) assert.equal(canonicalText(JSON.parse(text)), canonicalOfService(JSON.parse(text)));
+    const action = { agent_id: "a", tool: "t", operation: "o", params: { b: 1, a: "é" }, context: {} };
+    const { createHash } = await import("node:crypto");
+    assert.equal(
+      await requestHash({ ...action, status: "allowed" }),
+      createHash("sha256").update(canonicalOfService(action)).digest("hex"),
+    );
+  });
+});

@@ -1,0 +1,496 @@
+/** Telling people: the outbox, the courier, link tokens and what the API shows of them. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import type { ApprovalMessage, ClosedMessage, EventMessage } from "../../../src/contract/notifier.ts";
+import { NotifierError } from "../../../src/contract/notifier.ts";
+import { pauseAfter } from "../../../src/delivery/courier.ts";
+import { makeToken } from "../../../src/domain/tokens.ts";
+import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
+import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
+import { eventually, until } from "../../support/wait.ts";
+
+/** Asks the channel `finance` under the default policies: quorum 1 up to 1,000, 2 above. */
+const refund = (amount: number): object => ({
+  agent_id: "support-bot",
+  tool: "stripe",
+  operation: "refund",
+  params: { amount, currency: "USD" },
+});
+const tokenOf = (message: ApprovalMessage): string => message.link.slice(message.link.indexOf("#") + 1);
+const HOUR = 3_600_000;
+
+let pigeon: TestNotifier;
+let service: Service;
+
+const FINANCE = {
+  notifier: "pigeon",
+  people: [
+    { owner: "Anna", to: "anna@example.com" },
+    { owner: "ben", to: "ben@example.com" },
+  ],
+};
+
+async function start(
+  change: (config: Parameters<NonNullable<ServiceOptions["change"]>>[0]) => void = () => {},
+  notifier = testNotifier(),
+): Promise<void> {
+  pigeon = notifier;
+  service = await startService({
+    plugins: [pigeon.plugin],
+    change(config) {
+      config.server.public_url = "https://assent.example/";
+      config.channels = { finance: FINANCE };
+      change(config);
+    },
+  });
+}
+
+afterEach(() => service.close());
+
+async function submit(amount: number, key = service.agent): Promise<string> {
+  const answer = await service.call("POST", "/v1/actions", { key, body: refund(amount) });
+  assert.equal(answer.status, 202, JSON.stringify(answer.body));
+  return answer.body.id as string;
+}
+
+const asked = async (id: string, person: string): Promise<ApprovalMessage> =>
+  (await pigeon.next(
+    (message) => message.kind === "approval_requested" && message.action.id === id && message.person === person,
+  )) as ApprovalMessage;
+const closed = async (id: string, to: string): Promise<ClosedMessage> =>
+  (await pigeon.next(
+    (message) => message.kind === "approval_closed" && message.action.id === id && message.to === to,
+  )) as ClosedMessage;
+const vote = (id: string, token: string, approve: boolean, key: string | null = null): Promise<Answer> =>
+  service.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve } });
+const deliveries = async (query = ""): Promise<Record<string, unknown>[]> =>
+  (await service.call("GET", `/v1/deliveries${query}`, { key: service.admin })).body.deliveries;
+
+/** Waits for a state of a delivery in the store: the courier writes it after the notifier has answered. */
+const settled = (query: string, state: string): Promise<Record<string, unknown>> =>
+  eventually(
+    async () => (await deliveries(query)).find((row) => row["state"] === state),
+    () => `nothing is ${state}: ${query}`,
+  );
+
+describe("people and links", () => {
+  beforeEach(() => start());
+
+  test("each person gets a link of their own, which shows the exact request and decides without a key", async () => {
+    const id = await submit(500);
+    const [anna, ben] = [await asked(id, "Anna"), await asked(id, "ben")];
+    assert.deepEqual([anna.to, ben.to, anna.channel], ["anna@example.com", "ben@example.com", "finance"]);
+    assert.ok(anna.link.startsWith("https://assent.example/approve#apl1_"));
+    assert.notEqual(tokenOf(anna), tokenOf(ben));
+    assert.deepEqual(anna.action.params, { amount: 500, currency: "USD" });
+
+    const look = await service.call("POST", "/v1/approval-link", { key: null, body: { token: tokenOf(anna) } });
+    assert.equal(look.status, 200);
+    assert.deepEqual(
+      [look.body.approver, look.body.refusal, look.body.action.id, look.body.action.status, look.body.action.params],
+      ["owner:anna", null, id, "pending_approval", { amount: 500, currency: "USD" }],
+    );
+    assert.equal(look.body.action.request_hash, anna.action.request_hash);
+
+    const voted = await vote(id, tokenOf(anna), true);
+    assert.equal(voted.status, 200, JSON.stringify(voted.body));
+    const action = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
+    assert.deepEqual(
+      [action.status, action.approvals[0].approver, action.approvals[0].key_id],
+      ["approved", "owner:anna", "link"],
+    );
+    const { body } = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
+    assert.deepEqual(body.events[1].entry.by, {
+      key_id: "link",
+      principal: "owner:anna",
+      agent_id: null,
+      owner: "anna",
+    });
+    // Everybody who was asked hears the end, and can find the message to change.
+    for (const to of ["anna@example.com", "ben@example.com"]) {
+      const end = await closed(id, to);
+      assert.deepEqual(
+        [end.action.status, end.reference, end.action.votes[0]?.approver],
+        ["approved", `ref-${to}`, "owner:anna"],
+      );
+    }
+    const late = await vote(id, tokenOf(ben), false);
+    assert.deepEqual([late.status, late.body.code], [409, "ACTION_NOT_PENDING"]);
+  });
+
+  test("a look changes nothing, however often it is taken", async () => {
+    const id = await submit(500);
+    const token = tokenOf(await asked(id, "Anna"));
+    const before = (await service.storage.head()).size;
+    for (let i = 0; i < 3; i++)
+      assert.equal(
+        (await service.call("POST", "/v1/approval-link", { key: null, body: { token } })).body.action.status,
+        "pending_approval",
+      );
+    assert.equal((await service.storage.head()).size, before);
+  });
+
+  test("quorum counts people: two links and a key of one person are one vote", async () => {
+    const made = (
+      await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name: "anna's", preset: "approver", owner: "ANNA " },
+      })
+    ).body;
+    const id = await submit(5000);
+    const token = tokenOf(await asked(id, "Anna"));
+    assert.equal((await vote(id, token, true)).body.action.status, "pending_approval");
+    assert.deepEqual((await vote(id, token, true)).body.code, "ALREADY_VOTED");
+    const own = await service.call("GET", `/v1/actions/${id}`, { key: made.key });
+    assert.equal(own.body.approval_token, undefined);
+    const ben = await vote(id, tokenOf(await asked(id, "ben")), true);
+    assert.equal(ben.body.action.status, "approved");
+  });
+
+  test("no token is in the API, the events, the log or the store", async () => {
+    const id = await submit(500);
+    const token = tokenOf(await asked(id, "Anna"));
+    await settled(`?action_id=${id}`, "delivered");
+    const mac = token.split(".")[1] as string;
+    const seen = [
+      JSON.stringify(await deliveries()),
+      JSON.stringify((await service.call("GET", "/v1/actions", { key: service.admin })).body),
+      JSON.stringify((await service.call("GET", `/v1/actions/${id}`, { key: service.agent })).body),
+      JSON.stringify(
+        (
+          await service.call("GET", `/v1/events?after=0`, {
+            key: service.admin,
+            headers: { accept: "application/json" },
+          })
+        ).body,
+      ),
+      service.logged.join("\n"),
+      ...["assent.db", "assent.db-wal"].map((file) => readFileSync(join(service.folder, file), "latin1")),
+    ];
+    for (const text of seen) assert.ok(!text.includes(mac));
+  });
+
+  test("every other token is refused, each with its own error, and changes nothing", async () => {
+    const [first, second] = [await submit(500), await submit(600)];
+    const [token, foreign] = [tokenOf(await asked(first, "Anna")), tokenOf(await asked(second, "Anna"))];
+    const altered = `${token.slice(0, -3)}${token.endsWith("AAA") ? "BBB" : "AAA"}`;
+    const made = (
+      await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name: "carl's", preset: "approver", owner: "carl" },
+      })
+    ).body;
+    const own = (await service.call("GET", `/v1/actions/${first}`, { key: made.key })).body.approval_token as string;
+    const cases: [string, Answer, number, string][] = [
+      ["of another action", await vote(first, foreign, true), 403, "TOKEN_OTHER_ACTION"],
+      ["altered", await vote(first, altered, true), 403, "TOKEN_INVALID"],
+      ["malformed", await vote(first, "apl1_x", true), 403, "TOKEN_MALFORMED"],
+      ["a key's token without the key", await vote(first, own, true), 401, "MISSING_CREDENTIAL"],
+      ["a link beside a key", await vote(first, token, true, made.key), 403, "TOKEN_MALFORMED"],
+      [
+        "altered, looked at",
+        await service.call("POST", "/v1/approval-link", { key: null, body: { token: altered } }),
+        403,
+        "TOKEN_INVALID",
+      ],
+      [
+        "a key's token, looked at",
+        await service.call("POST", "/v1/approval-link", { key: null, body: { token: own } }),
+        403,
+        "TOKEN_MALFORMED",
+      ],
+    ];
+    for (const [name, answer, status, code] of cases)
+      assert.deepEqual([answer.status, answer.body.code], [status, code], name);
+    for (const id of [first, second]) {
+      const { body } = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+      assert.deepEqual([body.status, body.approvals], ["pending_approval", []]);
+    }
+  });
+
+  test("nobody is asked about their own action, and a link of the submitter's owner decides nothing", async () => {
+    const own = (
+      await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name: "anna's bot", preset: "agent", owner: "anna" },
+      })
+    ).body.key as string;
+    const id = await submit(500, own);
+    await asked(id, "ben");
+    assert.deepEqual(
+      (await deliveries(`?action_id=${id}`)).map((row) => row["person"]),
+      ["ben"],
+    );
+    const row = await service.storage.action(id);
+    assert.ok(row !== null);
+    const token = makeToken(
+      "link",
+      { action_id: id, request_hash: row.request_hash, approver: "owner:anna", expires_at: row.expires_at ?? 0 },
+      (message) => service.runtime.host.vault.mac("approval-link", message),
+    );
+    assert.deepEqual((await vote(id, token, true)).body.code, "SELF_APPROVAL");
+    assert.match(
+      (await service.call("POST", "/v1/approval-link", { key: null, body: { token } })).body.refusal,
+      /same owner/,
+    );
+  });
+
+  test("an approval that ran out is told as expired, not as denied, and its link says so", async () => {
+    const id = await submit(500);
+    const token = tokenOf(await asked(id, "Anna"));
+    await settled(`?action_id=${id}&destination=pigeon%20anna%40example.com`, "delivered");
+    service.clock.now += 9 * HOUR;
+    const late = await vote(id, token, true);
+    assert.deepEqual([late.status, late.body.code], [410, "APPROVAL_EXPIRED"]);
+    assert.equal((await closed(id, "anna@example.com")).action.status, "expired");
+    assert.equal(
+      (await service.call("POST", "/v1/approval-link", { key: null, body: { token } })).body.action.status,
+      "expired",
+    );
+  });
+
+  test("a person who left the channel cannot decide with the link that was sent", async () => {
+    const id = await submit(500);
+    const token = tokenOf(await asked(id, "Anna"));
+    FINANCE.people.reverse();
+    const anna = FINANCE.people.pop();
+    try {
+      await service.restart();
+      const answer = await vote(id, token, true);
+      assert.deepEqual([answer.status, answer.body.code], [403, "TOKEN_INVALID"]);
+      assert.match(answer.body.detail, /is no longer in a channel of this decision/);
+    } finally {
+      FINANCE.people.unshift(anna as (typeof FINANCE.people)[number]);
+    }
+  });
+});
+
+describe("delivering", () => {
+  test("what failed is tried again under the same id, and holds up its own destination alone", async () => {
+    await start();
+    pigeon.plans.push(() => Promise.reject(new Error("mailbox full")));
+    const [first, second] = [await submit(500), await submit(600)];
+    const failed = await settled("?destination=pigeon%20anna%40example.com", "waiting");
+    assert.ok(failed["attempts"] === 0 || failed["attempts"] === 1);
+    await settled("?destination=pigeon%20ben%40example.com", "delivered");
+    await asked(second, "ben");
+    await until(
+      "Anna's is tried",
+      async () => (await deliveries(`?action_id=${first}`)).find(({ person }) => person === "Anna")?.["attempts"] === 1,
+    );
+    assert.deepEqual(
+      pigeon.messages.filter(({ to }) => to === "anna@example.com").map(({ attempt }) => attempt),
+      [1],
+    );
+    const waiting = (await deliveries(`?action_id=${first}`)).find(({ person }) => person === "Anna");
+    assert.deepEqual([waiting?.["state"], waiting?.["last_error"]], ["waiting", "mailbox full"]);
+    service.clock.now += 10_000;
+    await asked(second, "Anna");
+    const own = pigeon.messages.filter(({ to }) => to === "anna@example.com") as ApprovalMessage[];
+    assert.deepEqual(
+      own.map(({ attempt, action }) => [action.id, attempt]),
+      [
+        [first, 1],
+        [first, 2],
+        [second, 1],
+      ],
+    );
+    assert.equal(own[0]?.id, own[1]?.id);
+  });
+
+  test("a notifier that throws, rejects with nothing or hangs delays no decision and nobody else", async () => {
+    await start((config) => (config.deliveries.timeout_seconds = 1));
+    let ended = 0;
+    pigeon.plans.push(
+      () => {
+        throw new Error("thrown at once");
+      },
+      (_, signal) => new Promise(() => signal.addEventListener("abort", () => ended++)),
+      () => Promise.reject(undefined),
+    );
+    const [first, second] = [await submit(500), await submit(600)];
+    await pigeon.next((message) => message.kind === "approval_requested" && message.action.id === first);
+    const decided = await service.call("POST", "/v1/actions", { body: refund(50) });
+    assert.equal(decided.body.status, "allowed");
+    await until("the one that hangs is told to end", () => ended > 0);
+    assert.equal(ended, 1);
+    service.clock.now += 20_000;
+    await asked(second, "Anna");
+    await asked(second, "ben");
+    const errors = (await Promise.all([first, second].map((id) => deliveries(`?action_id=${id}`))))
+      .flat()
+      .map(({ state }) => state);
+    assert.ok(
+      errors.every((state) => state === "delivered" || state === "waiting"),
+      errors.join(),
+    );
+    assert.ok(service.logged.some((line) => line.includes("it gave no answer within 1 s")));
+  });
+
+  test("what could not be delivered for three days is dead, is listed, and can be retried", async () => {
+    await start(
+      (config) =>
+        (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "a@example.com" }] } }),
+    );
+    pigeon.plans.push(() => Promise.reject(new Error("no route")));
+    const id = await submit(500);
+    await pigeon.next(() => true);
+    await until("it is tried", async () => (await deliveries())[0]?.["attempts"] === 1);
+    assert.equal(
+      (
+        await service.call("POST", `/v1/deliveries/${(await deliveries())[0]?.["id"] as string}/retry`, {
+          key: service.admin,
+        })
+      ).body.code,
+      "DELIVERY_NOT_DEAD",
+    );
+    pigeon.plans.push(() => Promise.reject(new NotifierError("no such mailbox", { permanent: true })));
+    service.clock.now += 10_000;
+    const dead = await settled("?state=dead", "dead");
+    assert.deepEqual(
+      [dead["action_id"], dead["attempts"], dead["last_error"], dead["next_attempt_at"]],
+      [id, 2, "no such mailbox", null],
+    );
+    const again = await service.call("POST", `/v1/deliveries/${dead["id"] as string}/retry`, { key: service.admin });
+    assert.deepEqual([again.status, again.body.state], [200, "waiting"]);
+    assert.equal((await settled(`?action_id=${id}`, "delivered"))["attempts"], 3);
+    assert.equal(
+      (await service.call("GET", `/v1/deliveries/${dead["id"] as string}`, { key: service.admin })).body.state,
+      "delivered",
+    );
+    const agent = await service.call("GET", "/v1/deliveries", { key: service.agent });
+    assert.deepEqual([agent.status, agent.body.code], [403, "INSUFFICIENT_SCOPE"]);
+    assert.equal(
+      (await service.call("GET", "/v1/deliveries/nope", { key: service.admin })).body.code,
+      "DELIVERY_NOT_FOUND",
+    );
+  });
+
+  test("pauses double from seconds to an hour, and are spread", async () => {
+    await start();
+    assert.deepEqual(
+      [1, 2, 3, 11, 12, 99].map((n) => pauseAfter(n, 0.5)),
+      [5_000, 10_000, 20_000, 3_600_000, 3_600_000, 3_600_000],
+    );
+    assert.deepEqual([pauseAfter(1, 0), pauseAfter(1, 1)], [3_750, 6_250]);
+  });
+
+  test("what waited when the service stopped is delivered after the next start", async () => {
+    await start();
+    pigeon.plans.push(
+      (_, signal) =>
+        new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("stopped")))),
+    );
+    const id = await submit(500);
+    const first = await asked(id, "Anna");
+    await service.restart();
+    const again = await pigeon.next((message) => message.id === first.id && message !== first);
+    assert.equal(again.attempt, 1);
+    await settled("?destination=pigeon%20anna%40example.com", "delivered");
+  });
+
+  test("a request that was decided meanwhile is not sent, nor is its end", async () => {
+    await start(
+      (config) =>
+        (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "a@example.com" }] } }),
+    );
+    pigeon.plans.push(() => Promise.reject(new Error("down")));
+    const id = await submit(500);
+    await pigeon.next(() => true);
+    await service.call("POST", `/v1/actions/${id}/cancel`, { key: service.admin });
+    service.clock.now += 10_000;
+    await until("nothing waits", async () => !(await deliveries()).some(({ state }) => state === "waiting"));
+    assert.deepEqual(
+      (await deliveries()).map(({ kind, state }) => [kind, state]),
+      [
+        ["approval_closed", "obsolete"],
+        ["approval_requested", "obsolete"],
+      ],
+    );
+    assert.equal(pigeon.messages.length, 1);
+  });
+});
+
+describe("reminders, escalation and places", () => {
+  const timed = (config: Parameters<NonNullable<ServiceOptions["change"]>>[0]): void => {
+    config.channels = {
+      finance: {
+        notifier: "pigeon",
+        people: FINANCE.people,
+        places: [{ to: "#finance" }],
+        remind_before: "1h",
+        escalate: { to: "board", after: "2h" },
+      },
+      board: {
+        notifier: "pigeon",
+        people: [
+          { owner: "zoe", to: "zoe@example.com" },
+          { owner: "anna", to: "anna@example.com" },
+        ],
+      },
+    };
+  };
+
+  test("who has not decided is reminded, the second channel is asked, and all hear the end", async () => {
+    await start(timed);
+    const id = await submit(5000);
+    const place = (await pigeon.next((message) => message.to === "#finance")) as ApprovalMessage;
+    assert.deepEqual([place.person, place.link], [null, `https://assent.example/approve#${id}`]);
+    assert.equal((await vote(id, tokenOf(await asked(id, "Anna")), true)).body.action.status, "pending_approval");
+    assert.ok(!pigeon.messages.some(({ to }) => to === "zoe@example.com"));
+    await settled("?destination=pigeon%20ben%40example.com", "delivered");
+    service.clock.now += 2 * HOUR + 1000;
+    const zoe = (await pigeon.next((message) => message.to === "zoe@example.com")) as ApprovalMessage;
+    assert.deepEqual([zoe.kind, zoe.channel], ["approval_escalated", "board"]);
+    await settled("?destination=pigeon%20zoe%40example.com", "delivered");
+    service.clock.now += HOUR;
+    const reminder = (await pigeon.next(
+      (message) => message.kind === "approval_reminder" && message.person === "ben",
+    )) as ApprovalMessage;
+    assert.equal(reminder.reference, "ref-ben@example.com");
+    assert.equal((await vote(id, tokenOf(zoe), true)).body.action.status, "approved");
+    for (const to of ["ben@example.com", "zoe@example.com", "#finance"])
+      assert.equal((await closed(id, to)).action.status, "approved");
+    assert.ok(
+      !pigeon.messages.some((message) => message.kind === "approval_reminder" && message.person === "Anna"),
+      "Anna has decided",
+    );
+  });
+
+  test("what was scheduled is obsolete once the action is decided", async () => {
+    await start(timed);
+    const id = await submit(500);
+    const token = tokenOf(await asked(id, "ben"));
+    assert.equal((await vote(id, token, false)).body.action.status, "denied");
+    const states = (await deliveries(`?action_id=${id}&limit=100`))
+      .filter(({ kind }) => kind === "approval_reminder" || kind === "approval_escalated")
+      .map(({ state }) => state);
+    assert.deepEqual([...new Set(states)], ["obsolete"]);
+  });
+});
+
+describe("feeds", () => {
+  test("a feed gets the entries it wants, in order, without a token", async () => {
+    const notifier = testNotifier("pigeon", [
+      { to: "ops", types: ["decision", "approval"] },
+      { to: "others", agents: ["nobody-*"], types: ["decision"] },
+    ]);
+    await start(undefined, notifier);
+    const id = await submit(500);
+    const token = tokenOf(await asked(id, "Anna"));
+    await vote(id, token, true);
+    await pigeon.next((message) => message.kind === "event" && message.event.type === "approval");
+    const events = pigeon.messages.filter((message): message is EventMessage => message.kind === "event");
+    assert.deepEqual(
+      events.map(({ to, event }) => [to, event.type]),
+      [
+        ["ops", "decision"],
+        ["ops", "approval"],
+      ],
+    );
+    assert.ok((events[0]?.event.seq ?? 0) < (events[1]?.event.seq ?? 0));
+    assert.ok(!JSON.stringify(events).includes("apl1_"));
+  });
+});

@@ -1,0 +1,366 @@
+/** The event stream over real sockets, with a real EventSource where one is to be trusted to reconnect. */
+import assert from "node:assert/strict";
+import { createServer, connect, type AddressInfo, type Server, type Socket } from "node:net";
+import { after, before, describe, it } from "node:test";
+import { EventSource } from "eventsource";
+import { serve, type Listening } from "../../../src/serve/index.ts";
+import { ALLOWED, ASKED, DENIED, startService, type Answer, type Service } from "../../support/service.ts";
+import { pause, until } from "../../support/wait.ts";
+
+let service: Service;
+let server: Listening;
+before(async () => {
+  service = await startService({
+    pluginOptions: {
+      events: { heartbeat_seconds: 0.2, retry_milliseconds: 5, stall_seconds: 0.5, max_streams_per_key: 3 },
+    },
+  });
+  server = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
+});
+after(async () => {
+  service.runtime.beginStop();
+  await server.stop(1000);
+  await service.close();
+});
+
+const admin = (method: string, path: string, options: Parameters<Service["call"]>[2] = {}): Promise<Answer> =>
+  service.call(method, path, { key: service.admin, ...options });
+const poll = (query: string, key = service.admin): Promise<Answer> =>
+  service.call("GET", `/v1/events${query}`, { key, headers: { accept: "application/json" } });
+const submit = (body: object = ALLOWED): Promise<Answer> => service.call("POST", "/v1/actions", { body });
+
+interface Message {
+  id: number;
+  data: { seq: number; type: string; entry: Record<string, unknown> };
+}
+
+function follow(url: string, key: string, onMessage: (message: Message) => void): EventSource {
+  const source = new EventSource(url, {
+    fetch: (input, init) =>
+      fetch(input, {
+        ...init,
+        headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${key}` },
+      }),
+  });
+  source.addEventListener("message", (event) =>
+    onMessage({ id: Number(event.lastEventId), data: JSON.parse(event.data as string) as Message["data"] }),
+  );
+  return source;
+}
+
+/** What a plain reader gets until `enough` or the end of the stream. */
+async function read(
+  query: string,
+  options: { key?: string; headers?: Record<string, string>; enough?: (text: string) => boolean } = {},
+): Promise<{ text: string; ended: boolean }> {
+  const response = await fetch(`${server.url}/v1/events${query}`, {
+    headers: { authorization: `Bearer ${options.key ?? service.admin}`, ...options.headers },
+  });
+  assert.equal(response.status, 200, await (response.ok ? "" : response.text()));
+  assert.equal(response.headers.get("content-type"), "text/event-stream");
+  let text = "";
+  const decoder = new TextDecoder();
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return { text, ended: true };
+    text += decoder.decode(value, { stream: true });
+    if (options.enough?.(text) === true) {
+      await reader.cancel();
+      return { text, ended: false };
+    }
+  }
+}
+
+const idsIn = (text: string): number[] => [...text.matchAll(/^id: (\d+)\ndata: /gm)].map(([, id]) => Number(id));
+
+/** A proxy whose connections can be cut at any byte. */
+async function cuttable(port: number): Promise<{ port: number; cut(): number; close(): void; server: Server }> {
+  const pairs = new Set<Socket>();
+  const proxy = createServer((client) => {
+    const upstream = connect(port, "127.0.0.1");
+    pairs.add(client);
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      from.pipe(to);
+      from.on("error", () => to.destroy());
+      from.on("close", () => to.destroy());
+    }
+    client.on("close", () => pairs.delete(client));
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  return {
+    server: proxy,
+    port: (proxy.address() as AddressInfo).port,
+    cut() {
+      const count = pairs.size;
+      for (const socket of pairs) socket.destroy();
+      return count;
+    },
+    close() {
+      for (const socket of pairs) socket.destroy();
+      proxy.close();
+    },
+  };
+}
+
+describe("the event stream", () => {
+  it("loses nothing and repeats nothing though its connection is cut 100 times under load", async () => {
+    const proxy = await cuttable(server.port);
+    const got: Message[] = [];
+    const { size: start } = await service.storage.head();
+    const source = follow(`http://127.0.0.1:${proxy.port}/v1/events?after=${start - 1}`, service.admin, (message) =>
+      got.push(message),
+    );
+    let loading = true;
+    const load = Array.from({ length: 4 }, async () => {
+      while (loading) {
+        await submit();
+        await pause(1);
+      }
+    });
+    let cuts = 0;
+    while (cuts < 100) {
+      const seen = got.length;
+      await until("the stream goes on after a cut", () => got.length > seen);
+      if (proxy.cut() > 0) cuts += 1;
+    }
+    loading = false;
+    await Promise.all(load);
+    const { size } = await service.storage.head();
+    await until("the last event arrives", () => got.at(-1)?.id === size - 1);
+    source.close();
+    proxy.close();
+    assert.deepEqual(
+      got.map(({ id }) => id),
+      Array.from({ length: size - start }, (_, i) => start + i),
+    );
+    assert.ok(got.every(({ id, data }) => data.seq === id && data.entry["seq"] === id));
+    assert.ok(cuts >= 100);
+  });
+
+  it("resumes from any sequence, the first included", async () => {
+    const { size } = await service.storage.head();
+    for (const from of [-1, 0, 1, 255, 256, size - 2]) {
+      const { text } = await read(`?after=${from}`, { enough: (t) => idsIn(t).at(-1) === size - 1 });
+      assert.deepEqual(
+        idsIn(text),
+        Array.from({ length: size - 1 - from }, (_, i) => from + 1 + i),
+      );
+    }
+    const { text } = await read("?after=0", {
+      headers: { "last-event-id": String(size - 3) },
+      enough: (t) => idsIn(t).at(-1) === size - 1,
+    });
+    assert.deepEqual(idsIn(text), [size - 2, size - 1], "Last-Event-ID wins: it is what a reconnecting client knows");
+  });
+
+  it("filters by type, agent, tool and action, in the stream as in the poll", async () => {
+    const { size } = await service.storage.head();
+    const asked = (await submit(ASKED)).body;
+    const { approval_token: token } = (await admin("GET", `/v1/actions/${asked.id}`)).body;
+    await submit(DENIED);
+    await submit({ ...ALLOWED, agent_id: "other-bot" });
+    await admin("POST", `/v1/actions/${asked.id}/approval`, { body: { token, approve: true } });
+    await admin("POST", "/v1/agents", { body: { id: "registered" } });
+    const after = `after=${size - 1}`;
+    const cases: [string, string[]][] = [
+      ["", ["decision", "decision", "decision", "approval", "agent"]],
+      ["&type=approval", ["approval"]],
+      ["&type=approval,agent", ["approval", "agent"]],
+      ["&tool=stripe", ["decision", "decision", "approval"]],
+      ["&tool=crm", ["decision"]],
+      ["&agent_id=other-bot", ["decision"]],
+      ["&agent=other-bot&type=approval", []],
+      [`&action_id=${asked.id}`, ["decision", "approval"]],
+    ];
+    for (const [filter, types] of cases) {
+      const page = await poll(`?${after}${filter}`);
+      assert.deepEqual(
+        page.body.events.map((e: { type: string }) => e.type),
+        types,
+        filter,
+      );
+      assert.equal(page.body.next_after, page.body.head, filter);
+      const { text } = await read(`?${after}${filter}`, { enough: (t) => t.includes(": heartbeat") });
+      assert.deepEqual(
+        [...text.matchAll(/"type":"([a-z_]+)","at"/g)].map(([, type]) => type),
+        types,
+        filter,
+      );
+    }
+  });
+
+  it("keeps a quiet connection alive, and moves a filtered client's place on", async () => {
+    const { size } = await service.storage.head();
+    const { text } = await read(`?after=${size - 3}&agent_id=nobody`, {
+      enough: (t) => t.includes(": heartbeat\nid: "),
+    });
+    assert.match(text, new RegExp(`: heartbeat\\nid: ${size - 1}\\n\\n$`));
+    assert.ok(!text.includes("data:"));
+  });
+
+  it("shows a bound key its own agent's events, and no approval token to anybody", async () => {
+    const { key } = (
+      await admin("POST", "/v1/api-keys", { body: { name: "bound", preset: "agent", agent_id: "other-bot" } })
+    ).body;
+    const page = await poll("?after=-1&limit=1000", key);
+    assert.ok(page.body.events.length > 0);
+    assert.ok(page.body.events.every((e: { entry: { agent_id?: string } }) => e.entry.agent_id === "other-bot"));
+    const everything = JSON.stringify((await poll("?after=-1&limit=1000")).body);
+    assert.ok(!everything.includes("apt1_"));
+    const { text } = await read("?after=-1", { key, enough: (t) => t.includes(": heartbeat") });
+    assert.deepEqual(
+      [...text.matchAll(/"agent_id":"([^"]+)"/g)].filter(([, agent]) => agent !== "other-bot"),
+      [],
+    );
+  });
+
+  it("ends when its key is revoked, and says so", async () => {
+    const made = (
+      await admin("POST", "/v1/api-keys", { body: { name: "short-lived", scopes: ["events:read", "actions:read"] } })
+    ).body;
+    const reading = read("", { key: made.key });
+    await until(
+      "the stream is open",
+      async () =>
+        (await service.call("GET", "/v1/events", { key: made.key, headers: { accept: "application/json" } })).status ===
+        200,
+    );
+    await pause(50);
+    await admin("DELETE", `/v1/api-keys/${made.id}`);
+    await submit();
+    const { text, ended } = await reading;
+    assert.ok(ended);
+    assert.match(text, /: the API key was revoked\n\n$/);
+    assert.ok(!text.includes('"type":"decision"'), "nothing after the revocation");
+  });
+
+  it("is refused beyond the limit of a key, and counts what was closed", async () => {
+    const { key } = (await admin("POST", "/v1/api-keys", { body: { name: "greedy", scopes: ["events:read"] } })).body;
+    const open = (): Promise<Response> =>
+      fetch(`${server.url}/v1/events`, { headers: { authorization: `Bearer ${key}` } });
+    const held = [await open(), await open(), await open()];
+    const refused = await open();
+    assert.deepEqual(
+      [refused.status, ((await refused.json()) as { code: string }).code, refused.headers.get("retry-after")],
+      [429, "TOO_MANY_STREAMS", "5"],
+    );
+    await held[0]?.body?.cancel();
+    await until("a place is free", async () => {
+      const again = await open();
+      await again.body?.cancel();
+      return again.status === 200;
+    });
+    for (const response of held.slice(1)) await response.body?.cancel();
+    await until(
+      "HEAD answers without a stream",
+      async () =>
+        (await fetch(`${server.url}/v1/events`, { method: "HEAD", headers: { authorization: `Bearer ${key}` } }))
+          .status === 200,
+    );
+    for (let i = 0; i < 10; i++)
+      assert.equal(
+        (await fetch(`${server.url}/v1/events`, { method: "HEAD", headers: { authorization: `Bearer ${key}` } }))
+          .status,
+        200,
+        "HEAD holds no place",
+      );
+  });
+
+  it("cuts off a client that does not read, holds little for it, and lets it resume", async () => {
+    const { size } = await service.storage.head();
+    const long = "x".repeat(256);
+    const big = { agent_id: long, tool: long, operation: long };
+    const socket = connect(server.port, "127.0.0.1");
+    await new Promise((resolve) => socket.once("connect", resolve));
+    socket.pause();
+    socket.write(`GET /v1/events?after=-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.admin}\r\n\r\n`);
+    // More than the kernel's buffers of both sides take.
+    for (let i = 0; i < 60; i++) await Promise.all(Array.from({ length: 150 }, () => submit(big)));
+    await pause(2000);
+    const newest = (await service.storage.head()).size - 1;
+    let received = "";
+    socket.on("data", (chunk) => (received += chunk.toString("latin1")));
+    socket.on("error", () => {});
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.resume();
+    await closed;
+    assert.ok(received.includes("id: 0\n") && !received.includes(`id: ${newest}\n`), "it was cut off on the way");
+    const page = await poll(`?after=${size - 1}&limit=1000`);
+    assert.equal(page.body.events.length, 1000, "what it missed is there");
+  });
+});
+
+describe("polling", () => {
+  it("gives every event once, in pages of any size", async () => {
+    const { size } = await service.storage.head();
+    for (const limit of [7, 256, 1000]) {
+      const seqs: number[] = [];
+      for (let after = Math.max(-1, size - 2000); after < size - 1;) {
+        const { body } = await poll(`?after=${after}&limit=${limit}`);
+        seqs.push(...body.events.map((e: { seq: number }) => e.seq));
+        after = body.next_after;
+      }
+      assert.deepEqual(
+        seqs,
+        Array.from({ length: seqs.length }, (_, i) => Math.max(-1, size - 2000) + 1 + i),
+      );
+      assert.equal(seqs.at(-1), size - 1);
+    }
+  });
+
+  it("refuses what it cannot serve", async () => {
+    const { size } = await service.storage.head();
+    const bad: [string, Record<string, string>, number, string][] = [
+      [`?after=${size + 5}`, {}, 422, "INVALID_RANGE"],
+      ["?after=-2", {}, 422, "VALIDATION_FAILED"],
+      ["?after=x", {}, 422, "VALIDATION_FAILED"],
+      ["?type=decisions", {}, 422, "VALIDATION_FAILED"],
+      ["?agent=a&agent_id=b", {}, 422, "VALIDATION_FAILED"],
+      ["", { "last-event-id": "abc" }, 422, "VALIDATION_FAILED"],
+      ["", { "last-event-id": "99999999999" }, 422, "INVALID_RANGE"],
+      ["", { accept: "image/png" }, 406, "NOT_ACCEPTABLE"],
+      ["?limit=3", { accept: "text/event-stream" }, 422, "VALIDATION_FAILED"],
+    ];
+    for (const [query, headers, status, code] of bad) {
+      const refused = await admin("GET", `/v1/events${query}`, { headers: { accept: "application/json", ...headers } });
+      assert.deepEqual([refused.status, refused.body.code], [status, code], `${query} ${JSON.stringify(headers)}`);
+    }
+    assert.equal((await service.call("GET", "/v1/events", { key: null })).status, 401);
+  });
+});
+
+describe("shutdown", () => {
+  it("ends every stream with a word, and a client goes on by sequence at the next start", async () => {
+    const own = await startService({ pluginOptions: { events: { retry_milliseconds: 5 } } });
+    let listening = await serve(own.runtime.fetch, { host: "127.0.0.1", port: 0 });
+    const { port } = listening;
+    const got: number[] = [];
+    const source = follow(`http://127.0.0.1:${port}/v1/events?after=-1`, own.admin, ({ id }) => got.push(id));
+    const plain = fetch(`${listening.url}/v1/events`, { headers: { authorization: `Bearer ${own.admin}` } }).then((r) =>
+      r.text(),
+    );
+    await own.call("POST", "/v1/actions", { body: ALLOWED });
+    await until("the stream is there", async () => got.at(-1) === (await own.storage.head()).size - 1);
+    own.runtime.beginStop();
+    await listening.stop(5000);
+    assert.match(await plain, /: the service is stopping; connect again\n\n$/);
+    await own.restart();
+    listening = await serve(own.runtime.fetch, { host: "127.0.0.1", port });
+    await own.call("POST", "/v1/actions", { body: ALLOWED });
+    const { size } = await own.storage.head();
+    // A refused connection makes an EventSource give up only where the HTTP answer is an error.
+    await until("it has gone on", () => got.at(-1) === size - 1);
+    assert.deepEqual(
+      got,
+      Array.from({ length: size }, (_, i) => i),
+    );
+    source.close();
+    own.runtime.beginStop();
+    await listening.stop(1000);
+    await own.close();
+  });
+});

@@ -1,0 +1,84 @@
+/** Prometheus's view of the service. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { ALLOWED, ASKED, startService, type Service } from "../../support/service.ts";
+import { until } from "../../support/wait.ts";
+
+describe("metrics", () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-metrics-"));
+  let service: Service;
+  before(async () => {
+    writeFileSync(
+      join(folder, "stripe.yaml"),
+      "policy: p\nrules:\n  - { name: ask, tool: stripe, when: params.amount > 100, effect: require_approval }\n  - { name: go, tool: stripe, effect: allow }\n",
+    );
+    service = await startService({ policies: folder, pluginOptions: { "policy-files": { poll_seconds: 0.1 } } });
+  });
+  after(async () => {
+    await service.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function read(): Promise<Map<string, number>> {
+    const { status, headers, body } = await service.call("GET", "/metrics", { key: service.admin });
+    assert.equal(status, 200);
+    assert.match(headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
+    return new Map(
+      (body as string)
+        .split("\n")
+        .filter((line) => line !== "" && !line.startsWith("#"))
+        .map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]),
+    );
+  }
+
+  it("count decisions by effect and requests by route, never by what a client made up", async () => {
+    for (let i = 0; i < 3; i++) await service.call("POST", "/v1/actions", { body: ALLOWED });
+    await service.call("POST", "/v1/actions", { body: ASKED });
+    await service.call("GET", "/v1/made-up/by-a-client", { key: service.admin });
+    const seen = await read();
+    assert.equal(seen.get('assent_decisions_seen_total{effect="allow",reason_code="POLICY_RULE"}'), 3);
+    assert.equal(seen.get('assent_decisions_seen_total{effect="require_approval",reason_code="POLICY_RULE"}'), 1);
+    assert.equal(seen.get("assent_ledger_size"), (await service.storage.head()).size);
+    assert.equal(
+      seen.get('assent_http_request_duration_seconds_count{method="POST",route="/v1/actions",status="200"}'),
+      3,
+    );
+    assert.equal(
+      seen.get('assent_http_request_duration_seconds_count{method="POST",route="/v1/actions",status="202"}'),
+      1,
+    );
+    assert.equal(seen.get('assent_http_request_duration_seconds_count{method="other",route="none",status="404"}'), 1);
+    assert.ok(![...seen.keys()].some((name) => name.includes("made-up")));
+  });
+
+  it("say where a policy could not be taken, since when, and when that is over", async () => {
+    assert.deepEqual(
+      [
+        (await read()).get("assent_policy_source_stale"),
+        (await read()).has("assent_policy_source_stale_since_seconds"),
+      ],
+      [0, false],
+    );
+    writeFileSync(join(folder, "bad.yaml"), "policy: bad\nrules:\n  - { name: r, effect: perhaps }\n");
+    await until("the fault shows", async () => (await read()).get("assent_policy_source_stale") === 1);
+    const stale = await read();
+    assert.ok(
+      [...stale.keys()].some((name) =>
+        /^assent_policy_source_fault\{file="bad\.yaml",line="3",column="\d+"\}$/.test(name),
+      ),
+    );
+    assert.ok(Math.abs((stale.get("assent_policy_source_stale_since_seconds") ?? 0) - Date.now() / 1000) < 60);
+    assert.equal(stale.get("assent_policies_active"), 1);
+    rmSync(join(folder, "bad.yaml"));
+    await until("the fault is over", async () => (await read()).get("assent_policy_source_stale") === 0);
+    assert.ok(![...(await read()).keys()].some((name) => name.startsWith("assent_policy_source_fault{")));
+  });
+
+  it("are for those who may read them", async () => {
+    assert.equal((await service.call("GET", "/metrics", { key: null })).status, 401);
+    assert.equal((await service.call("GET", "/metrics")).status, 403);
+  });
+});

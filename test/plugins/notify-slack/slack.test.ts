@@ -1,0 +1,324 @@
+/** notify-slack against a server that refuses what Slack refuses. */
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import notifySlack, { createNotifier } from "../../../plugins/notify-slack/index.ts";
+import type { Notifier, Delivered, Message } from "../../../src/contract/notifier.ts";
+import type { NotifierError, Plugin } from "../../../src/plugin.ts";
+import { ASKING, askedMessage, closedMessage, eventMessage, HOSTILE, HOSTILE_ACTION } from "../../support/receiver.ts";
+import { ASKED, startService, type Service } from "../../support/service.ts";
+import { startSlack, textsOf, TOKEN, type SlackMessage, type SlackServer } from "../../support/slack.ts";
+import { eventually } from "../../support/wait.ts";
+
+const never = new AbortController().signal;
+const HOUR = 3_600_000;
+let slack: SlackServer;
+let notifier: Notifier;
+
+beforeEach(async () => {
+  slack = await startSlack();
+  notifier = createNotifier({ token: TOKEN, api_url: `${slack.url}/` });
+});
+afterEach(() => slack.close());
+
+const deliver = async (message: Message): Promise<Delivered> => (await notifier.deliver(message, never)) as Delivered;
+const failure = async (message: Message): Promise<NotifierError> => {
+  const error = await deliver(message).then(
+    () => assert.fail("it was delivered"),
+    (e: unknown) => e,
+  );
+  assert.ok(error instanceof Error);
+  assert.ok(!error.message.includes(TOKEN));
+  return error as NotifierError;
+};
+const newest = (): SlackMessage => slack.messages.at(-1) as SlackMessage;
+const buttons = ({ blocks }: SlackMessage): string[] =>
+  blocks
+    .filter(({ type }) => type === "actions")
+    .flatMap(({ elements }) => elements.map(({ url }: { url: string }) => url));
+const codes = ({ blocks }: SlackMessage): string[] =>
+  blocks
+    .filter(({ type, text }) => type === "section" && text?.type === "mrkdwn")
+    .map(({ text }) => text.text as string);
+/** The request as a reader would copy it out of the code blocks. */
+const shown = (message: SlackMessage): unknown => {
+  const [, code = ""] = /```\n([\s\S]*)\n```/.exec(codes(message)[0] as string) ?? [];
+  return JSON.parse(code.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&"));
+};
+
+describe("messages", () => {
+  test("a request shows what is asked, with a button to the page, and names where it stands", async () => {
+    const { reference } = await deliver(askedMessage("U0123456789"));
+    assert.equal(reference, `D0123456789:${newest().ts}`);
+    assert.equal(newest().text, "Approval needed: stripe refund (high risk)");
+    const texts = textsOf(newest());
+    for (const fact of [
+      "Agent\nsupport-bot",
+      "Operation\nstripe refund",
+      "Risk\nhigh",
+      "Policy\npayments / other refunds",
+      "Reason\nrefunds above 100 need an approver",
+      "Expires\n2026-01-31 20:00:00 UTC",
+      "Approvals\n0 of 1",
+    ])
+      assert.ok(texts.includes(fact), fact);
+    assert.deepEqual(shown(newest()), { amount: 500, currency: "USD" });
+    assert.deepEqual(buttons(newest()), ["https://assent.example/approve#apl1_secret.mac"]);
+    assert.ok(texts.some((text) => text.includes("decides as anna")));
+    await deliver(askedMessage("C0123456789", { person: null }));
+    assert.ok(textsOf(newest()).some((text) => text.includes("asks for your key")));
+  });
+
+  test("the end changes the message in place: who, when, why, and the button is gone", async () => {
+    const ends: [Parameters<typeof closedMessage>[2], string, RegExp][] = [
+      [{}, "Approved: stripe refund", /^Approved by anna at 2026-01-31 13:00:00 UTC\.$/],
+      [{ status: "executing" }, "Approved: stripe refund", /^Approved by anna/],
+      [
+        {
+          status: "denied",
+          votes: [{ approver: "key:0190", approve: false, reason: "not this one", at: "2026-01-31T13:00:00.000Z" }],
+        },
+        "Denied: stripe refund",
+        /^Denied by key 0190 at .* \(“not this one”\)\.$/,
+      ],
+      [
+        { status: "expired", votes: [] },
+        "Expired: stripe refund",
+        /^The request expired at 2026-01-31 20:00:00 UTC\. Nobody denied it/,
+      ],
+      [{ status: "cancelled", votes: [] }, "Cancelled: stripe refund", /^The request was cancelled/],
+    ];
+    for (const [about, title, ending] of ends) {
+      const { reference = null } = await deliver(askedMessage("C0123456789"));
+      await deliver(closedMessage("C0123456789", reference, about));
+      assert.deepEqual([newest().updates, newest().text, buttons(newest())], [1, title, []]);
+      assert.match(newest().blocks[1].text.text, ending);
+    }
+    assert.equal(slack.messages.length, ends.length);
+  });
+
+  test("a request that is gone, or never had a reference, is answered by a new message", async () => {
+    await deliver(closedMessage("C0123456789", "C0123456789:1600000000.000001"));
+    await deliver(closedMessage("C0123456789", null));
+    assert.deepEqual(
+      slack.messages.map(({ text, updates }) => [text, updates]),
+      [
+        ["Approved: stripe refund", 0],
+        ["Approved: stripe refund", 0],
+      ],
+    );
+  });
+
+  test("a reminder stands in the thread of the request; an escalation stands by itself", async () => {
+    const { reference = null } = await deliver(askedMessage("U0123456789"));
+    const { ts } = newest();
+    await deliver(askedMessage("U0123456789", { kind: "approval_reminder", reference }));
+    assert.deepEqual(
+      [newest().channel, newest().thread_ts, newest().text],
+      ["D0123456789", ts, "Reminder, approval needed: stripe refund (high risk)"],
+    );
+    assert.equal(buttons(newest()).length, 1);
+    await deliver(askedMessage("U0123456789", { kind: "approval_escalated" }));
+    assert.deepEqual(
+      [newest().thread_ts, newest().text],
+      [undefined, "Approval still needed: stripe refund (high risk)"],
+    );
+    slack.plans.push({ error: "thread_not_found" });
+    await deliver(askedMessage("U0123456789", { kind: "approval_reminder", reference }));
+    assert.deepEqual([newest().thread_ts, codes(newest()).length], [undefined, 1]);
+  });
+
+  test("what an agent wrote is no markup, no mention and no line of its own", async () => {
+    await deliver(
+      askedMessage("C0123456789", {}, { ...HOSTILE, reason: "<!channel> *now*\n<https://evil.example|approve>" }),
+    );
+    for (const text of textsOf(newest())) {
+      assert.doesNotMatch(text, /[<>\u202e\u200b\u2067\r]/, text);
+      assert.doesNotMatch(text, /&(?!amp;|lt;|gt;)/, text);
+    }
+    // Only code and our own labels are markup; all the rest is plain text.
+    for (const code of codes(newest())) assert.match(code, /^(\*Parameters\*\n)?```\n[^`]*\n```$/);
+    assert.deepEqual(shown(newest()), HOSTILE.params);
+    assert.ok(textsOf(newest()).some((text) => text.includes("[U+202E]gnp.exe")));
+    assert.ok(textsOf(newest()).includes("Reason\n&lt;!channel&gt; *now*[U+000A]&lt;https://evil.example|approve&gt;"));
+    const sent = JSON.parse(slack.receiver.received[0]?.body as string);
+    assert.deepEqual(
+      [sent.parse, sent.link_names, sent.mrkdwn, sent.unfurl_links, sent.unfurl_media],
+      ["none", false, false, false, false],
+    );
+  });
+
+  test("a long request is cut where Slack's limits are, and says so", async () => {
+    const params = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`key ${i}`, "<&>\u202e😀".repeat(5)]));
+    await deliver(
+      askedMessage(
+        "C0123456789",
+        {},
+        { params, context: { also: "this" }, tool: "<".repeat(256), operation: "&".repeat(256) },
+      ),
+    );
+    assert.equal(codes(newest()).length, 3);
+    for (const code of codes(newest()))
+      assert.doesNotMatch(code, /&(?!amp;|lt;|gt;)|\\u[0-9a-f]{0,3}(?![0-9a-f])|[\ud800-\udbff](?![\udc00-\udfff])/);
+    assert.ok(textsOf(newest()).some((text) => text.startsWith("Cut here")));
+    assert.ok((newest().blocks[0].text.text as string).endsWith("…"));
+    await deliver(askedMessage("C0123456789", {}, { params: { a: "x".repeat(2000) } }));
+    assert.ok(!textsOf(newest()).some((text) => text.startsWith("Cut here")));
+  });
+
+  test("when Slack does not take the request's length, people are asked without it", async () => {
+    slack.plans.push({ error: "msg_blocks_too_long" });
+    await deliver(askedMessage("C0123456789"));
+    assert.deepEqual([codes(newest()), buttons(newest()).length], [[], 1]);
+    assert.ok(textsOf(newest()).some((text) => text.includes("too long for Slack")));
+  });
+});
+
+describe("failures", () => {
+  test("what no later attempt can mend is given up, the rest is tried again when Slack says", async () => {
+    const cases: [SlackServer["plans"][number], boolean, number | null, RegExp][] = [
+      [{ error: "channel_not_found" }, true, null, /Slack answered chat\.postMessage with channel_not_found/],
+      [{ error: "invalid_auth" }, true, null, /invalid_auth/],
+      [{ error: "is_archived" }, true, null, /is_archived/],
+      [{ error: "not_in_channel" }, false, null, /not_in_channel/],
+      [{ error: "internal_error" }, false, null, /internal_error/],
+      [{ status: 429, headers: { "retry-after": "30" } }, false, 30_000, /limits the rate/],
+      [{ status: 503 }, false, null, /status 503/],
+      [{ status: 302, headers: { location: "http://127.0.0.1:1/" } }, false, null, /status 302/],
+    ];
+    for (const [plan, permanent, retryAfterMs, words] of cases) {
+      slack.plans.push(plan);
+      const error = await failure(askedMessage("C0123456789"));
+      assert.match(error.message, words);
+      assert.deepEqual([error.permanent, error.retryAfterMs], [permanent, retryAfterMs], error.message);
+    }
+    for (const text of ["<html>", "[]", "null", `{"ok":true,"x":"${"x".repeat(1_100_000)}"}`]) {
+      slack.plans.push({ status: 200, text });
+      assert.match((await failure(askedMessage("C0123456789"))).message, /is not Slack|larger than/);
+    }
+    assert.equal((await failure(eventMessage("C0123456789"))).permanent, true);
+    assert.equal(slack.messages.length, 0);
+  });
+
+  test("an attempt ends when it is told to", async () => {
+    slack.receiver.answer = () => {};
+    const stop = new AbortController();
+    const stopped = assert.rejects(
+      Promise.resolve(notifier.deliver(askedMessage("C0123456789"), stop.signal)),
+      /stopping/,
+    );
+    await slack.receiver.next(() => true);
+    stop.abort(new Error("the service is stopping"));
+    await stopped;
+  });
+
+  test("ids, tokens and addresses are checked at start; what is one person's alone does not go to a channel", () => {
+    assert.deepEqual(
+      [
+        notifier.check?.("U0123456789", "anna"),
+        notifier.check?.("D0123456789", "anna"),
+        notifier.check?.("C0123456789", null),
+      ],
+      [null, null, null],
+    );
+    assert.match(notifier.check?.("#finance", null) ?? "", /is no id of Slack/);
+    assert.match(notifier.check?.("C0123456789", "anna") ?? "", /several people see/);
+    assert.throws(() => createNotifier({ token: "secret" }), /xoxb-/);
+    for (const api_url of ["http://slack.example/api", "nonsense", "ftp://127.0.0.1/"])
+      assert.throws(() => createNotifier({ token: TOKEN, api_url }), /api_url/);
+  });
+});
+
+describe("in a whole service", () => {
+  let service: Service;
+  const plugin = (options: unknown): { plugin: Plugin; options: unknown; origin: string } => ({
+    plugin: notifySlack as Plugin,
+    options,
+    origin: "notify-slack",
+  });
+  const start = async (): Promise<void> => {
+    service = await startService({
+      policy: ASKING,
+      plugins: [plugin({ token: TOKEN, api_url: slack.url })],
+      change(config) {
+        config.server.public_url = "https://assent.example";
+        config.channels = {
+          finance: {
+            notifier: "notify-slack",
+            people: [{ owner: "anna", to: "U0ANNA00000" }],
+            places: [{ to: "C0FINANCE00" }],
+          },
+        };
+      },
+    });
+  };
+  const message = (channel: string, title: string): Promise<SlackMessage> =>
+    eventually(
+      () => slack.messages.find((one) => one.channel === channel && one.text.startsWith(title)),
+      () => JSON.stringify(slack.messages),
+    );
+
+  test("a hostile request is asked, decided by its link, and both messages change", async () => {
+    await start();
+    try {
+      const submitted = await service.call("POST", "/v1/actions", { body: HOSTILE_ACTION });
+      assert.equal(submitted.status, 202, JSON.stringify(submitted.body));
+      const asked = await message("D0ANNA00000", "Approval needed");
+      await message("C0FINANCE00", "Approval needed");
+      assert.deepEqual(shown(asked), HOSTILE.params);
+      const [link = ""] = buttons(asked);
+      const voted = await service.call("POST", `/v1/actions/${submitted.body.id as string}/approval`, {
+        key: null,
+        body: { token: link.slice(link.indexOf("#") + 1), approve: true, reason: "<!here> fine\r\n" },
+      });
+      assert.equal(voted.status, 200, JSON.stringify(voted.body));
+      for (const channel of ["D0ANNA00000", "C0FINANCE00"])
+        assert.match(
+          (await message(channel, "Approved")).blocks[1].text.text,
+          /^Approved by anna at .* \(“&lt;!here&gt; fine\[U\+000D\]\[U\+000A\]”\)\.$/,
+        );
+      assert.deepEqual(
+        slack.messages.map(({ updates }) => updates),
+        [1, 1],
+      );
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("a request that ran out says so in place", async () => {
+    await start();
+    try {
+      await service.call("POST", "/v1/actions", { body: ASKED });
+      await message("D0ANNA00000", "Approval needed");
+      await message("C0FINANCE00", "Approval needed");
+      await eventually(
+        async () =>
+          (await service.call("GET", "/v1/deliveries?state=delivered", { key: service.admin })).body.deliveries
+            .length === 2
+            ? true
+            : undefined,
+        () => "not delivered",
+      );
+      service.clock.now += 9 * HOUR;
+      const expired = await message("D0ANNA00000", "Expired");
+      assert.match(expired.blocks[1].text.text, /^The request expired at/);
+      assert.ok(!textsOf(expired).some((text) => text.startsWith("Denied")));
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("without options there is no notifier; half of them stop the start", async () => {
+    const idle = await startService({ plugins: [plugin({})] });
+    assert.deepEqual(
+      idle.logged.filter((line) => line.includes("slack")),
+      [],
+    );
+    await idle.close();
+    await assert.rejects(
+      startService({ plugins: [plugin({ api_url: slack.url })] }),
+      /plugin "notify-slack": setup failed: the option "token" is missing/,
+    );
+    await assert.rejects(startService({ plugins: [plugin({ tokn: TOKEN })] }), /did you mean "token"/);
+  });
+});

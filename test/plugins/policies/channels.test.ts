@@ -1,0 +1,40 @@
+/** Channels that policies name and the configuration does not have: said wherever a policy comes in. */
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { startService, type Service } from "../../support/service.ts";
+import { testNotifier } from "../../support/notifier.ts";
+
+let service: Service;
+afterEach(() => service.close());
+
+const asks = (policy: string, ...notify: string[]): object => ({
+  policy,
+  rules: [{ name: "r", tool: policy, effect: "require_approval", approval: { notify } }],
+});
+
+test("storing, importing, activating and taking a folder warn of channels that nobody stands behind", async () => {
+  service = await startService({
+    plugins: [testNotifier().plugin],
+    change(config) {
+      config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna@example.com" }] } };
+    },
+  });
+  const call = async (method: string, path: string, body?: object): Promise<{ status: number; warnings: string[] }> => {
+    const answer = await service.call(method, path, { key: service.admin, ...(body === undefined ? {} : { body }) });
+    return { status: answer.status, warnings: answer.body.warnings as string[] };
+  };
+  const unknown = /^"r" of the policy "odd" tells the channel "finanec".*did you mean "finance"\?$/;
+
+  assert.deepEqual(await call("POST", "/v1/policies", asks("good", "finance")), { status: 201, warnings: [] });
+  const stored = await call("POST", "/v1/policies", asks("odd", "finance", "finanec"));
+  assert.equal(stored.status, 201, "a warning refuses nothing");
+  assert.equal(stored.warnings.length, 1);
+  assert.match(stored.warnings[0] ?? "", unknown);
+  const activated = await call("POST", "/v1/policies/odd/activate", {});
+  assert.deepEqual([activated.status, activated.warnings], [200, stored.warnings]);
+  const imported = await call("POST", "/v1/policies/import-yaml", { yaml: JSON.stringify(asks("odd", "finanec")) });
+  assert.deepEqual([imported.status, imported.warnings], [200, stored.warnings]);
+
+  const logged = service.logged.find((line) => line.includes("tell channels that the configuration does not have"));
+  assert.ok(logged !== undefined && /"ops, support"|"support, ops"/.test(logged), "of the default set");
+});

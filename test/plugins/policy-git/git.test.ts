@@ -1,0 +1,311 @@
+/** policy-git against real repositories, served by git itself. */
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import policyGit from "../../../plugins/policy-git/index.ts";
+import type { Plugin } from "../../../src/plugin.ts";
+import { makeRepository, serveDaemon, serveHttp, type TestRepository } from "../../support/git-server.ts";
+import { startService, type Service } from "../../support/service.ts";
+import { eventually, pause } from "../../support/wait.ts";
+
+const rule = (effect: string, name = "git-rules"): string =>
+  `policy: ${name}\nrules:\n  - { name: r, tool: t, effect: ${effect} }\n`;
+const ACTION = { agent_id: "a", tool: "t", operation: "o" };
+
+let root: string;
+let repository: TestRepository;
+let service: Service | null = null;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "assent-git-"));
+  repository = makeRepository(root);
+  writeFileSync(join(root, "base.yaml"), "policy: base\nrules:\n  - { name: nothing, tool: nothing, effect: deny }\n");
+});
+afterEach(async () => {
+  await service?.close();
+  service = null;
+  rmSync(root, { recursive: true, force: true });
+});
+
+async function start(options: object): Promise<Service> {
+  service = await startService({
+    policies: root,
+    plugins: [
+      {
+        plugin: policyGit as unknown as Plugin,
+        options: { interval_seconds: 1, timeout_seconds: 10, ...options },
+        origin: "policy-git",
+      },
+    ],
+  });
+  return service;
+}
+
+const call = (method: string, path: string, more: Parameters<Service["call"]>[2] = {}) =>
+  (service as Service).call(method, path, { key: (service as Service).admin, ...more });
+const decide = async (): Promise<string> =>
+  (await call("POST", "/v1/actions", { body: ACTION })).body.decision as string;
+const ready = async () =>
+  (await call("GET", "/readyz")).body.policies as {
+    source: { kind: string; commit?: string } | null;
+    stale_since: string | null;
+    offers: { source: string; commit: string | null; taken: boolean }[];
+    faults: { file: string; line: number | null }[];
+  };
+
+async function until<T>(what: string, look: () => Promise<T>, good: (value: T) => boolean): Promise<T> {
+  let value: T;
+  return eventually(
+    async () => (good((value = await look())) ? value : undefined),
+    () =>
+      `${what} did not come; the last was ${JSON.stringify(value)}; log: ${(service as Service).logged.slice(-5).join("\n")}`,
+  );
+}
+const becomes = (effect: string): Promise<string> => until(effect, decide, (value) => value === effect);
+
+describe("policy-git", () => {
+  for (const [name, serve] of [
+    ["file://", async () => ({ url: `file://${root}`, stop: async () => undefined })],
+    ["http, by git http-backend", () => serveHttp(root)],
+    ["git://, by git daemon", () => serveDaemon(root)],
+  ] as const) {
+    test(`follows a branch over ${name}, and names the commit in the set and in the decision`, async () => {
+      const first = repository.commit({ "p.yaml": rule("allow"), "notes.txt": "x" });
+      const serving = await serve();
+      try {
+        await start({ url: `${serving.url}/policies.git`, ref: "main" });
+        assert.equal(await decide(), "allow");
+        assert.deepEqual((await ready()).source, { kind: "git", commit: first });
+        const second = repository.commit({ "p.yaml": rule("deny") });
+        await becomes("deny");
+        assert.deepEqual((await ready()).source, { kind: "git", commit: second });
+        const { actions } = (await call("GET", "/v1/actions?limit=1")).body;
+        const { events } = (await call("GET", `/v1/actions/${actions[0].id}/events`)).body;
+        assert.equal(events[0].entry.facts.policy_commit, second);
+        const sets = (
+          await call("GET", "/v1/events?type=policy_set&limit=100", { headers: { accept: "application/json" } })
+        ).body.events as { entry: { source: Record<string, string> } }[];
+        assert.deepEqual(
+          sets.map(({ entry }) => entry.source["commit"]).filter((commit) => commit !== undefined),
+          [first, second],
+        );
+        const replayed = (await call("POST", "/v1/replay", { body: { action_id: actions[0].id } })).body;
+        assert.equal(replayed.equal, true);
+        // Managed by the source: nobody changes it here.
+        const { policies } = (await call("GET", "/v1/policies")).body;
+        const managed = policies.find((policy: { name: string }) => policy.name === "git-rules");
+        assert.equal(
+          (
+            await call("PUT", `/v1/policies/${managed.id}`, {
+              body: { policy: "git-rules", rules: [{ name: "x", effect: "allow" }] },
+            })
+          ).body.code,
+          "POLICY_MANAGED",
+        );
+      } finally {
+        await serving.stop();
+      }
+    });
+  }
+
+  test("takes a folder of the repository, a tag, and the remote's own HEAD", async () => {
+    repository.commit({
+      "deep/er/p.yaml": rule("allow"),
+      "deep/er/p_test.yaml": `now: 2026-01-01T00:00:00Z\ncases:\n  - { name: c, action: { agent_id: a, tool: t, operation: o }, expect: { effect: allow } }\n`,
+      "other.yaml": "broken: [",
+    });
+    repository.git("tag", "v1");
+    repository.git("push", "--quiet", "origin", "v1");
+    repository.commit({ "deep/er/p.yaml": rule("deny"), "deep/er/p_test.yaml": null });
+    await start({ url: `file://${repository.bare}`, ref: "v1", folder: "/deep/er/" });
+    assert.equal(await decide(), "allow");
+    await (service as Service).close();
+    await start({ url: `file://${repository.bare}`, folder: "deep", recursive: true });
+    assert.equal(await decide(), "deny");
+  });
+
+  test("keeps the last good set over a bad commit, a failing test and a link, and says where", async () => {
+    const good = repository.commit({ "p.yaml": rule("allow") });
+    await start({ url: `file://${repository.bare}` });
+    assert.equal(await decide(), "allow");
+    const bad = repository.commit({
+      "p.yaml": rule("deny"),
+      "q.yaml": "policy: q\nrules:\n  - { name: x, effect: never }\n",
+    });
+    const stale = await until("a fault", ready, ({ stale_since }) => stale_since !== null);
+    assert.deepEqual([stale.faults[0]?.file, stale.faults[0]?.line, stale.source?.commit], ["q.yaml", 3, good]);
+    const offered = (commit: string, taken: boolean): object => ({ source: "policy-git", commit, taken });
+    assert.deepEqual(stale.offers.at(-1), offered(bad, false));
+    assert.equal(await decide(), "allow");
+    repository.commit({
+      "q.yaml": null,
+      "p_test.yaml":
+        "now: 2026-01-01T00:00:00Z\ncases:\n  - { name: fails, action: { agent_id: a, tool: t, operation: o }, expect: { effect: allow } }\n",
+    });
+    await until("the failing test", ready, ({ faults }) => faults[0]?.file === "p_test.yaml");
+    assert.equal(await decide(), "allow");
+    execFileSync("ln", ["-s", "p.yaml", join(root, "work", "link.yaml")]);
+    repository.commit({ "p_test.yaml": null });
+    await until("the link", ready, ({ faults }) => faults[0]?.file === "link.yaml");
+    execFileSync("rm", [join(root, "work", "link.yaml")]);
+    const mended = repository.commit({});
+    await becomes("deny");
+    assert.deepEqual([(await ready()).stale_since, (await ready()).offers.at(-1)], [null, offered(mended, true)]);
+    const nothing = repository.commit({ "notes.txt": "no policy" });
+    const { source } = await until("a commit that changes no policy", ready, ({ offers }) =>
+      isDeepStrictEqual(offers.at(-1), offered(nothing, true)),
+    );
+    assert.equal(source?.commit, mended, "decisions name the commit that made the set");
+    const sets = (
+      await call("GET", "/v1/events?type=policy_set&limit=100", { headers: { accept: "application/json" } })
+    ).body.events as { entry: { source: Record<string, string> } }[];
+    assert.ok(
+      sets.some(
+        ({ entry }) =>
+          entry.source["commit"] === bad &&
+          entry.source["refused"] === "1" &&
+          entry.source["fault"]?.includes("q.yaml:3") === true,
+      ),
+    );
+  });
+
+  test("survives a force-push, a deleted branch, a lost network and a corrupt mirror", async () => {
+    repository.commit({ "p.yaml": rule("allow") });
+    const serving = await serveHttp(root);
+    await start({ url: `${serving.url}/policies.git`, ref: "main" });
+    assert.equal(await decide(), "allow");
+    repository.commit({ "p.yaml": rule("deny") }, { amend: true });
+    await becomes("deny");
+
+    repository.git("push", "--quiet", "origin", "HEAD:refs/heads/other");
+    execFileSync("git", ["-C", repository.bare, "symbolic-ref", "HEAD", "refs/heads/other"]);
+    repository.git("push", "--quiet", "origin", ":refs/heads/main");
+    await until("the lost branch", ready, ({ stale_since }) => stale_since !== null);
+    assert.ok((service as Service).logged.some((line) => line.includes('neither a branch nor a tag \\"main\\"')));
+    assert.equal(await decide(), "deny");
+    repository.commit({ "p.yaml": rule("allow") });
+    await becomes("allow");
+    await until("the end of the fault", ready, ({ stale_since }) => stale_since === null);
+
+    const mirror = join((service as Service).folder, "policy-git");
+    const objects = join(mirror, readdirSync(mirror)[0] as string, "objects");
+    for (const name of readdirSync(objects)) rmSync(join(objects, name), { recursive: true });
+    repository.commit({ "p.yaml": rule("require_approval") });
+    await becomes("require_approval");
+
+    await serving.stop();
+    const lost = await until("the lost network", ready, ({ stale_since }) => stale_since !== null);
+    assert.equal(await decide(), "require_approval");
+    assert.deepEqual([lost.faults[0]?.file, lost.offers.at(-1)?.taken], ["(the source)", false]);
+    const told = JSON.stringify((await call("GET", "/readyz", { key: null })).body);
+    for (const word of [serving.url, "127.0.0.1", "policies.git", root]) assert.ok(!told.includes(word), told);
+  });
+
+  test("credentials work from options, files and the address, and stand nowhere else", async () => {
+    const secret = "s3cret-token";
+    repository.commit({ "p.yaml": rule("allow") });
+    const serving = await serveHttp(root, secret);
+    try {
+      writeFileSync(join(root, "token"), `${secret}\n`);
+      const withUser = serving.url.replace("http://", `http://git:${secret}@`);
+      for (const options of [
+        { url: `${serving.url}/policies.git`, password: secret },
+        { url: `${serving.url}/policies.git`, password_file: join(root, "token") },
+        { url: `${withUser}/policies.git` },
+      ]) {
+        await start(options);
+        assert.equal(await decide(), "allow");
+        const seen = [
+          (service as Service).logged.join("\n"),
+          JSON.stringify((await call("GET", "/v1/events?limit=100", { headers: { accept: "application/json" } })).body),
+          readFileSync(join((service as Service).folder, "assent.db"), "latin1"),
+        ];
+        for (const text of seen)
+          for (const hidden of [secret, Buffer.from(`git:${secret}`).toString("base64")])
+            assert.ok(!text.includes(hidden));
+        await (service as Service).close();
+        service = null;
+      }
+      await start({ url: `${serving.url}/policies.git`, password: "wrong-password" });
+      assert.equal(await decide(), "deny");
+      assert.ok((service as Service).logged.some((line) => line.includes("could not be fetched")));
+      assert.ok(!(service as Service).logged.join("\n").includes("wrong-password"));
+    } finally {
+      await serving.stop();
+    }
+  });
+
+  test("takes signed commits of listed keys alone, where that is asked for", async () => {
+    const key = (name: string): string => {
+      execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", join(root, name)]);
+      return readFileSync(join(root, `${name}.pub`), "utf8").trim();
+    };
+    const [listed] = [key("listed"), key("other")];
+    repository.commit({ "p.yaml": rule("allow") }, { signingKey: join(root, "listed") });
+    await start({ url: `file://${repository.bare}`, signed_by: [listed] });
+    assert.equal(await decide(), "allow");
+    repository.commit({ "p.yaml": rule("deny") });
+    await until(
+      "the refusal of an unsigned commit",
+      async () => (service as Service).logged.join("\n"),
+      (log) => log.includes("is not signed, and signed_by asks for it"),
+    );
+    assert.equal(await decide(), "allow");
+    repository.commit({ "p.yaml": rule("deny") }, { signingKey: join(root, "other") });
+    await until(
+      "the refusal of another key",
+      async () => (service as Service).logged.join("\n"),
+      (log) => log.includes("is not signed by a key of signed_by"),
+    );
+    assert.equal(await decide(), "allow");
+    repository.commit({ "p.yaml": rule("require_approval") }, { signingKey: join(root, "listed") });
+    await becomes("require_approval");
+  });
+
+  test("a signed webhook makes it look at once, and no other does", async () => {
+    const secret = "a-secret-of-some-length";
+    repository.commit({ "p.yaml": rule("allow") });
+    await start({ url: `file://${repository.bare}`, interval_seconds: 86_400, webhook_secret: secret });
+    assert.equal(await decide(), "allow");
+    repository.commit({ "p.yaml": rule("deny") });
+    const raw = '{"ref":"refs/heads/main"}';
+    const hook = (headers: Record<string, string>, body = raw) =>
+      call("POST", "/v1/policy-sources/git/webhook", {
+        key: null,
+        raw: body,
+        headers: { "content-type": "application/json", ...headers },
+      });
+    const signature = `sha256=${createHmac("sha256", secret).update(raw).digest("hex")}`;
+    for (const headers of [
+      {},
+      { "x-hub-signature-256": signature.replace(/.$/, "x") },
+      { "x-gitlab-token": "another" },
+    ] as Record<string, string>[])
+      assert.equal((await hook(headers)).body.code, "SIGNATURE_INVALID");
+    assert.equal((await hook({ "x-hub-signature-256": signature }, '{"ref":"x"}')).body.code, "SIGNATURE_INVALID");
+    await pause(1500);
+    assert.equal(await decide(), "allow");
+    assert.equal((await hook({ "x-hub-signature-256": signature })).status, 202);
+    await becomes("deny");
+    repository.commit({ "p.yaml": rule("require_approval") });
+    assert.equal((await hook({ "x-gitlab-token": secret })).status, 202);
+    await becomes("require_approval");
+  });
+
+  test("wrong options stop the start, and name the key", async () => {
+    for (const [options, message] of [
+      [{ url: "ext::sh -c touch% x" }, /is not the address of a repository/],
+      [{ url: "--upload-pack=x" }, /is not the address of a repository/],
+      [{ url: "file:///x", password: "p" }, /option "password": only http and https take one/],
+      [{ url: "https://x.example/y", ssh_key_file: "/k" }, /option "ssh_key_file": only ssh takes one/],
+      [{ url: "file:///x", ref: "--exec=x" }, /option "ref"/],
+      [{ url: "file:///x", branch: "main" }, /option "branch"/],
+    ] as const)
+      await assert.rejects(start(options), message);
+  });
+});

@@ -1,0 +1,216 @@
+/** Past decisions under other policies: which flip, for whom it is told, what it may cost. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
+
+const CANDIDATE = {
+  policy: "payments",
+  rules: [{ name: "nothing without a person", tool: "stripe", effect: "require_approval", approval: { quorum: 2 } }],
+};
+
+describe("a backtest", () => {
+  let service: Service;
+  let auditor = "";
+  before(async () => {
+    service = await startService({ pluginOptions: { replay: { max_seconds: 5, max_running: 1 } } });
+    for (let i = 0; i < 30; i++) {
+      await service.call("POST", "/v1/actions", {
+        body: { ...ALLOWED, params: { ...ALLOWED.params, order: `ord-${i}` } },
+      });
+      service.clock.now += 1000;
+    }
+    for (let i = 0; i < 5; i++) await service.call("POST", "/v1/actions", { body: ASKED });
+    await service.call("POST", "/v1/actions", { body: { ...ALLOWED, tool: "unheard-of" } });
+    auditor = (
+      await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "auditor", preset: "auditor" } })
+    ).body.key;
+  });
+  after(() => service.close());
+
+  const run = (body: object, headers: Record<string, string> = {}, key = auditor): Promise<Answer> =>
+    service.call("POST", "/v1/replay", { key, body, headers });
+
+  it("tells which decisions would flip, from what to what, with examples that can be looked up", async () => {
+    const { status, body } = await run({ policy: CANDIDATE, limit: 1000 });
+    assert.equal(status, 200);
+    assert.deepEqual([body.evaluated, body.flipped, body.next, body.unlisted], [36, 30, null, 0]);
+    const [flip] = body.flips;
+    assert.deepEqual(
+      [flip.from.effect, flip.to, flip.count, flip.examples.length],
+      ["allow", { effect: "require_approval", policy: "payments", rule: "nothing without a person" }, 30, 3],
+    );
+    assert.equal(body.otherwise, 5, "those that were asked for are asked for on other terms");
+    const [example] = flip.examples;
+    assert.equal(
+      (await service.call("GET", `/v1/actions/${example.action_id}`, { key: auditor })).body.decision_hash,
+      example.hash,
+    );
+    // It agrees with the replay of the one decision.
+    const one = await run({ hash: example.hash, policy: CANDIDATE });
+    assert.deepEqual([one.body.now.changed, one.body.now.policy_set], [true, body.policy_set]);
+  });
+
+  it("finds nothing under the active set, and everything denied under an empty one", async () => {
+    assert.deepEqual(
+      [(await run({ policy_set: "current", limit: 1000 })).body].map(({ flipped, otherwise, evaluated }) => [
+        flipped,
+        otherwise,
+        evaluated,
+      ]),
+      [[0, 0, 36]],
+    );
+    const alone = (
+      await run({
+        yaml: "policy: other\nrules:\n  - { name: r, tool: other, effect: allow }\n",
+        alone: true,
+        limit: 1000,
+      })
+    ).body;
+    assert.deepEqual([alone.evaluated, alone.flipped], [36, 35]);
+    assert.deepEqual(
+      alone.flips.map((flip: { from: { effect: string }; to: { effect: string }; count: number }) => [
+        flip.from.effect,
+        flip.to.effect,
+        flip.count,
+      ]),
+      [
+        ["allow", "deny", 30],
+        ["require_approval", "deny", 5],
+      ],
+    );
+  });
+
+  it("counts the use of a limit that is new or renamed, oldest first, and says so", async () => {
+    const limited = async (
+      name: string,
+      limit: object,
+    ): Promise<[flipped: number, to: unknown[], counted: unknown]> => {
+      const definition = {
+        policy: "spending",
+        rules: [],
+        limits: [{ name, tool: "stripe", operation: "refund", window: "24h", ...limit }],
+      };
+      const { status, body } = await run({ policy: definition, limit: 1000 });
+      assert.equal(status, 200, JSON.stringify(body));
+      const to = body.flips.map((flip: { from: { effect: string }; to: object; count: number }) => [
+        flip.from.effect,
+        flip.to,
+        flip.count,
+      ]);
+      return [body.flipped, to, body.counted];
+    };
+    const to = (effect: string, rule: string): object => ({ effect, policy: "spending", rule });
+    const counted = (limit: string): object[] => [{ policy: "spending", limit, decisions: 35 }];
+    for (const name of ["refunds a day", "renamed"])
+      assert.deepEqual(await limited(name, { count: 10 }), [
+        25,
+        [
+          ["allow", to("deny", name), 20],
+          ["require_approval", to("deny", name), 5],
+        ],
+        counted(name),
+      ]);
+    assert.deepEqual(await limited("asks", { count: 10, effect: "require_approval" }), [
+      20,
+      [["allow", to("require_approval", "asks"), 20]],
+      counted("asks"),
+    ]);
+    // What would be denied is not used: 4 of 50 fill 200, and 500 never fits.
+    const [flipped] = await limited("money", { sum: "params.amount", at_most: 200 });
+    assert.equal(flipped, 26 + 5);
+    // A second apart each: five in ten seconds are every other one.
+    const [short, , about] = await limited("short", { count: 5, window: "10s" });
+    assert.ok(short >= 12 && short <= 20, `${short} of 30`);
+    assert.deepEqual(about, counted("short"));
+    assert.deepEqual((await limited("wide", { count: 100 })).slice(0, 2), [0, []]);
+    assert.deepEqual((await run({ policy: CANDIDATE, limit: 1000 })).body.counted, []);
+  });
+
+  it("keeps to its span and limit, and goes on where it ended", async () => {
+    const all = (await run({ policy: CANDIDATE, limit: 1000 })).body;
+    let counted = 0;
+    let flipped = 0;
+    let before: number | undefined;
+    for (let pages = 0; ; pages++) {
+      const { body } = await run({ policy: CANDIDATE, limit: 7, ...(before === undefined ? {} : { before }) });
+      counted += body.evaluated;
+      flipped += body.flipped;
+      if (body.next === null) break;
+      assert.ok(pages < 10);
+      before = body.next;
+    }
+    assert.deepEqual([counted, flipped], [all.evaluated, all.flipped]);
+    const first = (await service.call("GET", "/v1/actions?limit=1000", { key: auditor })).body.actions.at(
+      -1,
+    ).created_at;
+    const span = (
+      await run({ policy: CANDIDATE, since: first, until: new Date(Date.parse(first) + 10_000).toISOString() })
+    ).body;
+    assert.deepEqual([span.evaluated, span.since], [10, first]);
+  });
+
+  it("tells its progress in lines, and the result as the last one", async () => {
+    const response = await service.runtime.fetch(
+      new Request("http://test/v1/replay", {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${auditor}`,
+          "content-type": "application/json",
+          accept: "application/x-ndjson",
+        },
+        body: JSON.stringify({ policy: CANDIDATE, limit: 1000 }),
+      }),
+    );
+    assert.equal(response.headers.get("content-type"), "application/x-ndjson");
+    const lines = (await response.text())
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { type: string; flipped: number });
+    assert.deepEqual([lines.at(-1)?.type, lines.at(-1)?.flipped], ["result", 30]);
+    assert.ok(lines.slice(0, -1).every(({ type }) => type === "progress"));
+  });
+
+  it("shows nobody what they may not see", async () => {
+    const bound = (
+      await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name: "bound", scopes: ["replay:run"], agent_id: "somebody-else" },
+      })
+    ).body.key;
+    assert.equal((await run({ policy: CANDIDATE, limit: 1000 }, {}, bound)).body.evaluated, 0);
+    assert.equal((await run({ policy: CANDIDATE, limit: 1000 }, {}, service.agent)).status, 403);
+  });
+
+  it("refuses what it cannot make sense of, and records nothing", async () => {
+    const { size } = await service.storage.head();
+    for (const [body, status, code] of [
+      [{ limit: 10 }, 422, "VALIDATION_FAILED"],
+      [{ policy: CANDIDATE, policy_set: "current", limit: 10 }, 422, "VALIDATION_FAILED"],
+      [
+        { action_id: "019346a0-0000-7000-8000-000000000000", limit: 10, policy_set: "current" },
+        422,
+        "VALIDATION_FAILED",
+      ],
+      [{ policy_set: "current", since: "2030-01-01T00:00:00Z", until: "2029-01-01T00:00:00Z" }, 422, "INVALID_RANGE"],
+      [
+        { policy: { policy: "x", rules: [{ name: "r", effect: "allow", when: "params.(" }] }, limit: 10 },
+        422,
+        "POLICY_INVALID",
+      ],
+      [{ yaml: "policy: x\nrules: [}", limit: 10 }, 422, "POLICY_INVALID"],
+      [{ policy_set: "current", limit: 0 }, 422, "VALIDATION_FAILED"],
+    ] as const) {
+      const answer = await run(body);
+      assert.deepEqual([answer.status, answer.body.code], [status, code], JSON.stringify(body));
+    }
+    assert.equal((await service.storage.head()).size, size);
+  });
+
+  it("takes no more than so many at once", async () => {
+    const answers = await Promise.all(Array.from({ length: 4 }, () => run({ policy_set: "current", limit: 1000 })));
+    const statuses = answers.map(({ status }) => status).sort();
+    assert.deepEqual([statuses[0], statuses.at(-1)], [200, 429]);
+    assert.equal(answers.find(({ status }) => status === 429)?.body.code, "TOO_MANY_BACKTESTS");
+    assert.equal((await run({ policy_set: "current", limit: 10 })).status, 200, "and frees the place");
+  });
+});

@@ -1,0 +1,226 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import test, { type TestContext } from "node:test";
+import policyFiles from "../../plugins/policy-files/index.ts";
+import { defaultConfig } from "../../src/config/index.ts";
+import { PolicySourceError, type PolicySource } from "../../src/contract/policy-source.ts";
+import { checkPolicyFolder, loadPolicyFolder } from "../../src/policies/folder.ts";
+import { listPolicyTree } from "../../src/policies/git-tree.ts";
+import type { Host } from "../../src/plugin.ts";
+
+const good = (name: string, effect = "allow"): string =>
+  `policy: ${name}\nrules:\n  - name: r\n    effect: ${effect}\n`;
+const tests = (effect: string): string =>
+  `now: 2026-01-15T10:00:00Z\ncases:\n  - name: first\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: ${effect} }\n`;
+
+function folderOf(t: TestContext, files: Record<string, string | Uint8Array>): string {
+  const folder = mkdtempSync(join(tmpdir(), "assent-policies-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), content);
+  }
+  return folder;
+}
+
+const place = ({
+  file,
+  line,
+  column,
+  message,
+}: {
+  file: string;
+  line: number | null;
+  column: number | null;
+  message: string;
+}): string => `${file}:${line}:${column} ${message}`;
+
+test("yaml and yml files of the folder itself are policies; tests, hidden files and folders are not", async (t) => {
+  const folder = folderOf(t, {
+    "b.yaml": good("b"),
+    "a.yml": good("a"),
+    "a_test.yaml": tests("allow"),
+    "b_test.yml": tests("allow"),
+    "notes.txt": "x",
+    ".hidden.yaml": "{",
+    "packs/c.yaml": good("c"),
+    ".git/d.yaml": "{",
+    "folder.yaml/e.yaml": good("e"),
+  });
+  const flat = await loadPolicyFolder(folder);
+  assert.deepEqual(flat.faults, []);
+  assert.deepEqual(
+    flat.documents.map(({ document, file }) => `${document.policy} ${file}`),
+    ["a a.yml", "b b.yaml"],
+  );
+  assert.deepEqual(
+    flat.tests.map(({ file }) => file),
+    ["a_test.yaml", "b_test.yml"],
+  );
+  const deep = await loadPolicyFolder(folder, { recursive: true });
+  assert.deepEqual(
+    deep.documents.map(({ document, file }) => `${document.policy} ${file}`),
+    ["a a.yml", "b b.yaml", "e folder.yaml/e.yaml", "c packs/c.yaml"],
+  );
+});
+
+test("faults of all files come together", async (t) => {
+  const folder = folderOf(t, {
+    "a.yaml": good("a").replace("allow", "alow"),
+    "b.yaml": "rules: [",
+    "bytes.yaml": Uint8Array.of(0x61, 0xff),
+    "good.yaml": good("good"),
+    "x_test.yaml": "cases: []\n",
+  });
+  const { faults } = await checkPolicyFolder(folder);
+  assert.deepEqual(
+    faults.map(({ file }) => file),
+    ["a.yaml", "b.yaml", "bytes.yaml", "x_test.yaml", "x_test.yaml"],
+  );
+  assert.equal(
+    place(faults[0] as (typeof faults)[number]),
+    'a.yaml:4:13 rules.0.effect: expected "allow" or "deny" or "require_approval"',
+  );
+  assert.equal(place(faults[2] as (typeof faults)[number]), "bytes.yaml:null:null the file is not UTF-8");
+});
+
+test("a name in two files, or twice in one, names both places", async (t) => {
+  const folder = folderOf(t, {
+    "a.yaml": `# a\n${good("same")}`,
+    "b.yaml": `${good("other")}---\n${good("same")}---\n${good("other")}`,
+  });
+  assert.deepEqual((await loadPolicyFolder(folder)).faults.map(place), [
+    'b.yaml:6:9 the policy "same" is in a.yaml, line 2, already; give each policy a name of its own',
+    'b.yaml:11:9 the policy "other" is in b.yaml, line 1, already; give each policy a name of its own',
+  ]);
+});
+
+test("a test that fails is a fault at its case", async (t) => {
+  const folder = folderOf(t, { "a.yaml": good("a"), "a_test.yaml": tests("deny") });
+  const { faults, results } = await checkPolicyFolder(folder);
+  assert.deepEqual(faults.map(place), [
+    'a_test.yaml:3:5 the test "first" fails: effect is allow, expected deny (allowed by rule "r" of policy "a")',
+  ]);
+  assert.equal(results.length, 1);
+});
+
+test("a folder that is missing, empty or a file says what to do", async (t) => {
+  const folder = folderOf(t, { file: "" });
+  const only = async (path: string): Promise<string> => {
+    const { faults } = await loadPolicyFolder(path);
+    assert.equal(faults.length, 1);
+    return faults[0]?.message ?? "";
+  };
+  assert.match(
+    await only(join(folder, "nope")),
+    /^there is no such folder; make it and put policies into it, or set ASSENT_POLICIES$/,
+  );
+  assert.match(await only(folder), /^the folder holds no policy: no \*\.yaml and no \*\.yml file besides tests$/);
+  assert.match(await only(join(folder, "file")), /^the folder cannot be read: /);
+});
+
+test(
+  "a file that cannot be read is a fault",
+  { skip: process.getuid?.() === 0 ? "root reads everything" : false },
+  async (t) => {
+    const folder = folderOf(t, { "a.yaml": good("a"), "b.yaml": good("b") });
+    chmodSync(join(folder, "a.yaml"), 0);
+    const { faults } = await loadPolicyFolder(folder);
+    assert.match(faults[0]?.message ?? "", /^the file cannot be read: /);
+  },
+);
+
+async function source(
+  path: string,
+  options: { path?: string; recursive: boolean } = { recursive: false },
+): Promise<PolicySource> {
+  const host = { config: defaultConfig({ data: "/nowhere", policies: path }) } as unknown as Host;
+  const brought = await policyFiles.setup?.(host, { watch: false, poll_seconds: 2, ...options });
+  return brought?.policySources?.[0] as PolicySource;
+}
+
+test("the source offers the whole folder, and where it came from", async (t) => {
+  const folder = folderOf(t, {
+    "b.yaml": good("b"),
+    "a.yaml": good("a", "deny"),
+    "a_test.yaml": tests("deny"),
+    "packs/c.yaml": good("c"),
+  });
+  const bundle = await (await source(folder)).load();
+  assert.deepEqual(bundle, {
+    policies: [
+      { document: { policy: "a", rules: [{ name: "r", effect: "deny" }] }, origin: "a.yaml" },
+      { document: { policy: "b", rules: [{ name: "r", effect: "allow" }] }, origin: "b.yaml" },
+    ],
+    source: { kind: "folder", path: folder },
+  });
+  assert.equal((await (await source("/nowhere", { path: folder, recursive: true })).load())?.policies.length, 3);
+});
+
+test("the source offers the whole folder or nothing", async (t) => {
+  const folder = folderOf(t, { "a.yaml": good("a"), "b.yaml": "{", "c.yaml": good("c").replace("name", "nam") });
+  await assert.rejects(
+    async () => (await source(folder)).load(),
+    (error) => {
+      assert.ok(error instanceof PolicySourceError);
+      assert.deepEqual([...new Set(error.faults.map(({ file }) => file))], ["b.yaml", "c.yaml"]);
+      return true;
+    },
+  );
+  const failing = folderOf(t, { "a.yaml": good("a"), "a_test.yaml": tests("deny") });
+  await assert.rejects(async () => (await source(failing)).load(), PolicySourceError);
+});
+
+test("a linked folder is read like one that is there, and a link that cannot be is a fault", async (t) => {
+  const shared = folderOf(t, { "deny.yaml": good("deny", "deny"), "deeper/more.yaml": good("more") });
+  const folder = folderOf(t, { "a.yaml": good("a"), "notes.md": "x" });
+  symlinkSync(shared, join(folder, "shared"));
+  symlinkSync("notes.md", join(folder, "linked.md"));
+  const loaded = await loadPolicyFolder(folder, { recursive: true });
+  assert.deepEqual(loaded.faults, []);
+  assert.deepEqual(
+    loaded.documents.map(({ file }) => file),
+    ["a.yaml", join("shared", "deeper", "more.yaml"), join("shared", "deny.yaml")],
+  );
+  assert.equal((await loadPolicyFolder(folder)).documents.length, 1);
+
+  const broken = folderOf(t, { "a.yaml": good("a") });
+  symlinkSync("gone", join(broken, "folder"));
+  const [nowhere] = (await loadPolicyFolder(broken, { recursive: true })).faults;
+  assert.match(nowhere?.message ?? "", /the link ".*folder" leads nowhere/);
+  assert.deepEqual((await loadPolicyFolder(broken)).faults, []);
+
+  const round = folderOf(t, { "inner/a.yaml": good("a") });
+  symlinkSync("..", join(round, "inner", "up"));
+  const [back] = (await loadPolicyFolder(round, { recursive: true })).faults;
+  assert.match(back?.message ?? "", /the link ".*up" leads back into a folder that it is in/);
+});
+
+test("a submodule and a link in a commit are faults where their folder would be read", async (t) => {
+  const root = folderOf(t, { "a.yaml": good("a"), "in/b.yaml": good("b"), ".hidden/c.yaml": good("c") });
+  const git = (...args: string[]): Buffer =>
+    execFileSync("git", ["-C", root, "-c", "user.name=t", "-c", "user.email=t@example.com", ...args]);
+  git("init", "-q");
+  symlinkSync("in", join(root, "linked"));
+  symlinkSync("a.yaml", join(root, ".hidden", "link"));
+  git("add", "-A");
+  git("update-index", "--add", "--cacheinfo", `160000,${"1".repeat(40)},module`);
+  git("commit", "-qm", "x");
+  const listed = async (recursive: boolean) => {
+    const { files, faults } = await listPolicyTree(
+      (args) => Promise.resolve(git(...args)),
+      "HEAD",
+      recursive,
+      "a link is not followed",
+    );
+    return [files.map(({ name }) => name), faults.map(({ file, message }) => `${file}: ${message.slice(0, 26)}`)];
+  };
+  assert.deepEqual(await listed(false), [["a.yaml"], []]);
+  assert.deepEqual(await listed(true), [
+    ["a.yaml", "in/b.yaml"],
+    ["linked: a link is not followed", "module: a submodule is not followe"],
+  ]);
+});

@@ -1,0 +1,212 @@
+/** What a writer of the database may do to a store, and what the audit must say to it. */
+import { deepEqual, equal, ok } from "node:assert/strict";
+import type { Storage } from "../../src/contract/storage.ts";
+import { UNRECORDED, UNRECORDED_META } from "../../src/ledger/unrecorded.ts";
+import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { chance } from "./chance.ts";
+import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
+
+/** Rows of one table that differ in what they are for. */
+const MOST_ROWS = 12;
+const KINDS: Readonly<Record<string, (row: RawRow) => unknown>> = {
+  entries: ({ type }) => type,
+  actions: ({ status, result, permit_expires_at }) => [status, result === null, permit_expires_at === null],
+  idempotency: ({ route }) => route,
+  limit_uses: ({ limit_name }) => limit_name,
+  deliveries: ({ kind }) => kind,
+};
+
+export interface Place {
+  table: RawTable;
+  row: RawRow;
+  column: string;
+}
+
+export async function placesOf(store: RawStore): Promise<Place[]> {
+  const places: Place[] = [];
+  for (const table of store.tables) {
+    // Another test has a ledger that is large enough for one.
+    if (table.name === "tiles") continue;
+    const kinds = new Set<string>();
+    const kindOf = KINDS[table.name];
+    const rows = (await store.rows(table)).filter((row) => {
+      const kind = JSON.stringify(kindOf === undefined ? kinds.size : kindOf(row));
+      return kinds.size < MOST_ROWS && !kinds.has(kind) && kinds.add(kind);
+    });
+    ok(
+      rows.length > 0 || UNRECORDED.some(({ table: name, column }) => name === table.name && column === "*"),
+      table.name,
+    );
+    for (const row of rows) for (const column of table.columns) places.push({ table, row, column });
+  }
+  return places;
+}
+
+/** Whether the short table says that this is not compared. */
+export function isUnrecorded({ table, row, column }: Place): boolean {
+  return UNRECORDED.some((known) => {
+    if (known.table !== table.name || (known.column !== "*" && known.column !== column)) return false;
+    if (table.name === "idempotency" && column === "body_hash") return row["route"] !== "POST /v1/actions";
+    if (table.name === "deliveries") return !["seq", "action_id", "kind", "created_at"].includes(column);
+    if (table.name === "meta") return UNRECORDED_META.some((name) => String(row["name"]).startsWith(name));
+    return true;
+  });
+}
+
+/** Beyond the numbers of rows, so that none has it. */
+const FAR = 1_000_003;
+
+/** Another value of the same type; of a key, one that no other row has. */
+function changed(value: RawValue, key = false): RawValue {
+  if (value === null) return null;
+  if (typeof value === "number" && key) return value + FAR;
+  if (typeof value === "number") return value === 1 ? 0 : value === 0 ? 1 : value + FAR;
+  if (typeof value === "string") return value === "" ? "x" : `${value.slice(0, -1)}${value.endsWith("1") ? "2" : "1"}`;
+  const other = new Uint8Array(value);
+  other[other.length - 1] = (other.at(-1) ?? 0) ^ 1;
+  return other;
+}
+
+/** The place with `value` in it, for as long as `look` takes; null when the database refuses it. */
+export async function withValue<T>(
+  store: RawStore,
+  { table, row, column }: Place,
+  value: RawValue,
+  look: () => Promise<T>,
+): Promise<T | null> {
+  try {
+    await store.set(table, row, column, value);
+  } catch {
+    return null;
+  }
+  try {
+    return await look();
+  } finally {
+    await store.set(table, { ...row, [column]: value }, column, row[column] as RawValue);
+  }
+}
+
+export interface Audited {
+  raw: RawStore;
+  storage: Storage;
+  vkey: string;
+}
+
+export const faultsOf = async ({ storage, vkey }: Audited): Promise<string[]> =>
+  (await auditStore(storage, vkey)).faults;
+
+/** Every column of every table, one at a time: noticed, or in the short table. Answers how many. */
+export async function flipColumns(audited: Audited): Promise<number> {
+  const { raw } = audited;
+  deepEqual(await faultsOf(audited), []);
+  const missed: string[] = [];
+  const refused: string[] = [];
+  const places = await placesOf(raw);
+  let flipped = 0;
+  for (const place of places) {
+    const { table, row, column } = place;
+    if (isUnrecorded(place)) continue;
+    const was = row[column] as RawValue;
+    const numeric = places.some(
+      (other) => other.table === table && other.column === column && typeof other.row[column] === "number",
+    );
+    const value =
+      was === null
+        ? numeric || /_at$|_ms$|quorum|version/.test(column)
+          ? 1
+          : "x"
+        : changed(was, table.key.includes(column));
+    const faults = await withValue(raw, place, value, () => faultsOf(audited));
+    const what = `${table.name}.${column} of ${JSON.stringify(table.key.map((name) => row[name]))}`;
+    if (faults === null) refused.push(`${table.name}.${column}`);
+    else if (faults.length === 0) missed.push(what);
+    flipped++;
+  }
+  deepEqual(missed, []);
+  // What the database's own rules keep out: a second head, for instance.
+  deepEqual([...new Set(refused)].sort(), ["checkpoint.id", "ledger_head.id"]);
+  deepEqual(await faultsOf(audited), []);
+  return flipped;
+}
+
+/** Single bytes that make another value, anywhere: noticed, or in the short table. */
+export async function flipBytes(audited: Audited, times: number, seed: number): Promise<void> {
+  const { raw } = audited;
+  const { random, pick } = chance(seed);
+  const places = (await placesOf(raw)).filter((place) => !isUnrecorded(place) && place.row[place.column] !== null);
+  for (let done = 0; done < times;) {
+    const place = pick(places);
+    const was = place.row[place.column] as Exclude<RawValue, null>;
+    const value = otherByte(was, random);
+    // Everything but 1 is false.
+    const flag = ["approve", "self_approval"].includes(place.column) && was !== 1 && value !== 1;
+    if (value === was || flag) continue;
+    const faults = await withValue(raw, place, value, () => faultsOf(audited));
+    if (faults === null) continue;
+    done++;
+    ok(
+      faults.length > 0,
+      `${place.table.name}.${place.column}: ${String(was).slice(0, 100)} as ${String(value).slice(0, 100)}`,
+    );
+  }
+  deepEqual(await faultsOf(audited), []);
+}
+
+function otherByte(value: string | number | Uint8Array, random: (n: number) => number): RawValue {
+  if (typeof value === "number") {
+    const bytes = new DataView(new ArrayBuffer(8));
+    bytes.setBigInt64(0, BigInt(value));
+    bytes.setUint8(3 + random(5), bytes.getUint8(3 + random(5)) ^ (1 << random(8)));
+    return Number(bytes.getBigInt64(0));
+  }
+  if (typeof value === "string") {
+    if (value === "") return value;
+    const at = random(value.length);
+    return `${value.slice(0, at)}${String.fromCharCode(0x20 + random(0x5f))}${value.slice(at + 1)}`;
+  }
+  if (value.length === 0) return value;
+  const other = new Uint8Array(value);
+  const at = random(other.length);
+  other[at] = (other[at] as number) ^ (1 << random(8));
+  return other;
+}
+
+/** Tables whose rows go by themselves, and those that the ledger knows nothing of. */
+const MAY_GO = ["idempotency", "deliveries", "meta"];
+
+/** One row of each kind gone, and one more of it: noticed. */
+export async function removeAndRepeatRows(audited: Audited): Promise<void> {
+  const { raw } = audited;
+  const whole = new Set(UNRECORDED.filter(({ column }) => column === "*").map(({ table }) => table));
+  const seen = new Set<RawRow>();
+  for (const { table, row } of await placesOf(raw)) {
+    if (seen.has(row) || (whole.has(table.name) && table.name !== "deliveries")) continue;
+    seen.add(row);
+    const what = `${table.name} ${JSON.stringify(table.key.map((name) => row[name]))}`;
+    if (!MAY_GO.includes(table.name) && table.name !== "checkpoint" && table.name !== "ledger_head") {
+      await raw.remove(table, row);
+      const faults = await faultsOf(audited);
+      await raw.insert(table, row);
+      ok(faults.length > 0, `nobody misses ${what}`);
+    }
+    // The client's own word is what tells one idempotency key from another.
+    if (table.name === "idempotency" || table.name === "deliveries") continue;
+    const last = table.key.at(-1) as string;
+    const more = {
+      ...row,
+      [last]: typeof row[last] === "number" ? 900_000 + row[last] : changed(row[last] as RawValue),
+    };
+    for (const unique of ["id", "hash", "name", "registered_seq"])
+      if (unique in more && !table.key.includes(unique)) more[unique] = changed(more[unique] as RawValue);
+    try {
+      await raw.insert(table, more);
+    } catch {
+      continue;
+    }
+    const faults = await faultsOf(audited);
+    await raw.remove(table, more);
+    ok(faults.length > 0, `nobody asks where ${what} came from`);
+  }
+  deepEqual(await faultsOf(audited), []);
+  equal(seen.size > 50, true);
+}

@@ -1,0 +1,150 @@
+/** A store that has a row of every kind: what every feature writes, and every state that an action can come to. */
+import { ok } from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Storage } from "../../src/contract/storage.ts";
+import { definePlugin, type Plugin } from "../../src/plugin.ts";
+import { testNotifier } from "./notifier.ts";
+import { quiet, startService, type Answer, type Service } from "./service.ts";
+
+const POLICY = `policy: spending
+rules:
+  - { name: pay, tool: pay, effect: allow }
+  - { name: ask, tool: ask, effect: require_approval, approval: { expires_in: 1h, notify: [people] } }
+  - { name: two, tool: two, effect: require_approval, approval: { quorum: 2, expires_in: 2h } }
+limits:
+  - { name: often, tool: pay, per: agent, count: 1000, window: 30d }
+  - { name: sum, tool: ask, sum: params.amount, per: params.customer, at_most: 100000, window: 7d }
+`;
+
+/** Answers the log's key. `keep` is called while the store is quiet; afterwards it is audited and closed. */
+export async function fillStore(
+  storage: (folder: string) => Storage,
+  keep: (service: Service) => Promise<void> = () => Promise.resolve(),
+): Promise<string> {
+  const policies = mkdtempSync(join(tmpdir(), "assent-every-row-"));
+  writeFileSync(join(policies, "spending.yaml"), POLICY);
+  const pigeon = testNotifier();
+  const keeper = definePlugin({
+    name: "keeper",
+    setup: (host) => ({
+      start: async () => {
+        await host.ledger.transact(async (tx) => void (await host.documents.within(tx).put("a", {}, null)));
+      },
+    }),
+  });
+  const service = await startService({
+    storage,
+    policies,
+    plugins: [pigeon.plugin, { plugin: keeper as Plugin, options: {}, origin: "keeper" }],
+    change(config) {
+      config.channels = {
+        people: {
+          notifier: "pigeon",
+          people: [{ owner: "Anna", to: "anna" }],
+          places: [{ to: "room" }],
+          remind_before: "10m",
+        },
+      } as never;
+    },
+  });
+  let name = 0;
+  const call = async (
+    method: string,
+    path: string,
+    body: object | undefined,
+    { key = service.admin, headers = {} }: { key?: string; headers?: Record<string, string> } = {},
+  ): Promise<Answer["body"]> => {
+    const answer = await service.call(method, path, { key, headers, ...(body === undefined ? {} : { body }) });
+    ok(answer.status < 300, `${method} ${path}: ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  };
+  const once = (): Record<string, string> => ({ "Idempotency-Key": `once-${++name}` });
+  const approver = async (owner: string): Promise<string> =>
+    (await call("POST", "/v1/api-keys", { name: owner, preset: "approver", owner, expires_at: "2999-01-01T00:00:00Z" }))
+      .key as string;
+  const submit = (tool: string, more: object = {}, headers: Record<string, string> = {}): Promise<Answer["body"]> =>
+    call(
+      "POST",
+      "/v1/actions",
+      { agent_id: "bot", tool, operation: "do", params: { amount: 1.5, customer: `c${++name}` }, ...more },
+      { key: service.agent, headers },
+    );
+  const vote = async (id: string, key: string, approve: boolean): Promise<void> => {
+    const token = (await call("GET", `/v1/actions/${id}`, undefined, { key })).approval_token as string;
+    await call("POST", `/v1/actions/${id}/approval`, { token, approve, reason: "seen" }, { key });
+  };
+  const run = async (id: string, success: boolean | null): Promise<void> => {
+    const key = service.agent;
+    const { permit } = await call("GET", `/v1/actions/${id}`, undefined, { key });
+    await call("POST", `/v1/actions/${id}/start`, { permit }, { key });
+    if (success === null) return;
+    const report = success ? { success, meta: { note: "done" } } : { success, error: "it broke" };
+    await call("POST", `/v1/actions/${id}/result`, report, { key });
+  };
+
+  try {
+    const [anna, ben] = [await approver("Anna"), await approver("Ben")];
+    await call("POST", "/v1/api-keys", { name: "bound", preset: "agent", agent_id: "bot" }, { headers: once() });
+    const gone = await call("POST", "/v1/api-keys", { name: "gone", scopes: ["actions:read", "metrics:read"] });
+    await call("DELETE", `/v1/api-keys/${gone.id as string}`, undefined);
+
+    const bot = { id: "bot", description: "does things", allowed_tools: ["*"], metadata: { team: "a" } };
+    await call("POST", "/v1/agents", bot, { headers: once() });
+    await call("PATCH", "/v1/agents/bot", { name: "Bot", metadata: { team: "b" } });
+    await call("POST", "/v1/agents", { id: "idle" });
+    await call("POST", "/v1/agents/idle/suspend", { reason: "not needed" });
+    await call("POST", "/v1/agents", { id: "back" });
+    await call("POST", "/v1/agents/back/suspend", { reason: "by mistake" });
+    await call("POST", "/v1/agents/back/resume", undefined);
+
+    const named = (policy: string, tool = "none") => ({ policy, rules: [{ name: "r", tool, effect: "deny" }] });
+    await call("POST", "/v1/policies", named("stored"), { headers: once() });
+    await call("PUT", "/v1/policies/stored", named("stored", "other"));
+    await call("POST", "/v1/policies?activate=true", named("active"), { headers: once() });
+    await call("PUT", "/v1/policies/active?activate=true", named("active", "other"));
+    await call("POST", "/v1/policies/active/activate", { version: 1 });
+    for (const policy of ["off", "deleted", "again", "unused"])
+      await call("POST", `/v1/policies${policy === "unused" ? "" : "?activate=true"}`, named(policy));
+    await call("POST", "/v1/policies/off/deactivate", undefined);
+    for (const policy of ["deleted", "again", "unused"]) await call("DELETE", `/v1/policies/${policy}`, undefined);
+    await call("POST", "/v1/policies", named("again"));
+    await call("POST", "/v1/policies/import-yaml", {
+      yaml: "policy: imported\nrules: [{ name: r, effect: deny, tool: x }]\n",
+    });
+
+    await submit("pay", {}, once());
+    await submit("unknown", {}, once());
+    await run((await submit("pay")).id as string, null);
+    await run((await submit("pay", { context: { b: 1, a: [2, "ü"] } })).id as string, true);
+    await submit("ask", {}, once());
+    const cancelled = await submit("ask");
+    await call("POST", `/v1/actions/${cancelled.id as string}/cancel`, { reason: "no need" }, { key: service.agent });
+    await vote((await submit("ask")).id as string, anna, false);
+    await vote((await submit("ask")).id as string, anna, true);
+    const failed = await submit("two", { params: { z: 1, a: 2 } });
+    await vote(failed.id as string, anna, true);
+    await vote(failed.id as string, ben, true);
+    await run(failed.id as string, false);
+    await vote((await submit("two")).id as string, ben, true);
+    const expired = await submit("ask");
+    service.clock.now += 3_600_000 + 60_000;
+    ok((await call("GET", `/v1/actions/${expired.id as string}`, undefined)).status === "expired");
+    // Younger than what has expired, so that every state is there in the end.
+    await submit("ask");
+    await vote((await submit("two")).id as string, anna, true);
+    await quiet(service);
+    // As a witness and a repair leave them.
+    const { note } = await service.runtime.host.ledger.checkpoint();
+    await service.storage.write(async (tx) => {
+      await tx.putMeta("witnessed_checkpoint", note);
+      await tx.putMeta("repairs", "[]");
+    });
+    await keep(service);
+    return service.runtime.host.ledger.vkey;
+  } finally {
+    await service.close();
+    rmSync(policies, { recursive: true });
+  }
+}

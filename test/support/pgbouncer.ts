@@ -1,0 +1,66 @@
+/** A real pgbouncer in front of a test's Postgres, pooling sessions as the documentation asks for. */
+import { spawn } from "node:child_process";
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort } from "./postgres.ts";
+
+const PROGRAM = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"].find((path) =>
+  existsSync(path),
+);
+
+/** For `skip` of a test: false, or why it cannot run. */
+export const withoutPgbouncer: string | false =
+  PROGRAM === undefined ? "no pgbouncer on this machine: install it to run this test" : false;
+
+export async function startPgbouncer(database: URL): Promise<{ port: number; stop(): Promise<void> }> {
+  const folder = mkdtempSync(join(tmpdir(), "assent-pgbouncer-"));
+  chmodSync(folder, 0o755);
+  const port = await freePort();
+  const file = join(folder, "pgbouncer.ini");
+  writeFileSync(join(folder, "users"), '"assent" ""\n', { mode: 0o644 });
+  writeFileSync(
+    file,
+    `[databases]
+* = host=127.0.0.1 port=${database.port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = trust
+auth_file = ${join(folder, "users")}
+pool_mode = session
+ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout,extra_float_digits
+server_reset_query = DISCARD ALL
+`,
+    { mode: 0o644 },
+  );
+  // It refuses to run as root.
+  const user = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
+  const child = spawn(PROGRAM as string, [...user, file], { stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const stop = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  };
+  for (let tries = 0; !(await listens(port)); tries++) {
+    if (child.exitCode !== null || tries > 200) {
+      await stop();
+      throw new Error(`pgbouncer does not listen:\n${said}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  return { port, stop };
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => (socket.destroy(), resolve(true)));
+    socket.once("error", () => resolve(false));
+  });
+}

@@ -1,0 +1,119 @@
+/** A store's tables behind its back, as whoever may write to the database has them. */
+import postgres from "postgres";
+import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+
+export type RawValue = string | number | Uint8Array | null;
+export type RawRow = Record<string, RawValue>;
+
+export interface RawTable {
+  name: string;
+  key: string[];
+  columns: string[];
+}
+
+export interface RawStore {
+  tables: RawTable[];
+  rows(table: RawTable): Promise<RawRow[]>;
+  /** Sets one column of one row. */
+  set(table: RawTable, row: RawRow, column: string, value: RawValue): Promise<void>;
+  remove(table: RawTable, row: RawRow): Promise<void>;
+  insert(table: RawTable, row: RawRow): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Connection {
+  /** Placeholder of the n-th parameter, from 1 on. */
+  place(n: number): string;
+  all(sql: string, values: RawValue[]): Promise<RawRow[]>;
+  close(): Promise<void>;
+}
+
+const quoted = (name: string): string => `"${name}"`;
+
+function rawStore(tables: RawTable[], db: Connection): RawStore {
+  const where = (table: RawTable, from: number): string =>
+    table.key.map((column, i) => `${quoted(column)} = ${db.place(from + i)}`).join(" and ");
+  const keyOf = (table: RawTable, row: RawRow): RawValue[] => table.key.map((column) => row[column] as RawValue);
+  return {
+    tables,
+    rows: (table) => db.all(`select * from ${table.name} order by ${table.key.map(quoted).join(", ")}`, []),
+    async set(table, row, column, value) {
+      const sql = `update ${table.name} set ${quoted(column)} = ${db.place(1)} where ${where(table, 2)}`;
+      await db.all(sql, [value, ...keyOf(table, row)]);
+    },
+    async remove(table, row) {
+      await db.all(`delete from ${table.name} where ${where(table, 1)}`, keyOf(table, row));
+    },
+    async insert(table, row) {
+      const places = table.columns.map((_, i) => db.place(i + 1)).join(", ");
+      const sql = `insert into ${table.name} (${table.columns.map(quoted).join(", ")}) values (${places})`;
+      await db.all(
+        sql,
+        table.columns.map((column) => row[column] as RawValue),
+      );
+    },
+    close: () => db.close(),
+  };
+}
+
+/** Without the triggers that refuse changes. */
+export async function rawSqlite(path: string): Promise<RawStore> {
+  const { DatabaseSync } = await loadSqlite();
+  const file = new DatabaseSync(path);
+  const list = (sql: string): RawRow[] => file.prepare(sql).all() as RawRow[];
+  file.exec("pragma foreign_keys = off; pragma busy_timeout = 10000");
+  for (const { name } of list("select name from sqlite_schema where type = 'trigger'"))
+    file.exec(`drop trigger "${String(name)}"`);
+  const tables = list("select name from sqlite_schema where type = 'table' order by name").map(({ name }): RawTable => {
+    const columns = list(`pragma table_info("${String(name)}")`);
+    return {
+      name: String(name),
+      key: columns.filter(({ pk }) => pk !== 0).map((column) => String(column["name"])),
+      columns: columns.map((column) => String(column["name"])),
+    };
+  });
+  return rawStore(tables, {
+    place: () => "?",
+    all: (sql, values) => Promise.resolve(file.prepare(sql).all(...values) as RawRow[]),
+    close: () => Promise.resolve(file.close()),
+  });
+}
+
+/** As one who may leave triggers and foreign keys aside. */
+export async function rawPostgres(url: string): Promise<RawStore> {
+  const client = postgres(url, { max: 1, onnotice: () => {}, types: { bigint: postgres.BigInt } });
+  await client`set session_replication_role = replica`;
+  const all = async (sql: string, values: RawValue[]): Promise<RawRow[]> =>
+    (await client.unsafe(sql, values as never[])).map((row) =>
+      Object.fromEntries(
+        Object.entries(row as Record<string, unknown>).map(([name, value]): [string, RawValue] => [
+          name,
+          typeof value === "bigint"
+            ? Number(value)
+            : value instanceof Uint8Array
+              ? new Uint8Array(value)
+              : (value as RawValue),
+        ]),
+      ),
+    );
+  const columns = await all(
+    `select c.table_name, c.column_name, coalesce(k.ordinal_position, 0) as pk
+       from information_schema.columns c
+       left join information_schema.table_constraints t
+         on t.table_schema = c.table_schema and t.table_name = c.table_name and t.constraint_type = 'PRIMARY KEY'
+       left join information_schema.key_column_usage k
+         on k.constraint_name = t.constraint_name and k.table_schema = t.table_schema and k.column_name = c.column_name
+      where c.table_schema = current_schema() order by c.table_name, c.ordinal_position`,
+    [],
+  );
+  const names = [...new Set(columns.map((column) => String(column["table_name"])))];
+  const tables = names.map((name): RawTable => {
+    const own = columns.filter((column) => column["table_name"] === name);
+    return {
+      name,
+      key: own.filter(({ pk }) => Number(pk) !== 0).map((column) => String(column["column_name"])),
+      columns: own.map((column) => String(column["column_name"])),
+    };
+  });
+  return rawStore(tables, { place: (n) => `$${n}`, all, close: () => client.end() });
+}

@@ -1,0 +1,36 @@
+/** The package by its own name: each entrance leads to a module, and the module brings what the guides import. */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { ROOT } from "../support/runtimes.ts";
+
+/** Values that users import, by entrance; exports.ts beside this file has the types. */
+const PROMISED: Record<string, string[]> = {
+  ".": ["createRuntime", "defaultConfig", "loadConfig", "ConfigError", "definePlugin", "Refusal", "createLogger"],
+  "./client": ["createClient", "govern", "AssentError", "ActionRefused"],
+  "./plugin": ["definePlugin", "defineRoute", "Type", "NotifierError", "PolicySourceError", "Refusal"],
+  "./storage": ["StorageError"],
+  "./storage-sql": [],
+  "./testing": ["memoryStorage", "storageSuite", "withFaults", "auditStore"],
+};
+
+const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+  exports: Record<string, string | { types: string; default: string }>;
+};
+
+test("the entrances are the known ones, each with its types, and each is made of a source", () => {
+  const code = Object.entries(exports).filter(([, to]) => typeof to !== "string");
+  assert.deepEqual(code.map(([name]) => name).sort(), Object.keys(PROMISED).sort());
+  for (const [name, to] of code) {
+    const { types, default: module } = to as { types: string; default: string };
+    assert.equal(types.replace(/\.d\.ts$/, ""), module.replace(/\.js$/, ""), name);
+    assert.ok(existsSync(join(ROOT, module.replace(/^\.\/dist\//, "").replace(/\.js$/, ".ts"))), module);
+  }
+});
+
+for (const [name, promised] of Object.entries(PROMISED))
+  test(`assent${name.slice(1)} brings what is promised`, async () => {
+    const module = (await import(`assent${name.slice(1)}`)) as Record<string, unknown>;
+    for (const each of promised) assert.notEqual(module[each], undefined, each);
+  });
