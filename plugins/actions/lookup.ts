@@ -80,11 +80,12 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
         return {
           status: 200,
           json: {
-            events: entries.map(({ seq, leaf_hash, type, created_at, bytes }) => ({
+            events: entries.map(({ seq, leaf_hash, type, created_at, action_id, bytes }) => ({
               seq,
               hash: toHex(leaf_hash),
               type,
               at: toRfc3339(created_at),
+              action_id,
               entry: openEntry(bytes),
             })),
           },

@@ -8,7 +8,7 @@ import { makePermit, type PermitClaims } from "../../src/domain/permit.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
 import { isRecorded } from "./recorded.ts";
-import { ActionRecord } from "./schemas.ts";
+import { ActionRecord, OUTCOME } from "./schemas.ts";
 
 export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
   return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };
@@ -100,6 +100,7 @@ async function toRecord(
     context: request.context,
     status: row.status,
     decision: row.decision,
+    outcome: OUTCOME[row.decision],
     reason: row.reason,
     reason_code: row.reason_code,
     risk_level: row.risk_level,

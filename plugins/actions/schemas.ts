@@ -76,6 +76,12 @@ export type CancelBody = Static<typeof CancelBody>;
 
 const Status = Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)));
 const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")]);
+/** The decision in the words of gates: go on, do not by yourself, stop. */
+export const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
+const Outcome = Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Type.Literal("HALT")], {
+  description:
+    "`decision` in other words, EXECUTE for allow, ABSTAIN for require_approval, HALT for deny: what the policies said, whatever people said since. Whether the action may run now is its `status`.",
+});
 
 export const ListQuery = Type.Object(
   {
@@ -132,6 +138,7 @@ export const ActionRecord = Type.Object(
     context: Json,
     status: Status,
     decision: Effect,
+    outcome: Outcome,
     reason: Type.String(),
     reason_code: Type.String({ description: "Stable; see docs/policies.md." }),
     risk_level: Nullable(Type.String()),
@@ -224,7 +231,14 @@ export const EventList = Type.Object(
   {
     events: Type.Array(
       Type.Object(
-        { seq: Type.Integer(), hash: Type.String(), type: Type.String(), at: Time("When."), entry: Json },
+        {
+          seq: Type.Integer(),
+          hash: Type.String(),
+          type: Type.String(),
+          at: Time("When."),
+          action_id: Nullable(Type.String({ format: "uuid" })),
+          entry: Json,
+        },
         { additionalProperties: false },
       ),
     ),
@@ -234,7 +248,7 @@ export const EventList = Type.Object(
 
 export const GateAnswer = Type.Object(
   {
-    outcome: Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Type.Literal("HALT")]),
+    outcome: Outcome,
     decision: Effect,
     reason: Type.String(),
     reason_code: Type.String(),

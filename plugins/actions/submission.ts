@@ -16,7 +16,6 @@ import type { Waiters } from "./wait.ts";
 const PREFER = Type.Object({
   Prefer: Type.Optional(Type.String({ description: "`wait=N` waits up to N seconds for the verdict (RFC 7240)." })),
 });
-const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
 
 export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
   return [
@@ -79,7 +78,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         return {
           status: 200,
           json: {
-            outcome: OUTCOME[effect],
+            outcome: schema.OUTCOME[effect],
             decision: effect,
             reason,
             reason_code,

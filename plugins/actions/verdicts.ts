@@ -59,7 +59,6 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
       scope: ["actions:submit", "actions:execute"],
       params: schema.IdParams,
       body: schema.CancelBody,
-      bodyOptional: true,
       responses: { 200: RECORD },
       errors: ["NOT_THE_SUBMITTER", "ACTION_NOT_FOUND", "ACTION_NOT_PENDING", "APPROVAL_EXPIRED"],
       handle: async ({ credential, params, body }) =>

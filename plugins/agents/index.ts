@@ -123,7 +123,6 @@ function routes(host: Host): Route[] {
       params: schema.AgentParams,
       headers: IF_MATCH,
       body: schema.SuspendBody,
-      bodyOptional: true,
       description:
         "From the next submission on, with the reason code AGENT_SUSPENDED. What was allowed before stays allowed.",
       responses: { 200: one },

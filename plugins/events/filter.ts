@@ -45,7 +45,8 @@ export function createFilter(asked: EventsQuery, { visibility }: Credential, too
           row.action_id === null ? null : ((entry["tool"] as string | undefined) ?? (await toolOf(row.action_id)));
         if (tool !== asked.tool) return null;
       }
-      return { seq: row.seq, hash: toHex(row.leaf_hash), type: row.type, at: toRfc3339(row.created_at), entry };
+      const { seq, leaf_hash, type, created_at, action_id } = row;
+      return { seq, hash: toHex(leaf_hash), type, at: toRfc3339(created_at), action_id, entry };
     },
   };
 }

@@ -46,6 +46,7 @@ const EXAMPLE = {
   hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   type: "decision",
   at: "2026-01-31T12:00:00.000Z",
+  action_id: "019346a0-0000-7000-8000-000000000000",
   entry: {
     type: "decision",
     action_id: "019346a0-0000-7000-8000-000000000000",
@@ -62,6 +63,9 @@ export const Event = Type.Object(
     hash: Type.String({ description: "Leaf hash, hex." }),
     type: Type.String({ description: "Of the entry; `<plugin>:<type>` where a plugin recorded it." }),
     at: Type.String({ format: "date-time" }),
+    action_id: Type.Union([Type.String({ format: "uuid" }), Type.Null()], {
+      description: "The action that it is about; null for changes of keys, agents and policies.",
+    }),
     entry: Type.Record(Type.String(), Type.Unknown(), { description: "The ledger entry." }),
   },
   { title: "Event", additionalProperties: false, examples: [EXAMPLE] },

@@ -188,7 +188,6 @@ function routes(host: Host): Route[] {
       params: id,
       headers: IF_MATCH,
       body: schema.ActivateBody,
-      bodyOptional: true,
       description:
         "The newest when `version` is absent; an older one is a rollback. Every request is decided by the set before or by the set after.",
       responses: { 200: one },

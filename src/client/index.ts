@@ -32,6 +32,7 @@ export interface ActionView {
   context: Record<string, unknown>;
   status: string;
   decision: "allow" | "deny" | "require_approval";
+  outcome: "EXECUTE" | "HALT" | "ABSTAIN";
   reason: string;
   reason_code: string;
   risk_level: string | null;

@@ -62,10 +62,8 @@ export interface Route {
   query?: TObject;
   /** Request headers that the handler reads, for the documentation: the handler checks them. */
   headers?: TObject;
-  /** JSON body. Absent: the route takes no body, and one that is sent is refused. */
+  /** JSON body; an empty one stands for `{}` where the schema takes that. Absent: the route takes no body, and one that is sent is refused. */
   body?: TSchema;
-  /** When true an empty body stands for `{}`. */
-  bodyOptional?: boolean;
   /** Media types taken as text instead of JSON, e.g. `application/yaml`. */
   textBodies?: readonly string[];
   /** Never counted against a rate limit: for probes. */

@@ -3,6 +3,7 @@
  * `title` becomes a component of that name.
  */
 import { Type, type TSchema } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 import { ERRORS, type ErrorKind } from "../contract/errors.ts";
 import type { ApiDescription } from "../contract/host.ts";
 import type { ResponseSpec, Route } from "../contract/resource.ts";
@@ -176,7 +177,7 @@ function requestBody(route: Route, components: Components): Json {
   if (route.body !== undefined)
     content["application/json"] = { schema: components.refer(route.body), example: exampleOf(route.body) };
   for (const type of route.textBodies ?? []) content[type] = { schema: { type: "string" } };
-  return { required: route.bodyOptional !== true, content };
+  return { required: route.body === undefined || !Value.Check(route.body, {}), content };
 }
 
 function successes(route: Route, components: Components): Json {

@@ -5,7 +5,7 @@ import { ApiError, call, send, url } from "./api.js";
 const SILENCE = 60_000;
 
 /**
- * @typedef {{ seq: number, hash: string, type: string, at: string, entry: Record<string, any> }} Event
+ * @typedef {{ seq: number, hash: string, type: string, at: string, action_id: string | null, entry: Record<string, any> }} Event
  * @typedef {{ state: "starting" | "live" | "waiting" | "refused", why: string, status: number, last: number }} State
  * `status` of what was refused. `last`: events up to this sequence were there before, or were told
  */

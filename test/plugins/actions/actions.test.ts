@@ -16,20 +16,20 @@ describe("submit", () => {
   test("allow, deny and pending have their status, reason and record", async () => {
     const allowed = await submit(ALLOWED);
     assert.deepEqual(
-      [allowed.status, allowed.body.status, allowed.body.decision, allowed.body.rule],
-      [200, "allowed", "allow", "small refunds"],
+      [allowed.status, allowed.body.status, allowed.body.decision, allowed.body.outcome, allowed.body.rule],
+      [200, "allowed", "allow", "EXECUTE", "small refunds"],
     );
     assert.equal(allowed.headers.get("location"), `/v1/actions/${allowed.body.id}`);
     assert.ok(allowed.body.permit.split(".").length === 3);
     const denied = await submit(DENIED);
     assert.deepEqual(
-      [denied.status, denied.body.status, denied.body.reason_code, denied.body.permit],
-      [200, "denied", "POLICY_RULE", null],
+      [denied.status, denied.body.status, denied.body.outcome, denied.body.reason_code, denied.body.permit],
+      [200, "denied", "HALT", "POLICY_RULE", null],
     );
     const pending = await submit(ASKED);
     assert.deepEqual(
-      [pending.status, pending.body.status, pending.body.approvals_needed],
-      [202, "pending_approval", 1],
+      [pending.status, pending.body.status, pending.body.outcome, pending.body.approvals_needed],
+      [202, "pending_approval", "ABSTAIN", 1],
     );
     const unknown = await submit({ agent_id: "a", tool: "nuclear", operation: "launch" });
     assert.deepEqual(
@@ -41,6 +41,11 @@ describe("submit", () => {
       const entry = await service.call("GET", `/v1/provenance/${body.decision_hash}`, { key: service.admin });
       assert.equal(entry.body.entry.action_id, body.id);
       assert.equal(entry.body.entry.decision.effect, body.decision);
+      const { events } = (await service.call("GET", `/v1/actions/${body.id}/events`)).body;
+      assert.deepEqual(
+        events.map((event: { action_id: string }) => event.action_id),
+        [body.id],
+      );
     }
   });
 

@@ -31,7 +31,7 @@ const submit = (body: object = ALLOWED): Promise<Answer> => service.call("POST",
 
 interface Message {
   id: number;
-  data: { seq: number; type: string; entry: Record<string, unknown> };
+  data: { seq: number; type: string; action_id: string | null; entry: Record<string, unknown> };
 }
 
 function follow(url: string, key: string, onMessage: (message: Message) => void): EventSource {
@@ -138,6 +138,8 @@ describe("the event stream", () => {
       Array.from({ length: size - start }, (_, i) => start + i),
     );
     assert.ok(got.every(({ id, data }) => data.seq === id && data.entry["seq"] === id));
+    assert.ok(got.every(({ data }) => data.action_id === (data.entry["action_id"] ?? null)));
+    assert.ok(got.some(({ data }) => data.action_id !== null));
     assert.ok(cuts >= 100);
   });
 
