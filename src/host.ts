@@ -87,7 +87,7 @@ export function createHosts(options: HostOptions): {
     get processes() {
       return after("processes");
     },
-    duty: (name) => createDuty(after("storage"), name, instance, clock),
+    duty: (name) => createDuty(after("storage"), name, instance),
   };
   const hostOf = (plugin: string): Host =>
     Object.assign(Object.create(shared) as Omit<Host, "documents">, {

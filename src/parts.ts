@@ -110,6 +110,6 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     keys,
     agents,
     vault,
-    processes: createProcesses(storage, options.instance, log, clock),
+    processes: createProcesses(storage, options.instance, log),
   };
 }

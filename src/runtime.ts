@@ -150,7 +150,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           upkeep: storage.upkeep.bind(storage),
           ledger: parts.ledger,
           log,
-          duty: createDuty(storage, "analytics", instance, clock),
+          duty: createDuty(storage, "analytics", instance),
         });
         opened.push({ name: "sums", close: folding.stop });
         folding.start();
@@ -161,7 +161,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           witnesses: config.ledger.witnesses,
           ledger: parts.ledger,
           storage: parts.storage,
-          duty: createDuty(storage, "witnesses", instance, clock),
+          duty: createDuty(storage, "witnesses", instance),
           everyMs: config.ledger.witness_seconds * 1000,
           log,
           verify: verifyEd25519,
@@ -190,7 +190,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       log,
       clock,
       notifiers: registry.notifiers,
-      duty: createDuty(storage, "deliveries", instance, clock),
+      duty: createDuty(storage, "deliveries", instance),
       messages: createMessages({ storage, clock, publicUrl, mac: (message) => vault.mac("approval-link", message) }),
       timeoutMs: config.deliveries.timeout_seconds * 1000,
       keepMs: config.deliveries.keep_days * 86_400_000,

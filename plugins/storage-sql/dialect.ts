@@ -8,6 +8,8 @@ export interface SqlDialect {
   readonly integer: RawBuilder<unknown>;
   /** Compares by code unit, so that order does not depend on the machine's locale. */
   readonly text: RawBuilder<unknown>;
+  /** The database's own clock at the moment it is read. Milliseconds since the epoch. */
+  readonly now: RawBuilder<number>;
   /** A query that has a row where the store has this table. */
   hasTable(name: string): string;
   /** What comes before the first table of a new store. */

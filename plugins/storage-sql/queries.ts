@@ -106,9 +106,6 @@ export function prepareReads(db: Kysely<Tables>) {
         .where("expires_at", "is not", null),
     ),
     sums: prepareSums(db),
-    leases: prepare(
-      db.selectFrom("leases").select(["name", "holder", "until"]).where("until", ">", param("now")).orderBy("name"),
-    ),
     ...prepareDeliveryReads(db),
     ...prepareDocumentReads(db),
     approvals: prepare(
@@ -158,16 +155,6 @@ export function prepareReads(db: Kysely<Tables>) {
 /** `snapshot` gives a view of one moment; absent where statements that are begun in one turn see one anyway. */
 export interface Readable extends Pick<SqlExecutor, "all"> {
   snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
-}
-
-export interface LiveLease {
-  name: string;
-  holder: string;
-  until: number;
-}
-
-export async function readLeases(reads: Reads, db: Pick<SqlExecutor, "all">, now: number): Promise<LiveLease[]> {
-  return (await db.all(reads.leases, { now })).map((row) => plain<LiveLease>(row));
 }
 
 export function createReader(reads: Reads, db: Readable): StorageReader {

@@ -8,13 +8,14 @@ import { createCopying, prepareCopying } from "./copying.ts";
 import { cutBack, prepareCut } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlPurpose } from "./engine.ts";
+import { lastingLeases, prepareLeases } from "./leases.ts";
 import { migrate, storedVersion } from "./migrate.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
-import { createReader, prepareReads, readLeases } from "./queries.ts";
+import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
 import { foldSums } from "./sums.ts";
-import { bind, param, prepare, type SqlExecutor } from "./statement.ts";
+import { bind, prepare, type SqlExecutor } from "./statement.ts";
 import { createTransaction, prepareWrites } from "./writes.ts";
 
 export interface SqlStorageOptions {
@@ -22,12 +23,9 @@ export interface SqlStorageOptions {
   migrations?: readonly Migration[];
 }
 
-/** Leases of processes that are gone are kept for so long. Milliseconds. */
-const DAY = 86_400_000;
-
 const prepared = new WeakMap<object, ReturnType<typeof prepareAll>>();
 
-function prepareAll(db: Kysely<Tables>) {
+function prepareAll(db: Kysely<Tables>, { now }: SqlDialect) {
   return {
     reads: prepareReads(db),
     writes: prepareWrites(db),
@@ -39,8 +37,7 @@ function prepareAll(db: Kysely<Tables>) {
         .set({ pings: sql`pings + 1` })
         .where("id", "=", sql.lit(1)),
     ),
-    // Every process that ever ran had one of its own.
-    forgetLeases: prepare(db.deleteFrom("leases").where("until", "<", param("before"))),
+    leases: prepareLeases(db, now),
   };
 }
 
@@ -48,9 +45,9 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
   const migrations = options.migrations ?? MIGRATIONS;
   const known = migrations.at(-1)?.version ?? 0;
   const db = dialect.db as unknown as Kysely<Tables>;
-  const statements = prepared.get(db) ?? prepareAll(db);
+  const statements = prepared.get(db) ?? prepareAll(db, dialect);
   prepared.set(db, statements);
-  const { reads, writes } = statements;
+  const { reads, writes, leases } = statements;
   let state: "closed" | "open" | "read only" = "closed";
   /** The last of what must run one after another: opening, writes, closing. */
   let queue: Promise<unknown> = Promise.resolve();
@@ -143,7 +140,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       // A database that may not be written says so now, and not at the first decision.
       await run("aside", async (db) => {
         await db.run(statements.countPing, {});
-        if (known >= 4) await db.run(statements.forgetLeases, { before: Date.now() - DAY });
+        if (known >= 4) await db.run(leases.forget, {});
       });
     } catch (error) {
       state = "closed";
@@ -181,9 +178,11 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
     },
     write: <T>(work: (tx: StorageTransaction) => Promise<T>) =>
       enqueue(() => run("write", (db) => work(createTransaction(reads, writes, db)))),
-    leases: (now) => readLeases(reads, looks, now),
-    lease: (name, holder, now, until) =>
-      enqueue(() => run("aside", async (db) => (await db.run(writes.lease, { name, holder, now, until })) === 1)),
+    leases: (ms) => lastingLeases(leases, looks, ms),
+    lease: (name, holder, ms) =>
+      enqueue(() => run("aside", async (db) => (await db.run(leases.take, { name, holder, ms })) === 1)),
+    release: (name, holder) =>
+      enqueue(() => run("aside", async (db) => void (await db.run(leases.release, { name, holder })))),
     upkeep: (max) => enqueue(() => run("write", (db) => foldSums(reads.sums, db, max))),
     ...(dialect.suspendAppendOnly === undefined
       ? {}

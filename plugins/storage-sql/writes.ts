@@ -84,23 +84,6 @@ export function prepareWrites(db: Kysely<Tables>) {
         .values(params<never>(["name", "value"]))
         .onConflict((conflict) => conflict.column("name").doUpdateSet({ value: param<string>("value") })),
     ),
-    // Free, at its end, or the holder's own.
-    lease: prepare(
-      db
-        .insertInto("leases")
-        .values(params<never>(["name", "holder", "until"]))
-        .onConflict((conflict) =>
-          conflict
-            .column("name")
-            .doUpdateSet({ holder: param<string>("holder"), until: param<number>("until") })
-            .where((eb) =>
-              eb.or([
-                eb("leases.holder", "=", param<string>("holder")),
-                eb("leases.until", "<=", param<number>("now")),
-              ]),
-            ),
-        ),
-    ),
   };
 }
 

@@ -11,7 +11,13 @@ const TERM = 15_000;
 /** A lease that ends sooner than this is taken anew. */
 const RENEW = 10_000;
 
-export function createDuty(storage: Storage, name: string, holder: string, clock: () => number): Duty {
+/** `steady` is a clock that nobody sets: what counts is how long ago the lease was asked for, and not what time it is. Milliseconds. */
+export function createDuty(
+  storage: Storage,
+  name: string,
+  holder: string,
+  steady: () => number = () => performance.now(),
+): Duty {
   let until = -Infinity;
   let released = false;
   return {
@@ -19,17 +25,17 @@ export function createDuty(storage: Storage, name: string, holder: string, clock
       // Nobody else has the store.
       if (storage.exclusive) return true;
       if (released) return false;
-      const now = clock();
+      const now = steady();
       if (until - now > RENEW) return true;
       const end = now + TERM;
-      until = (await storage.lease(name, holder, now, end)) ? end : -Infinity;
-      return until > now;
+      until = (await storage.lease(name, holder, TERM)) ? end : -Infinity;
+      return until > steady();
     },
     async release() {
       released = true;
       if (until === -Infinity || storage.exclusive) return;
       until = -Infinity;
-      await storage.lease(name, holder, clock(), 0);
+      await storage.release(name, holder);
     },
   };
 }

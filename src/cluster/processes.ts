@@ -12,13 +12,13 @@ export interface ProcessList extends Processes {
   stop(): Promise<void>;
 }
 
-export function createProcesses(storage: Storage, instance: string, log: Logger, clock: () => number): ProcessList {
+export function createProcesses(storage: Storage, instance: string, log: Logger): ProcessList {
   let timer: ReturnType<typeof setInterval> | null = null;
   const name = `${PREFIX}${instance}`;
 
   async function tell(): Promise<void> {
     try {
-      await storage.lease(name, instance, clock(), clock() + TERM);
+      await storage.lease(name, instance, TERM);
     } catch (error) {
       log.debug("this process could not tell the others that it lives", { error: String(error) });
     }
@@ -28,7 +28,7 @@ export function createProcesses(storage: Storage, instance: string, log: Logger,
     async list() {
       // Nobody else has the store.
       if (storage.exclusive) return { count: 1, duties: [] };
-      const held = await storage.leases(clock());
+      const held = await storage.leases(TERM);
       const alive = held.filter((lease) => lease.name.startsWith(PREFIX)).map(({ holder }) => holder);
       const duties = held
         .filter((lease) => !lease.name.startsWith(PREFIX))
@@ -45,7 +45,7 @@ export function createProcesses(storage: Storage, instance: string, log: Logger,
       if (timer === null) return;
       clearInterval(timer);
       timer = null;
-      await storage.lease(name, instance, clock(), 0).catch(() => undefined);
+      await storage.release(name, instance).catch(() => undefined);
     },
   };
 }

@@ -151,20 +151,25 @@ export function createLoggedStorage(log: StorageLog): Storage {
       assertOpen();
       return { applied: 1, known: 1 };
     },
-    leases: async (now) => {
+    leases: async () => {
       assertOpen();
       return [...leases]
-        .filter(([, { until }]) => until > now)
-        .map(([name, held]) => ({ name, ...held }))
+        .filter(([, { until }]) => until > performance.now())
+        .map(([name, { holder }]) => ({ name, holder }))
         .sort((a, b) => (a.name < b.name ? -1 : 1));
     },
-    lease: (name, holder, now, until) =>
+    lease: (name, holder, ms) =>
       enqueue(async () => {
         assertWritable();
         const held = leases.get(name);
-        if (held !== undefined && held.holder !== holder && held.until > now) return false;
-        leases.set(name, { holder, until });
+        if (held !== undefined && held.holder !== holder && held.until > performance.now()) return false;
+        leases.set(name, { holder, until: performance.now() + ms });
         return true;
+      }),
+    release: (name, holder) =>
+      enqueue(async () => {
+        assertWritable();
+        if (leases.get(name)?.holder === holder) leases.delete(name);
       }),
     write: (work) => enqueue(() => transact(work)),
   };

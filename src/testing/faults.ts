@@ -23,7 +23,7 @@ export interface FaultOptions {
 
 export interface Faults {
   /**
-   * Names of everything that can fail: `open`, `close`, `ping`, `lease`, `leases`; `begin` and `commit` of `write`;
+   * Names of everything that can fail: `open`, `close`, `ping`, `lease`, `release`, `leases`; `begin` and `commit` of `write`;
    * reads outside a transaction by name (`head`); methods of the transaction as `tx.head`.
    */
   operations(): string[];
@@ -44,6 +44,7 @@ const OPERATIONS: readonly string[] = [
   "close",
   "ping",
   "lease",
+  "release",
   "leases",
   "begin",
   "commit",
@@ -130,10 +131,11 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
   return {
     name: storage.name,
     exclusive: storage.exclusive,
-    ...(faultyMembers(storage, ["open", "close", "ping", "lease", "leases", ...READER_METHODS], "") as unknown as Omit<
-      Storage,
-      "name" | "exclusive" | "schema" | "write"
-    >),
+    ...(faultyMembers(
+      storage,
+      ["open", "close", "ping", "lease", "release", "leases", ...READER_METHODS],
+      "",
+    ) as unknown as Omit<Storage, "name" | "exclusive" | "schema" | "write">),
     schema: () => storage.schema(),
     write,
     ...(storage.backup === undefined

@@ -38,6 +38,7 @@ test("plugins read the store, and nothing on it writes, closes or takes a lease"
       "close",
       "open",
       "lease",
+      "release",
       "leases",
       "backup",
       "copying",

@@ -109,8 +109,9 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
 async function everything(storage: Storage): Promise<void> {
   await storage.open();
   await storage.ping();
-  await storage.lease("job", "holder", 0, 1);
-  await storage.leases(0);
+  await storage.lease("job", "holder", 1);
+  await storage.release("job", "holder");
+  await storage.leases(1);
   await readAll(storage);
   await storage.write(writeAll);
   await storage.close();

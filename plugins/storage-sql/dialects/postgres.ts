@@ -26,6 +26,8 @@ export const postgresDialect: SqlDialect = {
   bytes: sql`bytea`,
   integer: sql`bigint`,
   text: sql`text collate "C"`,
+  // Not now(), which is when the transaction began: it may have waited for another since.
+  now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
   bytesOf: (hex) => sql.raw(`'\\x${hex}'::bytea`),
   finish: (table) => table,

@@ -13,6 +13,7 @@ export const sqliteDialect: SqlDialect = {
   bytes: sql`blob`,
   integer: sql`integer`,
   text: sql`text`,
+  now: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
   hasTable: (name) => `select 1 as there from sqlite_schema where type = 'table' and name = '${name}'`,
   beginnings: [`pragma application_id = ${APPLICATION_ID}`],
   bytesOf: (hex) => sql.raw(`x'${hex}'`),

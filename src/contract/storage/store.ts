@@ -29,12 +29,16 @@ export interface Storage extends StorageReader {
    */
   write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T>;
   /**
-   * True when `holder` has the lease until `until`: it was free, or had ended by `now`, or was the holder's already
-   * (which then ends at `until`, also when that is earlier). In milliseconds of the caller's clock. One statement.
+   * True when `holder` has the lease for the next `ms` milliseconds: it was free, had ended, or was the holder's
+   * already. The store times it, by one clock for all processes: theirs may be wrong. Everybody asks for a lease of
+   * one name for the same time: what is left of it is longer than twice that only where the store's clock was set back,
+   * and then it has ended, too. One statement.
    */
-  lease(name: string, holder: string, now: number, until: number): Promise<boolean>;
-  /** Leases that have not ended by `now`, in order of name. Those that ended long ago may be forgotten. */
-  leases(now: number): Promise<{ name: string; holder: string; until: number }[]>;
+  lease(name: string, holder: string, ms: number): Promise<boolean>;
+  /** Ends the lease if it is the holder's. */
+  release(name: string, holder: string): Promise<void>;
+  /** Leases that last, of those that are taken for `ms` at most, in order of name. Those that ended long ago may be forgotten. */
+  leases(ms: number): Promise<{ name: string; holder: string }[]>;
   /**
    * Writes a consistent copy of the whole store into a new file, also while others write to the store; for a store
    * that is opened to be read, too. Absent where the database has its own tools for that.

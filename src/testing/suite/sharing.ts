@@ -1,4 +1,4 @@
-/** What is promised to those who only look, and to processes that share work: `open` to read, `schema`, `lease`. */
+/** What is promised to those who only look, and to processes that share work: `open` to read, `schema`, leases. */
 import assert from "node:assert/strict";
 import { StorageError, type StorageErrorKind } from "../../contract/storage.ts";
 import type { Case } from "./rows.ts";
@@ -7,6 +7,11 @@ const ofKind =
   (kind: StorageErrorKind) =>
   (error: unknown): boolean =>
     error instanceof StorageError && error.kind === kind;
+
+/** Longer than any test. Milliseconds. */
+const TERM = 3_600_000;
+
+const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));
 
 export function sharingCases(test: Case): void {
   test("a store that was opened to be read shows everything and takes nothing", async ({ storage }) => {
@@ -22,7 +27,7 @@ export function sharingCases(test: Case): void {
     );
     assert.equal(ran, false);
     await assert.rejects(storage.ping(), ofKind("readonly"));
-    await assert.rejects(storage.lease("job", "one", 0, 10), ofKind("readonly"));
+    await assert.rejects(storage.lease("job", "one", 10), ofKind("readonly"));
     await storage.close();
     await storage.open();
     await storage.write((tx) => tx.putMeta("a", "2"));
@@ -35,45 +40,45 @@ export function sharingCases(test: Case): void {
     assert.ok(known >= 1);
   });
 
-  test("a lease has one holder at a time, until it ends or is given up", async ({ storage }) => {
-    assert.equal(await storage.lease("job", "one", 1000, 2000), true);
-    assert.equal(await storage.lease("job", "two", 1000, 2000), false);
-    assert.equal(await storage.lease("job", "two", 1999, 3000), false);
-    assert.equal(await storage.lease("other job", "two", 1999, 3000), true, "leases are told apart by name");
-    assert.equal(await storage.lease("job", "one", 1500, 2500), true, "the holder may hold on");
-    assert.equal(await storage.lease("job", "two", 2499, 3000), false);
-    assert.equal(await storage.lease("job", "two", 2500, 3000), true, "it ends at its end");
-    assert.equal(await storage.lease("job", "one", 2600, 3600), false);
-    assert.equal(await storage.lease("job", "two", 2600, 0), true);
-    assert.equal(await storage.lease("job", "one", 2600, 3600), true, "it can be given up");
+  test("a lease has one holder at a time, until it is given up", async ({ storage }) => {
+    assert.equal(await storage.lease("job", "one", TERM), true);
+    assert.equal(await storage.lease("job", "two", TERM), false);
+    assert.equal(await storage.lease("other job", "two", TERM), true, "leases are told apart by name");
+    assert.equal(await storage.lease("job", "one", TERM), true, "the holder may hold on");
+    await storage.release("job", "two");
+    assert.equal(await storage.lease("job", "two", TERM), false, "nobody gives up what is another's");
+    await storage.release("job", "one");
+    assert.equal(await storage.lease("job", "two", TERM), true, "it can be given up");
+    assert.equal(await storage.lease("job", "one", TERM), false);
   });
 
-  test("leases that have not ended are listed, in order of name", async ({ storage }) => {
-    await storage.lease("b", "two", 1000, 3000);
-    await storage.lease("a", "one", 1000, 2000);
-    await storage.lease("c", "one", 1000, 1500);
-    assert.deepEqual(await storage.leases(1500), [
-      { name: "a", holder: "one", until: 2000 },
-      { name: "b", holder: "two", until: 3000 },
+  test("a lease ends by itself", async ({ storage }) => {
+    assert.equal(await storage.lease("job", "one", 1), true);
+    while (!(await storage.lease("job", "two", TERM))) await turn();
+    assert.equal(await storage.lease("job", "one", TERM), false);
+  });
+
+  test("leases that last are listed, in order of name", async ({ storage }) => {
+    await storage.lease("b", "two", TERM);
+    await storage.lease("a", "one", TERM);
+    await storage.lease("c", "one", 1);
+    while ((await storage.leases(TERM)).length > 2) await turn();
+    assert.deepEqual(await storage.leases(TERM), [
+      { name: "a", holder: "one" },
+      { name: "b", holder: "two" },
     ]);
-    await storage.lease("a", "one", 1600, 0);
-    assert.deepEqual(
-      (await storage.leases(1600)).map(({ name }) => name),
-      ["b"],
-    );
-    assert.deepEqual(await storage.leases(3000), []);
+    await storage.release("a", "one");
+    assert.deepEqual(await storage.leases(TERM), [{ name: "b", holder: "two" }]);
   });
 
   test("of many who ask for a free lease at once one gets it", async ({ storage }) => {
-    const answers = await Promise.all(
-      Array.from({ length: 10 }, (_, i) => storage.lease("job", `holder ${i}`, 1000, 2000)),
-    );
+    const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => storage.lease("job", `holder ${i}`, TERM)));
     assert.equal(answers.filter((got) => got).length, 1);
   });
 
   test("taking a lease changes nothing of the ledger", async ({ storage }) => {
     const before = await storage.head();
-    await storage.lease("job", "one", 1000, 2000);
+    await storage.lease("job", "one", TERM);
     assert.deepEqual(await storage.head(), before);
   });
 }

@@ -1,0 +1,16 @@
+/**
+ * A process with a wrong clock that takes a shared job and never says goodbye: `duty.ts <address of Postgres> <milliseconds
+ * that its clock is ahead>`. It says whether the job is its own, once, and stays.
+ */
+const [url = "", ahead = "0"] = process.argv.slice(2);
+const now = Date.now;
+Date.now = () => now() + Number(ahead);
+const { postgresStorage } = await import("../../../plugins/storage-postgres/index.ts");
+const { createDuty } = await import("../../../src/cluster/duty.ts");
+
+const storage = postgresStorage({ url });
+await storage.open();
+process.stdout.write(`${await createDuty(storage, "job", "the child").mine()}\n`);
+setInterval(() => {}, 1000);
+
+export {};
