@@ -7,10 +7,11 @@ import type { ActionRequest } from "../../src/domain/actions.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { usedBy } from "../../src/domain/limit-uses.ts";
+import { sealFacts } from "../../src/domain/past.ts";
 import { permitTimes } from "../../src/domain/permit.ts";
 import { decideOn } from "../../src/domain/policy/decide.ts";
 import { Evaluation } from "../../src/domain/policy/evaluation.ts";
-import type { Decision, Facts } from "../../src/domain/policy/types.ts";
+import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { createdEarlier, rememberCreated } from "../../src/http/resource/idempotency.ts";
@@ -83,7 +84,7 @@ export function submitAction(
     const evaluation = new Evaluation(compiled, request, known, tx.now);
     const { facts, needs } = await readUses(tx, evaluation, known);
     const decision = decideOn(evaluation, facts);
-    const row = record(host, tx, who, { id, salt, request, sealed, facts, decision });
+    const row = record(host, tx, who, { id, salt, request, sealed, ...sealFacts(facts, newSalt), decision });
     await tx.insertAction(row);
     await writeUses(tx, usedBy(decision, needs), id);
     await rememberCreated(tx, who, call, id);
@@ -96,19 +97,20 @@ interface Submission {
   salt: string;
   request: ActionRequest;
   sealed: { text: string; hash: string };
-  facts: Facts;
+  facts: RecordedFacts;
+  past: string | null;
   decision: Decision;
 }
 
 function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submission): ActionRow {
-  const { id, salt, request, sealed, facts, decision } = it;
+  const { id, salt, request, sealed, facts, past, decision } = it;
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
   const permit = status === "allowed" ? permitTimes(tx.now, host.config.permits.valid_seconds) : null;
   const { seq, hash } = tx.record(
     {
       type: "decision",
-      v: 2,
+      v: 3,
       action_id: id,
       at: toRfc3339(tx.now),
       agent_id: request.agent_id,
@@ -134,6 +136,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
     request: decision.approval === null ? sealed.text : JSON.stringify(request),
     request_hash: sealed.hash,
     salt,
+    past,
     status,
     decision: decision.effect,
     reason: decision.reason,

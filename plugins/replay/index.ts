@@ -1,5 +1,5 @@
 /** Makes a recorded decision again and holds it against the record, field by field. */
-import { Type, type Static } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import { defineRoute, type Reply } from "../../src/contract/resource.ts";
@@ -8,75 +8,19 @@ import type { ActionRequest } from "../../src/domain/actions.ts";
 import { openEntry, sealEntry, type DecisionEntry } from "../../src/domain/entries.ts";
 import { fromHex, toHex } from "../../src/domain/hash.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
+import { commitPast, openFacts, readPast } from "../../src/domain/past.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
 import { assumingUnused } from "../../src/domain/policy/limits.ts";
-import type { Decision } from "../../src/domain/policy/types.ts";
+import type { Decision, RecordedFacts } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { candidatesOf, withCandidates } from "../../src/http/resource/candidates.ts";
 import { BacktestAnswer } from "../../src/http/resource/backtest.ts";
-import { createBacktests, NDJSON, RangeFields } from "./backtest.ts";
+import { createBacktests, NDJSON } from "./backtest.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
-
-const ReplayBody = Type.Object(
-  {
-    hash: Type.Optional(Type.String({ pattern: "^[0-9a-f]{64}$", description: "Leaf hash of the decision's entry." })),
-    action_id: Type.Optional(Type.String({ format: "uuid" })),
-    policy: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), {
-        description: "A candidate policy: takes the place of the one of its name in the active set, or joins it.",
-      }),
-    ),
-    policy_set: Type.Optional(Type.Literal("current", { description: "Decides with the active set instead." })),
-    ...RangeFields,
-  },
-  {
-    additionalProperties: false,
-    examples: [
-      { action_id: "019346a0-0000-7000-8000-000000000000" },
-      { policy_set: "current", since: "2026-01-01T00:00:00Z", limit: 1000 },
-    ],
-  },
-);
-type ReplayBody = Static<typeof ReplayBody>;
-
-const Field = Type.Object(
-  { field: Type.String(), recorded: Type.Unknown(), replayed: Type.Unknown(), equal: Type.Boolean() },
-  { additionalProperties: false },
-);
-const Outcome = Type.Object(
-  { policy_set: Type.Union([Type.String(), Type.Null()]), decision: Type.Record(Type.String(), Type.Unknown()) },
-  { additionalProperties: false },
-);
-const Answer = Type.Object(
-  {
-    action_id: Type.String(),
-    hash: Type.String(),
-    at: Type.String({ format: "date-time", description: "The recorded clock, which replay used." }),
-    equal: Type.Boolean({ description: "True when every field, and the entry's bytes, came out the same." }),
-    fields: Type.Array(Field),
-    recorded: Outcome,
-    replayed: Outcome,
-    now: Type.Union(
-      [
-        Type.Object(
-          {
-            policy_set: Type.Union([Type.String(), Type.Null()]),
-            decision: Type.Record(Type.String(), Type.Unknown()),
-            changed: Type.Boolean(),
-            fields: Type.Array(Field),
-          },
-          { additionalProperties: false },
-        ),
-        Type.Null(),
-      ],
-      { description: "What it would be with the asked policies; null when none were asked." },
-    ),
-  },
-  { additionalProperties: false },
-);
+import { Answer, ReplayBody } from "./schemas.ts";
 
 const Options = Type.Object(
   {
@@ -168,7 +112,8 @@ async function replay(host: Host, asked: ReplayBody, credential: Credential): Pr
       "corrupt",
       `the policy set ${entry.policy_set ?? ""} of entry ${row.seq} is not in the store`,
     );
-  const decision = decide(set.compiled, request, entry.facts, clock);
+  const facts = openFacts(entry.facts, action.past);
+  const decision = decide(set.compiled, request, facts, clock);
   const rebuilt = rebuild(entry, action, request, decision);
   const fields: FieldComparison[] = [
     ...compareFields(
@@ -181,9 +126,7 @@ async function replay(host: Host, asked: ReplayBody, credential: Credential): Pr
   ];
   const now = await candidate(host, asked);
   const decidedNow =
-    now === null
-      ? null
-      : decide(now.compiled, request, assumingUnused(now.compiled, request, entry.facts, clock), clock);
+    now === null ? null : decide(now.compiled, request, assumingUnused(now.compiled, request, facts, clock), clock);
   const differences =
     decidedNow === null
       ? []
@@ -199,6 +142,7 @@ async function replay(host: Host, asked: ReplayBody, credential: Credential): Pr
       at: entry.at,
       equal: fields.every(({ equal }) => equal),
       fields,
+      limits: "all" in credential.visibility ? (facts.limits ?? []) : null,
       recorded: { policy_set: entry.policy_set, decision: entry.decision },
       replayed: { policy_set: set.digest, decision },
       now:
@@ -231,10 +175,16 @@ function rebuild(
     tool: request.tool,
     operation: request.operation,
     commitment: commit(action.salt, sealRequest(request).hash),
+    facts: rebuiltFacts(recorded.facts, action.past),
     decision,
     status,
     expires_at: decision.approval === null ? null : toRfc3339(clock + decision.approval.expires_in_ms),
   };
+}
+
+function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFacts {
+  const kept = readPast(past);
+  return kept === null ? recorded : { ...recorded, past: commitPast(kept) };
 }
 
 async function find(

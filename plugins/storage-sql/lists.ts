@@ -51,6 +51,7 @@ export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | 
       "actions.id as action_id",
       "actions.created_at as created_at",
       "actions.request as request",
+      "actions.past as past",
       "entries.bytes as bytes",
     ])
     .where("actions.decision_seq", ">=", param("from_seq"))

@@ -6,7 +6,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { initial } from "./migrations/initial.ts";
-import { agents, deliveries, leases, sums } from "./migrations/later.ts";
+import { agents, deliveries, leases, past, sums } from "./migrations/later.ts";
 
 export interface Migration {
   /** From 1, without a gap. */
@@ -23,4 +23,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 5, name: "deliveries, uses of limits", statements: deliveries },
   { version: 6, name: "documents of plugins", statements: documents },
   { version: 7, name: "no change outside of a transaction", statements: guards },
+  { version: 8, name: "what decisions read of the past", statements: past },
 ];

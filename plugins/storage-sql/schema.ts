@@ -94,6 +94,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   request: true,
   request_hash: true,
   salt: true,
+  past: true,
   status: true,
   decision: true,
   reason: true,

@@ -6,7 +6,7 @@
  */
 import { canonicalBytes } from "./canonical.ts";
 import { hashLeaf } from "./merkle.ts";
-import type { Decision, Facts } from "./policy/types.ts";
+import type { Decision, RecordedFacts } from "./policy/types.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 
 /** Who did something: always taken from the credential, never from a body. */
@@ -19,7 +19,8 @@ export interface Actor {
 
 export interface DecisionEntry {
   type: "decision";
-  v: 1 | 2;
+  /** From version 3 on the facts hold what was used of limits as a commitment. */
+  v: 1 | 2 | 3;
   action_id: string;
   at: string;
   agent_id: string;
@@ -29,7 +30,7 @@ export interface DecisionEntry {
   commitment: string;
   submitted_by: Actor;
   policy_set: string | null;
-  facts: Facts;
+  facts: RecordedFacts;
   decision: Decision;
   status: "allowed" | "denied" | "pending_approval";
   expires_at: string | null;

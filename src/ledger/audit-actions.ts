@@ -6,6 +6,7 @@ import { canonicalText } from "../domain/canonical.ts";
 import { openEntry, type DecisionEntry } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
 import { usesOf, USES_KEPT } from "../domain/limit-uses.ts";
+import { opens } from "../domain/past.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile.ts";
 import type { LimitNeed } from "../domain/policy/limits.ts";
 import { commit, commitResult, sealRequest } from "../domain/request.ts";
@@ -93,6 +94,7 @@ async function auditAction(
     if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored under another submitter`);
   const request = openRequest(row, history, fault);
   checkResult(row, history, fault);
+  checkPast(row, entryOf(first as EntryRow) as DecisionEntry, fault);
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) await checkUses(audit, request, history, entryOf(first as EntryRow) as DecisionEntry, fault);
   const { size } = audit.totals;
@@ -136,6 +138,11 @@ function checkResult(row: ActionRow, { result }: ActionHistory, fault: Fault): v
   if (!same) fault("its result is not the one in the ledger");
 }
 
+function checkPast({ past }: ActionRow, { facts }: DecisionEntry, fault: Fault): void {
+  if (facts.past === undefined ? past !== null : !opens(facts.past, past))
+    fault("what its decision read of the past is not what the ledger commits to");
+}
+
 async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHistory, fault: Fault): Promise<void> {
   const asked = row.quorum !== null || history.votes.length > 0 || store.copying === undefined;
   const stored = asked ? await store.approvals(row.id) : [];
@@ -157,7 +164,7 @@ async function checkUses(
   fault: Fault,
 ): Promise<void> {
   const { copying } = store;
-  if (copying === undefined || (entry.facts.limits ?? []).length === 0) return;
+  if (copying === undefined || (!entry.facts.past && (entry.facts.limits ?? []).length === 0)) return;
   const set = await compiled(entry.policy_set);
   if (set === null) return;
   for (const use of usesOf(set, request, entry, action.created_at, action.status)) {

@@ -14,6 +14,7 @@ import type {
 import type { DecisionInput, StorageReader } from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { openEntry, type DecisionEntry } from "../domain/entries.ts";
+import { openFacts } from "../domain/past.ts";
 import { decide } from "../domain/policy/decide.ts";
 import { assumingUnused } from "../domain/policy/limits.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile.ts";
@@ -47,8 +48,9 @@ export function backtest(
   return scan(reader, range, (entry, input) => {
     const request = JSON.parse(input.request) as ActionRequest;
     const at = parseRfc3339(entry.at) ?? input.created_at;
-    const now = decide(compiled, request, assumingUnused(compiled, request, entry.facts, at), at);
-    const uses = now.effect === "deny" ? [] : uncountedUses(compiled, request, entry.facts, at);
+    const facts = openFacts(entry.facts, input.past);
+    const now = decide(compiled, request, assumingUnused(compiled, request, facts, at), at);
+    const uses = now.effect === "deny" ? [] : uncountedUses(compiled, request, facts, at);
     return { to: now, otherwise: termsOf(now) !== termsOf(entry.decision), uses, at };
   });
 }

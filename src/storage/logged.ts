@@ -39,6 +39,9 @@ export interface StorageLog {
   close(): Promise<void>;
 }
 
+/** Members that rows of earlier versions lack. */
+const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = { actions: { past: null } };
+
 export function createLoggedStorage(log: StorageLog): Storage {
   const disk = emptyDisk();
   const leases = new Map<string, { holder: string; until: number }>();
@@ -73,7 +76,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
             `the log of ${log.name} was written by a newer version: table ${table}`,
           );
         if (row === null) rows.delete(key);
-        else rows.set(key, row);
+        else rows.set(key, { ...ABSENT[table as keyof Rows], ...row });
       }
       if (disk.head.get(ONLY) === undefined) {
         if (readOnly) throw new StorageError("unavailable", "there is no store yet");

@@ -80,11 +80,12 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         (a, b) => b.decision_seq - a.decision_seq,
       )
         .slice(0, limit)
-        .map(({ decision_seq: seq, id: action_id, created_at, request }) => ({
+        .map(({ decision_seq: seq, id: action_id, created_at, request, past }) => ({
           seq,
           action_id,
           created_at,
           request,
+          past,
           bytes: t.entries.get(keyOf(seq))?.bytes,
         })),
     overdueActions: (now: number, limit: number) =>

@@ -59,6 +59,7 @@ test("what cannot be read is a fault and no stack trace", async () => {
     ["actions", "request", () => true, "[".repeat(100_000), /cannot be read/],
     ["actions", "salt", () => true, "zz", /request hash and salt/],
     ["actions", "request_hash", () => true, "\u0000", /request hash/],
+    ["actions", "past", ({ past }) => past !== null, "{", /read of the past/],
     ["actions", "result", ({ result }) => result !== null, "{}", /its result/],
     ["api_keys", "scopes", () => true, "{", /the API key .* cannot be read/],
     ["agents", "allowed_tools", () => true, "{", /the agent .* cannot be read/],

@@ -131,3 +131,12 @@ export function deliveries(kit: SqlDialect): string[] {
     index("limit_uses_over", "limit_uses", ["until"]),
   ];
 }
+
+export function past({ db, text }: SqlDialect): string[] {
+  return [
+    db.schema
+      .alterTable("actions")
+      .addColumn("past", text as RawBuilder<never>)
+      .compile().sql,
+  ];
+}

@@ -13,6 +13,8 @@ export interface ActionRow {
   request_hash: string;
   /** 32 random bytes, hex. The ledger holds SHA-256(salt ‖ request_hash). */
   salt: string;
+  /** What the decision read of the past, as canonical JSON that opens the commitment of its entry; null where it read nothing. */
+  past: string | null;
   status: ActionStatus;
   decision: Effect;
   reason: string;
@@ -138,6 +140,7 @@ export interface DecisionInput {
   created_at: number;
   /** JSON, as in the action's row. */
   request: string;
+  past: string | null;
   /** The decision's entry. */
   bytes: Uint8Array;
 }

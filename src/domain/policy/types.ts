@@ -77,10 +77,7 @@ export interface PolicySetDocument {
   policies: PolicySetMember[];
 }
 
-/**
- * What was used of one limit before the action. Whose use it is stands in the request: the ledger holds nothing of the
- * parameters but their commitment.
- */
+/** What was used of one limit before the action. Whose use it is stands in the request. */
 export interface LimitFact {
   policy: string;
   limit: string;
@@ -91,8 +88,8 @@ export interface LimitFact {
 }
 
 /**
- * What the decision may depend on besides the request, the policy set and the clock.
- * Recorded whole in the decision's entry, so that replay sees the same.
+ * What the decision may depend on besides the request, the policy set and the clock. Recorded with the decision, so
+ * that replay sees the same.
  */
 export interface Facts {
   principal: { key_id: string; name: string; agent_id: string | null; owner: string | null };
@@ -103,6 +100,12 @@ export interface Facts {
   policy_commit?: string;
   /** Present when limits match the action. */
   limits?: LimitFact[];
+}
+
+/** Facts as the decision's entry holds them. */
+export interface RecordedFacts extends Facts {
+  /** Commitment to what was used of limits. Present when limits match the action, from version 3 of the entry on; `limits` is absent then. */
+  past?: string;
 }
 
 /** What one policy in shadow mode would have said. */

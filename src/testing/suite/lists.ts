@@ -88,6 +88,7 @@ function decisionCases(test: Case): void {
       action_id: "action-4",
       created_at: T0 + 40,
       request: actionRow(4).request,
+      past: null,
       bytes: (await storage.entries(4, 5))[0]?.bytes,
     });
   });

@@ -94,6 +94,7 @@ export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
     request: `{"agent_id":"agent-1","context":{},"operation":"refund","params":{"n":${n}},"tool":"stripe"}`,
     request_hash: hexOf(`request ${n}`),
     salt: hexOf(`salt ${n}`),
+    past: null,
     status: "allowed",
     decision: "allow",
     reason: "small refunds",

@@ -50,7 +50,7 @@ describe("limits", () => {
     }
   });
 
-  test("the facts of the entry say what was used, and replay comes out the same", async () => {
+  test("the entry commits to what was used, whoever sees all may read it, and replay comes out the same", async () => {
     const first = await submit({ tool: "pay", operation: "sum", params: { customer: "c-1", amount: 60.5 } });
     const second = await submit({ tool: "pay", operation: "sum", params: { customer: "c-1", amount: 39.6 } });
     assert.deepEqual([first.decision, second.decision, second.rule], ["allow", "require_approval", "hundred"]);
@@ -59,11 +59,13 @@ describe("limits", () => {
       "allow",
     );
     const { body } = await service.call("GET", `/v1/actions/${second.id}/events`, { key: service.admin });
-    const [{ basis, ...fact }, ...more] = body.events[0].entry.facts.limits;
-    assert.deepEqual([fact, more], [{ policy: "spending", limit: "hundred", used: 60_500_000 }, []]);
-    assert.match(basis, /^[0-9a-f]{16}$/);
-    // Whose limit it was came from the parameters, which the ledger knows by their commitment alone.
-    assert.ok(!JSON.stringify(body.events).includes("c-1"));
+    const { facts, v } = body.events[0].entry;
+    assert.deepEqual([v, facts.limits], [3, undefined]);
+    assert.match(facts.past, /^[0-9a-f]{64}$/);
+    // Whose limit it was came from the parameters, and so did the amount: the ledger knows them by commitments alone.
+    assert.ok(!/c-1|605|\bused\b/.test(JSON.stringify(body.events)));
+    const row = await service.storage.action(second.id);
+    assert.ok(row?.past != null && !row.past.includes(row.salt), "the salt of the request opens nothing else");
     const replayed = (
       await service.call("POST", "/v1/replay", {
         key: service.admin,
@@ -71,6 +73,17 @@ describe("limits", () => {
       })
     ).body;
     assert.deepEqual([replayed.equal, replayed.now.changed], [true, false]);
+    const [{ basis, ...used }, ...more] = replayed.limits;
+    assert.deepEqual([used, more], [{ policy: "spending", limit: "hundred", used: 60_500_000 }, []]);
+    assert.match(basis, /^[0-9a-f]{16}$/);
+    const bound = (
+      await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name: "bound", scopes: ["actions:read", "replay:run"], agent_id: "a" },
+      })
+    ).body.key as string;
+    const own = (await service.call("POST", "/v1/replay", { key: bound, body: { action_id: second.id } })).body;
+    assert.deepEqual([own.equal, own.limits], [true, null], "what others used is not for one agent's key");
     const backtest = (
       await service.call("POST", "/v1/replay", { key: service.admin, body: { policy_set: "current", limit: 1000 } })
     ).body;
@@ -138,8 +151,8 @@ describe("limits", () => {
     for (let i = 0; i < 5; i++) {
       const { id, decision } = await submit({ tool: "pay", operation: "trial" });
       assert.equal(decision, "allow");
-      const { body } = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
-      said.push(`${body.events[0].entry.decision.shadow[0].effect} ${body.events[0].entry.facts.limits[0].used}`);
+      const { body } = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: id } });
+      said.push(`${body.recorded.decision.shadow[0].effect} ${body.limits[0].used}`);
     }
     assert.deepEqual(said, ["allow 0", "allow 1", "allow 2", "deny 3", "deny 3"]);
     await service.call("PUT", `/v1/policies/${made.id}?activate=true`, { key: service.admin, body: policy("enforce") });

@@ -1,0 +1,72 @@
+import { Type, type Static } from "@sinclair/typebox";
+import { RangeFields } from "./backtest.ts";
+
+export const ReplayBody = Type.Object(
+  {
+    hash: Type.Optional(Type.String({ pattern: "^[0-9a-f]{64}$", description: "Leaf hash of the decision's entry." })),
+    action_id: Type.Optional(Type.String({ format: "uuid" })),
+    policy: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "A candidate policy: takes the place of the one of its name in the active set, or joins it.",
+      }),
+    ),
+    policy_set: Type.Optional(Type.Literal("current", { description: "Decides with the active set instead." })),
+    ...RangeFields,
+  },
+  {
+    additionalProperties: false,
+    examples: [
+      { action_id: "019346a0-0000-7000-8000-000000000000" },
+      { policy_set: "current", since: "2026-01-01T00:00:00Z", limit: 1000 },
+    ],
+  },
+);
+export type ReplayBody = Static<typeof ReplayBody>;
+
+const Field = Type.Object(
+  { field: Type.String(), recorded: Type.Unknown(), replayed: Type.Unknown(), equal: Type.Boolean() },
+  { additionalProperties: false },
+);
+const Outcome = Type.Object(
+  { policy_set: Type.Union([Type.String(), Type.Null()]), decision: Type.Record(Type.String(), Type.Unknown()) },
+  { additionalProperties: false },
+);
+const LimitUsed = Type.Object(
+  {
+    policy: Type.String(),
+    limit: Type.String(),
+    basis: Type.String({ description: "Digest of what the limit counts." }),
+    used: Type.Integer({ description: "Actions, or millionths of a sum." }),
+  },
+  { additionalProperties: false },
+);
+export const Answer = Type.Object(
+  {
+    action_id: Type.String(),
+    hash: Type.String(),
+    at: Type.String({ format: "date-time", description: "The recorded clock, which replay used." }),
+    equal: Type.Boolean({ description: "True when every field, and the entry's bytes, came out the same." }),
+    fields: Type.Array(Field),
+    limits: Type.Union([Type.Array(LimitUsed), Type.Null()], {
+      description: "What had been used of limits before it; null for keys that do not see everybody's actions.",
+    }),
+    recorded: Outcome,
+    replayed: Outcome,
+    now: Type.Union(
+      [
+        Type.Object(
+          {
+            policy_set: Type.Union([Type.String(), Type.Null()]),
+            decision: Type.Record(Type.String(), Type.Unknown()),
+            changed: Type.Boolean(),
+            fields: Type.Array(Field),
+          },
+          { additionalProperties: false },
+        ),
+        Type.Null(),
+      ],
+      { description: "What it would be with the asked policies; null when none were asked." },
+    ),
+  },
+  { additionalProperties: false },
+);

@@ -1,0 +1,60 @@
+/** What versions before this one wrote stays as it is, and is audited and evaluated again as before. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openEntry, type DecisionEntry } from "../../../src/domain/entries.ts";
+import { openFacts } from "../../../src/domain/past.ts";
+import { commit } from "../../../src/domain/request.ts";
+import { toRfc3339 } from "../../../src/domain/time.ts";
+import { definePlugin } from "../../../src/plugin.ts";
+import type { Host } from "../../../src/contract/host.ts";
+import { startService } from "../../support/service.ts";
+
+const POLICY = `policy: spending
+rules: [{ name: pay, tool: pay, effect: allow }]
+limits: [{ name: hundred, tool: pay, sum: params.amount, at_most: 100, window: 1h }]
+`;
+
+test("a decision whose entry tells in plain what was used", async () => {
+  const hosts: Host[] = [];
+  const past = definePlugin({ name: "past", setup: (host) => (hosts.push(host), {}) });
+  const service = await startService({ policy: POLICY, plugins: [{ plugin: past, options: {}, origin: "test" }] });
+  try {
+    const submit = async (amount: number): Promise<string> =>
+      (
+        await service.call("POST", "/v1/actions", {
+          body: { agent_id: "a", tool: "pay", operation: "x", params: { amount } },
+        })
+      ).body.id as string;
+    await submit(60);
+    const row = await service.storage.action(await submit(50));
+    assert.ok(row?.past != null);
+    const [entry] = await service.storage.entries(row.decision_seq, row.decision_seq + 1);
+    assert.ok(entry !== undefined);
+    const { seq: _, ...body } = openEntry<DecisionEntry>(entry.bytes);
+    const id = (hosts[0] as Host).newId();
+    await (hosts[0] as Host).ledger.transact(async (tx) => {
+      const older: DecisionEntry = {
+        ...body,
+        v: 2,
+        action_id: id,
+        at: toRfc3339(tx.now),
+        commitment: commit(row.salt, row.request_hash),
+        facts: openFacts(body.facts, row.past),
+      };
+      const { seq, hash } = tx.record(older, row.submitted_by);
+      const made = { id, past: null, decision_seq: seq, decision_hash: hash, created_at: tx.now, updated_at: tx.now };
+      await tx.insertAction({ ...row, ...made });
+    });
+    const replayed = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: id } });
+    assert.deepEqual(
+      [replayed.body.equal, replayed.body.recorded.decision.reason_code, replayed.body.limits[0].used],
+      [true, "LIMIT_EXCEEDED", 60_000_000],
+    );
+    const range = { policy_set: "current", limit: 1000 };
+    const backtest = await service.call("POST", "/v1/replay", { key: service.admin, body: range });
+    assert.deepEqual([backtest.body.evaluated, backtest.body.flipped], [3, 0]);
+  } finally {
+    // Audits the store, too.
+    await service.close();
+  }
+});
