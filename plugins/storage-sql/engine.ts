@@ -29,8 +29,8 @@ export interface SqlEngine extends Pick<Storage, "name" | "exclusive" | "watch" 
 }
 
 /**
- * All statements of it run on the connection that began it, or not at all. After a statement has failed nothing but
- * `rollback` is called.
+ * All statements of it run on the connection that began it, or not at all. They come one at a time, unless `pipelined`.
+ * After a statement has failed nothing but `rollback` is called.
  */
 export interface SqlTransaction {
   /** `changes`: how many rows it inserted, updated or deleted. */

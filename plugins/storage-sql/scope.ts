@@ -5,12 +5,16 @@ import { bind, type SqlExecutor, type SqlRow, type Statement } from "./statement
 
 export interface TransactionScope {
   executor: SqlExecutor;
-  /** Ends it. Answers what has lost the transaction, or null. */
+  /** Takes no more statements; those that were given still run. Answers what has lost the transaction so far, or null. */
   end(): Error | null;
-  /** Resolves when what was only sent is answered; rejects with what lost the transaction. */
-  sent(): Promise<void>;
+  /** Runs nothing more, not even what was given. Answers what has lost the transaction before, or null. */
+  abandon(): Error | null;
+  /** Resolves when everything that was given is answered; rejects with what lost the transaction. */
+  answered(): Promise<void>;
   readonly moved: boolean;
 }
+
+const OVER = "the transaction is over: await everything inside the work of `write`";
 
 /** `own`: the statements that read and move the head. */
 export function transactionScope(
@@ -24,13 +28,31 @@ export function transactionScope(
   /** As the lock brought it, until something may have moved it. */
   let head: SqlRow[] | null = tx.head ?? null;
   const pending: Promise<void>[] = [];
+  /** The statement that runs, and those that wait for it; null where there is none. */
+  let last: Promise<void> | null = null;
 
   const failed = (error: unknown): Error => (failure ??= engine.toStorageError(error, "write to the store"));
 
   async function attempt<T>(run: () => Promise<T>): Promise<T> {
-    if (over)
-      throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
-    // After a failed statement the database may have rolled back: another one would stand alone.
+    if (over) throw new StorageError("unavailable", OVER);
+    return engine.pipelined === true ? begin(run) : inTurn(run);
+  }
+
+  /** A failed statement may have rolled everything back: one that was given beside it would then stand alone. */
+  function inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const mine = last === null ? begin(run) : last.then(() => begin(run));
+    const settled = mine.then(
+      () => undefined,
+      () => undefined,
+    );
+    last = settled;
+    void settled.then(() => {
+      if (last === settled) last = null;
+    });
+    return mine;
+  }
+
+  async function begin<T>(run: () => Promise<T>): Promise<T> {
     if (failure !== null) throw failure;
     try {
       return await run();
@@ -67,7 +89,11 @@ export function transactionScope(
       runMany: (statement, rows) =>
         attempt(async () => {
           if (engine.pipelined === true) await Promise.all(rows.map((row) => run(statement, row)));
-          else for (const row of rows) await run(statement, row);
+          else
+            for (const row of rows) {
+              if (failure !== null) throw failure;
+              await run(statement, row);
+            }
         }),
       fail(error) {
         failure ??= error;
@@ -78,7 +104,14 @@ export function transactionScope(
       over = true;
       return failure;
     },
-    async sent() {
+    abandon() {
+      over = true;
+      const lost = failure;
+      failure ??= new StorageError("unavailable", OVER);
+      return lost;
+    },
+    async answered() {
+      while (last !== null) await last;
       await Promise.all(pending);
       if (failure !== null) throw failure;
     },

@@ -81,22 +81,23 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
     try {
       result = await work(scope.executor);
     } catch (thrown) {
-      const failure = scope.end();
-      await scope.sent().catch(() => undefined);
+      const failure = scope.abandon();
+      await scope.answered().catch(() => undefined);
       await tx.rollback(failure ?? thrown);
       // Whatever else went wrong: nothing was committed, and the caller knows its own error.
       throw thrown;
     }
-    let failure: Error | null = scope.end();
+    let failure: Error;
     try {
-      if (failure === null) {
-        // What was only sent has its answers before the commit has its own.
-        const committed = tx.commit(scope.moved);
-        committed.catch(() => undefined);
-        await scope.sent();
-        await committed;
-        return result;
-      }
+      const lost = scope.end();
+      if (lost !== null) throw lost;
+      if (engine.pipelined !== true) await scope.answered();
+      // What was sent before has its answers before the commit has its own.
+      const committed = tx.commit(scope.moved);
+      committed.catch(() => undefined);
+      await scope.answered();
+      await committed;
+      return result;
     } catch (error) {
       failure = engine.toStorageError(error, "write to the store");
     }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type StorageTransaction } from "../../contract/storage.ts";
 import { everything, NOTHING, writeEverything } from "./everything.ts";
-import { actionRow, appendSome, keyRow, T0, headRow, type Case } from "./rows.ts";
+import { actionRow, appendSome, entryRow, headRow, keyRow, T0, tileRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
@@ -160,6 +160,28 @@ export function transactionCases(test: Case): void {
     assert.equal(await storage.meta("after"), null);
     await storage.write((tx) => tx.putMeta("next", "x"));
     assert.equal(await storage.meta("next"), "x");
+  });
+
+  test("what was given beside a statement that failed, or left running, is lost with the transaction", async ({
+    storage,
+  }) => {
+    const tiles = Array.from({ length: 50 }, (_, i) => tileRow(0, i));
+    await assert.rejects(
+      storage.write((tx) => tx.append([entryRow(0, { agent_id: "\ud800" })], tiles, headRow(1))),
+      isStorageError,
+    );
+    const entries = Array.from({ length: 300 }, (_, i) => entryRow(i));
+    await assert.rejects(
+      storage.write((tx) => {
+        void tx.append(entries, [], headRow(300)).catch(() => undefined);
+        return Promise.reject(new Error("no"));
+      }),
+      /no/,
+    );
+    await storage.write((tx) => tx.putMeta("next", "x"));
+    assert.deepEqual(await storage.tileRoots(0, 0, 50), []);
+    assert.deepEqual(await storage.entries(0, 300), []);
+    assert.equal((await storage.head()).size, 0);
   });
 
   test("a transaction is of no use once its work is over, not even inside the next one", async ({ storage }) => {

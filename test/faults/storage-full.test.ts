@@ -1,0 +1,39 @@
+/** A SQLite file without room in the middle of a transaction: SQLite rolls it back by itself, and nothing may follow. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createSqlStorage, sqliteDialect } from "../../plugins/storage-sql/index.ts";
+import { sqliteEngine } from "../../plugins/storage-sqlite/engine.ts";
+import { StorageError } from "../../src/contract/storage.ts";
+import { actionRow, keyRow } from "../../src/testing/suite/rows.ts";
+import { temporaryFolder } from "./children/spawn.ts";
+
+test("what was begun together with the statement that found no room does not stand alone", async () => {
+  const engine = sqliteEngine(join(temporaryFolder(), "assent.db"), 20);
+  let isFull = false;
+  const storage = createSqlStorage(
+    {
+      ...engine,
+      async begin(purpose) {
+        const tx = await engine.begin(purpose);
+        // No page more than the file has.
+        if (isFull) await tx.query("pragma max_page_count = 1", []);
+        return tx;
+      },
+    },
+    sqliteDialect,
+  );
+  await storage.open();
+  isFull = true;
+  await assert.rejects(
+    storage.write((tx) =>
+      Promise.all([tx.insertAction(actionRow(1, { request: "x".repeat(200_000) })), tx.putMeta("beside", "it")]),
+    ),
+    (error) => error instanceof StorageError && error.kind === "full",
+  );
+  assert.equal(await storage.meta("beside"), null);
+  isFull = false;
+  await storage.write((tx) => tx.insertKey(keyRow(1)));
+  assert.equal(await storage.meta("beside"), null);
+  await storage.close();
+});
