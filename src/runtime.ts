@@ -108,7 +108,6 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     authenticate: (value) => after("keys").authenticate(value),
     config,
     log,
-    clock,
     newId: uuidv7,
     stopping: stopping.signal,
     onResponse: registry.onResponse,

@@ -23,7 +23,6 @@ export interface FetchOptions {
   authenticate(value: string): Promise<Credential | null>;
   config: Config;
   log: Logger;
-  clock(): number;
   newId(): string;
   onResponse?(request: AnsweredRequest): void;
   stopping: AbortSignal;
@@ -34,7 +33,7 @@ export interface FetchOptions {
 export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response>;
 
 export function createFetch(options: FetchOptions): FetchHandler {
-  const { log, clock, config } = options;
+  const { log, config } = options;
   const Answer = options.Response ?? Response;
   const always = standingHeaders(config);
   const cors = createCors(config.server.cors_origins);
@@ -79,10 +78,10 @@ export function createFetch(options: FetchOptions): FetchHandler {
     const credential = keyless ? null : await identify(request, call, info);
     if (credential !== null) {
       call.keyId = credential.key.id;
-      call.standing = await limits.key(credential.key.id);
+      call.standing = limits.key(credential.key.id);
       assertScope(credential, route);
     } else if (route.unlimited !== true) {
-      call.standing = await limits.address(addressOf(request, info));
+      call.standing = limits.address(addressOf(request, info));
     }
     const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
     const query = endpoint.query(queryOf(request.url));
@@ -113,8 +112,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
       return await authenticate(request);
     } catch (error) {
       if (!(error instanceof Refusal) || error.kind.status !== 401) throw error;
-      call.standing = await limits.address(addressOf(request, info));
-      if (error.code === "INVALID_CREDENTIAL") await limits.badKey(addressOf(request, info));
+      call.standing = limits.address(addressOf(request, info));
+      if (error.code === "INVALID_CREDENTIAL") limits.badKey(addressOf(request, info));
       throw error;
     }
   }
@@ -188,7 +187,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
   }
 
   return async (request, info = {}) => {
-    const started = clock();
+    const started = performance.now();
     const call: Call = {
       id: requestId(request.headers.get("x-request-id")) ?? options.newId(),
       route: null,
@@ -206,7 +205,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
       response = respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
     }
     const status = call.status || response.status;
-    const ms = clock() - started;
+    const ms = Math.round(performance.now() - started);
     options.onResponse?.({ method: request.method, route: call.route, status, ms });
     if (config.log.level === "info" || config.log.level === "debug") {
       log.info("request", {

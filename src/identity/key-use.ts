@@ -35,7 +35,8 @@ export function createKeyUse(storage: Pick<Storage, "write">, log: Logger): KeyU
 
   return {
     note(keyId, now) {
-      if (now - (noted.get(keyId) ?? -Infinity) < COARSE) return;
+      // Also where the clock was set back: what was noted lies ahead of it then.
+      if (Math.abs(now - (noted.get(keyId) ?? -Infinity)) < COARSE) return;
       noted.set(keyId, now);
       unwritten.set(keyId, now);
       if (timer !== null) return;

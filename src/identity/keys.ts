@@ -30,6 +30,13 @@ export interface KeyService extends Keys {
 export function createKeys(options: KeysOptions): KeyService {
   let cache = new Map<string, Credential>();
   let cachedEpoch = -1;
+  /** Ids of keys that were refused because their time was over: a clock that goes back makes none of them good again. */
+  const expired = new Set<string>();
+
+  function isLive(key: KeyRow, now: number): boolean {
+    if (key.expires_at !== null && key.expires_at <= now) expired.add(key.id);
+    return key.revoked_at === null && !expired.has(key.id);
+  }
 
   return {
     async authenticate(value) {
@@ -122,10 +129,6 @@ export function credentialOf(key: KeyRow, epoch: number): Credential {
 function visibilityOf(key: KeyRow): Visibility {
   if (key.agent_id !== null) return { agent_id: key.agent_id };
   return holds(key.scopes, "actions:read") ? { all: true } : { key_id: key.id };
-}
-
-function isLive(key: KeyRow, now: number): boolean {
-  return key.revoked_at === null && (key.expires_at === null || key.expires_at > now);
 }
 
 function gone(key: KeyRow): Refusal {

@@ -63,6 +63,20 @@ describe("API keys", () => {
     assert.deepEqual([late.status, late.body.errors[0].pointer], [422, "/expires_at"]);
   });
 
+  it("stay ended when the clock goes back", async () => {
+    const { key } = (await make({ expires_at: new Date(Date.now() + service.clock.now + 3_600_000).toISOString() }))
+      .body;
+    const use = async (): Promise<number> => (await service.call("GET", "/v1/actions", { key })).status;
+    assert.equal(await use(), 200);
+    service.clock.now += 86_400_000;
+    assert.equal(await use(), 401);
+    service.clock.now -= 86_400_000;
+    assert.deepEqual(
+      [await use(), (await service.call("POST", "/v1/actions", { key, body: ALLOWED })).status],
+      [401, 401],
+    );
+  });
+
   it("are named once among the live, and a name is free again after the end of its key", async () => {
     const { id } = (await make({ name: "unique" })).body;
     assert.equal((await make({ name: "unique" })).body.code, "KEY_NAME_TAKEN");
