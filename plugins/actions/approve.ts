@@ -8,7 +8,7 @@ import { toRfc3339 } from "../../src/domain/time.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
 import { relationTo } from "./record.ts";
 import { assertRecorded } from "./recorded.ts";
-import { aboutAction, reread, visibleAction } from "./rows.ts";
+import { aboutAction, isOverdue, reread, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
 import { linkedAction, voterByKey, voterByLink } from "./voter.ts";
 
@@ -138,11 +138,6 @@ async function verdictOn(host: Host, job: (tx: LedgerTransaction) => Promise<Act
   const row = await host.ledger.transact(job);
   if (row.status === "expired") throw expired(row);
   return row;
-}
-
-/** Run out, whether it is marked so already or not. */
-export function isOverdue(row: ActionRow, now: number): boolean {
-  return row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
 }
 
 async function expire(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {

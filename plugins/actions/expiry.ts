@@ -11,19 +11,22 @@ const LONGEST_NAP = 15_000;
 /** Where others take submissions too, this process does not hear of every expiry. */
 const NAP_AMONG_OTHERS = 5_000;
 const AFTER_FAILURE = 2_000;
+/** Between two looks that readers caused. */
+const LEAST_NAP = 1_000;
 
 export interface Expiry {
   start(): Promise<void>;
   /** Makes sure that the look after `at` is not missed. Milliseconds since the epoch. */
   plan(at: number): void;
-  /** Expires what is overdue now. Rejects when the store cannot. */
-  sweep(): Promise<void>;
+  /** Somebody read what is overdue: marks it soon. The reader waits for nothing. */
+  notice(): void;
   stop(): Promise<void>;
 }
 
 export function createExpiry(host: Host): Expiry {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let wakeAt = Infinity;
+  let lookedAt = -Infinity;
   let stopped = false;
   let running: Promise<void> = Promise.resolve();
   let duty: Duty | null = null;
@@ -49,6 +52,7 @@ export function createExpiry(host: Host): Expiry {
 
   async function tick(): Promise<void> {
     wakeAt = Infinity;
+    lookedAt = host.clock();
     try {
       duty ??= host.duty("expiry");
       const nap = host.clock() + (host.storage.exclusive ? LONGEST_NAP : NAP_AMONG_OTHERS);
@@ -64,8 +68,11 @@ export function createExpiry(host: Host): Expiry {
   }
 
   return {
-    sweep,
     plan: schedule,
+    notice() {
+      // A clock that was set back does not hold it up.
+      if (Math.abs(host.clock() - lookedAt) >= LEAST_NAP) schedule(host.clock());
+    },
     async start() {
       running = tick();
       await running;

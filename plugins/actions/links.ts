@@ -4,8 +4,8 @@ import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { isOverdue } from "./approve.ts";
 import { votesOf } from "./record.ts";
+import { asOf } from "./rows.ts";
 import * as schema from "./schemas.ts";
 import { lookByLink } from "./voter.ts";
 
@@ -13,8 +13,7 @@ export async function linkAnswer(host: Host, token: string): Promise<Static<type
   const { row, approver, refusal } = await lookByLink(host, token);
   const { params, context } = JSON.parse(row.request) as ActionRequest;
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
-  // Overdue and not yet marked: whoever looks must not be shown a button.
-  const status = isOverdue(row, host.clock()) ? "expired" : row.status;
+  const { status } = asOf(row, host.clock());
   return {
     approver,
     refusal: refusal?.message ?? null,

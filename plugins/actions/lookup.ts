@@ -7,10 +7,9 @@ import { openEntry } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { cutPage, decodeSeqCursor, DEFAULT_LIMIT, nextLink } from "../../src/http/resource/paging.ts";
-import { isOverdue } from "./approve.ts";
 import type { Expiry } from "./expiry.ts";
 import { answerWith, readRecord, RECORD } from "./record.ts";
-import { visibleAction } from "./rows.ts";
+import { asOf, isOverdue, visibleAction } from "./rows.ts";
 import * as schema from "./schemas.ts";
 import type { Waiters } from "./wait.ts";
 
@@ -30,8 +29,9 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
         const limit = query.limit ?? DEFAULT_LIMIT;
-        await expiry.sweep();
-        const found = await host.storage.actions({ ...filterOf(query, credential), limit: limit + 1 });
+        const now = host.clock();
+        const found = await host.storage.actions({ ...filterOf(query, credential), as_of: now, limit: limit + 1 });
+        if (found.some((row) => isOverdue(row, now))) expiry.notice();
         const { rows, next_cursor } = cutPage(LIST, found, limit, (row) => row.decision_seq);
         const actions = await Promise.all(rows.map((row) => readRecord(host, row, credential, { token: false })));
         return {
@@ -54,11 +54,9 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
       errors: ["ACTION_NOT_FOUND"],
       async handle(context) {
         const { params, query, credential } = context;
-        let row = await visibleAction(host.storage, params.id, credential);
-        if (isOverdue(row, host.clock())) {
-          await expiry.sweep();
-          row = await visibleAction(host.storage, row.id, credential);
-        }
+        const seen = await visibleAction(host.storage, params.id, credential);
+        let row = asOf(seen, host.clock());
+        if (row !== seen) expiry.notice();
         if (query.wait !== undefined && row.status === "pending_approval") {
           row = (await waiters.verdict(row.id, waiters.grant(query.wait), context.signal)) ?? row;
         }

@@ -8,6 +8,7 @@ import { makePermit, type PermitClaims } from "../../src/domain/permit.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
 import { isRecorded } from "./recorded.ts";
+import { asOf } from "./rows.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
 
 export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
@@ -98,7 +99,7 @@ async function toRecord(
     operation: row.operation,
     params: request.params,
     context: request.context,
-    status: row.status,
+    status: asOf(row, host.clock()).status,
     decision: row.decision,
     outcome: OUTCOME[row.decision],
     reason: row.reason,

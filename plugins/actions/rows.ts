@@ -14,6 +14,16 @@ export async function visibleAction(reader: Reader, id: string, credential: Cred
   return row;
 }
 
+/** Run out, whether it is marked so already or not. */
+export function isOverdue(row: ActionRow, now: number): boolean {
+  return row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
+}
+
+/** As readers see it: what has run out is expired before that is written, because a read needs no write. */
+export function asOf(row: ActionRow, now: number): ActionRow {
+  return isOverdue(row, now) ? { ...row, status: "expired" } : row;
+}
+
 export function unknownAction(id: string): Refusal {
   return new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
 }

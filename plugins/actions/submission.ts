@@ -9,6 +9,7 @@ import { idempotencyKeyOf, REPLAYED } from "../../src/http/resource/idempotency.
 import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
 import { answerWith, RECORD } from "./record.ts";
+import { asOf } from "./rows.ts";
 import * as schema from "./schemas.ts";
 import { assertBinding, factsOf, requestOf, submitAction } from "./submit.ts";
 import type { Waiters } from "./wait.ts";
@@ -49,11 +50,12 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
           }
         }
         extra["Location"] = `/v1/actions/${row.id}`;
-        const reply = await answerWith(host, row, credential, {
+        const shown = asOf(row, host.clock());
+        const reply = await answerWith(host, shown, credential, {
           headers: extra,
           fresh: row === taken.row && !taken.replayed,
         });
-        return { ...reply, status: row.status === "pending_approval" ? 202 : 200 };
+        return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
       },
     }),
     defineRoute({

@@ -14,24 +14,34 @@ export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => State
   const optional = ["status", "agent_id", "tool", "operation", "since", "until", "before_seq"] as const;
   return (filter) => {
     const visible = "all" in filter.visibility ? "all" : "agent_id" in filter.visibility ? "agent" : "key";
-    const shape = [visible, ...optional.filter((name) => filter[name] !== undefined)].join(" ");
+    const { status } = filter;
+    const timed = filter.as_of !== undefined && (status === "expired" || status === "pending_approval") ? status : "";
+    const shape = [visible, timed, ...optional.filter((name) => filter[name] !== undefined)].join(" ");
     let statement = known.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      let query = newest.select("decision_seq");
+      let query = db.selectFrom("actions").select("decision_seq");
       if (visible === "agent") query = query.where("agent_id", "=", param("visible_agent"));
       if (visible === "key") query = query.where("submitted_by", "=", param("visible_key"));
-      for (const name of ["status", "agent_id", "tool", "operation"] as const) {
+      for (const name of ["agent_id", "tool", "operation"] as const) {
         if (filter[name] !== undefined) query = query.where(name, "=", param<never>(name));
       }
       if (filter.since !== undefined) query = query.where("created_at", ">=", param("since"));
       if (filter.until !== undefined) query = query.where("created_at", "<", param("until"));
       if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
-      const page = query.limit(param<number>("limit")).offset(param<number>("offset"));
+      const overdue = query.where(pending).where("expires_at", "<=", param("as_of"));
+      if (status !== undefined) query = query.where("status", "=", param("status"));
+      if (timed === "pending_approval") query = query.where("expires_at", ">", param("as_of"));
+      // Two lists that are in order, merged: an `or` would sort all that ever expired.
+      const numbers = timed === "expired" ? query.unionAll(overdue) : query;
+      const page = numbers
+        .orderBy("decision_seq", "desc")
+        .limit(param<number>("limit"))
+        .offset(param<number>("offset"));
       // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
       const span = filter.since !== undefined && filter.until !== undefined;
       statement = prepare(
-        span
+        span || timed === "expired"
           ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page)
           : page.clearSelect().select(schema.ACTION_COLUMNS),
       );

@@ -11,6 +11,7 @@ import type {
   StorageReader,
   Visibility,
 } from "../contract/storage.ts";
+import type { ActionStatus } from "../domain/actions.ts";
 import { maySee } from "../domain/visibility.ts";
 import { countActions } from "./count-actions.ts";
 import { deliveryReads } from "./deliveries.ts";
@@ -166,11 +167,16 @@ function matches(row: ActionRow, filter: ActionFilter): boolean {
   const { visibility: seen } = filter;
   return (
     ("all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id)) &&
-    (["status", "agent_id", "tool", "operation"] as const).every(
+    (filter.status === undefined || statusOf(row, filter.as_of) === filter.status) &&
+    (["agent_id", "tool", "operation"] as const).every(
       (name) => filter[name] === undefined || row[name] === filter[name],
     ) &&
     (filter.since === undefined || row.created_at >= filter.since) &&
     (filter.until === undefined || row.created_at < filter.until) &&
     (filter.before_seq === undefined || row.decision_seq < filter.before_seq)
   );
+}
+
+function statusOf(row: ActionRow, asOf = -Infinity): ActionStatus {
+  return row.status === "pending_approval" && (row.expires_at ?? 0) <= asOf ? "expired" : row.status;
 }

@@ -15,6 +15,7 @@ import type { Case } from "./suite/rows.ts";
 import { sharingCases } from "./suite/sharing.ts";
 import { transactionCases } from "./suite/transactions.ts";
 import { valueCases } from "./suite/values.ts";
+import { waitingCases } from "./suite/waiting.ts";
 
 export interface StorageUnderTest {
   storage: Storage;
@@ -55,6 +56,7 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   actionCases(testCase);
   valueCases(testCase);
   listCases(testCase);
+  waitingCases(testCase);
   analyticsCases(testCase);
   directoryCases(testCase);
   deliveryCases(testCase);

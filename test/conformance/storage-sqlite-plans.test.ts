@@ -186,6 +186,17 @@ describe("query plans", () => {
     assert.deepEqual(planOf(actions({ visibility: all, limit: 20 })), ["SCAN actions"]);
   });
 
+  it("the list of what is pending by now searches and needs no sorting", () => {
+    const plan = planOf(actions({ visibility: all, status: "pending_approval", as_of: 9, limit: 20 }));
+    assert.deepEqual(plan, ["SEARCH actions USING INDEX actions_by_status (status=?)"]);
+  });
+
+  it("the list of what has expired by now, marked or not, merges two that are in order", () => {
+    const plan = planOf(actions({ visibility: all, status: "expired", as_of: 9, limit: 20 }));
+    assert.ok(plan.includes("MERGE (UNION ALL)"), plan.join("; "));
+    assert.ok(!plan.some((step) => step.includes("SCAN actions")), plan.join("; "));
+  });
+
   it("the list of a time span searches by time, and sorts numbers rather than rows", () => {
     assert.deepEqual(planOf(actions({ visibility: all, since: 1, until: 2, limit: 20 })), [
       "SEARCH actions USING INTEGER PRIMARY KEY (rowid=?)",

@@ -8,7 +8,8 @@ import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { withFaults } from "../../src/testing/faults.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
-import { ALLOWED, POLICIES, quiet, startService } from "../support/service.ts";
+import { ALLOWED, ASKED, POLICIES, quiet, startService } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 
 /** A file system of its own, so that filling it harms nobody. Null where mounting is not permitted. */
 function mount(size: string): { path: string; remount(mode: "ro" | "rw"): void; unmount(): void } | null {
@@ -106,6 +107,40 @@ test("a store that turns read-only under the service gives 503 and a clear line,
     assert.deepEqual([refused.status, refused.body.code], [503, "STORAGE_UNAVAILABLE"]);
     assert.ok(service.logged.some((line) => line.includes('"level":"error"') && line.includes('"kind":"readonly"')));
     assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 200);
+  } finally {
+    await service.close();
+  }
+});
+
+test("while nothing can be written everything can be read, also what has run out meanwhile", async () => {
+  let faulty: ReturnType<typeof withFaults> | null = null;
+  const service = await startService({
+    storage: (folder) => (faulty = withFaults(sqliteStorage({ path: join(folder, "assent.db") }))),
+  });
+  try {
+    const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
+    await quiet(service);
+    const { faults } = faulty as unknown as ReturnType<typeof withFaults>;
+    for (let i = 0; i < 1000; i++)
+      for (const operation of ["begin", "lease"]) faults.failNext(operation, "not-persisted", { kind: "full" });
+    service.clock.now += 9 * 3_600_000;
+    const listed = async (query: string): Promise<string[]> => {
+      const { status, body } = await service.call("GET", `/v1/actions${query}`, { key: service.admin });
+      assert.equal(status, 200, query);
+      return body.actions.map((action: { id: string; status: string }) => `${action.id} ${action.status}`);
+    };
+    assert.deepEqual(await listed(""), [`${id} expired`]);
+    assert.deepEqual(await listed("?status=expired"), [`${id} expired`]);
+    assert.deepEqual(await listed("?status=pending_approval"), []);
+    assert.deepEqual((await service.call("GET", "/v1/approvals", { key: service.admin })).body.actions, []);
+    const one = await service.call("GET", `/v1/actions/${id}?wait=30`, { key: service.admin });
+    assert.deepEqual([one.status, one.body.status, one.body.approval_token], [200, "expired", undefined]);
+    assert.equal((await service.storage.action(id as string))?.status, "pending_approval", "nothing could be written");
+    faults.clear();
+    await until("the end is written when that is possible again", async () => {
+      await listed("");
+      return (await service.storage.action(id as string))?.status === "expired";
+    });
   } finally {
     await service.close();
   }

@@ -7,6 +7,7 @@ import type { Storage } from "../../src/contract/storage.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { testNotifier } from "./notifier.ts";
 import { quiet, startService, type Answer, type Service } from "./service.ts";
+import { until } from "./wait.ts";
 
 const POLICY = `policy: spending
 rules:
@@ -130,7 +131,10 @@ export async function fillStore(
     await vote((await submit("two")).id as string, ben, true);
     const expired = await submit("ask");
     service.clock.now += 3_600_000 + 60_000;
-    ok((await call("GET", `/v1/actions/${expired.id as string}`, undefined)).status === "expired");
+    await until("the end of the time is written", async () => {
+      ok((await call("GET", `/v1/actions/${expired.id as string}`, undefined)).status === "expired");
+      return (await service.storage.action(expired.id as string))?.status === "expired";
+    });
     // Younger than what has expired, so that every state is there in the end.
     await submit("ask");
     await vote((await submit("two")).id as string, anna, true);

@@ -100,6 +100,8 @@ export interface IdempotencyRow {
 export interface ActionFilter {
   visibility: Visibility;
   status?: ActionStatus;
+  /** With a status: pending actions with `expires_at` at or before this are taken for expired, marked so already or not. */
+  as_of?: number;
   agent_id?: string;
   tool?: string;
   operation?: string;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { boundariesOf, zoneOf, type Interval } from "../../../plugins/analytics/calendar.ts";
 import { ALLOWED, ASKED, DENIED, startService, type Answer, type Service } from "../../support/service.ts";
+import { until } from "../../support/wait.ts";
 
 describe("the calendar", () => {
   const between = (since: string, until: string, interval: Interval, zone: string): string[] =>
@@ -172,7 +173,10 @@ describe("analytics", () => {
       JSON.stringify(approvals),
     );
     service.clock.now += 25 * 3_600_000;
-    await service.call("GET", `/v1/actions/${expiring.id}`, { key: service.admin });
+    await until("the end of the time is written", async () => {
+      await service.call("GET", `/v1/actions/${expiring.id}`, { key: service.admin });
+      return (await service.storage.action(expiring.id as string))?.status === "expired";
+    });
     const later = (await read(`?since=${new Date(Date.now() - 3_600_000).toISOString()}`)).body;
     assert.deepEqual([later.by_status.expired, later.approvals.decided], [1, 1], "nobody decided what expired");
   });

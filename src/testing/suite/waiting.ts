@@ -1,0 +1,118 @@
+/** What lists of actions that wait promise: what has run out, by which moment, and in which order the rest runs out. */
+import assert from "node:assert/strict";
+import type { ActionFilter, Visibility } from "../../contract/storage.ts";
+import { actionRow, T0, type Case } from "./rows.ts";
+
+export function waitingCases(test: Case): void {
+  const everything: Visibility = { all: true };
+
+  test("overdue are pending actions whose time has come, oldest expiry first", async ({ storage }) => {
+    const pending = { status: "pending_approval", decision: "require_approval" } as const;
+    await storage.write(async (tx) => {
+      await tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 30 }));
+      await tx.insertAction(actionRow(2, { ...pending, expires_at: T0 + 10 }));
+      await tx.insertAction(actionRow(3, { ...pending, expires_at: T0 + 20 }));
+      await tx.insertAction(actionRow(4, { ...pending, expires_at: T0 + 40 }));
+      await tx.insertAction(actionRow(5, { status: "approved", expires_at: T0 }));
+      await tx.insertAction(actionRow(6, pending));
+    });
+    const overdue = async (now: number, limit = 9): Promise<number[]> =>
+      (await storage.overdueActions(now, limit)).map((row) => row.decision_seq);
+    assert.deepEqual(await overdue(T0 + 9), []);
+    assert.deepEqual(await overdue(T0 + 10), [2]);
+    assert.deepEqual(await overdue(T0 + 30), [2, 3, 1]);
+    assert.deepEqual(await overdue(T0 + 99, 2), [2, 3]);
+    assert.deepEqual(await storage.overdueActions(T0 + 10, 1), [actionRow(2, { ...pending, expires_at: T0 + 10 })]);
+    assert.equal(await storage.nextExpiry(), T0 + 10);
+    for (const id of ["action-2", "action-3", "action-1", "action-4"]) {
+      await storage.write((tx) =>
+        tx.updateAction(id, { status: "pending_approval" }, { status: "expired", updated_at: T0 }),
+      );
+    }
+    assert.deepEqual(await overdue(T0 + 99), []);
+    assert.equal(await storage.nextExpiry(), null);
+  });
+
+  test("lists by status take what is overdue for expired, marked so already or not", async ({ storage }) => {
+    const pending = { status: "pending_approval", decision: "require_approval" } as const;
+    await storage.write(async (tx) => {
+      await tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 30 }));
+      await tx.insertAction(actionRow(2, { status: "expired", decision: "require_approval", expires_at: T0 + 5 }));
+      await tx.insertAction(actionRow(3, { ...pending, expires_at: T0 + 10, agent_id: "other" }));
+      await tx.insertAction(actionRow(4, { status: "approved", expires_at: T0 }));
+      await tx.insertAction(actionRow(5, { status: "expired", decision: "require_approval", expires_at: T0 + 7 }));
+    });
+    const list = async (filter: Partial<ActionFilter>): Promise<number[]> =>
+      (await storage.actions({ visibility: everything, limit: 9, ...filter })).map((row) => row.decision_seq);
+    assert.deepEqual(await list({ status: "pending_approval" }), [3, 1]);
+    assert.deepEqual(await list({ status: "expired" }), [5, 2]);
+    for (const [as_of, waiting, over] of [
+      [T0 + 9, [3, 1], [5, 2]],
+      [T0 + 10, [1], [5, 3, 2]],
+      [T0 + 30, [], [5, 3, 2, 1]],
+    ] as const) {
+      assert.deepEqual(await list({ status: "pending_approval", as_of }), waiting);
+      assert.deepEqual(await list({ status: "expired", as_of }), over);
+      assert.deepEqual(await list({ status: "expired", as_of, limit: 2, offset: 1 }), over.slice(1, 3));
+      assert.deepEqual(
+        await list({ status: "expired", as_of, before_seq: 5, visibility: { agent_id: "other" } }),
+        over.filter((seq) => seq === 3),
+      );
+      assert.deepEqual(await list({ status: "approved", as_of }), [4]);
+      assert.deepEqual(await list({ as_of, since: T0, until: T0 + 99_999 }), await list({}));
+    }
+  });
+
+  test("what waits is walked by expiry, without a gap where several end at once, and counted", async ({ storage }) => {
+    const pending = { status: "pending_approval", decision: "require_approval" } as const;
+    const ends = [30, 10, 20, 10, 40, 10, 20];
+    await storage.write(async (tx) => {
+      for (const [n, end] of ends.entries())
+        await tx.insertAction(
+          actionRow(n, {
+            ...pending,
+            expires_at: T0 + end,
+            agent_id: `agent-${n % 2}`,
+            submitted_by: `key-${n % 3}`,
+          }),
+        );
+      await tx.insertAction(actionRow(7, { status: "approved", expires_at: T0 + 10 }));
+      await tx.insertAction(actionRow(8, pending));
+    });
+    const walk = async (visibility: Visibility, from: number, limit: number): Promise<number[]> => {
+      const walked: number[] = [];
+      for (let after = { expires_at: from, decision_seq: Number.MAX_SAFE_INTEGER }; ;) {
+        const page = await storage.pendingActions(visibility, after, limit);
+        walked.push(...page.map((row) => row.decision_seq));
+        const last = page.at(-1);
+        if (last === undefined) return walked;
+        after = { expires_at: last.expires_at ?? 0, decision_seq: last.decision_seq };
+      }
+    };
+    for (const limit of [1, 2, 9]) {
+      assert.deepEqual(await walk(everything, T0, limit), [1, 3, 5, 2, 6, 0, 4]);
+      assert.deepEqual(await walk(everything, T0 + 10, limit), [2, 6, 0, 4]);
+      assert.deepEqual(await walk({ agent_id: "agent-1" }, T0, limit), [1, 3, 5]);
+      assert.deepEqual(await walk({ key_id: "key-0" }, T0, limit), [3, 6, 0]);
+    }
+    assert.deepEqual(await storage.pendingActions(everything, { expires_at: T0 + 10, decision_seq: 3 }, 1), [
+      actionRow(5, { ...pending, expires_at: T0 + 10, agent_id: "agent-1", submitted_by: "key-2" }),
+    ]);
+    assert.equal(await storage.pendingCount(everything, T0), 7);
+    assert.equal(await storage.pendingCount(everything, T0 + 10), 4);
+    assert.equal(await storage.pendingCount({ agent_id: "agent-1" }, T0), 3);
+    assert.equal(await storage.pendingCount({ key_id: "key-9" }, T0), 0);
+  });
+
+  test("the next expiry moves with what is pending", async ({ storage }) => {
+    assert.equal(await storage.nextExpiry(), null);
+    const pending = { status: "pending_approval", decision: "require_approval" } as const;
+    await storage.write((tx) => tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 10 })));
+    await storage.write((tx) => tx.insertAction(actionRow(2, { ...pending, expires_at: T0 + 5 })));
+    assert.equal(await storage.nextExpiry(), T0 + 5);
+    await storage.write((tx) =>
+      tx.updateAction("action-2", { status: "pending_approval" }, { status: "denied", updated_at: T0 }),
+    );
+    assert.equal(await storage.nextExpiry(), T0 + 10);
+  });
+}
