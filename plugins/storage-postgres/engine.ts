@@ -162,11 +162,18 @@ function transactionOf(session: Session, name: string, head: SqlTransaction["hea
     async commit(moved) {
       // The division fails, and the rest of the message with it, where this transaction is not the one that runs.
       const proof = `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`;
+      const before = session.warned.count;
       // Told by the commit itself: nobody hears of what was rolled back.
       const results = await session.script(`${proof}; ${moved ? `notify ${CHANNEL}; ` : ""}commit`);
       const command = results.at(-1)?.command;
       // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
+      // Where its wait for a synchronous standby is cancelled it warns, and calls that a success as well.
+      if (session.warned.count > before)
+        throw new StorageError(
+          "unavailable",
+          `Postgres warned of the commit, which a failover may lose: ${session.warned.newest}`,
+        );
     },
     rollback: () => rollback(session),
   };

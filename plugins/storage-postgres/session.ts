@@ -41,6 +41,8 @@ export interface Session {
   readonly gone: Promise<void>;
   /** Queries that wait for their answer. */
   readonly waiting: number;
+  /** How many warnings have come, and what the newest says. */
+  readonly warned: { readonly count: number; readonly newest: string };
   lose(error: StorageError): void;
   /** Waits for what runs, for two seconds at most. */
   end(): Promise<void>;
@@ -77,6 +79,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
   let dialled = false;
   let ending = false;
   let socket: Socket | null = null;
+  let warned = { count: 0, newest: "" };
 
   const client = postgres(options.url, {
     max: 1,
@@ -85,7 +88,9 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     connect_timeout: options.connectTimeoutMs / 1000,
     // It asks by itself for the types of arrays, and nobody would hear when that fails.
     fetch_types: false,
-    onnotice: () => {},
+    onnotice({ severity, message }: postgres.Notice) {
+      if (severity === "WARNING") warned = { count: warned.count + 1, newest: message ?? "" };
+    },
     onnotify: () => options.onNotify?.(),
     onclose: () => lose(new StorageError("unavailable", "the connection to Postgres was lost")),
     // TLS is spoken below: postgres.js sees a socket that is ready.
@@ -173,6 +178,9 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     gone,
     get waiting() {
       return waiting;
+    },
+    get warned() {
+      return warned;
     },
     lose: (error) => void lose(error),
     async end() {

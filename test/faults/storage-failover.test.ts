@@ -14,6 +14,7 @@ import { createLogger } from "../../src/serve/log.ts";
 import { entry, vault } from "../support/ledger.ts";
 import { relay, type Relay } from "../support/relay.ts";
 import { startPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
+import { until } from "../support/wait.ts";
 
 function openOn(storage: Storage): Promise<OpenLedger> {
   return openLedger({
@@ -222,6 +223,43 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
       await accepted.open();
       await accepted.ping();
       await accepted.close();
+    } finally {
+      await server.stop();
+    }
+  });
+
+  it("does not acknowledge a commit whose wait for a synchronous standby was cancelled", async () => {
+    const server = await startPostgres({ own: true });
+    try {
+      const url = await server.database();
+      const storage = postgresStorage({ url, poolSize: 1 });
+      await storage.open();
+      await server.run(url, async (client) => {
+        await client.unsafe("alter system set synchronous_standby_names = 'gone'");
+        await client.unsafe("select pg_reload_conf()");
+      });
+      const written = storage
+        .write((tx) => tx.putMeta("a", "b"))
+        .then(
+          () => "acknowledged",
+          (error: unknown) => error,
+        );
+      await until("the commit waits for the standby", () =>
+        server.run(url, async (client) => {
+          const rows = await client`select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`;
+          return rows.length > 0;
+        }),
+      );
+      const outcome = await written;
+      assert.ok(outcome instanceof StorageError && outcome.kind === "unavailable", String(outcome));
+      assert.match(outcome.message, /standby|synchronous/);
+      await server.run(url, async (client) => {
+        await client.unsafe("alter system reset synchronous_standby_names");
+        await client.unsafe("select pg_reload_conf()");
+      });
+      await storage.write((tx) => tx.putMeta("a", "c"));
+      assert.equal(await storage.meta("a"), "c");
+      await storage.close();
     } finally {
       await server.stop();
     }
