@@ -76,6 +76,8 @@ export async function openSession(options: SessionOptions, address: Address): Pr
   let timer: ReturnType<typeof setTimeout> | null = null;
   let tell: () => void = () => {};
   const gone = new Promise<void>((resolve) => (tell = resolve));
+  /** What rejects the queries that wait. */
+  const refusals = new Set<(error: StorageError) => void>();
   let dialled = false;
   let ending = false;
   let socket: Socket | null = null;
@@ -115,6 +117,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     if (lost === null) {
       lost = error;
       tell();
+      for (const refuse of refusals) refuse(error);
       void destroy();
     }
     return lost;
@@ -127,6 +130,14 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     socket?.destroy();
   }
 
+  /** No race with `gone`, which would keep every answer for as long as the session lives. */
+  function unlessLost<T>(answer: PromiseLike<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      refusals.add(reject);
+      answer.then(resolve, reject).then(() => refusals.delete(reject));
+    });
+  }
+
   async function answer<T>(send: () => PromiseLike<T>): Promise<T> {
     if (lost !== null) throw lost;
     if (ending) throw new StorageError("unavailable", "the connection to Postgres is being closed");
@@ -137,9 +148,9 @@ export async function openSession(options: SessionOptions, address: Address): Pr
       patience,
     );
     try {
-      const result = await Promise.race([send(), gone]);
+      const result = await unlessLost(send());
       if (lost !== null) throw lost;
-      return result as T;
+      return result;
     } catch (error) {
       if (losesConnection(error)) lose(toStorageError(error, "reach Postgres"));
       throw error;

@@ -7,8 +7,12 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import postgres from "postgres";
 import plugin, { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import type { Address } from "../../plugins/storage-postgres/dial.ts";
+import { addressesOf, openSession } from "../../plugins/storage-postgres/session.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { pause, until } from "../support/wait.ts";
@@ -110,6 +114,29 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
         [null, null, moment],
       );
     }
+  });
+
+  it("keeps no answer for as long as its connection lives", async () => {
+    const options = {
+      url,
+      name: "assent test",
+      connectTimeoutMs: 10_000,
+      statementTimeoutMs: 10_000,
+      lockTimeoutMs: 10_000,
+      tls: "disable",
+    } as const;
+    const session = await openSession(options, addressesOf(options)[0] as Address);
+    const ask = async (): Promise<object> => (await session.query("select $1::text as n", ["1"])).rows;
+    const answers: WeakRef<object>[] = [];
+    for (let i = 0; i < 20; i++) answers.push(new WeakRef(await ask()));
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    await until("the answers are collected", () => {
+      collect();
+      // The newest may still be held by what reads from the socket.
+      return answers.filter((answer) => answer.deref() !== undefined).length < 10;
+    });
+    await session.end();
   });
 
   it("says what is wrong with an address, and not the password in it", async () => {
