@@ -8,6 +8,7 @@ import type { Declarations } from "./extension/declarations.ts";
 import { createDocuments } from "./extension/documents.ts";
 import { READER_METHODS, type Storage } from "./contract/storage.ts";
 import { openApiDocument } from "./http/openapi.ts";
+import { containment } from "./identity/containment.ts";
 import type { Parts } from "./parts.ts";
 import { VERSION } from "./version.ts";
 
@@ -83,6 +84,7 @@ export function createHosts(options: HostOptions): {
     get vault() {
       return after("vault");
     },
+    containment,
     channels,
     get processes() {
       return after("processes");

@@ -25,6 +25,7 @@ const REST = [
   "test/conformance/storage-postgres.test.ts",
   "test/faults/audit-columns-postgres.test.ts",
   "test/faults/clocks.test.ts",
+  "test/faults/containment.test.ts",
   "test/faults/crash.test.ts",
   "test/faults/disk.test.ts",
   "test/faults/fleet.test.ts",

@@ -3,16 +3,18 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
+import { aboutAction, cancellation } from "../../src/domain/open-actions.ts";
 import { permitTimes } from "../../src/domain/permit.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
+import { decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed } from "./again.ts";
 import { relationTo } from "./record.ts";
 import { assertRecorded } from "./recorded.ts";
-import { aboutAction, isOverdue, reread, visibleAction } from "./rows.ts";
+import { isOverdue, reread, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
 import { linkedAction, voterByKey, voterByLink } from "./voter.ts";
 
-/** Throws APPROVAL_EXPIRED for one that ran out, recorded as expired before that is said. */
+/** Throws APPROVAL_EXPIRED for one that ran out, and NO_LONGER_ALLOWED for one that is denied now: recorded before that is said. */
 export async function voteOn(
   host: Host,
   credential: Credential | null,
@@ -28,7 +30,7 @@ export async function voteOn(
     const { self, actor } =
       who === null ? await voterByLink(host, tx, row, body.token) : voterByKey(host, row, who, body.token);
     const votes = await tx.approvals(id);
-    await assertRecorded(host, tx, row, votes);
+    const first = await assertRecorded(host, tx, row, votes);
     if (votes.some((vote) => vote.principal === actor.principal)) {
       throw new Refusal(
         "ALREADY_VOTED",
@@ -37,6 +39,10 @@ export async function voteOn(
     }
     if (isOverdue(row, tx.now)) return expire(tx, row);
     assertPending(row);
+    if (body.approve) {
+      const again = await decideAgain(tx, row, first);
+      if (again.decision.effect === "deny") return denyNow(tx, row, again, "vote", actor);
+    }
 
     const quorum = row.quorum ?? 1;
     const approvals = votes.filter((vote) => vote.approve).length + (body.approve ? 1 : 0);
@@ -100,22 +106,8 @@ export function cancelAction(
     if (isOverdue(row, tx.now)) return expire(tx, row);
     assertPending(row);
     const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
-    tx.record(
-      {
-        type: "approval",
-        v: 2,
-        ...aboutAction(row, tx.now),
-        verdict: "cancelled",
-        by: actorOf(who.key, who.principal),
-        comment: reason,
-        self_approval: false,
-        approvals,
-        quorum: row.quorum ?? 1,
-        status: "cancelled",
-        permit_expires_at: null,
-      },
-      row.submitted_by,
-    );
+    const by = actorOf(who.key, who.principal);
+    tx.record(cancellation(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
     await mustMove(tx, id, { status: "pending_approval", expires_after: tx.now }, "cancelled");
     return reread(tx, id);
   });
@@ -137,6 +129,7 @@ export function expireOverdue(host: Host, limit: number): Promise<number> {
 async function verdictOn(host: Host, job: (tx: LedgerTransaction) => Promise<ActionRow>): Promise<ActionRow> {
   const row = await host.ledger.transact(job);
   if (row.status === "expired") throw expired(row);
+  if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
   return row;
 }
 

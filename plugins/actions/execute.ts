@@ -6,18 +6,20 @@ import { actorOf } from "../../src/domain/actor.ts";
 import { canonicalText } from "../../src/domain/canonical.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
+import { aboutAction } from "../../src/domain/open-actions.ts";
 import { checkPermit } from "../../src/domain/permit.ts";
 import { commitResult } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
+import { decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed } from "./again.ts";
 import { permitClaims } from "./record.ts";
 import { assertRecorded } from "./recorded.ts";
-import { aboutAction, reread, unknownAction } from "./rows.ts";
+import { reread, unknownAction } from "./rows.ts";
 import type { ResultBody } from "./schemas.ts";
 
 /** A tool that holds the permit may start an action it could not otherwise see: the permit is the proof. */
-export function startAction(host: Host, credential: Credential, id: string, permit: string): Promise<ActionRow> {
-  return host.ledger.transact(async (tx) => {
+export async function startAction(host: Host, credential: Credential, id: string, permit: string): Promise<ActionRow> {
+  const row = await host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
     const row = await tx.action(id);
     const claims = row === null ? null : permitClaims(host, row);
@@ -25,7 +27,7 @@ export function startAction(host: Host, credential: Credential, id: string, perm
       claims !== null && checkPermit(permit, claims, host.vault.publicKey, (...args) => host.vault.verify(...args));
     const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
     if (!reachable) throw unknownAction(id);
-    await assertRecorded(host, tx, row);
+    const first = await assertRecorded(host, tx, row, row.quorum === null ? [] : await tx.approvals(id));
     if (row.permit_expires_at === null)
       throw new Refusal(
         "ACTION_NOT_STARTABLE",
@@ -45,13 +47,16 @@ export function startAction(host: Host, credential: Credential, id: string, perm
         `the permit ended at ${toRfc3339(row.permit_expires_at)}; submit the action again`,
       );
     }
+    const by = actorOf(who.key, who.principal);
+    const again = await decideAgain(tx, row, first);
+    if (again.decision.effect === "deny") return denyNow(tx, row, again, "start", by);
     tx.record(
       {
         type: "execution",
         v: 1,
         ...aboutAction(row, tx.now),
         phase: "start",
-        by: actorOf(who.key, who.principal),
+        by,
         permit: sha256Hex(utf8(permit)),
         success: null,
         result: null,
@@ -67,6 +72,8 @@ export function startAction(host: Host, credential: Credential, id: string, perm
     if (!moved) throw new Error(`${id} did not start although the ledger's lock was held`);
     return reread(tx, id);
   });
+  if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
+  return row;
 }
 
 export function reportResult(host: Host, credential: Credential, id: string, body: ResultBody): Promise<ActionRow> {

@@ -16,7 +16,14 @@ export function executionRoutes(host: Host, tag: string): Route[] {
       params: schema.IdParams,
       body: schema.StartBody,
       responses: { 200: RECORD },
-      errors: ["ACTION_NOT_FOUND", "PERMIT_INVALID", "PERMIT_EXPIRED", "ACTION_NOT_STARTABLE", "RECORD_ALTERED"],
+      errors: [
+        "ACTION_NOT_FOUND",
+        "PERMIT_INVALID",
+        "PERMIT_EXPIRED",
+        "ACTION_NOT_STARTABLE",
+        "NO_LONGER_ALLOWED",
+        "RECORD_ALTERED",
+      ],
       handle: async ({ credential, params, body }) =>
         answerWith(host, await startAction(host, credential, params.id, body.permit), credential),
     }),

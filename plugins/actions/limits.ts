@@ -22,11 +22,19 @@ export async function readUses(
   const needs = limitNeeds(evaluation);
   if (needs.length === 0) return { facts, needs };
   const limits: LimitFact[] = [];
-  for (const { policy, limit, basis, subject, since, unit } of needs) {
-    const used = await reader.limitUsed(policy, limit, subject, since);
-    limits.push({ policy, limit, basis, used: unit === "count" ? used.count : used.sum });
+  for (const need of needs) {
+    const { policy, limit, basis } = need;
+    limits.push({ policy, limit, basis, used: await readUse(reader, need) });
   }
   return { facts: { ...facts, limits }, needs };
+}
+
+export async function readUse(
+  reader: Pick<StorageReader, "limitUsed">,
+  { policy, limit, subject, since, unit }: LimitNeed,
+): Promise<number> {
+  const used = await reader.limitUsed(policy, limit, subject, since);
+  return unit === "count" ? used.count : used.sum;
 }
 
 export async function writeUses(tx: LedgerTransaction, needs: readonly LimitNeed[], actionId: string): Promise<void> {

@@ -4,7 +4,7 @@ import type { Host } from "../../src/contract/host.ts";
 import type { ActionRow, ApprovalRow, EntryRow, StorageReader } from "../../src/contract/storage.ts";
 import { differences, historyOf, type ActionEntry } from "../../src/domain/action-history.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
-import { openEntry } from "../../src/domain/entries.ts";
+import { openEntry, type DecisionEntry } from "../../src/domain/entries.ts";
 import { equalBytes, toHex } from "../../src/domain/hash.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
@@ -13,16 +13,17 @@ type Reader = Pick<StorageReader, "entriesOfAction">;
 
 /**
  * One read, of the action's own entries. Throws RECORD_ALTERED unless the action, what is asked of whoever decides on
- * it, and the votes are what these say. To be called under the ledger's lock.
+ * it, and the votes are what these say. Answers the entry of its decision. To be called under the ledger's lock.
+ * @param votes absent: neither the votes nor the text of the request are looked at
  */
 export async function assertRecorded(
   host: Pick<Host, "log">,
   tx: Reader,
   row: ActionRow,
   votes?: readonly ApprovalRow[],
-): Promise<void> {
-  const altered = await alteredIn(tx, row, votes);
-  if (altered.length === 0) return;
+): Promise<DecisionEntry> {
+  const { first, altered } = await alteredIn(tx, row, votes);
+  if (altered.length === 0 && first !== null) return first;
   tell(host, row, altered);
   throw new Refusal(
     "RECORD_ALTERED",
@@ -32,7 +33,7 @@ export async function assertRecorded(
 
 /** The same for a look without the lock: false, too, for an action that moves on meanwhile. */
 export async function isRecorded(host: Pick<Host, "log" | "storage">, row: ActionRow): Promise<boolean> {
-  const altered = await alteredIn(host.storage, row);
+  const { altered } = await alteredIn(host.storage, row);
   if (altered.length === 0) return true;
   const now = await host.storage.action(row.id);
   if (now?.status === row.status && now.updated_at === row.updated_at) tell(host, row, altered);
@@ -46,30 +47,40 @@ function tell(host: Pick<Host, "log">, row: ActionRow, altered: readonly string[
   });
 }
 
-/** Names of what differs. */
-async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRow[]): Promise<string[]> {
+interface Compared {
+  /** Null where the first entry is no decision, or cannot be read. */
+  first: DecisionEntry | null;
+  /** Names of what differs. */
+  altered: string[];
+}
+
+async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRow[]): Promise<Compared> {
   const entries = await tx.entriesOfAction(row.id);
   try {
     return compared(entries, row, votes);
   } catch {
     // What cannot be read any more was not written by the service.
-    return ["entries"];
+    return { first: null, altered: ["entries"] };
   }
 }
 
-function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly ApprovalRow[]): string[] {
-  const [first] = entries;
+function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly ApprovalRow[]): Compared {
+  const [head] = entries;
   const whole = entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash));
-  const opened = entries.map(({ bytes }) => openEntry<ActionEntry>(bytes));
-  const history = first === undefined || !whole ? null : historyOf(opened, toHex(first.leaf_hash));
-  if (history === null || history.faults.length > 0) return ["entries"];
+  // What plugins record about an action changes nothing of it.
+  const opened = entries.filter(({ type }) => !type.includes(":")).map(({ bytes }) => openEntry<ActionEntry>(bytes));
+  const [first] = opened;
+  const history = head === undefined || !whole ? null : historyOf(opened, toHex(head.leaf_hash));
+  if (history === null || history.faults.length > 0 || first?.type !== "decision")
+    return { first: null, altered: ["entries"] };
   const altered = differences(history.action, row);
   if (commit(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");
-  if (votes === undefined) return altered;
-  // People decide on what they are shown.
+  if (votes === undefined) return { first, altered };
+  // People decide on what they are shown, and so do policies.
   if (sealRequest(JSON.parse(row.request) as ActionRequest).hash !== row.request_hash) altered.push("request");
   const same =
     votes.length === history.votes.length &&
     history.votes.every((vote) => votes.some((stored) => differences(vote, stored).length === 0));
-  return same ? altered : [...altered, "approvals"];
+  if (!same) altered.push("approvals");
+  return { first, altered };
 }

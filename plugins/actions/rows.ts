@@ -2,8 +2,6 @@
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential } from "../../src/contract/host.ts";
 import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
-import { commit } from "../../src/domain/request.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 
 type Reader = Pick<StorageReader, "action">;
@@ -33,14 +31,4 @@ export async function reread(tx: Reader, id: string): Promise<ActionRow> {
   const row = await tx.action(id);
   if (row === null) throw new Error(`the action ${id} vanished inside its transaction`);
   return row;
-}
-
-/** What every entry about an action begins with. */
-export function aboutAction(row: ActionRow, now: number) {
-  return {
-    action_id: row.id,
-    at: toRfc3339(now),
-    agent_id: row.agent_id,
-    commitment: commit(row.salt, row.request_hash),
-  };
 }

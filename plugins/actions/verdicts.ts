@@ -34,6 +34,7 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
         "ALREADY_VOTED",
         "ACTION_NOT_PENDING",
         "APPROVAL_EXPIRED",
+        "NO_LONGER_ALLOWED",
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {

@@ -1,6 +1,6 @@
 /** What the API does to agents: each is one job, a compare-and-set beside its entry. */
 import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { Credential, Host, LedgerTransaction, OpenPlace } from "../../src/contract/host.ts";
 import type { AgentChange, AgentRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { canonicalText } from "../../src/domain/canonical.ts";
@@ -56,25 +56,78 @@ export function registerAgent(
   });
 }
 
-/** @param plan what changes, or null when there is nothing to change */
-export function changeAgent(
-  host: Host,
-  { params, headers, credential }: { params: { id: string }; headers: Headers; credential: Credential },
+export function changeAgent(host: Host, asked: Asked, kind: AgentEntry["change"], plan: Plan): Promise<AgentRow> {
+  return host.ledger.transact(async (tx) => (await change(tx, asked, kind, plan)).row);
+}
+
+interface Asked {
+  params: { id: string };
+  headers: Headers;
+  credential: Credential;
+}
+
+/** What changes; null when nothing does. */
+type Plan = (row: AgentRow, now: number) => Omit<AgentChange, "updated_at"> | null;
+
+async function change(
+  tx: LedgerTransaction,
+  { params, headers, credential }: Asked,
   kind: AgentEntry["change"],
-  plan: (row: AgentRow, now: number) => Omit<AgentChange, "updated_at"> | null,
-): Promise<AgentRow> {
-  return host.ledger.transact(async (tx) => {
-    const who = await writing(tx, credential);
-    const before = await tx.agent(params.id);
-    if (before === null) throw unknownAgent(params.id);
-    assertMatch(headers, etagOf(before));
-    const planned = plan(before, tx.now);
-    if (planned === null) return before;
-    const after: AgentRow = { ...before, ...planned, version: before.version + 1, updated_at: tx.now };
-    await tx.updateAgent(params.id, before.version, { ...planned, updated_at: tx.now });
-    record(tx, kind, after, who);
-    return after;
+  plan: Plan,
+): Promise<{ row: AgentRow; who: Credential }> {
+  const who = await writing(tx, credential);
+  const before = await tx.agent(params.id);
+  if (before === null) throw unknownAgent(params.id);
+  assertMatch(headers, etagOf(before));
+  const planned = plan(before, tx.now);
+  if (planned === null) return { row: before, who };
+  const after: AgentRow = { ...before, ...planned, version: before.version + 1, updated_at: tx.now };
+  await tx.updateAgent(params.id, before.version, { ...planned, updated_at: tx.now });
+  record(tx, kind, after, who);
+  return { row: after, who };
+}
+
+/** Suspends, and cancels what is open: in the same job as much as fits, then in further ones. Asked again, it goes on. */
+export async function suspendAgent(host: Host, asked: Asked, reason: string | null): Promise<AgentRow> {
+  const first = await host.ledger.transact(async (tx) => {
+    const { row, who } = await change(tx, asked, "suspended", (before, now) =>
+      before.suspended_at !== null ? null : { suspended_at: now, suspended_reason: reason },
+    );
+    const why = whyCancelled(row, who);
+    return { row, why, next: await host.containment.cancelOpen(tx, { agent_id: row.id }, why, null) };
   });
+  const { row, why } = first;
+  for (let next = first.next; next !== null;) {
+    const from = next;
+    next = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { agent_id: row.id }, why, from));
+  }
+  return row;
+}
+
+/** Nothing that was open at the suspension opens again: what a crash left is cancelled first. */
+export async function resumeAgent(host: Host, asked: Asked): Promise<AgentRow> {
+  for (let next: OpenPlace | null = null; ;) {
+    const from: OpenPlace | null = next;
+    const done = await host.ledger.transact(async (tx): Promise<{ row: AgentRow } | { next: OpenPlace }> => {
+      const who = await writing(tx, asked.credential);
+      const before = await tx.agent(asked.params.id);
+      if (before !== null && before.suspended_at !== null) {
+        assertMatch(asked.headers, etagOf(before));
+        const left = await host.containment.cancelOpen(tx, { agent_id: before.id }, whyCancelled(before, who), from);
+        if (left !== null) return { next: left };
+      }
+      return change(tx, asked, "resumed", (row) =>
+        row.suspended_at === null ? null : { suspended_at: null, suspended_reason: null },
+      );
+    });
+    if ("row" in done) return done.row;
+    next = done.next;
+  }
+}
+
+function whyCancelled({ id, suspended_reason }: AgentRow, who: Credential) {
+  const comment = `the agent "${id}" was suspended${suspended_reason === null ? "" : `: ${suspended_reason}`}`;
+  return { by: actorOf(who.key, who.principal), comment };
 }
 
 /** A key that is bound to an agent could otherwise widen its own tools, or end its own suspension. */

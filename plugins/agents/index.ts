@@ -7,7 +7,16 @@ import { definePlugin } from "../../src/plugin.ts";
 import { idempotentCall, REPLAYED } from "../../src/http/resource/idempotency.ts";
 import { cutPage, decodeSeqCursor, DEFAULT_LIMIT, nextLink } from "../../src/http/resource/paging.ts";
 import { IF_MATCH } from "../../src/http/resource/preconditions.ts";
-import { assertToolsFit, changeAgent, etagOf, metadataText, registerAgent, unknownAgent } from "./changes.ts";
+import {
+  assertToolsFit,
+  changeAgent,
+  etagOf,
+  metadataText,
+  registerAgent,
+  resumeAgent,
+  suspendAgent,
+  unknownAgent,
+} from "./changes.ts";
 import * as schema from "./schemas.ts";
 
 const TAG = "agents";
@@ -124,15 +133,10 @@ function routes(host: Host): Route[] {
       headers: IF_MATCH,
       body: schema.SuspendBody,
       description:
-        "From the next submission on, with the reason code AGENT_SUSPENDED. What was allowed before stays allowed.",
+        "From the next submission on, with the reason code AGENT_SUSPENDED. What waits for approval, and what may start and has not, is cancelled; asked again, it cancels what was left.",
       responses: { 200: one },
       errors: ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"],
-      handle: async (context) =>
-        answer(
-          await changeAgent(host, context, "suspended", (row, now) =>
-            row.suspended_at !== null ? null : { suspended_at: now, suspended_reason: context.body.reason ?? null },
-          ),
-        ),
+      handle: async (context) => answer(await suspendAgent(host, context, context.body.reason ?? null)),
     }),
     defineRoute({
       method: "POST",
@@ -144,12 +148,7 @@ function routes(host: Host): Route[] {
       headers: IF_MATCH,
       responses: { 200: one },
       errors: ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"],
-      handle: async (context) =>
-        answer(
-          await changeAgent(host, context, "resumed", (row) =>
-            row.suspended_at === null ? null : { suspended_at: null, suspended_reason: null },
-          ),
-        ),
+      handle: async (context) => answer(await resumeAgent(host, context)),
     }),
   ];
 }

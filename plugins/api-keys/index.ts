@@ -56,6 +56,7 @@ export default definePlugin({
         path: "/v1/api-keys/:id",
         tag: TAG,
         summary: "Revoke a key",
+        description: "What it submitted is cancelled where it waits for approval, or may start and has not.",
         scope: "keys:manage",
         params: schema.IdParams,
         responses: { 200: { description: "The revoked key.", schema: schema.KeyRecord } },
@@ -147,8 +148,9 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
   };
 }
 
+/** Cancels what the key submitted and is open: in the same job as much as fits, then in further ones. */
 async function revoke(host: Host, id: string, credential: Credential): Promise<Reply> {
-  const row = await host.ledger.transact(async (tx) => {
+  const { row, why, left } = await host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "keys:manage");
     const key = await tx.key(id);
     if (key === null || key.revoked_at !== null) throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id}`);
@@ -169,10 +171,17 @@ async function revoke(host: Host, id: string, credential: Credential): Promise<R
         );
     }
     await tx.revokeKey(id, tx.now);
-    tx.record(keyEntry("revoked", key, tx.now, actorOf(who.key, who.principal)));
+    const by = actorOf(who.key, who.principal);
+    tx.record(keyEntry("revoked", key, tx.now, by));
     tx.bumpEpoch();
-    return { ...key, revoked_at: tx.now };
+    const why = { by, comment: `the key "${key.name}", which submitted it, was revoked` };
+    const left = await host.containment.cancelOpen(tx, { key_id: id }, why, null);
+    return { row: { ...key, revoked_at: tx.now }, why, left };
   });
+  for (let next = left; next !== null;) {
+    const from = next;
+    next = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id: id }, why, from));
+  }
   return { status: 200, json: show(row) };
 }
 

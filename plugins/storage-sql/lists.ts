@@ -98,6 +98,23 @@ export function pendingLists(
   };
 }
 
+/** By the end of the permit. */
+export function permittedLists(db: Kysely<Tables>, status: "allowed" | "approved"): Statement {
+  return prepare(
+    db
+      .selectFrom("actions")
+      .select(schema.ACTION_COLUMNS)
+      // Literal, or the planner does not see that the index holds what is asked for.
+      .where("status", "=", sql.lit(status))
+      .where(
+        sql<boolean>`(permit_expires_at, decision_seq) > (${param("permit_expires_at")}, ${param("decision_seq")})`,
+      )
+      .orderBy("permit_expires_at")
+      .orderBy("decision_seq")
+      .limit(param<number>("limit")),
+  );
+}
+
 export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
   const known = new Map<string, Statement>();
   return ({ suspended, before_seq }) => {

@@ -7,6 +7,7 @@ import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { initial } from "./migrations/initial.ts";
 import { agents, deliveries, leases, past, sums } from "./migrations/later.ts";
+import { permits } from "./migrations/permits.ts";
 
 export interface Migration {
   /** From 1, without a gap. */
@@ -24,4 +25,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 6, name: "documents of plugins", statements: documents },
   { version: 7, name: "no change outside of a transaction", statements: guards },
   { version: 8, name: "what decisions read of the past", statements: past },
+  { version: 9, name: "what may start", statements: permits },
 ];

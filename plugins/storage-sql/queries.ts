@@ -22,7 +22,7 @@ import * as schema from "./schema.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareDocumentReads, readDocuments } from "./documents.ts";
 import { readCounts } from "./counts.ts";
-import { actionLists, agentLists, decisionLists, pending, pendingLists } from "./lists.ts";
+import { actionLists, agentLists, decisionLists, pending, pendingLists, permittedLists } from "./lists.ts";
 import { prepareSums } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
@@ -98,6 +98,7 @@ export function prepareReads(db: Kysely<Tables>) {
       agent_id: pendingLists(db, "agent_id"),
       key_id: pendingLists(db, "key_id"),
     },
+    permittedActions: { allowed: permittedLists(db, "allowed"), approved: permittedLists(db, "approved") },
     nextExpiry: prepare(
       db
         .selectFrom("actions")
@@ -198,6 +199,7 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
     pendingActions: (visibility, after, limit) =>
       many<ActionRow>(pendingOf(reads, visibility).page, { ...after, limit, ...visibleTo(visibility) }),
+    permittedActions: (status, after, limit) => many<ActionRow>(reads.permittedActions[status], { ...after, limit }),
     pendingCount: async (visibility, now) =>
       Number(
         (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,

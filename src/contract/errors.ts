@@ -31,6 +31,7 @@ export const ERRORS = {
   ACTION_NOT_FOUND: [404, "No such action"],
   ACTION_NOT_PENDING: [409, "The action does not wait for approval"],
   ACTION_NOT_STARTABLE: [409, "The action may not start"],
+  NO_LONGER_ALLOWED: [409, "The action is no longer allowed"],
   ACTION_NOT_STARTED: [409, "The action has not started"],
   RECORD_ALTERED: [409, "The action in the store is not the one in the ledger"],
   IDEMPOTENCY_CONFLICT: [409, "The idempotency key was used with another body"],

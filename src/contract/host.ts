@@ -2,7 +2,7 @@
  * What the core offers a plugin. Members marked "after start" throw when they are used in `setup`:
  * the store is not open yet.
  */
-import type { EntryBody, EntryType } from "../domain/entries.ts";
+import type { Actor, EntryBody, EntryType } from "../domain/entries.ts";
 import type { Facts } from "../domain/policy/types.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { Config } from "../config/index.ts";
@@ -167,6 +167,30 @@ export interface Agents {
   facts(agentId: string): Promise<AgentFacts>;
 }
 
+/** Whose actions are cancelled: an agent's, however its name is written, or those that a key submitted. */
+export type Contained = { agent_id: string } | { key_id: string };
+
+/** Where a look through what is open stands. */
+export interface OpenPlace {
+  status: "pending_approval" | "allowed" | "approved";
+  ends: number;
+  decision_seq: number;
+}
+
+export interface Containment {
+  /**
+   * Cancels, in this job, what is open of them: what waits for approval, and what may start and has not. A page at a
+   * time, so that nobody waits long for the lock: resolves with where the next job goes on, null when nothing is left.
+   * @param from null begins
+   */
+  cancelOpen(
+    tx: LedgerTransaction,
+    whose: Contained,
+    why: { by: Actor; comment: string },
+    from: OpenPlace | null,
+  ): Promise<OpenPlace | null>;
+}
+
 /** The processes that share the store. */
 export interface Processes {
   /** Those that live, this one among them, and the jobs that one of them does for all. Rejects with StorageError. */
@@ -240,6 +264,7 @@ export interface Host {
   readonly keys: Keys;
   /** After start. */
   readonly agents: Agents;
+  readonly containment: Containment;
   /** After start. */
   readonly vault: Vault;
   readonly channels: Channels;

@@ -30,7 +30,7 @@ export function endingOf(action: MessageAction): string {
   const outcome = outcomeOf(action);
   if (outcome === "expired")
     return `The request expired${action.expires_at === null ? "" : ` at ${timeOf(action.expires_at)}`}. Nobody denied it, and it will not run.`;
-  if (outcome === "cancelled") return "The request was cancelled before it was decided. It will not run.";
+  if (outcome === "cancelled") return "The request was cancelled. It will not run.";
   const votes = action.votes.filter(({ approve }) => approve === (outcome === "approved"));
   const who = votes.map(
     ({ approver, at, reason }) =>

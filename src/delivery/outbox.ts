@@ -4,7 +4,7 @@
  */
 import { DELIVERY_PATIENCE, type Feed, type Notifier } from "../contract/notifier.ts";
 import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
-import type { ApprovalEntry, DecisionEntry, EntryBody } from "../domain/entries.ts";
+import type { ApprovalEntry, DecisionEntry, EntryBody, RedecisionEntry } from "../domain/entries.ts";
 import { ownerIdentity } from "../domain/owner.ts";
 import { matchesAnyName } from "../domain/policy/semantics.ts";
 import { parseRfc3339 } from "../domain/time.ts";
@@ -100,7 +100,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
   }
 
   /** Those who were asked hear how it ended; what was still to be said about it is not. */
-  async function closed(tx: StorageTransaction, entry: ApprovalEntry, seq: number, now: number): Promise<void> {
+  async function closed(tx: StorageTransaction, entry: Ending, seq: number, now: number): Promise<void> {
     const destinations = new Set<string>();
     for (const known of await tx.deliveriesOfAction(entry.action_id)) {
       if (known.state === "scheduled") {
@@ -123,7 +123,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
         if (channels.size > 0 && body.type === "decision" && body.status === "pending_approval") {
           for (const one of asked(body, seq, now)) await tx.insertDelivery(one);
         }
-        if (body.type === "approval" && body.status !== "pending_approval") await closed(tx, body, seq, now);
+        if (isEnding(body)) await closed(tx, body, seq, now);
         for (const { notifier, feed } of feeds) {
           if (!wants(feed, body)) continue;
           await tx.insertDelivery(
@@ -139,6 +139,13 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
       }
     },
   };
+}
+
+type Ending = ApprovalEntry | RedecisionEntry;
+
+/** What those who were asked are told: also that what they approved will not run after all. */
+function isEnding(body: EntryBody): body is Ending {
+  return body.type === "redecision" || (body.type === "approval" && body.status !== "pending_approval");
 }
 
 function wants({ types, agents }: Feed, body: EntryBody): boolean {

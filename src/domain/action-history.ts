@@ -4,13 +4,13 @@
  * ledger; it holds commitments to them.
  */
 import { mayMove, type ActionStatus } from "./actions.ts";
-import type { ApprovalEntry, DecisionEntry, ExecutionEntry } from "./entries.ts";
+import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
 import { permitTimes } from "./permit.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
 import { parseRfc3339 } from "./time.ts";
 
 /** An entry with where it stands. */
-export type ActionEntry = (DecisionEntry | ApprovalEntry | ExecutionEntry) & { seq: number };
+export type ActionEntry = (DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry) & { seq: number };
 
 /** Columns of the action's row, by their names. */
 export interface RecordedAction {
@@ -133,6 +133,9 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
     });
     if (entry.status !== "pending_approval") action.waited_ms = Math.max(0, at - action.created_at);
     if (entry.status === "approved") Object.assign(action, permitOf(entry, "approved"));
+  } else if (entry.type === "redecision") {
+    action.reason = entry.decision.reason;
+    action.reason_code = "NO_LONGER_ALLOWED";
   } else if (entry.phase === "start") {
     action.started_at = at;
     action.started_by = entry.by.key_id;

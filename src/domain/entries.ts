@@ -6,7 +6,7 @@
  */
 import { canonicalBytes } from "./canonical.ts";
 import { hashLeaf } from "./merkle.ts";
-import type { Decision, RecordedFacts } from "./policy/types.ts";
+import type { Decision, Facts, RecordedFacts } from "./policy/types.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 
 /** Who did something: always taken from the credential, never from a body. */
@@ -57,6 +57,24 @@ export interface ApprovalEntry {
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
   /** End of the permit that the verdict gives, null when it gives none. From version 2 on. */
   permit_expires_at?: string | null;
+}
+
+/** An action that was open was decided again, when somebody voted on it or was to start it, and is denied now. */
+export interface RedecisionEntry {
+  type: "redecision";
+  v: 1;
+  action_id: string;
+  at: string;
+  agent_id: string;
+  commitment: string;
+  occasion: "vote" | "start";
+  /** Who voted or was to start it. */
+  by: Actor;
+  policy_set: string | null;
+  /** Without what was used of limits. */
+  facts: Facts;
+  decision: Decision;
+  status: "denied";
 }
 
 export interface ExecutionEntry {
@@ -149,13 +167,21 @@ export interface PluginEntry {
   by: Actor | null;
 }
 
-type CoreEntry = DecisionEntry | ApprovalEntry | ExecutionEntry | PolicySetEntry | KeyEntry | AgentEntry;
+type CoreEntry =
+  | DecisionEntry
+  | ApprovalEntry
+  | RedecisionEntry
+  | ExecutionEntry
+  | PolicySetEntry
+  | KeyEntry
+  | AgentEntry;
 export type EntryBody = CoreEntry | PluginEntry;
 
 /** Types that the core records. */
 export const ENTRY_TYPES = [
   "decision",
   "approval",
+  "redecision",
   "execution",
   "policy_set",
   "api_key",

@@ -12,7 +12,7 @@ import { timeOf } from "../domain/action-history.ts";
 import { openCheckpoint } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import { openEntry, type ApprovalEntry, type DecisionEntry } from "../domain/entries.ts";
+import { openEntry, type ApprovalEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
 import { usesOf } from "../domain/limit-uses.ts";
 import { about, compare, eachRow, type AuditedStore, type Fault } from "./audit-report.ts";
 import type { PoliciesAudit } from "./audit-policies.ts";
@@ -103,9 +103,9 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Faul
   compare({ action_id: entry.action_id, created_at: entry.created_at }, row, fault);
   if (!KINDS.includes(row.kind)) fault(`there are no messages of the kind ${row.kind}`);
   if (row.kind === "event") return;
-  const { type, status } = openEntry<DecisionEntry | ApprovalEntry>(entry.bytes);
+  const { type, status } = openEntry<DecisionEntry | ApprovalEntry | RedecisionEntry>(entry.bytes);
   const asks = type === "decision" && status === "pending_approval";
-  const over = type === "approval" && status !== "pending_approval";
+  const over = type === "redecision" || (type === "approval" && status !== "pending_approval");
   if (row.kind === "approval_closed" ? !over : !asks) fault(`entry ${row.seq} is nothing to send a ${row.kind} for`);
 }
 

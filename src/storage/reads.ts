@@ -8,6 +8,7 @@ import type {
   EntryRow,
   LedgerHead,
   PendingPlace,
+  PermitPlace,
   StorageReader,
   Visibility,
 } from "../contract/storage.ts";
@@ -102,6 +103,15 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         )
         .filter((row) => maySee(visibility, row))
         .slice(0, limit),
+    permittedActions: (status: ActionRow["status"], after: PermitPlace, limit: number) =>
+      all(
+        t.actions,
+        ({ status: stands, permit_expires_at: ends, decision_seq: seq }) =>
+          stands === status &&
+          ends !== null &&
+          (ends > after.permit_expires_at || (ends === after.permit_expires_at && seq > after.decision_seq)),
+        (a, b) => (a.permit_expires_at ?? 0) - (b.permit_expires_at ?? 0) || a.decision_seq - b.decision_seq,
+      ).slice(0, limit),
     pendingCount: (visibility: Visibility, now: number) =>
       pending().filter((row) => (row.expires_at ?? 0) > now && maySee(visibility, row)).length,
     nextExpiry: () => pending()[0]?.expires_at,

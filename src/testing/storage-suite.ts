@@ -11,6 +11,7 @@ import { documentCases } from "./suite/documents.ts";
 import { ledgerCases } from "./suite/ledger.ts";
 import { lifecycleCases } from "./suite/lifecycle.ts";
 import { listCases } from "./suite/lists.ts";
+import { permitCases } from "./suite/permits.ts";
 import type { Case } from "./suite/rows.ts";
 import { sharingCases } from "./suite/sharing.ts";
 import { transactionCases } from "./suite/transactions.ts";
@@ -57,6 +58,7 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   valueCases(testCase);
   listCases(testCase);
   waitingCases(testCase);
+  permitCases(testCase);
   analyticsCases(testCase);
   directoryCases(testCase);
   deliveryCases(testCase);

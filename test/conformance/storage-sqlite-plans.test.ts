@@ -38,6 +38,7 @@ const {
   dueDeliveries,
   nextWaiting,
   pendingActions,
+  permittedActions,
   ...reads
 } = prepareReads(writer);
 const {
@@ -159,6 +160,13 @@ describe("query plans", () => {
       assert.deepEqual(planOf(page), ["SEARCH actions USING INDEX actions_pending (status=? AND expires_at>?)"]);
       assert.match(planOf(count).join(), /^SEARCH actions USING (COVERING )?INDEX actions_pending/);
     }
+  });
+
+  it("actions that may start are found by an index over them alone", () => {
+    for (const [status, statement] of Object.entries(permittedActions))
+      assert.deepEqual(planOf(statement), [
+        `SEARCH actions USING INDEX actions_${status} (status=? AND permit_expires_at>?)`,
+      ]);
   });
 
   const all = { all: true } as const;

@@ -121,6 +121,12 @@ export interface PendingPlace {
   decision_seq: number;
 }
 
+/** Where a reader stands among permits: by `permit_expires_at`, then by `decision_seq`. */
+export interface PermitPlace {
+  permit_expires_at: number;
+  decision_seq: number;
+}
+
 /** Decisions of a stretch of the ledger. */
 export interface DecisionFilter {
   visibility: Visibility;
@@ -159,6 +165,8 @@ export interface ActionReads {
   overdueActions(now: number, limit: number): Promise<ActionRow[]>;
   /** Pending actions behind a place of the line, the one that expires first before the others. */
   pendingActions(visibility: Visibility, after: PendingPlace, limit: number): Promise<ActionRow[]>;
+  /** Actions of this status, with a permit, behind a place of the line; the one whose permit ends first before the others. */
+  permittedActions(status: "allowed" | "approved", after: PermitPlace, limit: number): Promise<ActionRow[]>;
   /** How many pending actions have `expires_at > now`. */
   pendingCount(visibility: Visibility, now: number): Promise<number>;
   /** The smallest `expires_at` of a pending action. */

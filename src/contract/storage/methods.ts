@@ -22,6 +22,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   decisions: true,
   overdueActions: true,
   pendingActions: true,
+  permittedActions: true,
   pendingCount: true,
   nextExpiry: true,
   approvals: true,

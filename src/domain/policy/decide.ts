@@ -132,6 +132,8 @@ function agentBar(
   facts: Facts,
 ): { code: ReasonCode; reason: string } | null {
   const { agent } = facts;
+  if (facts.key_ended === true)
+    return { code: "KEY_ENDED", reason: "the key that submitted the action was revoked or has expired" };
   if (agent === undefined) {
     if (facts.require_registered_agents !== true) return null;
     return { code: "AGENT_NOT_REGISTERED", reason: `the agent ${clip(request.agent_id)} is not registered` };

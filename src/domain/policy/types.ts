@@ -14,7 +14,9 @@ export type ReasonCode =
   | "LIMIT_EXCEEDED"
   | "AGENT_NOT_REGISTERED"
   | "AGENT_SUSPENDED"
-  | "TOOL_NOT_ALLOWED";
+  | "TOOL_NOT_ALLOWED"
+  | "KEY_ENDED"
+  | "NO_LONGER_ALLOWED";
 
 /** How a `require_approval` rule asks. Durations are text (`90s`, `30m`, `1h`, `7d`) as written in the YAML. */
 export interface ApprovalTerms {
@@ -96,6 +98,8 @@ export interface Facts {
   /** Present when the agent is registered. */
   agent?: { suspended: boolean; allowed_tools: string[] | null };
   require_registered_agents?: boolean;
+  /** Present when the key that submitted the action has been revoked or has expired since. */
+  key_ended?: true;
   /** Commit that the policy set came from, where it came from git. */
   policy_commit?: string;
   /** Present when limits match the action. */

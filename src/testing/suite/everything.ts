@@ -21,6 +21,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.append([], [tileRow(0, 0)], headRow(entries.length, { policy_set: setRow(1).digest, epoch: 1 }));
   await tx.putCheckpoint(2, "note");
   await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0 }));
+  await tx.insertAction(actionRow(0, { permit_issued_at: T0, permit_expires_at: T0 }));
   await tx.insertApproval(approvalRow("action-1", "owner:dana"));
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.insertKey(keyRow(1));
@@ -45,6 +46,7 @@ export async function everything(reader: StorageReader): Promise<Record<string, 
     actions: await reader.actions({ visibility: { all: true }, limit: 10 }),
     overdue: await reader.overdueActions(T0, 10),
     pending: await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 10),
+    permitted: await reader.permittedActions("allowed", { permit_expires_at: 0, decision_seq: 0 }, 10),
     pendingCount: await reader.pendingCount({ all: true }, 0),
     nextExpiry: await reader.nextExpiry(),
     approvals: await reader.approvals("action-1"),
@@ -75,6 +77,7 @@ export const NOTHING = {
   actions: [],
   overdue: [],
   pending: [],
+  permitted: [],
   pendingCount: 0,
   nextExpiry: null,
   approvals: [],

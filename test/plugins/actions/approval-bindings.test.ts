@@ -80,7 +80,8 @@ describe("a verdict", () => {
     await assert.rejects(startAction(host, arrivedExecutor, allowed.id as string, allowed.permit as string), gone);
     for (const [action, status] of [
       [id, "pending_approval"],
-      [mine.id, "pending_approval"],
+      // What the key submitted went with it.
+      [mine.id, "cancelled"],
       [allowed.id, "allowed"],
     ]) {
       assert.equal((await look(action as string)).body.status, status);

@@ -75,6 +75,7 @@ describe("a registered agent", () => {
       (await entries(size)).map((e) => [e["type"], e["change"] ?? e["status"]]),
       [
         ["agent", "suspended"],
+        ["approval", "cancelled"],
         ["decision", "denied"],
       ],
     );

@@ -4,7 +4,7 @@ import { follow } from "../live.js";
 import { Who } from "../person.js";
 import { Badge, Data, Empty, Live, Page, Text, Time, html, useEffect, useState } from "../ui.js";
 
-const TYPES = ["decision", "approval", "execution", "policy_set", "api_key", "agent"];
+const TYPES = ["decision", "approval", "redecision", "execution", "policy_set", "api_key", "agent"];
 /** Older ones leave the page: it may stay open for weeks. */
 const KEPT = 500;
 
@@ -117,6 +117,8 @@ function Event({ event }) {
     approval: () =>
       html`<${Badge} value=${{ approve: "approved", deny: "denied" }[entry.verdict] ?? entry.verdict} />
         ${entry.by === null ? "by the clock" : html`by <${Who} principal=${entry.by.principal} />`}`,
+    redecision: () =>
+      html`<${Badge} value=${entry.status} /> at the ${entry.occasion} of <${Text} value=${entry.agent_id} />`,
     execution: () => html`<${Badge} value=${entry.status} /> by <${Text} value=${entry.agent_id} />`,
     policy_set: () => html`${entry.policy_count} policies decide`,
     api_key: () => html`key <${Text} value=${entry.key.name} /> ${entry.change}`,

@@ -1,0 +1,55 @@
+/**
+ * Ends what is open of an agent that was suspended, or of a key that was revoked. Nothing depends on how soon: whoever
+ * votes on such an action or would start it is refused by the decision that is made again then. What is cancelled here
+ * stays so when the agent is let go on.
+ */
+import type { Contained, Containment, LedgerTransaction, OpenPlace } from "../contract/host.ts";
+import type { ActionGuard, ActionRow } from "../contract/storage.ts";
+import { sameName } from "../domain/names.ts";
+import { cancellation } from "../domain/open-actions.ts";
+
+/** Actions looked at in one job. */
+const PAGE = 200;
+const LISTS = ["pending_approval", "allowed", "approved"] as const;
+
+export const containment: Containment = {
+  async cancelOpen(tx, whose, why, from) {
+    const place = from ?? begin("pending_approval", tx.now);
+    const rows = await page(tx, place);
+    for (const row of rows) {
+      if (!belongs(row, whose)) continue;
+      const approvals = (await tx.approvals(row.id)).filter(({ approve }) => approve).length;
+      tx.record(cancellation(row, tx.now, { ...why, approvals }), row.submitted_by);
+      if (!(await tx.updateAction(row.id, guardOf(row, tx.now), { status: "cancelled", updated_at: tx.now })))
+        throw new Error(`${row.id} was not cancelled although the ledger's lock was held`);
+      await tx.releaseLimitUses(row.id);
+    }
+    const last = rows.at(-1);
+    if (last !== undefined && rows.length === PAGE)
+      return { ...place, ends: endOf(last, place.status), decision_seq: last.decision_seq };
+    const next = LISTS[LISTS.indexOf(place.status) + 1];
+    return next === undefined ? null : containment.cancelOpen(tx, whose, why, begin(next, tx.now));
+  },
+};
+
+function begin(status: OpenPlace["status"], now: number): OpenPlace {
+  return { status, ends: now, decision_seq: Number.MAX_SAFE_INTEGER };
+}
+
+function page(tx: LedgerTransaction, { status, ends, decision_seq }: OpenPlace): Promise<ActionRow[]> {
+  return status === "pending_approval"
+    ? tx.pendingActions({ all: true }, { expires_at: ends, decision_seq }, PAGE)
+    : tx.permittedActions(status, { permit_expires_at: ends, decision_seq }, PAGE);
+}
+
+function endOf(row: ActionRow, status: OpenPlace["status"]): number {
+  return (status === "pending_approval" ? row.expires_at : row.permit_expires_at) ?? 0;
+}
+
+function guardOf({ status }: ActionRow, now: number): ActionGuard {
+  return status === "pending_approval" ? { status, expires_after: now } : { status, permit_after: now };
+}
+
+function belongs(row: ActionRow, whose: Contained): boolean {
+  return "key_id" in whose ? row.submitted_by === whose.key_id : sameName(row.agent_id, whose.agent_id);
+}
