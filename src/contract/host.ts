@@ -74,9 +74,9 @@ export interface LedgerTransaction extends Omit<
   confirm(credential: Credential): Promise<Credential>;
   /** What a decision must know of the agent, as it stands under the lock. */
   agentFacts(agentId: string): Promise<AgentFacts>;
-  /** Makes this set the active one when the batch commits. */
+  /** Makes this set the active one when the batch commits. The job must record it. */
   activatePolicySet(digest: string): Promise<void>;
-  /** Says that a key or an agent changed: what other processes cached is stale. */
+  /** Says that a key or an agent changed: what other processes cached is stale. The job must record the change. */
   bumpEpoch(): void;
 }
 
@@ -89,7 +89,8 @@ export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
 
 /**
  * Thrown by a job, whatever it has written: something takes too long to be done under the ledger's lock. The batch is
- * rolled back, `prepare` is awaited without the lock, and the batch runs again.
+ * rolled back, `prepare` is called without the lock, and the batch runs again. Where `prepare` answers a promise, the
+ * job runs with a later batch, and nobody else waits for it.
  */
 export class NotPrepared extends Error {
   readonly prepare: () => void | Promise<void>;

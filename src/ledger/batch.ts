@@ -24,13 +24,12 @@ import {
   type StorageReader,
   type StorageTransaction,
   type StorageWrites,
-  type TileRow,
 } from "../contract/storage.ts";
 import { isCoreEntry, sealEntry, type EntryBody, type PluginEntry } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
-import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
 import { toRfc3339 } from "../domain/time.ts";
+import { completedTiles } from "./completed-tiles.ts";
 
 /** An entry of the batch at hand. */
 export interface Recorded {
@@ -55,6 +54,17 @@ export class Poisoned extends Error {
   constructor(pending: Pending, cause: unknown) {
     super("a job failed inside its batch", { cause });
     this.pending = pending;
+  }
+}
+
+/** A job, and not the batch, needs something that takes too long under the lock. */
+export class Unprepared extends Error {
+  readonly pending: Pending;
+  readonly missing: NotPrepared;
+  constructor(pending: Pending, missing: NotPrepared) {
+    super(missing.message);
+    this.pending = pending;
+    this.missing = missing;
   }
 }
 
@@ -88,7 +98,10 @@ const WRITES = WRITER_METHODS.filter(
   (name): name is Exclude<keyof StorageWrites, Withheld> => !WITHHELD.includes(name),
 );
 
-/** `before` is the head under the lock. Throws Poisoned, or whatever the storage throws. Outcomes may be told only after the commit. */
+/**
+ * `before` is the head under the lock. Throws Poisoned or Unprepared for a job, NotPrepared where the active set is it,
+ * or whatever the storage throws. Outcomes may be told only after the commit.
+ */
 export async function runBatch(
   tx: StorageTransaction,
   before: LedgerHead,
@@ -96,14 +109,31 @@ export async function runBatch(
   context: BatchContext,
 ): Promise<BatchResult> {
   const batch = new Batch(tx, before, context);
+  let done: { outcomes: Outcome[]; touched: boolean };
+  try {
+    done = await runJobs(batch, jobs);
+  } finally {
+    batch.seal();
+  }
+  if (!done.touched) return { head: before, entries: [], outcomes: done.outcomes };
+  if (context.outbox !== null && batch.recorded.length > 0) await context.outbox(tx, batch.recorded, context.now);
+  const head = batch.headAfter();
+  const tiles = await completedTiles(tx, before.size, batch.rows);
+  await tx.append(batch.rows, tiles, head);
+  return { head, entries: batch.rows, outcomes: done.outcomes };
+}
+
+async function runJobs(batch: Batch, jobs: readonly Pending[]): Promise<{ outcomes: Outcome[]; touched: boolean }> {
   const outcomes: Outcome[] = [];
   let touched = false;
   for (const pending of jobs) {
     const view = batch.currentView() ?? (await batch.makeView());
+    const unrecorded = batch.watchHead();
     try {
       outcomes.push({ pending, value: await pending.job(view) });
+      if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
     } catch (error) {
-      if (error instanceof NotPrepared) throw error;
+      if (error instanceof NotPrepared) throw new Unprepared(pending, error);
       // A value that no store could keep is this job's fault; anything else of the store is everybody's.
       if (error instanceof StorageError && error.kind !== "invalid") throw error;
       if (!(error instanceof Refusal) || batch.changed) throw new Poisoned(pending, error);
@@ -112,12 +142,7 @@ export async function runBatch(
     touched ||= batch.changed;
     batch.changed = false;
   }
-  if (!touched) return { head: before, entries: [], outcomes };
-  if (context.outbox !== null && batch.recorded.length > 0) await context.outbox(tx, batch.recorded, context.now);
-  const head = batch.headAfter();
-  const tiles = await completedTiles(tx, before.size, batch.rows);
-  await tx.append(batch.rows, tiles, head);
-  return { head, entries: batch.rows, outcomes };
+  return { outcomes, touched };
 }
 
 class Batch {
@@ -132,6 +157,7 @@ class Batch {
   private policySet: string | null;
   private epoch: number;
   private view: LedgerTransaction | null = null;
+  private sealed = false;
 
   constructor(tx: StorageTransaction, head: LedgerHead, context: BatchContext) {
     this.tx = tx;
@@ -140,6 +166,23 @@ class Batch {
     this.edge = head.edge;
     this.policySet = head.policy_set;
     this.epoch = head.epoch;
+  }
+
+  /** From here on nothing moves the head: what a job did not wait for comes too late. */
+  seal(): void {
+    this.sealed = true;
+  }
+
+  private move(): void {
+    if (this.sealed) throw new Error("the batch is over: await everything inside the job");
+    this.changed = true;
+  }
+
+  /** Answers whether the head was moved from here on without an entry that says so: other processes could not tell it from another history. */
+  watchHead(): () => boolean {
+    const { policySet, epoch } = this;
+    const { length } = this.rows;
+    return () => this.rows.length === length && (this.policySet !== policySet || this.epoch !== epoch);
   }
 
   /** The transaction as jobs see it; null when it must be made, because the active set changed inside the batch. */
@@ -156,12 +199,12 @@ class Batch {
       confirm: (credential: Credential) => this.context.confirm(tx, credential, this.epoch, this.context.now),
       agentFacts: (agentId: string) => this.context.agentFacts(tx, agentId, this.epoch, this.epoch === this.base.epoch),
       activatePolicySet: (digest: string) => {
-        this.changed = true;
+        this.move();
         this.policySet = digest;
         return Promise.resolve();
       },
       bumpEpoch: () => {
-        this.changed = true;
+        this.move();
         this.epoch += 1;
       },
     };
@@ -196,7 +239,7 @@ class Batch {
       const fault = envelopeFault(entry, submittedBy, this.context.now) ?? this.context.entryFault(entry);
       if (fault !== null) throw new TypeError(`a plugin's entry of type "${entry.type}" cannot be recorded: ${fault}`);
     }
-    this.changed = true;
+    this.move();
     const seq = this.base.size + this.rows.length;
     const { bytes, leafHash } = sealEntry(entry, seq);
     this.edge = appendToEdge(this.edge, seq, leafHash);
@@ -240,57 +283,4 @@ function envelopeFault(
   if ((action_id === null) !== (submittedBy === null))
     return "it must be recorded with the submitter of the action that it names, and without one when it names none";
   return null;
-}
-
-/** C2SP tlog-tiles: a level's tile is full when its 256 hashes are; its root is a hash of the level above. */
-async function completedTiles(tx: StorageTransaction, oldSize: number, rows: readonly EntryRow[]): Promise<TileRow[]> {
-  const done: TileRow[] = [];
-  const rootsHere = new Map<string, Uint8Array>();
-  for (const { level, index } of tilesBetween(oldSize, oldSize + rows.length)) {
-    const from = index * TILE_WIDTH;
-    const hashes = level === 0 ? await leaves(tx, from, oldSize, rows) : await roots(tx, level - 1, from, rootsHere);
-    const joined = new Uint8Array(TILE_WIDTH * 32);
-    hashes.forEach((hash, i) => joined.set(hash, i * 32));
-    const root = rootOfTile(joined);
-    rootsHere.set(`${level}/${index}`, root);
-    done.push({ level, index, hashes: joined, root });
-  }
-  return done;
-}
-
-async function leaves(
-  tx: StorageTransaction,
-  from: number,
-  oldSize: number,
-  rows: readonly EntryRow[],
-): Promise<Uint8Array[]> {
-  const to = from + TILE_WIDTH;
-  const stored = from < oldSize ? await tx.leafHashes(from, Math.min(to, oldSize)) : [];
-  const start = Math.max(from, oldSize) - oldSize;
-  return complete([...stored, ...rows.slice(start, to - oldSize).map((row) => row.leaf_hash)]);
-}
-
-async function roots(
-  tx: StorageTransaction,
-  level: number,
-  from: number,
-  rootsHere: ReadonlyMap<string, Uint8Array>,
-): Promise<Uint8Array[]> {
-  const to = from + TILE_WIDTH;
-  const roots: Uint8Array[] = [];
-  let missing = from;
-  while (missing < to && !rootsHere.has(`${level}/${missing}`)) missing++;
-  roots.push(...(missing > from ? await tx.tileRoots(level, from, missing) : []));
-  for (let i = missing; i < to; i++) {
-    const here = rootsHere.get(`${level}/${i}`);
-    if (here !== undefined) roots.push(here);
-  }
-  return complete(roots);
-}
-
-function complete(hashes: Uint8Array[]): Uint8Array[] {
-  if (hashes.length !== TILE_WIDTH) {
-    throw new StorageError("corrupt", `the store gave ${hashes.length} of the ${TILE_WIDTH} hashes of a tile`);
-  }
-  return hashes;
 }

@@ -16,7 +16,7 @@ import { StorageError, type EntryRow, type LedgerHead, type Storage, type Storag
 import { equalBytes } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
 import { mayFollow } from "./continuity.ts";
-import { Poisoned, runBatch, type BatchContext, type BatchResult, type Pending } from "./batch.ts";
+import { Poisoned, runBatch, Unprepared, type BatchContext, type BatchResult, type Pending } from "./batch.ts";
 
 export interface SequencerOptions {
   storage: Storage;
@@ -57,13 +57,16 @@ export interface Sequencer {
 
 /** Others' entries that are hashed one by one to see that a head goes on from the last known one. */
 const NEAR = 4096;
-/** Each is for something else: the set that another process made active, and what a job of the batch makes of it. */
+/** Each is for something else, such as the sets that other processes make active one after another. */
 const MOST_PREPARATIONS = 20;
 
 export function createSequencer(options: SequencerOptions, start: LedgerHead): Sequencer {
   const { storage, log } = options;
   let queue: Pending[] = [];
   let running: Promise<void> | null = null;
+  /** Jobs that are taken and have left their batch to be prepared, and how often each has. */
+  const preparing = new Set<Promise<void>>();
+  const preparations = new WeakMap<Pending, number>();
   let known: LedgerHead | null = start;
   /** The last head that was this process's own or was seen to go on from it. */
   let trusted: LedgerHead = start;
@@ -96,13 +99,17 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
 
   async function commit(jobs: Pending[]): Promise<void> {
     let live = jobs;
-    let preparations = 0;
+    let times = 0;
     while (live.length > 0) {
       const result = await attempt(live);
       if (result === null) return;
       if (result instanceof NotPrepared) {
-        if (await prepared(result, live, ++preparations)) continue;
+        if (await prepared(result, live, ++times)) continue;
         return;
+      }
+      if (result instanceof Unprepared) {
+        if (!preparedAtOnce(result)) live = live.filter((pending) => pending !== result.pending);
+        continue;
       }
       if (result instanceof Poisoned) {
         log.error("a job failed inside its batch; the batch runs again without it", { error: stackOf(result.cause) });
@@ -121,16 +128,44 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     }
   }
 
-  /** False: everybody was refused. */
+  /** Of what the whole batch needs. False: everybody was refused. */
   async function prepared(missing: NotPrepared, live: readonly Pending[], times: number): Promise<boolean> {
     try {
-      if (times > MOST_PREPARATIONS) throw new Error(`${missing.message}, and was ${times} times in a row`);
-      await missing.prepare();
+      await prepare(missing, times);
       return true;
     } catch (error) {
       refuse(live, error);
       return false;
     }
+  }
+
+  /** Of what one job needs. False: it has left the batch, was refused or comes again with a later one; nobody else waits for it. */
+  function preparedAtOnce({ pending, missing }: Unprepared): boolean {
+    const times = (preparations.get(pending) ?? 0) + 1;
+    preparations.set(pending, times);
+    let ready: void | Promise<void>;
+    try {
+      ready = prepare(missing, times);
+    } catch (error) {
+      refuse([pending], error);
+      return false;
+    }
+    if (ready === undefined) return true;
+    const done = ready.then(
+      () => {
+        queue.unshift(pending);
+        running ??= run();
+      },
+      (error: unknown) => refuse([pending], error),
+    );
+    preparing.add(done);
+    void done.then(() => preparing.delete(done));
+    return false;
+  }
+
+  function prepare(missing: NotPrepared, times: number): void | Promise<void> {
+    if (times > MOST_PREPARATIONS) throw new Error(`${missing.message}, and was ${times} times in a row`);
+    return missing.prepare();
   }
 
   function refuse(live: readonly Pending[], error: unknown): void {
@@ -157,7 +192,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   }
 
   /** Null: everybody was refused, because it is not known whether the batch was committed or it certainly was not. */
-  async function attempt(live: readonly Pending[]): Promise<BatchResult | Poisoned | NotPrepared | null> {
+  async function attempt(live: readonly Pending[]): Promise<BatchResult | Poisoned | Unprepared | NotPrepared | null> {
     try {
       if (halted !== null) throw new StorageError("corrupt", halted);
       const checkpoint = options.unstoredCheckpoint();
@@ -179,7 +214,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       if (checkpoint !== null && result.entries.length > 0) options.checkpointStored(checkpoint.size);
       return result;
     } catch (error) {
-      if (error instanceof Poisoned || error instanceof NotPrepared) return error;
+      if (error instanceof Poisoned || error instanceof Unprepared || error instanceof NotPrepared) return error;
       known = null;
       refuse(live, error);
       return null;
@@ -240,7 +275,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     halted: () => halted,
     async drain() {
       closed = true;
-      while (running !== null) await running;
+      while (running !== null || preparing.size > 0) await Promise.all([running, ...preparing]);
     },
   };
 }

@@ -1,0 +1,60 @@
+/** The tiles that a batch makes full, out of what is stored and what it appends. */
+import { StorageError, type EntryRow, type StorageReader, type TileRow } from "../contract/storage.ts";
+import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
+
+/** C2SP tlog-tiles: a level's tile is full when its 256 hashes are; its root is a hash of the level above. */
+export async function completedTiles(
+  tx: StorageReader,
+  oldSize: number,
+  rows: readonly EntryRow[],
+): Promise<TileRow[]> {
+  const done: TileRow[] = [];
+  const rootsHere = new Map<string, Uint8Array>();
+  for (const { level, index } of tilesBetween(oldSize, oldSize + rows.length)) {
+    const from = index * TILE_WIDTH;
+    const hashes = level === 0 ? await leaves(tx, from, oldSize, rows) : await roots(tx, level - 1, from, rootsHere);
+    const joined = new Uint8Array(TILE_WIDTH * 32);
+    hashes.forEach((hash, i) => joined.set(hash, i * 32));
+    const root = rootOfTile(joined);
+    rootsHere.set(`${level}/${index}`, root);
+    done.push({ level, index, hashes: joined, root });
+  }
+  return done;
+}
+
+async function leaves(
+  tx: StorageReader,
+  from: number,
+  oldSize: number,
+  rows: readonly EntryRow[],
+): Promise<Uint8Array[]> {
+  const to = from + TILE_WIDTH;
+  const stored = from < oldSize ? await tx.leafHashes(from, Math.min(to, oldSize)) : [];
+  const start = Math.max(from, oldSize) - oldSize;
+  return complete([...stored, ...rows.slice(start, to - oldSize).map((row) => row.leaf_hash)]);
+}
+
+async function roots(
+  tx: StorageReader,
+  level: number,
+  from: number,
+  rootsHere: ReadonlyMap<string, Uint8Array>,
+): Promise<Uint8Array[]> {
+  const to = from + TILE_WIDTH;
+  const roots: Uint8Array[] = [];
+  let missing = from;
+  while (missing < to && !rootsHere.has(`${level}/${missing}`)) missing++;
+  roots.push(...(missing > from ? await tx.tileRoots(level, from, missing) : []));
+  for (let i = missing; i < to; i++) {
+    const here = rootsHere.get(`${level}/${i}`);
+    if (here !== undefined) roots.push(here);
+  }
+  return complete(roots);
+}
+
+function complete(hashes: Uint8Array[]): Uint8Array[] {
+  if (hashes.length !== TILE_WIDTH) {
+    throw new StorageError("corrupt", `the store gave ${hashes.length} of the ${TILE_WIDTH} hashes of a tile`);
+  }
+  return hashes;
+}

@@ -1,0 +1,80 @@
+/** What one job of a batch can do to the others, to the ledger and to the head. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import type { Storage } from "../../src/contract/storage.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
+import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
+import { createLogger } from "../../src/serve/log.ts";
+import { temporaryFolder } from "../faults/children/spawn.ts";
+import { entry, vault } from "../support/ledger.ts";
+
+const folder = temporaryFolder();
+let stores = 0;
+
+async function opened(): Promise<{ ledger: OpenLedger; storage: Storage }> {
+  const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
+  await storage.open();
+  const ledger = await openLedger({
+    storage,
+    vault,
+    log: createLogger("silent"),
+    clock: Date.now,
+    origin: "jobs.example",
+    maxBatch: 256,
+    verifyAtStart: 1_000,
+    keptCheckpoint: null,
+    acceptRollback: false,
+    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
+    confirm: (_tx, credential) => Promise.resolve(credential),
+    outbox: null,
+    agentFacts: () => Promise.resolve({}),
+  });
+  return { ledger, storage };
+}
+
+test("a record that a job did not wait for is never behind the head", async () => {
+  const { ledger, storage } = await opened();
+  for (let turns = 0; turns < 120; turns++) {
+    await ledger.transact(async (tx) => {
+      void (async () => {
+        for (let i = 0; i < turns; i++) await Promise.resolve();
+        tx.record(entry(1000 + turns));
+      })().catch(() => undefined);
+      for (let i = 0; i < 5; i++) tx.record(entry(i));
+    });
+    const { size } = await storage.head();
+    assert.equal((await storage.entries(size, size + 9)).length, 0, `behind the head after ${turns} turns`);
+  }
+  await ledger.close();
+  await storage.close();
+});
+
+test("a record after its batch is refused, and answers no hash", async () => {
+  const { ledger, storage } = await opened();
+  let late: () => unknown = () => undefined;
+  await ledger.transact(async (tx) => {
+    late = () => tx.record(entry(2));
+    tx.record(entry(1));
+  });
+  assert.throws(late, /over/);
+  await ledger.close();
+  await storage.close();
+});
+
+test("a job that moves the head without a record is refused alone", async () => {
+  const { ledger, storage } = await opened();
+  const done = await Promise.allSettled([
+    ledger.transact(async (tx) => tx.record(entry(1)).seq),
+    ledger.transact(async (tx) => tx.bumpEpoch()),
+    ledger.transact(async (tx) => tx.activatePolicySet("ab".repeat(32))),
+  ]);
+  assert.deepEqual(
+    done.map(({ status }) => status),
+    ["fulfilled", "rejected", "rejected"],
+  );
+  assert.deepEqual([(await storage.head()).size, (await storage.head()).epoch], [1, 0]);
+  await ledger.close();
+  await storage.close();
+});
