@@ -14,7 +14,7 @@ import type { SqlEngine, SqlTransaction } from "../storage-sql/engine.ts";
 import { connectStore, type Connection } from "./connection.ts";
 import { APPLICATION_ID } from "../storage-sql/dialects/sqlite.ts";
 import { spoilsConnection, toStorageError } from "./errors.ts";
-import { createPrivately, prepareFolder } from "./files.ts";
+import { createPrivately, identityOf, prepareFolder } from "./files.ts";
 import { loadSqlite, type SqliteLibrary } from "./library.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
 
@@ -26,6 +26,9 @@ interface OpenStore {
   reader: Connection;
   /** Null after a failure that spoilt it; the next write opens another. */
   writer: Connection | null;
+  /** Which file the store and its WAL were when they were opened. The WAL is there from the first transaction on. */
+  file: string | null;
+  wal: string | null;
 }
 
 export function sqliteEngine(given: string, busyTimeout: number): SqlEngine {
@@ -60,9 +63,11 @@ export function sqliteEngine(given: string, busyTimeout: number): SqlEngine {
     query: async (sql, values) => opened().reader.all(sql, values),
     async begin(): Promise<SqlTransaction> {
       const open = opened();
+      assertInPlace(open);
       const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout }));
       try {
         writer.run("begin immediate", []);
+        open.wal ??= identityOf(walOf(open.path));
       } catch (error) {
         rollback(error);
         throw error;
@@ -121,11 +126,27 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
     writer = connectStore(library, path, { busyTimeout });
     assertOurs(writer, path);
     const reader = connectStore(library, path, { busyTimeout, readOnly: true });
-    return { path, library, lock, reader, writer };
+    return { path, library, lock, reader, writer, file: identityOf(path), wal: null };
   } catch (error) {
     writer?.close();
     lock.release();
     throw toStorageError(error, `open the store ${path}`);
+  }
+}
+
+const walOf = (path: string): string => `${path}-wal`;
+
+/** A file that has lost its name takes everything, and is gone with the process. */
+function assertInPlace({ path, file, wal }: OpenStore): void {
+  for (const [name, known] of [
+    [path, file],
+    [walOf(path), wal],
+  ] as const) {
+    if (known !== null && identityOf(name) !== known)
+      throw new StorageError(
+        "unavailable",
+        `${name} was removed or replaced while the store is open: what is written now would be lost with it; put the right file back, or stop the service first`,
+      );
   }
 }
 
@@ -137,7 +158,7 @@ async function openToRead(given: string, busyTimeout: number): Promise<OpenStore
   const reader = connectStore(library, path, { busyTimeout, readOnly: true });
   try {
     if (assertOurs(reader, path) === 0) throw new StorageError("corrupt", `${path} is not a store: it is empty`);
-    return { path, library, lock: null, reader, writer: null };
+    return { path, library, lock: null, reader, writer: null, file: null, wal: null };
   } catch (error) {
     reader.close();
     throw error;

@@ -1,5 +1,15 @@
 /** The store's files: private to the user that runs the service. */
-import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync, realpathSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { toStorageError } from "./errors.ts";
 
@@ -32,6 +42,12 @@ export function createPrivately(path: string): void {
   } catch (error) {
     throw toStorageError(error, `write ${path}`);
   }
+}
+
+/** Tells a file from every other that takes its name; null where there is none. */
+export function identityOf(path: string): string | null {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? null : `${found.dev} ${found.ino}`;
 }
 
 /** SQLite syncs the folder that holds its files; the folder's own name is in the one above. */
