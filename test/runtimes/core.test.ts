@@ -21,10 +21,12 @@ const files = tasks.test.command
 
 function run(program: string, args: string[], env: Record<string, string>): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
+    // Deno colours its lines where FORCE_COLOR is set at all.
+    const { FORCE_COLOR: _, ...inherited } = process.env;
     execFile(
       program,
       args,
-      { cwd: ROOT, env: { ...process.env, NO_COLOR: "1", ...env }, maxBuffer: 64 << 20 },
+      { cwd: ROOT, env: { ...inherited, NO_COLOR: "1", ...env }, maxBuffer: 64 << 20 },
       (error, stdout, stderr) => {
         resolve({
           code: error === null ? 0 : typeof error.code === "number" ? error.code : -1,
