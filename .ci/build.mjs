@@ -1,7 +1,8 @@
 /**
  * Makes dist/, which is laid out as the clone: dist/src, dist/plugins, dist/policies, dist/docs/errors.md.
  *
- *   node .ci/build.mjs           checks the types, writes JavaScript, declarations and source maps
+ *   node .ci/build.mjs           checks the types, writes JavaScript, declarations and source maps, and bundles what
+ *                                other packages bring into dist/vendor: what is packed
  *   node .ci/build.mjs --quick   writes JavaScript and source maps, and only when a source has changed
  *
  * Each file is put in its place whole, and what has been made is told last. Builds that run at the same time do the
@@ -27,36 +28,60 @@ export class BuildError extends Error {}
 
 /** Builds unless dist/ was made of the sources as they are. Takes some milliseconds when it was. */
 export function ensureBuilt() {
-  if (stamp()?.sources !== fingerprint()) build({ types: false });
-}
-
-/** @param types whether types are checked and declarations are written, which takes four times as long */
-export function build({ types }) {
   // Looked at before the compiler reads them: a change in between is seen by the next start.
   const sources = fingerprint();
+  if (stamp()?.sources === sources) return;
+  inFreshFolder((fresh) => {
+    compileInto(fresh, ["--noCheck", "--declaration", "false"]);
+    place(fresh, { sources, types: false });
+  });
+}
+
+/** Makes what is packed: types are checked, which takes four times as long, and other packages' code is bundled. */
+async function buildWhole() {
+  const sources = fingerprint();
+  // Not needed for a quick build, which a start of a clone waits for.
+  const { bundlePackages } = await import("./bundle.mjs");
+  inFreshFolder((fresh) => {
+    compileInto(fresh, ["--noEmitOnError"]);
+    for (const path of filesIn(fresh, "").filter((name) => name.endsWith(".d.ts"))) declare(join(fresh, path));
+    bundlePackages(fresh);
+    place(fresh, { sources, types: true });
+  });
+}
+
+function inFreshFolder(work) {
   // Beside dist/, and not in it: source maps name the sources relative to where the compiler writes.
   const fresh = join(ROOT, `.dist-${process.pid}`);
   try {
-    const less = types ? ["--noEmitOnError"] : ["--noCheck", "--declaration", "false"];
-    compile(["-p", join(ROOT, "tsconfig.build.json"), "--outDir", fresh, ...less]);
-    for (const path of assets()) put(fresh, path, readFileSync(join(ROOT, path)));
-    copyVendored(fresh);
-    const made = filesIn(fresh, "");
-    for (const path of made.filter((name) => name.endsWith(".d.ts"))) declare(join(fresh, path));
-    for (const path of made) {
-      mkdirSync(dirname(join(DIST, path)), { recursive: true });
-      renameSync(join(fresh, path), join(DIST, path));
-    }
-    const kept = new Set(made);
-    // Declarations of a build beside this one may be on their way.
-    const isKept = (path) => kept.has(path) || (!types && kept.has(path.replace(/\.d\.ts$/, ".js")));
-    for (const folder of ["src", "plugins", "policies"])
-      for (const path of filesIn(DIST, folder)) if (!isKept(path)) rmSync(join(DIST, path), { force: true });
-    writeFileSync(`${STAMP}.${process.pid}`, JSON.stringify({ sources, types }));
-    renameSync(`${STAMP}.${process.pid}`, STAMP);
+    work(fresh);
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
+}
+
+function compileInto(fresh, options) {
+  compile(["-p", join(ROOT, "tsconfig.build.json"), "--outDir", fresh, ...options]);
+  for (const path of assets()) put(fresh, path, readFileSync(join(ROOT, path)));
+  copyVendored(fresh);
+}
+
+/** Moves all files into dist/, takes away what is not among them, and notes what dist/ is made of. */
+function place(fresh, { sources, types }) {
+  const made = filesIn(fresh, "");
+  const isBundle = (path) => path.startsWith("vendor/");
+  // Bundles before what imports them: a service may be starting.
+  for (const path of [...made.filter(isBundle), ...made.filter((path) => !isBundle(path))]) {
+    mkdirSync(dirname(join(DIST, path)), { recursive: true });
+    renameSync(join(fresh, path), join(DIST, path));
+  }
+  const kept = new Set(made);
+  // Declarations and bundles of a build beside this one may be on their way.
+  const isKept = (path) => kept.has(path) || (!types && kept.has(path.replace(/\.d\.ts$/, ".js")));
+  for (const folder of ["src", "plugins", "policies", ...(types ? ["vendor"] : [])])
+    for (const path of filesIn(DIST, folder)) if (!isKept(path)) rmSync(join(DIST, path), { force: true });
+  writeFileSync(`${STAMP}.${process.pid}`, JSON.stringify({ sources, types }));
+  renameSync(`${STAMP}.${process.pid}`, STAMP);
 }
 
 /** Runs the TypeScript compiler; throws BuildError when it finds a fault. */
@@ -132,7 +157,7 @@ function filesIn(root, folder) {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   try {
     if (process.argv.includes("--quick")) ensureBuilt();
-    else build({ types: true });
+    else await buildWhole();
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
     process.stderr.write(`assent: ${error.message}\n`);

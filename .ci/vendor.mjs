@@ -13,7 +13,7 @@ const ownLogo = (text) => text.replaceAll(/https:\/\/cdn\.redoc\.ly\/redoc\/logo
 const byFile = (text) => text.replaceAll('from"preact"', 'from"./preact.mjs"');
 
 /** By path in dist/: the file in node_modules, and what is changed in it. */
-const VENDORED = {
+export const VENDORED = {
   "plugins/console/vendor/preact.mjs": { from: "preact/dist/preact.mjs" },
   "plugins/console/vendor/hooks.mjs": { from: "preact/hooks/dist/hooks.mjs", change: byFile },
   "plugins/console/vendor/preact.LICENSE.txt": { from: "preact/LICENSE" },

@@ -12,6 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
+import { isBuiltin } from "node:module";
 import { delimiter, join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { stripVTControlCharacters } from "node:util";
@@ -23,7 +24,9 @@ interface Manifest {
   version: string;
   engines: { node: string };
   exports: Record<string, unknown>;
+  dependencies: Record<string, string>;
   devDependencies: Record<string, string>;
+  peerDependencies: Record<string, string>;
 }
 const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Manifest;
 /** What one imports: `assent`, `assent/plugin` and so on. */
@@ -217,6 +220,44 @@ describe("the package", () => {
       t.diagnostic(`${(bytes / 1e6).toFixed(1)} MB in ${packages} packages`);
       assert.ok(bytes <= most * 1e6, `${bytes} bytes`);
     }
+  });
+
+  it("imports, in code and in types, only what is installed with it", () => {
+    const dist = join(plain, "node_modules/assent/dist");
+    const { dependencies, peerDependencies } = manifest;
+    for (const path of readdirSync(dist, { recursive: true, encoding: "utf8" })) {
+      // The pages' own bundles run in a browser; dist/vendor imports nothing but Node.
+      if (!/\.(?:js|d\.ts)$/.test(path) || /plugins\/(?:docs|console)\//.test(path)) continue;
+      for (const [, , name = ""] of readFileSync(join(dist, path), "utf8").matchAll(
+        /\b(?:from|import)\s*\(?\s*(["'])((?:@[a-z]|[a-z])[\w@./:-]*)\1/g,
+      )) {
+        const [scope = "", inner = ""] = name.split("/");
+        const owner = scope.startsWith("@") ? `${scope}/${inner}` : scope;
+        assert.ok(
+          isBuiltin(name) || owner in dependencies || owner in peerDependencies,
+          `dist/${path} imports ${name}`,
+        );
+      }
+    }
+  });
+
+  it("says what is in it: a bill of materials with versions and digests, and every licence", () => {
+    const dist = join(plain, "node_modules/assent/dist");
+    const bill = JSON.parse(readFileSync(join(dist, "sbom.cdx.json"), "utf8")) as {
+      bomFormat: string;
+      components: { name: string; version: string; purl: string; hashes: unknown[]; properties: { value: string }[] }[];
+    };
+    assert.equal(bill.bomFormat, "CycloneDX");
+    const licences = readFileSync(join(dist, "vendor/LICENSES.txt"), "utf8");
+    for (const { name, version, hashes, properties } of bill.components) {
+      assert.equal(hashes.length, 1, name);
+      if (properties[0]?.value === "dist") assert.ok(licences.includes(`${name} ${version} (`), name);
+    }
+    const named = (name: string): string[] =>
+      bill.components.filter((part) => part.name === name).map(({ version }) => version);
+    for (const name of ["kysely", "prom-client", "srvx", "redoc"])
+      assert.deepEqual(named(name), [manifest.devDependencies[name] ?? manifest.dependencies[name]], name);
+    assert.deepEqual(named("esbuild"), [], "what only builds is not in it");
   });
 
   it("holds the licences of what it copied, no source and no secret", () => {

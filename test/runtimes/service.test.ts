@@ -8,7 +8,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { MAIN, ROOT, startCommand, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import {
+  endGroup,
+  MAIN,
+  ROOT,
+  startCommand,
+  startProcess,
+  stopProcess,
+  type ServiceProcess,
+} from "../support/process.ts";
 import { commandOf, denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES, type Answer } from "../support/service.ts";
 import { eventually, pause } from "../support/wait.ts";
@@ -288,8 +296,8 @@ for (const runtime of RUNTIMES) {
           const greeting = /ASSENT_API_KEY=\$ADMIN_KEY (.*)/.exec(started.output())?.[1] ?? "";
           assert.equal(greeting.split(" ")[0], runtime);
         } finally {
-          process.kill(-(started.child.pid as number), "SIGINT");
-          await started.ended;
+          // The runner may end before what it runs.
+          await endGroup(started.child, "SIGINT");
         }
         await assert.rejects(fetch(`${started.url}/readyz`), "nothing listens now");
       } finally {
