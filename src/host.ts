@@ -1,5 +1,4 @@
 /** What plugins are given: the parts of a runtime, as far as plugins may use them. */
-import { uuidv7 } from "uuidv7";
 import { createDuty } from "./cluster/duty.ts";
 import type { Config } from "./config/index.ts";
 import type { Channels, Host, HostConfig, HostStorage, Logger } from "./contract/host.ts";
@@ -16,6 +15,7 @@ export interface HostOptions {
   config: Config;
   log: Logger;
   clock(): number;
+  newId(): string;
   /** Tells this process from the others on the store. */
   instance: string;
   stopping: AbortSignal;
@@ -33,7 +33,7 @@ export function createHosts(options: HostOptions): {
   hostOf(plugin: string): Host;
   after<K extends keyof Parts>(name: K): Parts[K];
 } {
-  const { log, clock, instance, stopping, channels, declared } = options;
+  const { log, clock, newId, instance, stopping, channels, declared } = options;
   const config = configOf(options.config);
   const tooEarly = (name: string): Error =>
     new Error(`host.${name} is there after start; use it in a handler or in start(), not in setup()`);
@@ -48,7 +48,7 @@ export function createHosts(options: HostOptions): {
     log,
     clock,
     stopping,
-    newId: uuidv7,
+    newId,
     scopes: declared.scopes,
     entryTypes: declared.entryTypes,
     errors: declared.errors,

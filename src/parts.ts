@@ -1,6 +1,5 @@
 /** What a runtime is made of, opened in order. */
 import { join } from "node:path";
-import { uuidv7 } from "uuidv7";
 import type { Config } from "./config/index.ts";
 import type { Logger } from "./contract/host.ts";
 import { StorageError, type Storage } from "./contract/storage.ts";
@@ -13,6 +12,7 @@ import { createKeys, type KeyService } from "./identity/keys.ts";
 import { createPolicies, type PolicyService } from "./policies/store.ts";
 import { pinSecret } from "./identity/pin-secret.ts";
 import { openVault, type OpenVault } from "./identity/vault.ts";
+import type { LedgerClock } from "./ledger/clock.ts";
 import { openLedger, type OpenLedger } from "./ledger/index.ts";
 import { pinLog } from "./ledger/pin.ts";
 
@@ -44,7 +44,9 @@ export interface PartsOptions {
   /** Tells this process from the others on the store. */
   instance: string;
   log: Logger;
-  clock(): number;
+  clock: LedgerClock;
+  /** UUIDv7. */
+  newId(): string;
   acceptRollback: boolean;
   acceptSecret: boolean;
 }
@@ -54,7 +56,8 @@ export const UNFINISHED_COPY = "unfinished_copy";
 
 /** Tells `opened` how each part is closed, also of those that were opened before one failed. */
 export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {
-  const { config, storage, sources, log, clock } = options;
+  const { config, storage, sources, log, newId } = options;
+  const clock = options.clock.now;
   await storage.open();
   if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "")
     throw new StorageError(
@@ -70,7 +73,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   const head = () => (ledger === null ? storage.head() : ledger.head());
   const keyUse = createKeyUse(storage, log);
   opened.push({ name: "key use", close: keyUse.stop });
-  const keys = createKeys({ storage, head, clock, newId: uuidv7, used: (id, now) => keyUse.note(id, now) });
+  const keys = createKeys({ storage, head, clock, newId, used: (id, now) => keyUse.note(id, now) });
   const agents = createAgents({ storage, head, requireRegistered: config.require_registered_agents });
   const policies = createPolicies({
     storage,
@@ -79,7 +82,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     log,
     sources,
     channels: Object.keys(config.channels),
-    newId: uuidv7,
+    newId,
     ledger: () => {
       if (ledger === null) throw new Error("the ledger is not open yet");
       return ledger;
@@ -89,7 +92,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     storage,
     vault,
     log,
-    clock,
+    clock: options.clock,
     origin,
     maxBatch: config.ledger.max_batch,
     verifyAtStart: config.ledger.verify_at_start,

@@ -1,5 +1,5 @@
 /** Puts the parts together: plugins, store, ledger, keys, policies and the fetch handler. */
-import { uuidv7 } from "uuidv7";
+import { V7Generator } from "uuidv7";
 import type { Config } from "./config/index.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { Route } from "./contract/resource.ts";
@@ -15,6 +15,7 @@ import { createDuty } from "./cluster/duty.ts";
 import { createFolding } from "./cluster/fold-sums.ts";
 import { loadPlugins, type LoadedPlugin } from "./extension/loader.ts";
 import { createHosts } from "./host.ts";
+import { createLedgerClock } from "./ledger/clock.ts";
 import { createWitnesses } from "./ledger/witnesses.ts";
 import { verifyEd25519 } from "./identity/vault.ts";
 import { openParts, type Disposer, type Parts } from "./parts.ts";
@@ -69,10 +70,13 @@ export interface Runtime {
 
 export async function createRuntime(config: Config, options: RuntimeOptions = {}): Promise<Runtime> {
   const log = options.log ?? createLogger(config.log.level);
-  const clock = options.clock ?? Date.now;
+  const ledgerClock = createLedgerClock(options.clock ?? Date.now, log);
+  const clock = ledgerClock.now;
+  const ids = new V7Generator();
+  const newId = (): string => ids.generateOrResetWithTs(clock()).toString();
   const stopping = new AbortController();
   /** Tells this process from the others on the store. */
-  const instance = uuidv7();
+  const instance = newId();
   let parts: Parts | null = null;
   let routes: readonly Route[] | null = null;
   let state: "new" | "started" | "stopped" = "new";
@@ -83,6 +87,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     config,
     log,
     clock,
+    newId,
     instance,
     stopping: stopping.signal,
     parts: () => parts,
@@ -99,7 +104,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     channels,
     notifiers: registry.notifiers,
     allowSelfApproval: config.approvals.allow_self_approval,
-    newId: uuidv7,
+    newId,
   });
   const fetch = createFetch({
     routes: registry.routes,
@@ -108,7 +113,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     authenticate: (value) => after("keys").authenticate(value),
     config,
     log,
-    newId: uuidv7,
+    newId,
     stopping: stopping.signal,
     onResponse: registry.onResponse,
     ...(options.Response === undefined ? {} : { Response: options.Response }),
@@ -132,7 +137,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           outbox,
           instance,
           log,
-          clock,
+          clock: ledgerClock,
+          newId,
           acceptRollback: options.acceptRollback === true,
           acceptSecret: options.acceptSecret === true,
         },
@@ -140,7 +146,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       );
       opened.push({ name: "processes", close: parts.processes.stop });
       await parts.processes.start();
-      if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, uuidv7, clock);
+      if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock);
       // Before the sources that plugins brought: these are no longer watched when their plugins stop.
       opened.push({ name: "plugins", close: registry.stop });
       opened.push({ name: "policies", close: await loadPolicies(parts.policies, registry.policySources, log) });

@@ -110,6 +110,11 @@ function gauges(host: Host, register: Registry): void {
     "Committed entries that this process's event streams have not been given yet.",
     async (it) => it.set(await host.ledger.lag()),
   );
+  gauge(
+    "assent_ledger_clock_ahead_seconds",
+    "By how much the ledger's clock is ahead of this machine's, because the last entry is; 0 when it is not.",
+    (it) => it.set(host.ledger.clockAhead() / 1000),
+  );
   gauge("assent_policies_active", "Policies in the active set.", async (it) =>
     it.set((await host.policies.state()).count),
   );

@@ -57,7 +57,7 @@ export interface LedgerTransaction extends Omit<
   StorageTransaction,
   "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites
 > {
-  /** The clock, read once for the batch. Milliseconds. */
+  /** The service's clock, read once for the batch: not before any entry of the ledger. Milliseconds. */
   readonly now: number;
   /** The active policy set under the lock. */
   readonly activePolicies: ActivePolicies;
@@ -131,6 +131,8 @@ export interface Ledger {
   rootAt(size: number): Promise<Uint8Array>;
   /** Committed entries that this process's subscribers have not been given yet. Rejects with StorageError. */
   lag(): Promise<number>;
+  /** By how much the service's clock is ahead of this machine's, because the last entry is. Milliseconds; mostly 0. */
+  clockAhead(): number;
   /** Verifier key of the log, as C2SP vkey. */
   readonly vkey: string;
   readonly origin: string;
@@ -237,7 +239,7 @@ export interface ApiDescription {
 export interface Host {
   readonly config: HostConfig;
   readonly log: Logger;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch: the time of day, and never before the last entry of the ledger. */
   clock(): number;
   /** UUIDv7. */
   newId(): string;

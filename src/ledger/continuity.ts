@@ -5,6 +5,7 @@
  */
 import { StorageError, type LedgerHead, type StorageReader } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
+import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
 import { createProofReader } from "./reader.ts";
 
 export interface Continuity {
@@ -21,6 +22,49 @@ export interface Continuity {
 /** False when the head lies before the earlier one or beside it. A larger one may, for all that this tells, be another history. */
 export function mayFollow(earlier: LedgerHead, head: LedgerHead): boolean {
   return head.size > earlier.size || (head.size === earlier.size && equalBytes(head.root, earlier.root));
+}
+
+export function sameHead(a: LedgerHead, b: LedgerHead): boolean {
+  return a.size === b.size && equalBytes(a.root, b.root) && a.policy_set === b.policy_set && a.epoch === b.epoch;
+}
+
+/** What a process holds itself to. */
+export interface TrustedHistory {
+  /** True when `head` extends what this process has signed. Reads its way through the tree. */
+  extendsHistory(head: LedgerHead): Promise<boolean>;
+  /** Root of the stored tree when it had this size. */
+  rootAt(size: number): Promise<Uint8Array>;
+  /** The newest head that this process has signed. */
+  signed(): { size: number; root: Uint8Array } | null;
+}
+
+/** Others' entries that are hashed one by one to see that a head goes on from the last known one. */
+const NEAR = 4096;
+
+/** True when the head goes on from the trusted one. Mostly by one read of what others appended since: the tree of the trusted head with their leaves must be the head's, and pass through what was signed. */
+export async function goesOn(
+  reader: StorageReader,
+  trusted: LedgerHead,
+  head: LedgerHead,
+  history: TrustedHistory,
+): Promise<boolean> {
+  const missing = head.size - trusted.size;
+  // Policies, keys and agents change with an entry: a head of the same size is the same head.
+  if (missing < 0 || (missing === 0 && !sameHead(head, trusted))) return false;
+  if (missing > NEAR)
+    return (await history.extendsHistory(head)) && equalBytes(await history.rootAt(trusted.size), trusted.root);
+  const signed = history.signed();
+  if (signed !== null && signed.size > head.size) return false;
+  const hashes = missing === 0 ? [] : await reader.leafHashes(trusted.size, head.size);
+  if (hashes.length !== missing) return false;
+  let edge = trusted.edge;
+  // What was signed at the trusted head or before is in it.
+  for (const [i, hash] of hashes.entries()) {
+    edge = appendToEdge(edge, trusted.size + i, hash);
+    if (signed !== null && signed.size === trusted.size + i + 1 && !equalBytes(rootOfEdge(edge), signed.root))
+      return false;
+  }
+  return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
 }
 
 export function createContinuity(start: LedgerHead): Continuity {

@@ -8,6 +8,7 @@ import { equalBytes, sha256Hex, utf8 } from "../domain/hash.ts";
 import { auditLedger } from "./audit.ts";
 import type { BatchContext } from "./batch.ts";
 import { createCheckpoints } from "./checkpoints.ts";
+import type { LedgerClock } from "./clock.ts";
 import { createContinuity } from "./continuity.ts";
 import { createProofReader } from "./reader.ts";
 import { createSequencer } from "./sequencer.ts";
@@ -24,7 +25,7 @@ export interface LedgerOptions {
   storage: Storage;
   vault: Vault;
   log: Logger;
-  clock(): number;
+  clock: LedgerClock;
   origin: string;
   maxBatch: number;
   verifyAtStart: number;
@@ -85,7 +86,11 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       }),
     );
   for (const place of kept) await compareWithKept(place, start, options, (size) => proofs.rootAt(size), vkey);
+  const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
+  if (last !== undefined) options.clock.saw(last.created_at);
   const tail = createTail(storage, start.size, log);
+  // Others' entries, too.
+  tail.subscribe((entries) => options.clock.saw(entries.at(-1)?.created_at ?? 0));
   let timer: ReturnType<typeof setTimeout> | null = null;
 
   async function storeCheckpoint(): Promise<void> {
@@ -173,6 +178,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     head,
     checkpoint,
     halted: () => sequencer.halted(),
+    clockAhead: () => options.clock.ahead(),
     subscribe: (listener) => tail.subscribe(listener),
     lag: async () => Math.max(0, (await head()).size - tail.delivered()),
     rootAt: (size) => proofs.rootAt(size),

@@ -14,14 +14,15 @@ import { Refusal } from "../contract/errors.ts";
 import { NotPrepared, type Job, type Logger } from "../contract/host.ts";
 import { StorageError, type EntryRow, type LedgerHead, type Storage, type StorageReader } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
-import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
-import { mayFollow } from "./continuity.ts";
+import { rootOfEdge } from "../domain/merkle.ts";
+import type { LedgerClock } from "./clock.ts";
+import { goesOn, mayFollow, sameHead, type TrustedHistory } from "./continuity.ts";
 import { Poisoned, runBatch, Unprepared, type BatchContext, type BatchResult, type Pending } from "./batch.ts";
 
-export interface SequencerOptions {
+export interface SequencerOptions extends TrustedHistory {
   storage: Storage;
   log: Logger;
-  clock(): number;
+  clock: LedgerClock;
   maxBatch: number;
   policies: BatchContext["policies"];
   confirm: BatchContext["confirm"];
@@ -33,12 +34,6 @@ export interface SequencerOptions {
   checkpointStored(size: number): void;
   /** Called after the callers were answered, in order of commits. */
   committed(entries: readonly EntryRow[], head: LedgerHead): void;
-  /** True when `head` extends what this process has signed. Reads its way through the tree. */
-  extendsHistory(head: LedgerHead): Promise<boolean>;
-  /** Root of the stored tree when it had this size. */
-  rootAt(size: number): Promise<Uint8Array>;
-  /** The newest head that this process has signed. */
-  signed(): { size: number; root: Uint8Array } | null;
   /** The newest head that this process has read. */
   seen(): LedgerHead;
   /** Called when the queue has run dry. */
@@ -55,8 +50,6 @@ export interface Sequencer {
   halted(): string | null;
 }
 
-/** Others' entries that are hashed one by one to see that a head goes on from the last known one. */
-const NEAR = 4096;
 /** Each is for something else, such as the sets that other processes make active one after another. */
 const MOST_PREPARATIONS = 20;
 
@@ -197,20 +190,23 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       if (halted !== null) throw new StorageError("corrupt", halted);
       const checkpoint = options.unstoredCheckpoint();
       const result = await storage.write(async (tx) => {
+        const before = await tx.head();
+        await assertContinuity(tx, before);
+        await tellClock(tx, before);
         const context: BatchContext = {
-          now: options.clock(),
+          now: options.clock.now(),
           policies: options.policies,
           confirm: options.confirm,
           agentFacts: options.agentFacts,
           outbox: options.outbox,
           entryFault: options.entryFault,
         };
-        const before = await tx.head();
-        await assertContinuity(tx, before);
         const done = await runBatch(tx, before, live, context);
         if (checkpoint !== null && done.entries.length > 0) await tx.putCheckpoint(checkpoint.size, checkpoint.note);
         return done;
       });
+      const last = result.entries.at(-1);
+      if (last !== undefined) options.clock.saw(last.created_at);
       if (checkpoint !== null && result.entries.length > 0) options.checkpointStored(checkpoint.size);
       return result;
     } catch (error) {
@@ -229,7 +225,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   async function assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     if (mayFollow(options.seen(), head) && (head.size === 0 || equalBytes(rootOfEdge(head.edge), head.root))) {
       if (known !== null && sameHead(head, known)) return;
-      if (!(known !== null && storage.exclusive) && (await goesOn(tx, head))) {
+      if (!(known !== null && storage.exclusive) && (await goesOn(tx, trusted, head, options))) {
         trusted = head;
         return;
       }
@@ -239,25 +235,11 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     throw new StorageError("corrupt", halted);
   }
 
-  /** True when the head goes on from the trusted one. Mostly by one read of what others appended since: the tree of the trusted head with their leaves must be the head's, and pass through what was signed. */
-  async function goesOn(tx: StorageReader, head: LedgerHead): Promise<boolean> {
-    const missing = head.size - trusted.size;
-    // Policies, keys and agents change with an entry: a head of the same size is the same head.
-    if (missing < 0 || (missing === 0 && !sameHead(head, trusted))) return false;
-    if (missing > NEAR)
-      return (await options.extendsHistory(head)) && equalBytes(await options.rootAt(trusted.size), trusted.root);
-    const signed = options.signed();
-    if (signed !== null && signed.size > head.size) return false;
-    const hashes = missing === 0 ? [] : await tx.leafHashes(trusted.size, head.size);
-    if (hashes.length !== missing) return false;
-    let edge = trusted.edge;
-    // What was signed at the trusted head or before is in it.
-    for (const [i, hash] of hashes.entries()) {
-      edge = appendToEdge(edge, trusted.size + i, hash);
-      if (signed !== null && signed.size === trusted.size + i + 1 && !equalBytes(rootOfEdge(edge), signed.root))
-        return false;
-    }
-    return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
+  /** Others' last entry may lie ahead of this process's clock. */
+  async function tellClock(tx: StorageReader, head: LedgerHead): Promise<void> {
+    if (head.size === 0 || (known !== null && sameHead(head, known))) return;
+    const [last] = await tx.entries(head.size - 1, head.size);
+    if (last !== undefined) options.clock.saw(last.created_at);
   }
 
   return {
@@ -278,10 +260,6 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       while (running !== null || preparing.size > 0) await Promise.all([running, ...preparing]);
     },
   };
-}
-
-function sameHead(a: LedgerHead, b: LedgerHead): boolean {
-  return a.size === b.size && equalBytes(a.root, b.root) && a.policy_set === b.policy_set && a.epoch === b.epoch;
 }
 
 function nextTurn(): Promise<void> {

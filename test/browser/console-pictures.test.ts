@@ -11,7 +11,7 @@ import { open, withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { ASKED, POLICIES, quiet } from "../support/service.ts";
-import { aWeek, type Week } from "../support/week.ts";
+import { aWeek, type Week, WEEK } from "../support/week.ts";
 
 const pictures = process.env["SCREENSHOTS"];
 if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
@@ -60,6 +60,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
     ];
     console_ = await startConsole({
       policies: POLICIES,
+      ahead: -WEEK,
       plugins: [mail.plugin],
       change: (config) =>
         (config.channels = {

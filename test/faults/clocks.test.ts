@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { generateKeyPairSync } from "node:crypto";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import postgres from "postgres";
@@ -9,6 +10,7 @@ import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { createDuty } from "../../src/cluster/duty.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
+import { ALLOWED, startService, type Service } from "../support/service.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
 import { until } from "../support/wait.ts";
 
@@ -61,6 +63,45 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
       assert.equal(await createDuty(storage, "job", "the holder").mine(), true);
       await withChild(url, DAY, async (isIts) => assert.equal(isIts, false));
     }));
+
+  it("two that disagree by a day write one history, in order", async () => {
+    const url = await server.database();
+    const key = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+    const start = (ahead: number): Promise<Service> =>
+      startService({
+        ahead,
+        storage: () => postgresStorage({ url, poolSize: 3 }),
+        change(config) {
+          config.secret = "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU";
+          config.ledger.key = key;
+          config.ledger.origin = "clocks.test/log";
+        },
+      });
+    const right = await start(0);
+    const wrong = await start(DAY);
+    try {
+      const ids: string[] = [];
+      for (const service of [right, wrong, right, wrong, right]) {
+        const { status, body } = await service.call("POST", "/v1/actions", { key: right.agent, body: ALLOWED });
+        assert.equal(status, 200);
+        ids.push(body.id as string);
+        // An id is made before the lock is taken, by what this process has heard of by then.
+        await until("it was heard of", async () => (await right.runtime.host.ledger.lag()) === 0);
+      }
+      const { size } = await right.storage.head();
+      const times = (await right.storage.entries(0, size)).map(({ created_at }) => created_at);
+      assert.deepEqual(
+        times,
+        [...times].sort((a, b) => a - b),
+      );
+      assert.deepEqual(ids, [...ids].sort());
+      assert.ok(right.runtime.host.ledger.clockAhead() > DAY / 2);
+      assert.equal(wrong.runtime.host.ledger.clockAhead(), 0);
+    } finally {
+      await wrong.close();
+      await right.close();
+    }
+  });
 
   it("a lease that Postgres timed before its clock was set back has ended", () =>
     withStore(async (storage, url) => {

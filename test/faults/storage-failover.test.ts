@@ -11,7 +11,7 @@ import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { auditLedger } from "../../src/ledger/audit.ts";
 import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
 import { createLogger } from "../../src/serve/log.ts";
-import { entry, vault } from "../support/ledger.ts";
+import { entry, vault, newClock } from "../support/ledger.ts";
 import { relay, type Relay } from "../support/relay.ts";
 import { startPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
 import { until } from "../support/wait.ts";
@@ -21,7 +21,7 @@ function openOn(storage: Storage): Promise<OpenLedger> {
     storage,
     vault,
     log: createLogger("silent"),
-    clock: Date.now,
+    clock: newClock(),
     origin: "failover.example",
     maxBatch: 256,
     verifyAtStart: 1_000,

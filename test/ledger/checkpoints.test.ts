@@ -8,6 +8,7 @@ import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { createCheckpoints } from "../../src/ledger/checkpoints.ts";
 import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
 import { createProofReader } from "../../src/ledger/reader.ts";
+import { newClock } from "../support/ledger.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { ed25519, signerOf } from "../support/signer.ts";
@@ -62,7 +63,7 @@ function open(storage: Storage): Promise<OpenLedger> {
     storage,
     vault,
     log: createLogger("silent"),
-    clock: Date.now,
+    clock: newClock(),
     origin: ORIGIN,
     maxBatch: 256,
     verifyAtStart: 1_000,

@@ -6,7 +6,7 @@ import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { entry, vault } from "../support/ledger.ts";
+import { entry, vault, newClock } from "../support/ledger.ts";
 
 /** Others may write to it. */
 const shared = (storage: Storage): Storage => ({ ...storage, exclusive: false });
@@ -16,7 +16,7 @@ function open(storage: Storage): Promise<OpenLedger> {
     storage,
     vault,
     log: createLogger("silent"),
-    clock: Date.now,
+    clock: newClock(),
     origin: "continuity.example",
     maxBatch: 256,
     verifyAtStart: 1_000,

@@ -8,7 +8,7 @@ import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { temporaryFolder } from "../faults/children/spawn.ts";
-import { entry, vault } from "../support/ledger.ts";
+import { entry, newClock, vault } from "../support/ledger.ts";
 
 const folder = temporaryFolder();
 let stores = 0;
@@ -20,7 +20,7 @@ async function opened(): Promise<{ ledger: OpenLedger; storage: Storage }> {
     storage,
     vault,
     log: createLogger("silent"),
-    clock: Date.now,
+    clock: newClock(),
     origin: "jobs.example",
     maxBatch: 256,
     verifyAtStart: 1_000,

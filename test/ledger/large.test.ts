@@ -9,7 +9,7 @@ import { auditLedger } from "../../src/ledger/audit.ts";
 import { openLedger } from "../../src/ledger/index.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { entry, vault } from "../support/ledger.ts";
+import { entry, vault, newClock } from "../support/ledger.ts";
 
 test("66,100 entries: tiles of tiles, proofs and consistency across their border", async () => {
   const storage = memoryStorage();
@@ -19,7 +19,7 @@ test("66,100 entries: tiles of tiles, proofs and consistency across their border
       storage,
       vault,
       log: createLogger("silent"),
-      clock: Date.now,
+      clock: newClock(),
       origin: "large.example",
       maxBatch: 256,
       verifyAtStart: 1_000,

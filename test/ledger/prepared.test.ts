@@ -7,7 +7,7 @@ import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { entry, vault } from "../support/ledger.ts";
+import { entry, vault, newClock } from "../support/ledger.ts";
 
 /** A ledger, and whether its lock is held. */
 async function opened(
@@ -32,7 +32,7 @@ async function opened(
     storage,
     vault,
     log: createLogger("silent"),
-    clock: Date.now,
+    clock: newClock(),
     origin: "prepared.example",
     maxBatch: 256,
     verifyAtStart: 1_000,

@@ -2,6 +2,7 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import type { Vault } from "../../src/contract/host.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
+import { createLedgerClock, type LedgerClock } from "../../src/ledger/clock.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ed25519");
@@ -13,6 +14,8 @@ export const vault: Vault = {
   signAsync: (message) => Promise.resolve(new Uint8Array(sign(null, message, privateKey))),
   verify: verifyEd25519,
 };
+
+export const newClock = (): LedgerClock => createLedgerClock(Date.now, { warn() {} });
 
 export const entry = (i: number): EntryBody => ({
   type: "agent",

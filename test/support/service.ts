@@ -66,6 +66,8 @@ export interface ServiceOptions {
   plugins?: { plugin: Plugin; options: unknown; origin: string }[];
   /** Options of the built-in plugins, by name. */
   pluginOptions?: Record<string, object>;
+  /** By how much its clock is ahead from its start on. Milliseconds. */
+  ahead?: number;
   /** Skips the audit at the end: for tests that break the store on purpose. */
   broken?: boolean;
 }
@@ -85,7 +87,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const storage = options.storage?.(folder) ?? sqliteStorage({ path: join(folder, "assent.db") });
   const logged: string[] = [];
   // Real time, moved on by hand where a test needs it.
-  const clock = { now: 0 };
+  const clock = { now: options.ahead ?? 0 };
   const keys = { admin: "", agent: "" };
 
   async function start(): Promise<Runtime> {

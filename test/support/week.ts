@@ -68,6 +68,9 @@ export interface Week {
   hash: string;
 }
 
+/** How far behind the clock of the service must be at its start: a ledger never goes back. Milliseconds. */
+export const WEEK = 7 * 24 * HOUR;
+
 export async function aWeek(console_: Console): Promise<Week> {
   const { service } = console_;
   const call = async (
@@ -80,7 +83,7 @@ export async function aWeek(console_: Console): Promise<Week> {
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`);
     return answer.body as Record<string, any>;
   };
-  service.clock.now = -7 * 24 * HOUR;
+  service.clock.now = -WEEK;
   for (const [id, name, description, allowed_tools] of [
     ["support-bot", "Support", "Answers tickets, refunds what is small.", ["stripe", "crm", "email", "tickets"]],
     ["deploy-bot", "Deployments", "Watches pull requests and runs migrations.", ["github", "shell"]],

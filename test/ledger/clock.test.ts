@@ -1,0 +1,144 @@
+/** The ledger's clock: a time of day that jumps writes no history that runs backwards. */
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createLedgerClock } from "../../src/ledger/clock.ts";
+import { ALLOWED, ASKED, startService, type Service, type ServiceOptions } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+const DAY = 86_400_000;
+const HOUR = 3_600_000;
+
+async function withService(work: (service: Service) => Promise<void>, options: ServiceOptions = {}): Promise<void> {
+  const service = await startService(options);
+  try {
+    await work(service);
+  } finally {
+    await service.close();
+  }
+}
+
+async function timesOf(service: Service): Promise<number[]> {
+  const { size } = await service.storage.head();
+  return (await service.storage.entries(0, size)).map(({ created_at }) => created_at);
+}
+
+async function ahead(service: Service): Promise<number> {
+  const { body } = await service.call("GET", "/metrics", { key: service.admin });
+  return Number(/^assent_ledger_clock_ahead_seconds (\S+)$/m.exec(body as string)?.[1]);
+}
+
+describe("the clock", () => {
+  const played = () => {
+    const at = { day: 1_000_000, steady: 0 };
+    const told: string[] = [];
+    const clock = createLedgerClock(
+      () => at.day,
+      { warn: (message) => void told.push(message) },
+      () => at.steady,
+    );
+    return { at, told, clock };
+  };
+
+  it("is the time of day, also where that is set back and no entry lies ahead", () => {
+    const { at, clock } = played();
+    assert.equal(clock.now(), 1_000_000);
+    clock.saw(1_000_000);
+    at.day += DAY;
+    at.steady += 5;
+    assert.equal(clock.now(), 1_000_000 + DAY);
+    at.day = 1_000_010;
+    assert.deepEqual([clock.now(), clock.ahead()], [1_000_010, 0]);
+  });
+
+  it("goes on from the last entry, a little slowly, until the time of day has caught up", () => {
+    const { at, told, clock } = played();
+    clock.saw(1_000_000 + HOUR);
+    assert.deepEqual([clock.now(), clock.ahead(), told.length], [1_000_000 + HOUR, HOUR, 1]);
+    at.day += 1000;
+    at.steady += 1000;
+    assert.deepEqual([clock.now(), clock.ahead()], [1_000_900 + HOUR, HOUR - 100]);
+    // What it writes meanwhile does not wind it up.
+    clock.saw(clock.now());
+    at.day += 9 * HOUR;
+    at.steady += 9 * HOUR;
+    assert.ok(clock.now() > at.day);
+    clock.saw(clock.now());
+    at.day += HOUR;
+    at.steady += HOUR;
+    assert.deepEqual([clock.now(), clock.ahead()], [at.day, 0]);
+    clock.saw(clock.now());
+    assert.equal(told.length, 1, "said once");
+  });
+
+  it("heeds no entry that lies before another", () => {
+    const { clock } = played();
+    clock.saw(1_000_000 + HOUR);
+    clock.saw(1_000_000);
+    assert.equal(clock.now(), 1_000_000 + HOUR);
+  });
+});
+
+describe("a service whose clock jumps a day ahead and back", () => {
+  const submit = async (service: Service, body: object = ALLOWED) =>
+    (await service.call("POST", "/v1/actions", { body })).body as {
+      id: string;
+      created_at: string;
+      expires_at: string;
+    };
+
+  it("records no time and makes no id that goes back, also after a start, and says by how much it is ahead", () =>
+    withService(async (service) => {
+      const ids = [(await submit(service)).id];
+      assert.equal(await ahead(service), 0);
+      service.clock.now += DAY;
+      ids.push((await submit(service)).id);
+      service.clock.now -= DAY;
+      ids.push((await submit(service)).id);
+      const seconds = await ahead(service);
+      assert.ok(seconds > 86_000 && seconds <= 86_400, String(seconds));
+      await service.restart();
+      ids.push((await submit(service)).id);
+      const times = await timesOf(service);
+      assert.deepEqual(
+        times,
+        [...times].sort((a, b) => a - b),
+      );
+      assert.deepEqual(ids, [...ids].sort());
+      assert.ok(service.logged.some((line) => line.includes("lies ahead of this machine's clock")));
+    }));
+
+  it("still lets what waits expire in its time", () =>
+    withService(
+      async (service) => {
+        service.clock.now += DAY;
+        await submit(service);
+        service.clock.now -= DAY;
+        const { id } = await submit(service, ASKED);
+        const row = await service.storage.action(id);
+        assert.equal((row?.expires_at ?? 0) - (row?.created_at ?? 0), 1000);
+        await until("it expires", async () => (await service.storage.action(id))?.status === "expired");
+      },
+      {
+        policy:
+          "policy: p\nrules:\n  - { name: r, tool: stripe, when: 'params.amount >= 500', effect: require_approval, approval: { expires_in: 1s } }\n  - { name: s, tool: '*', effect: allow }\n",
+      },
+    ));
+
+  it("does not take an expired key again, though another process was told", () =>
+    withService(async (service) => {
+      const expires_at = new Date(Date.now() + HOUR).toISOString();
+      const { key } = (
+        await service.call("POST", "/v1/api-keys", {
+          key: service.admin,
+          body: { name: "k", preset: "agent", agent_id: "support-bot", expires_at },
+        })
+      ).body;
+      const use = async () => (await service.call("GET", "/v1/actions", { key })).status;
+      assert.equal(await use(), 200);
+      service.clock.now += DAY;
+      await submit(service);
+      service.clock.now -= DAY;
+      await service.restart();
+      assert.equal(await use(), 401);
+    }));
+});
