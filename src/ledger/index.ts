@@ -18,7 +18,7 @@ import { witnessedCheckpoint } from "./witnesses.ts";
 
 /** How long a signature may wait for a batch to be stored with. Milliseconds. */
 const STORE_CHECKPOINT_AFTER = 200;
-/** How often the head is looked at where other processes write and their word may be lost. Milliseconds. */
+/** How often the head is looked at where it may have moved without a word. Milliseconds. */
 const CATCH_UP_EVERY = 2000;
 
 export interface LedgerOptions {
@@ -139,7 +139,8 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     start,
   );
 
-  // Others' commits: told by the store, and looked for besides, because a word can be lost.
+  // Others' commits: told by the store where it can, and looked for besides, because a word can be lost. Its own, too,
+  // where it does not know what became of one.
   let looking: Promise<void> | null = null;
   let again = false;
   function catchUp(): void {
@@ -157,8 +158,10 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     })();
   }
   const unwatch = storage.watch === undefined ? null : await storage.watch(catchUp);
-  const catching = unwatch === null ? null : setInterval(catchUp, CATCH_UP_EVERY);
-  catching?.unref?.();
+  const catching = setInterval(() => {
+    if (!storage.exclusive || sequencer.known() === null) catchUp();
+  }, CATCH_UP_EVERY);
+  catching.unref?.();
 
   async function head(): Promise<LedgerHead> {
     const known = sequencer.known();
@@ -191,7 +194,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     },
     consistency: (first, second) => proofs.consistency(first, second),
     async close() {
-      if (catching !== null) clearInterval(catching);
+      clearInterval(catching);
       await unwatch?.();
       await looking;
       await sequencer.drain();
