@@ -36,6 +36,8 @@ const REST = [
   "test/faults/storage-postgres.test.ts",
   "test/faults/storage-repair.test.ts",
   "test/cli/store.test.ts",
+  // The browser's verifier on every proof of many trees.
+  "test/plugins/console/verify.test.ts",
 ];
 /** The longest, which begin first so that no core waits for them at the end. */
 const LONG = [

@@ -58,7 +58,7 @@ export function denoPermissions(task: string, data?: string): string[] {
     .filter((word) => word.startsWith("--allow-") || word.startsWith("--no-"));
   return data === undefined
     ? flags
-    : flags.map((flag) => (flag === "--allow-read=." ? `--allow-read=.,${data}` : flag.replace("./data", data)));
+    : flags.map((flag) => flag.replace("./data", data).replace("--allow-read=.", `--allow-read=.,${data}`));
 }
 
 /** A command line that runs a script of this repository. `permissions` are Deno's. */
