@@ -43,9 +43,9 @@ examples:
     if (values.copy !== undefined && values.repair !== true) throw usage("--copy goes with --repair");
     const config = configFrom(process.env, values.config);
     if (values.repair === true) {
-      const told = values.json === true ? { ...io, out: io.err } : io;
-      if ((await repairStore(config, values.copy, told)) === null)
-        told.out("nothing stands behind the head; nothing was cut");
+      const output = values.json === true ? { ...io, out: io.err } : io;
+      if ((await repairStore(config, values.copy, output)) === null)
+        output.out("nothing stands behind the head; nothing was cut");
     }
     const report = await withStore(config, { readOnly: true }, async (storage) => {
       await assertCurrent(storage);

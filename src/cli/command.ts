@@ -47,8 +47,8 @@ export function parse<T extends Options>(args: string[], options: T): Parsed<T> 
   } catch (error) {
     const message = error instanceof Error ? (error.message.split(". ")[0] as string) : String(error);
     const flag = /'--([^' ]+)/.exec(message)?.[1];
-    const known = Object.keys(options);
-    const meant = flag === undefined || known.includes(flag) ? null : suggest(flag, known);
+    const flags = Object.keys(options);
+    const meant = flag === undefined || flags.includes(flag) ? null : suggest(flag, flags);
     throw new CommandError(
       `${message.charAt(0).toLowerCase()}${message.slice(1)}${meant === null ? "" : `; did you mean --${meant}?`}`,
       EXIT.usage,
@@ -62,10 +62,10 @@ export function usage(message: string): CommandError {
 
 /** The value of an option that takes one of a few words; the first one when it is absent. */
 export function oneOf<const T extends string>(flag: string, given: string | undefined, words: readonly [T, ...T[]]): T {
-  const found = given === undefined ? words[0] : words.find((word) => word === given);
-  if (found === undefined)
+  const choice = given === undefined ? words[0] : words.find((word) => word === given);
+  if (choice === undefined)
     throw usage(`${flag} takes ${words.slice(0, -1).join(", ")} or ${words.at(-1)}, not "${given}"`);
-  return found;
+  return choice;
 }
 
 /** Rows under bold headings on a terminal, tab-separated values elsewhere. */

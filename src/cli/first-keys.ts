@@ -9,8 +9,8 @@ export type Place = "print" | "file";
 
 /** Words first, then the environment. The main process of a container writes into a log that many can read. */
 export function placeOf(word: string | undefined, env: Record<string, string | undefined>): Place {
-  const told = word ?? (env["ASSENT_FIRST_KEYS"] || undefined);
-  if (told !== undefined) return oneOf("--first-keys (ASSENT_FIRST_KEYS)", told, ["print", "file"]);
+  const choice = word ?? (env["ASSENT_FIRST_KEYS"] || undefined);
+  if (choice !== undefined) return oneOf("--first-keys (ASSENT_FIRST_KEYS)", choice, ["print", "file"]);
   return process.pid === 1 || env["KUBERNETES_SERVICE_HOST"] !== undefined ? "file" : "print";
 }
 

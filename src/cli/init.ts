@@ -47,8 +47,8 @@ examples:
 
 /** Where nothing was told and nothing is there, the first start begins as a clone does. */
 export async function beginHere(env: Record<string, string | undefined>, io: Output): Promise<void> {
-  const told = ENVIRONMENT.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
-  if (told || (env["ASSENT_CONFIG"] ?? "") !== "") return;
+  const isConfigured = ENVIRONMENT.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
+  if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return;
   if (["assent.yaml", "policies", "data"].some((name) => existsSync(name))) return;
   await write(".");
   io.out(`There was no assent.yaml here, and no policies: wrote both, with example policies to change in ./policies.`);
@@ -59,12 +59,12 @@ async function write(folder: string): Promise<string[]> {
   const files = await contents();
   const there = [...files.keys()].find((path) => existsSync(join(folder, path)));
   if (there !== undefined) throw usage(`${join(folder, there)} is there already; init overwrites nothing`);
-  const made: string[] = [];
+  const paths: string[] = [];
   try {
     for (const [path, text] of files) {
       await mkdir(join(folder, path, ".."), { recursive: true });
       const file = await open(join(folder, path), "wx");
-      made.push(path);
+      paths.push(path);
       try {
         await file.writeFile(text);
       } finally {
@@ -72,10 +72,10 @@ async function write(folder: string): Promise<string[]> {
       }
     }
   } catch (error) {
-    for (const path of made) await rm(join(folder, path), { force: true });
+    for (const path of paths) await rm(join(folder, path), { force: true });
     throw new CommandError(`nothing could be written into ${resolve(folder)}: ${(error as Error).message}`);
   }
-  return made;
+  return paths;
 }
 
 async function contents(): Promise<Map<string, string>> {

@@ -65,14 +65,14 @@ async function create(args: string[], io: Output): Promise<number> {
     ...(values.owner === undefined ? {} : { owner: values.owner }),
     ...(values["expires-at"] === undefined ? {} : { expires_at: values["expires-at"] }),
   };
-  const made =
+  const view =
     values.local === true
       ? await rescue(name, values.config)
       : await reaching(() => client().call<KeyView>("POST", "/v1/api-keys", body));
-  if (values.json === true) io.out(JSON.stringify(made));
+  if (values.json === true) io.out(JSON.stringify(view));
   else {
     io.err("this key is shown once:");
-    io.out(made.key ?? "");
+    io.out(view.key ?? "");
   }
   return EXIT.ok;
 }

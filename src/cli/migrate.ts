@@ -27,14 +27,14 @@ examples:
       return EXIT.ok;
     }
     return withStore(config, { readOnly: true }, async (storage) => {
-      const { applied, known } = await storage.schema();
-      if (applied === known) io.out(`the store has schema ${applied}: nothing waits`);
-      else if (applied < known)
+      const { applied, known: newest } = await storage.schema();
+      if (applied === newest) io.out(`the store has schema ${applied}: nothing waits`);
+      else if (applied < newest)
         io.out(
-          `the store has schema ${applied}, this version ${known}: ${known - applied} ${known - applied === 1 ? "migration waits" : "migrations wait"}`,
+          `the store has schema ${applied}, this version ${newest}: ${newest - applied} ${newest - applied === 1 ? "migration waits" : "migrations wait"}`,
         );
-      else io.out(`the store has schema ${applied}, this version knows ${known}: a newer version migrated it`);
-      return applied === known ? EXIT.ok : EXIT.failure;
+      else io.out(`the store has schema ${applied}, this version knows ${newest}: a newer version migrated it`);
+      return applied === newest ? EXIT.ok : EXIT.failure;
     });
   },
 };

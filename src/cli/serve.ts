@@ -113,10 +113,10 @@ export async function startRuntime(create: () => Promise<Runtime>): Promise<Runt
     await runtime.start();
     return runtime;
   } catch (error) {
-    const known = [StorageError, LedgerTampered, VaultError, PluginError, PluginLoadError, ChannelError].some(
+    const isExpected = [StorageError, LedgerTampered, VaultError, PluginError, PluginLoadError, ChannelError].some(
       (kind) => error instanceof kind,
     );
-    if (known) throw new CommandError((error as Error).message);
+    if (isExpected) throw new CommandError((error as Error).message);
     throw error;
   }
 }

@@ -35,14 +35,14 @@ export async function withStore<T>(
 
 /** Throws CommandError unless the store has exactly the migrations that this version knows. */
 export async function assertCurrent(storage: Storage): Promise<void> {
-  const { applied, known } = await storage.schema();
-  if (applied < known)
+  const { applied, known: newest } = await storage.schema();
+  if (applied < newest)
     throw new CommandError(
-      `the store has schema ${applied}, and this version needs ${known}; run "${invocation()} migrate" first`,
+      `the store has schema ${applied}, and this version needs ${newest}; run "${invocation()} migrate" first`,
     );
-  if (applied > known)
+  if (applied > newest)
     throw new CommandError(
-      `the store was migrated by a newer version (schema ${applied}, this one knows ${known}); run that version`,
+      `the store was migrated by a newer version (schema ${applied}, this one knows ${newest}); run that version`,
     );
 }
 

@@ -38,20 +38,20 @@ function asWritten(schema: TSchema): TSchema {
   const walk = (node: unknown): unknown => {
     if (Array.isArray(node)) return node.map(walk);
     if (typeof node !== "object" || node === null) return node;
-    const made = Object.fromEntries(
+    const copy = Object.fromEntries(
       Object.entries(node).map(([key, value]) => [
         key,
         key === "default" || key === "examples" ? (value as unknown) : walk(value),
       ]),
     );
-    const properties = made["properties"] as Record<string, { default?: unknown }> | undefined;
-    const required = (made["required"] as string[] | undefined)?.filter(
+    const properties = copy["properties"] as Record<string, { default?: unknown }> | undefined;
+    const required = (copy["required"] as string[] | undefined)?.filter(
       (key) => properties?.[key]?.default === undefined,
     );
-    if (required?.length === 0) delete made["required"];
-    else if (required !== undefined) made["required"] = required;
-    if (made["type"] !== "integer" && made["type"] !== "number" && made["type"] !== "boolean") return made;
-    const { description, default: fallback, ...rest } = made;
+    if (required?.length === 0) delete copy["required"];
+    else if (required !== undefined) copy["required"] = required;
+    if (copy["type"] !== "integer" && copy["type"] !== "number" && copy["type"] !== "boolean") return copy;
+    const { description, default: fallback, ...rest } = copy;
     return {
       ...(description === undefined ? {} : { description }),
       ...(fallback === undefined ? {} : { default: fallback }),

@@ -80,8 +80,8 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
   const config = Value.Default(ConfigSchema, given);
   for (const fault of Value.Errors(ConfigSchema, config)) {
     const variable = fromEnvironment.get(fault.path);
-    const known = faults.some((f) => f.message.startsWith(`${fault.path}: `));
-    if (known) continue;
+    const isReported = faults.some((f) => f.message.startsWith(`${fault.path}: `));
+    if (isReported) continue;
     const at =
       variable === undefined
         ? { origin: path, ...place(lines, offsetOf(document, fault.path)) }
@@ -92,18 +92,18 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     });
   }
   if (faults.length > 0) throw new ConfigError(faults);
-  const made = config as Config;
-  if (made.ledger.origin !== null && !isNoteName(made.ledger.origin)) {
+  const settings = config as Config;
+  if (settings.ledger.origin !== null && !isNoteName(settings.ledger.origin)) {
     throw new ConfigError([
       {
         origin: path,
         line: null,
         column: null,
-        message: `/ledger/origin: "${made.ledger.origin}" cannot name a log: it must have no spaces and no "+"`,
+        message: `/ledger/origin: "${settings.ledger.origin}" cannot name a log: it must have no spaces and no "+"`,
       },
     ]);
   }
-  for (const [i, { vkey }] of made.ledger.witnesses.entries()) {
+  for (const [i, { vkey }] of settings.ledger.witnesses.entries()) {
     try {
       parseWitnessVkey(vkey);
     } catch (error) {
@@ -112,7 +112,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
       ]);
     }
   }
-  if (made.database_url !== null && !/^postgres(ql)?:\/\//.test(made.database_url)) {
+  if (settings.database_url !== null && !/^postgres(ql)?:\/\//.test(settings.database_url)) {
     throw new ConfigError([
       {
         origin: fromEnvironment.get("/database_url") ?? path,
@@ -122,7 +122,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
       },
     ]);
   }
-  if (made.admin_key !== null && made.admin_key.length < 32) {
+  if (settings.admin_key !== null && settings.admin_key.length < 32) {
     throw new ConfigError([
       {
         origin: fromEnvironment.get("/admin_key") ?? path,
@@ -134,11 +134,11 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
   }
   return {
     config: {
-      ...made,
-      data: resolve(env["ASSENT_DATA"] ? cwd : base, made.data),
-      state: made.state === null ? stateOf(env) : resolve(env["ASSENT_STATE"] ? cwd : base, made.state),
-      policies: resolve(env["ASSENT_POLICIES"] ? cwd : base, made.policies),
-      plugins: absolutePlugins(made.plugins, base),
+      ...settings,
+      data: resolve(env["ASSENT_DATA"] ? cwd : base, settings.data),
+      state: settings.state === null ? stateOf(env) : resolve(env["ASSENT_STATE"] ? cwd : base, settings.state),
+      policies: resolve(env["ASSENT_POLICIES"] ? cwd : base, settings.policies),
+      plugins: absolutePlugins(settings.plugins, base),
     },
     origin,
   };

@@ -1,8 +1,8 @@
 /** The known name that `wrong` was probably meant to be, or null. Used in messages only. */
-export function suggest(wrong: string, known: readonly string[]): string | null {
+export function suggest(wrong: string, names: readonly string[]): string | null {
   let best: string | null = null;
   let least = Math.min(3, Math.max(1, Math.floor(wrong.length / 2))) + 1;
-  for (const name of known) {
+  for (const name of names) {
     const distance = editDistance(wrong.toLowerCase(), name.toLowerCase(), least);
     if (distance < least) {
       least = distance;

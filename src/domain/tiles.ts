@@ -69,11 +69,11 @@ export function tilePath(level: number | "entries", index: number, width: number
 
 /** Null unless `path` is exactly what `tilePath` gives. */
 export function parseTilePath(path: string): { level: number | "entries"; index: number; width: number } | null {
-  const found = /^tile\/(entries|\d{1,2})\/((?:x\d{3}\/){0,5}\d{3})(?:\.p\/(\d{1,3}))?$/.exec(path);
-  if (found === null) return null;
-  const level = found[1] === "entries" ? "entries" : Number(found[1]);
-  const index = Number((found[2] as string).replaceAll(/[x/]/g, ""));
-  const width = found[3] === undefined ? TILE_WIDTH : Number(found[3]);
+  const match = /^tile\/(entries|\d{1,2})\/((?:x\d{3}\/){0,5}\d{3})(?:\.p\/(\d{1,3}))?$/.exec(path);
+  if (match === null) return null;
+  const level = match[1] === "entries" ? "entries" : Number(match[1]);
+  const index = Number((match[2] as string).replaceAll(/[x/]/g, ""));
+  const width = match[3] === undefined ? TILE_WIDTH : Number(match[3]);
   if (!Number.isSafeInteger(index) || width < 1 || width > TILE_WIDTH || (level !== "entries" && level > MAX_LEVEL))
     return null;
   return tilePath(level, index, width) === path ? { level, index, width } : null;

@@ -22,9 +22,9 @@ const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9
  * Fractions are cut to milliseconds. A leap second (`:60`) is refused: POSIX time has no place for it.
  */
 export function parseRfc3339(text: string): number | null {
-  const found = RFC3339.exec(text);
-  if (found === null) return null;
-  const [year, month, day, hour, minute, second] = found.slice(1, 7).map(Number) as [
+  const match = RFC3339.exec(text);
+  if (match === null) return null;
+  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
     number,
     number,
     number,
@@ -37,8 +37,8 @@ export function parseRfc3339(text: string): number | null {
   // A month or day that does not exist rolls over into another.
   if (at.getUTCMonth() !== month - 1 || at.getUTCDate() !== day) return null;
   if (hour > 23 || minute > 59 || second > 59) return null;
-  at.setUTCHours(hour, minute, second, Number((found[7] ?? "0").padEnd(3, "0").slice(0, 3)));
-  const offset = offsetMs(found[8] as string);
+  at.setUTCHours(hour, minute, second, Number((match[7] ?? "0").padEnd(3, "0").slice(0, 3)));
+  const offset = offsetMs(match[8] as string);
   if (offset === null) return null;
   const ms = at.getTime() - offset;
   return ms >= FIRST_MS && ms <= LAST_MS ? ms : null;
@@ -57,11 +57,11 @@ const UNIT_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 
 /** Milliseconds of `90s`, `30m`, `1h30m`, `7d`, `500ms`: units once each, largest first. Null for anything else. */
 export function parseDuration(text: string): number | null {
-  const found = DURATION.exec(text);
-  if (found === null || text === "") return null;
+  const match = DURATION.exec(text);
+  if (match === null || text === "") return null;
   let total = 0;
   UNIT_MS.forEach((unit, i) => {
-    total += Number(found[i + 1] ?? 0) * unit;
+    total += Number(match[i + 1] ?? 0) * unit;
   });
   return Number.isSafeInteger(total) ? total : null;
 }

@@ -38,13 +38,13 @@ export function parseTlogProof(text: string): TlogProof {
   const lines = text.slice(0, split).split("\n");
   if (lines.shift() !== HEADER) throw new ProofError(`the proof does not start with "${HEADER}"`);
   const extra = lines[0]?.startsWith("extra ") ? decode(lines.shift()?.slice("extra ".length) as string) : null;
-  const found = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? "");
-  if (found === null || !Number.isSafeInteger(Number(found[1])))
+  const match = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? "");
+  if (match === null || !Number.isSafeInteger(Number(match[1])))
     throw new ProofError('the proof has no line "index <number>"');
   const path = lines.map(decode);
   if (path.length > 63 || path.some((hash) => hash.length !== 32))
     throw new ProofError("the proof's path is not of up to 63 hashes of 32 bytes");
-  return { index: Number(found[1]), path, checkpoint: text.slice(split + 2), extra };
+  return { index: Number(match[1]), path, checkpoint: text.slice(split + 2), extra };
 }
 
 function decode(line: string): Uint8Array {

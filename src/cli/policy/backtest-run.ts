@@ -57,7 +57,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
   return values["fail-on-flips"] === true && result.flipped > 0 ? EXIT.failure : EXIT.ok;
 }
 
-interface Asked {
+interface Span {
   since: number;
   until: number;
   limit: number;
@@ -66,7 +66,7 @@ interface Asked {
 
 async function inStore(
   documents: Parameters<typeof buildPolicySet>[0][number]["definition"][],
-  asked: Asked,
+  span: Span,
   file: string | undefined,
   io: Output,
 ): Promise<Result> {
@@ -80,7 +80,7 @@ async function inStore(
     } catch (error) {
       throw error instanceof PolicyCompileError ? new CommandError(error.message) : error;
     }
-    const range = { ...asked, visibility: { all: true }, budgetMs: Infinity } as const;
+    const range = { ...span, visibility: { all: true }, budgetMs: Infinity } as const;
     const report = await withStatus(io, (say) =>
       backtest(storage, compiled, { ...range, progress: ({ evaluated }) => say(looked(evaluated)) }),
     );
@@ -93,7 +93,7 @@ async function overHttp(
   url: string,
   files: string[],
   folder: string,
-  { since, until, limit, examples }: Asked,
+  { since, until, limit, examples }: Span,
   io: Output,
 ): Promise<Result> {
   const apiKey = process.env["ASSENT_API_KEY"];
@@ -139,18 +139,18 @@ function looked(decisions: number): string {
 function add(total: Result, part: Result, examples: number): void {
   for (const name of ["evaluated", "flipped", "otherwise", "unlisted"] as const) total[name] += part[name];
   for (const { policy, limit, decisions } of part.counted) {
-    const known = total.counted.find((one) => one.policy === policy && one.limit === limit);
-    if (known === undefined) total.counted.push({ policy, limit, decisions });
-    else known.decisions += decisions;
+    const sameLimit = total.counted.find((one) => one.policy === policy && one.limit === limit);
+    if (sameLimit === undefined) total.counted.push({ policy, limit, decisions });
+    else sameLimit.decisions += decisions;
   }
   for (const flip of part.flips) {
-    const known = total.flips.find(
+    const sameFlip = total.flips.find(
       ({ from, to }) => JSON.stringify([from, to]) === JSON.stringify([flip.from, flip.to]),
     );
-    if (known === undefined) total.flips.push(flip);
+    if (sameFlip === undefined) total.flips.push(flip);
     else {
-      known.count += flip.count;
-      known.examples.push(...flip.examples.slice(0, examples - known.examples.length));
+      sameFlip.count += flip.count;
+      sameFlip.examples.push(...flip.examples.slice(0, examples - sameFlip.examples.length));
     }
   }
   total.flips.sort((a, b) => b.count - a.count);

@@ -52,7 +52,7 @@ examples:
 
 /** Channels are named in another file, which need not be here: without one, nothing is said of them. */
 function channelWarnings({ documents }: PolicyFolder, file: string | undefined): TextFault[] {
-  let known: string[];
+  let channels: string[];
   try {
     const { config, origin } = loadConfig({
       cwd: process.cwd(),
@@ -60,14 +60,14 @@ function channelWarnings({ documents }: PolicyFolder, file: string | undefined):
       ...(file === undefined ? {} : { file }),
     });
     if (origin === null) return [];
-    known = Object.keys(config.channels);
+    channels = Object.keys(config.channels);
   } catch (error) {
     if (!(error instanceof ConfigError) || file !== undefined) throw error;
     // It may need variables that are set where the service runs.
     return [];
   }
   return documents.flatMap(({ document, file: policyFile, place }) =>
-    unknownChannels([document], known).map(({ message }): TextFault => ({
+    unknownChannels([document], channels).map(({ message }): TextFault => ({
       kind: "unknown-channel",
       file: policyFile,
       ...place,

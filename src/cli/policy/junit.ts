@@ -16,9 +16,9 @@ interface Case {
 export function junit(folder: string, checked: CheckedFolder, coverage: Coverage | null, short: boolean): string {
   const suites = new Map<string, Case[]>();
   const add = (suite: string, one: Case): void => {
-    const known = suites.get(suite);
-    if (known === undefined) suites.set(suite, [one]);
-    else known.push(one);
+    const cases = suites.get(suite);
+    if (cases === undefined) suites.set(suite, [one]);
+    else cases.push(one);
   };
   for (const { file, result } of checked.results)
     add(join(folder, file), { name: result.name, failure: result.failure });

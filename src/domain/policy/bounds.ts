@@ -70,12 +70,12 @@ function sizeOf(value: string | ShadowOutcome | LimitFact): number {
 }
 
 function longest(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]): string {
-  let [most, found] = [0, ""];
+  let [most, longestName] = [0, ""];
   for (const { name } of rules) {
     // Six bytes are the longest that a character becomes.
     if (name.length * 6 <= most) continue;
     const size = canonicalBytes(name).length;
-    if (size > most) [most, found] = [size, name];
+    if (size > most) [most, longestName] = [size, name];
   }
-  return found;
+  return longestName;
 }

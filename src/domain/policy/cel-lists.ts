@@ -9,10 +9,10 @@ const arrays = new WeakMap<object, unknown[]>();
 /** @param pay what it costs, by the elements that are copied, and those that both have */
 export function concatLists(left: CelList, right: CelList, pay: (copied: number, all: number) => void): CelList {
   const all = left.size + right.size;
-  const known = arrays.get(left);
-  const grows = known !== undefined && known.length === left.size;
+  const backing = arrays.get(left);
+  const grows = backing !== undefined && backing.length === left.size;
   pay(grows ? right.size : all, all);
-  const array = grows ? known : [...left];
+  const array = grows ? backing : [...left];
   // A list that shares the array ends where it ended before.
   for (const item of right) array.push(item);
   const list = new View(array, all) as unknown as CelList;

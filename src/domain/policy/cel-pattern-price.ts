@@ -49,31 +49,31 @@ function statesOf({ inst, start }: Program): number[][] | null {
   const characters = charactersOf(inst);
   if (characters === null) return null;
   const reads = characters.map((character) => inst.map((one) => one.op >= FIRST_RUNE && one.matchRune(character)));
-  const found = new Map<string, number[]>();
-  const asked = inst.reduce((flags, { op, arg }) => (op === EMPTY_WIDTH ? flags | arg : flags), 0);
+  const states = new Map<string, number[]>();
+  const assertions = inst.reduce((flags, { op, arg }) => (op === EMPTY_WIDTH ? flags | arg : flags), 0);
   let work = 0;
   const reach = (pcs: readonly number[]): void => {
     const state = closure(inst, pcs, null);
     work += state.length;
     const name = state.join();
-    if (!found.has(name)) found.set(name, state);
+    if (!states.has(name)) states.set(name, state);
   };
   reach([start]);
-  const [first] = found.values();
-  for (const state of found.values()) {
+  const [first] = states.values();
+  for (const state of states.values()) {
     const looks = state.some((pc) => inst[pc]?.op === EMPTY_WIDTH);
     for (const [kind, character] of characters.entries()) {
-      for (const context of looks ? contextsBefore(character, state === first, asked) : [null]) {
+      for (const context of looks ? contextsBefore(character, state === first, assertions) : [null]) {
         const from = context === null ? state : closure(inst, state, context);
         const read = from.filter((pc) => reads[kind]?.[pc]).map((pc) => (inst[pc] as Instruction).out);
         // Searching starts at every character.
         reach([...read, start]);
         work += from.length;
-        if (work > MAX_WORK || found.size > MAX_STATES) return null;
+        if (work > MAX_WORK || states.size > MAX_STATES) return null;
       }
     }
   }
-  return [...found.values()];
+  return [...states.values()];
 }
 
 /** What is reached without reading: through positions where `context` is one, or up to them. */
@@ -92,11 +92,11 @@ function closure(inst: readonly Instruction[], from: readonly number[], context:
   return [...reached].sort((a, b) => a - b);
 }
 
-/** @param asked the flags that the program asks for: others make no difference */
-function contextsBefore(character: number, first: boolean, asked: number): Iterable<number> {
+/** @param assertions the flags that the program asks for: others make no difference */
+function contextsBefore(character: number, first: boolean, assertions: number): Iterable<number> {
   const end = character === 0x0a ? END_OF_LINE : 0;
   const begins = first ? [...BEGINS, BEGIN_OF_TEXT] : BEGINS;
-  return new Set(begins.flatMap((begin) => BOUNDARIES.map((boundary) => (begin | end | boundary) & asked)));
+  return new Set(begins.flatMap((begin) => BOUNDARIES.map((boundary) => (begin | end | boundary) & assertions)));
 }
 
 /** One character of each kind that the instructions tell apart; null when there are many kinds. */

@@ -21,15 +21,15 @@ const patterns = new Map<string, Pattern>();
 
 /** Throws for what is no RE2 pattern. */
 export function compilePattern(source: string): Pattern {
-  let known = patterns.get(source);
-  if (known === undefined) {
+  let pattern = patterns.get(source);
+  if (pattern === undefined) {
     const regex = RE2JS.compile(source);
     const size = regex.re2Input.prog.inst.length;
-    known = { regex, size, price: priceOf(regex) };
+    pattern = { regex, size, price: priceOf(regex) };
     if (patterns.size >= MAX_PATTERNS) patterns.clear();
-    patterns.set(source, known);
+    patterns.set(source, pattern);
   }
-  return known;
+  return pattern;
 }
 
 /** Of the first edition, for each character. */
@@ -38,11 +38,11 @@ function priceBySize(instructions: number): number {
 }
 
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
-  const found = regex.test(text);
+  const matches = regex.test(text);
   // An automaton that a hostile text has blown up is dropped: it holds memory, or has given up and is slow.
   const { dfa } = regex.re2Input;
   if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_OTHERS) patterns.delete(source);
-  return found;
+  return matches;
 }
 
 export function matches1(this: string, source: string): boolean {

@@ -21,12 +21,12 @@ const names = new WeakMap<JsonObject, readonly string[]>();
 const LARGE = 32;
 
 function namesOf(object: JsonObject): readonly string[] {
-  let known = names.get(object);
-  if (known === undefined) {
-    known = Object.keys(object);
-    if (known.length > LARGE) names.set(object, known);
+  let keys = names.get(object);
+  if (keys === undefined) {
+    keys = Object.keys(object);
+    if (keys.length > LARGE) names.set(object, keys);
   }
-  return known;
+  return keys;
 }
 
 /** A CelMap over a JSON object. */

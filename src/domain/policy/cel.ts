@@ -200,8 +200,8 @@ const own2 = [
   celFunc("_>=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
 ] as unknown as Callable[];
 
-const known = [...standard, ...own2].filter(({ id }) => !NO_CONVERSIONS.includes(id));
-const names = [...new Set(known.map(({ name }) => name))];
+const functions = [...standard, ...own2].filter(({ id }) => !NO_CONVERSIONS.includes(id));
+const names = [...new Set(functions.map(({ name }) => name))];
 
 /** Takes nothing: in the place of a function that the evaluator has and CEL has not. */
 const absent = (func: Callable): Callable => Object.create(func, { call: { value: () => undefined } }) as Callable;
@@ -232,7 +232,7 @@ export const CEL_1 = edition(
 );
 export const CEL_2 = edition(
   [
-    ...known.map((func) => metered(func, COSTS_2[func.name], false)),
+    ...functions.map((func) => metered(func, COSTS_2[func.name], false)),
     ...standard.filter(({ id }) => NO_CONVERSIONS.includes(id)).map(absent),
     ...names.map(mismatch),
   ],
@@ -244,6 +244,6 @@ export const FUNCTION_NAMES: readonly string[] = names.filter((name) => /^[a-z]/
 
 /** Numbers of arguments that `name` takes, as a method or as a function, smallest first. */
 export function arities(name: string, method: boolean): number[] {
-  const found = known.filter((func) => func.name === name && (func.target !== undefined) === method);
-  return [...new Set(found.map((func) => func.arguments.length))].sort((a, b) => a - b);
+  const overloads = functions.filter((func) => func.name === name && (func.target !== undefined) === method);
+  return [...new Set(overloads.map((func) => func.arguments.length))].sort((a, b) => a - b);
 }

@@ -9,16 +9,16 @@ export interface UnknownChannel {
   message: string;
 }
 
-/** One for each channel and policy, in the order they are named. @param known those that the configuration has */
-export function unknownChannels(documents: readonly PolicyDocument[], known: readonly string[]): UnknownChannel[] {
+/** One for each channel and policy, in the order they are named. @param channels those that the configuration has */
+export function unknownChannels(documents: readonly PolicyDocument[], channels: readonly string[]): UnknownChannel[] {
   return documents.flatMap(({ policy, rules, limits = [] }) => {
     const named = new Map<string, string>();
     for (const { name, approval } of [...rules, ...limits])
       for (const channel of approval?.notify ?? []) if (!named.has(channel)) named.set(channel, name);
     return [...named]
-      .filter(([channel]) => !known.includes(channel))
+      .filter(([channel]) => !channels.includes(channel))
       .map(([channel, rule]) => {
-        const meant = suggest(channel, known);
+        const meant = suggest(channel, channels);
         return {
           policy,
           channel,

@@ -46,9 +46,9 @@ export function compileDefinition(
       continue;
     }
     for (const tool of new Set(tools)) {
-      const known = exact.get(tool);
-      if (known === undefined) exact.set(tool, [compiled]);
-      else known.push(compiled);
+      const group = exact.get(tool);
+      if (group === undefined) exact.set(tool, [compiled]);
+      else group.push(compiled);
     }
   }
   const policy: CompiledDefinition = {

@@ -133,9 +133,9 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
     const tools = namedTools(policy);
     if (tools === null) wide.push(policy);
     for (const tool of tools ?? []) {
-      const known = byTool.get(tool);
-      if (known === undefined) byTool.set(tool, [policy]);
-      else known.push(policy);
+      const group = byTool.get(tool);
+      if (group === undefined) byTool.set(tool, [policy]);
+      else group.push(policy);
     }
     return policy;
   });

@@ -134,8 +134,8 @@ function bodyOf({ exprKind }: Expr): Expr | null {
   const { function: name, args } = step.exprKind.value;
   if (LOGIC.includes(name)) return args[1] ?? null;
   if (name === "_?_:_") return args[0] ?? null;
-  const made = args[1]?.exprKind;
-  return name === "_+_" && made?.case === "listExpr" ? (made.value.elements[0] ?? null) : null;
+  const addend = args[1]?.exprKind;
+  return name === "_+_" && addend?.case === "listExpr" ? (addend.value.elements[0] ?? null) : null;
 }
 
 function collect(expr: Expr | undefined, byId: Map<bigint, Expr>): void {

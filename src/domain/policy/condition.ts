@@ -41,7 +41,7 @@ export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: Pick<Facts, "principal">;
   private readonly now: number;
-  private made: Record<string, CelInput> | null = null;
+  private variables: Record<string, CelInput> | null = null;
   private meters: (Meter | null)[] = [null, null];
   /** Of the set that is asked. */
   readonly edition: CelEdition;
@@ -66,9 +66,9 @@ export class Activation {
   }
 
   bindings(): Record<string, CelInput> {
-    if (this.made === null) {
+    if (this.variables === null) {
       const { agent_id, tool, operation, params, context } = this.request;
-      this.made = {
+      this.variables = {
         agent: agent_id,
         tool,
         operation,
@@ -78,7 +78,7 @@ export class Activation {
         now: reflect(TimestampSchema, timestampFromMs(this.now)),
       };
     }
-    return this.made;
+    return this.variables;
   }
 }
 
@@ -181,9 +181,9 @@ export function explainError(message: string, names: ReadonlySet<string>): strin
 function syntaxFault(error: unknown, source: string, what: string): [message: string, offset: number] {
   const text = error instanceof Error ? error.message : String(error);
   const offset = (error as { location?: { start?: { offset?: number } } }).location?.start?.offset ?? 0;
-  const found = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
+  const place = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
   return [
-    / but expecting /.test(text) ? `the ${what} cannot be read at ${found}` : `the ${what} cannot be read: ${text}`,
+    / but expecting /.test(text) ? `the ${what} cannot be read at ${place}` : `the ${what} cannot be read: ${text}`,
     offset,
   ];
 }

@@ -69,10 +69,10 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   const was = new Map(before.rules.map((rule, i) => [rule.name, i]));
   const is = new Map(after.rules.map((rule, i) => [rule.name, i]));
   const kept = keptOrder(before.rules.map(({ name }) => is.get(name)).filter((i) => i !== undefined));
-  const found: PolicyChange[] = [];
+  const ruleChanges: PolicyChange[] = [];
   for (const [i, rule] of before.rules.entries()) {
     if (!is.has(rule.name))
-      found.push({
+      ruleChanges.push({
         kind: "rule_removed",
         rule: rule.name,
         before: i + 1,
@@ -84,7 +84,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   for (const [i, rule] of after.rules.entries()) {
     const old = was.get(rule.name);
     if (old === undefined) {
-      found.push({
+      ruleChanges.push({
         kind: "rule_added",
         rule: rule.name,
         before: null,
@@ -99,7 +99,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
     if (fields.length > 0) {
       const words = fields.map((change) => sentenceOf(`the rule "${rule.name}"`, change));
       if (moved) words.push(`it moves from place ${old + 1} to ${i + 1}`);
-      found.push({
+      ruleChanges.push({
         kind: "rule_changed",
         rule: rule.name,
         before: old + 1,
@@ -108,7 +108,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
         summary: words.join("; "),
       });
     } else if (moved) {
-      found.push({
+      ruleChanges.push({
         kind: "rule_moved",
         rule: rule.name,
         before: old + 1,
@@ -119,7 +119,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
     }
   }
   const placeOf = (change: PolicyChange): number => change.after ?? change.before ?? 0;
-  return [...changes, ...found.sort((a, b) => placeOf(a) - placeOf(b))];
+  return [...changes, ...ruleChanges.sort((a, b) => placeOf(a) - placeOf(b))];
 }
 
 const LIMIT_FIELDS = [

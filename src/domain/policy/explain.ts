@@ -102,7 +102,7 @@ function explainPolicy(
   const matchers = [
     matcher("tool", definition.applies_to?.tools, policy, evaluation),
     matcher("agent", definition.applies_to?.agents, policy, evaluation),
-  ].filter((found) => found !== null);
+  ].filter((match) => match !== null);
   const applies = matchers.every(({ matches }) => matches);
   const whole = { policy: policy.name, mode: policy.shadow ? "shadow" : "enforce", applies, matchers } as const;
   if (!applies) return { ...whole, answer: null, rules: [], limits: [] };
@@ -140,22 +140,22 @@ function explainRule(
     matcher("tool", rule.tool, policy, evaluation),
     matcher("operation", rule.operation, policy, evaluation),
     matcher("agent", rule.agent, policy, evaluation),
-  ].filter((found) => found !== null);
-  const made = { rule: rule.name, effect: rule.effect, matchers };
-  if (answered) return { ...made, outcome: "not_reached", condition: null };
-  if (!matchers.every(({ matches }) => matches)) return { ...made, outcome: "passed", condition: null };
-  if (compiled.condition === null) return { ...made, outcome: "matched", condition: null };
+  ].filter((match) => match !== null);
+  const common = { rule: rule.name, effect: rule.effect, matchers };
+  if (answered) return { ...common, outcome: "not_reached", condition: null };
+  if (!matchers.every(({ matches }) => matches)) return { ...common, outcome: "passed", condition: null };
+  if (compiled.condition === null) return { ...common, outcome: "matched", condition: null };
   const result = compiled.condition.evaluate(activation, policy.shadow);
   const source = rule.when as string;
   const parts = conditionParts(source, activation);
   if ("error" in result)
     return {
-      ...made,
+      ...common,
       outcome: "failed",
       condition: { source, value: null, error: { code: result.error, message: result.message }, parts },
     };
   return {
-    ...made,
+    ...common,
     outcome: result.value ? "matched" : "passed",
     condition: { source, value: result.value, error: null, parts },
   };

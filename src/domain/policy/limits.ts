@@ -65,9 +65,9 @@ export function matchLimits(evaluation: Evaluation): void {
 
 /** Evaluated once for each evaluation. */
 export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
-  const known = evaluation.limits.get(limit) ?? evaluateLimit(policy, limit, evaluation);
-  evaluation.limits.set(limit, known);
-  return known;
+  const match = evaluation.limits.get(limit) ?? evaluateLimit(policy, limit, evaluation);
+  evaluation.limits.set(limit, match);
+  return match;
 }
 
 function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {

@@ -29,12 +29,12 @@ export const NEWEST_FORMAT: PolicySetFormat = "assent-policy-set/2";
 
 /** Throws for a format that a later version wrote: what it means is not known here. */
 export function semanticsOf(format: string): Semantics {
-  const known = Object.hasOwn(FORMATS, format) ? FORMATS[format as PolicySetFormat] : undefined;
-  if (known === undefined)
+  const semantics = Object.hasOwn(FORMATS, format) ? FORMATS[format as PolicySetFormat] : undefined;
+  if (semantics === undefined)
     throw new Error(
       `the policy set has the format "${format}", which this version of Assent does not know; upgrade it`,
     );
-  return known;
+  return semantics;
 }
 
 /** How one policy compares names. */

@@ -48,7 +48,7 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, one: PolicyTest[
     context: (one.action.context ?? {}) as JsonObject,
   };
   const now = parseRfc3339(one.now ?? test.now) ?? 0;
-  const known: Facts = { principal: { ...TESTER, ...one.principal } };
+  const baseFacts: Facts = { principal: { ...TESTER, ...one.principal } };
   const used = one.used ?? {};
   const stray = unknownLimit(compiled, Object.keys(used));
   if (stray !== null)
@@ -58,7 +58,7 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, one: PolicyTest[
       decision: null,
       findings: [],
     };
-  const facts = assumingUnused(compiled, request, known, now, used);
+  const facts = assumingUnused(compiled, request, baseFacts, now, used);
   const decision = decide(compiled, request, facts, now);
   const seen = {
     effect: decision.effect,

@@ -81,10 +81,10 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     }
     if (document.contents === null) continue;
     if (isScalar(document.contents) && document.contents.value === null) continue;
-    const found = plainFaults(document);
+    const documentFaults = plainFaults(document);
     // One by one: a file can hold more faults than a call takes arguments.
-    for (const { offset, message } of found) faults.push({ ...place(offset), message });
-    if (found.length > 0) continue;
+    for (const { offset, message } of documentFaults) faults.push({ ...place(offset), message });
+    if (documentFaults.length > 0) continue;
     try {
       const value = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: MAX_UNFOLDING }))) as JsonValue;
       values.push({ value, place: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)) });
