@@ -189,7 +189,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       log.warn("people are sent links, and ASSENT_PUBLIC_URL does not say where they reach this service");
     const publicUrl = (): string =>
       (config.server.public_url ?? `http://${config.server.host}:${config.server.port}`).replace(/\/+$/, "");
-    const made = createCourier({
+    const courier = createCourier({
       storage,
       ledger,
       log,
@@ -201,8 +201,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       keepMs: config.deliveries.keep_days * 86_400_000,
       random: Math.random,
     });
-    made.start();
-    return made;
+    courier.start();
+    return courier;
   }
 
   let stopped: Promise<void> | null = null;

@@ -43,8 +43,8 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
           name,
           `nothing says how to reach "${to}"; name a notifier for the channel or for this one`,
         );
-      const found = byName.get(notifier);
-      if (found === undefined) {
+      const match = byName.get(notifier);
+      if (match === undefined) {
         const meant = suggest(notifier, [...byName.keys()]);
         throw new ChannelError(
           name,
@@ -53,7 +53,7 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
       }
       if (HALF_PAIR.test(to))
         throw new ChannelError(name, "an address holds half of a surrogate pair, which no store keeps");
-      const fault = found.check?.(to, person) ?? null;
+      const fault = match.check?.(to, person) ?? null;
       if (fault !== null) throw new ChannelError(name, fault);
       return { notifier, to, person };
     };

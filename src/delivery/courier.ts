@@ -192,11 +192,11 @@ export function createCourier(options: CourierOptions): Courier {
   async function failed(row: DeliveryRow, cause: unknown): Promise<void> {
     const now = clock();
     const attempts = row.attempts + 1;
-    const told = cause instanceof NotifierError ? cause : null;
+    const notifierError = cause instanceof NotifierError ? cause : null;
     // Whatever a notifier calls a number: NaN and fractions have no place in the store.
-    const wished = Math.min(Math.ceil(told?.retryAfterMs ?? 0) || 0, LONGEST_PAUSE);
+    const wished = Math.min(Math.ceil(notifierError?.retryAfterMs ?? 0) || 0, LONGEST_PAUSE);
     const next = now + Math.max(pauseAfter(attempts, options.random()), wished);
-    const dead = told?.permanent === true || next > row.give_up_at;
+    const dead = notifierError?.permanent === true || next > row.give_up_at;
     const last_error = textOf(cause);
     log[dead ? "error" : "warn"](dead ? "a delivery was given up" : "a delivery failed; it is tried again", {
       delivery: row.id,

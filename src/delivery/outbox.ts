@@ -55,7 +55,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
   }
 
   /** Everybody once, whatever number of channels they are in. Nobody is asked about their own action. */
-  function asked(entry: DecisionEntry, seq: number, now: number): NewRow[] {
+  function approvalRequests(entry: DecisionEntry, seq: number, now: number): NewRow[] {
     const expiresAt = (entry.expires_at === null ? null : parseRfc3339(entry.expires_at)) ?? now;
     const own = entry.submitted_by.owner;
     const destinations = new Set<string>();
@@ -102,17 +102,18 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
   /** Those who were asked hear how it ended; what was still to be said about it is not. */
   async function closed(tx: StorageTransaction, entry: Ending, seq: number, now: number): Promise<void> {
     const destinations = new Set<string>();
-    for (const known of await tx.deliveriesOfAction(entry.action_id)) {
-      if (known.state === "scheduled") {
-        await tx.updateDelivery(known.id, known, { state: "obsolete", updated_at: now });
+    for (const delivery of await tx.deliveriesOfAction(entry.action_id)) {
+      if (delivery.state === "scheduled") {
+        await tx.updateDelivery(delivery.id, delivery, { state: "obsolete", updated_at: now });
         continue;
       }
-      const who = JSON.stringify([known.destination, known.person]);
-      if (!asks(known) || known.state === "dead" || known.state === "obsolete" || destinations.has(who)) continue;
+      const who = JSON.stringify([delivery.destination, delivery.person]);
+      if (!asks(delivery) || delivery.state === "dead" || delivery.state === "obsolete" || destinations.has(who))
+        continue;
       destinations.add(who);
-      const recipient = { notifier: known.notifier, to: known.recipient, person: known.person };
+      const recipient = { notifier: delivery.notifier, to: delivery.recipient, person: delivery.person };
       await tx.insertDelivery(
-        row("approval_closed", seq, now, recipient, { action_id: entry.action_id, channel: known.channel }),
+        row("approval_closed", seq, now, recipient, { action_id: entry.action_id, channel: delivery.channel }),
       );
     }
   }
@@ -121,7 +122,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
     async write(tx, entries, now) {
       for (const { seq, body } of entries) {
         if (channels.size > 0 && body.type === "decision" && body.status === "pending_approval") {
-          for (const one of asked(body, seq, now)) await tx.insertDelivery(one);
+          for (const one of approvalRequests(body, seq, now)) await tx.insertDelivery(one);
         }
         if (isEnding(body)) await closed(tx, body, seq, now);
         for (const { notifier, feed } of feeds) {

@@ -92,11 +92,11 @@ function codesOf(errors: NonNullable<Route["errors"]>): readonly unknown[] {
   return Array.isArray(errors) ? errors.map((error) => (isObject(error) ? error["code"] : error)) : errors;
 }
 
-function notAmong(what: string, given: readonly unknown[], known: readonly string[]): string | null {
+function notAmong(what: string, given: readonly unknown[], choices: readonly string[]): string | null {
   if (!Array.isArray(given)) return `${what} ${JSON.stringify(given)}, and a list is expected`;
-  const wrong = given.find((one) => !known.includes(one as string)) as unknown;
+  const wrong = given.find((one) => !choices.includes(one as string)) as unknown;
   if (wrong === undefined) return null;
-  const meant = typeof wrong === "string" ? suggest(wrong, known) : null;
+  const meant = typeof wrong === "string" ? suggest(wrong, choices) : null;
   return `${what} ${JSON.stringify(wrong)}, which is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`;
 }
 

@@ -21,10 +21,10 @@ export interface Address {
 
 /** @param maxBody bytes, for routes that set no limit of their own */
 export function addressesOf(routes: readonly Route[], pages: readonly Page[], maxBody: number): Address[] {
-  const found = new Map<string, Address>();
+  const addresses = new Map<string, Address>();
   const at = (path: string): Address => {
-    const address = found.get(path) ?? { path, methods: new Map(), page: null };
-    found.set(path, address);
+    const address = addresses.get(path) ?? { path, methods: new Map(), page: null };
+    addresses.set(path, address);
     return address;
   };
   for (const route of routes) {
@@ -36,7 +36,7 @@ export function addressesOf(routes: readonly Route[], pages: readonly Page[], ma
     });
   }
   for (const page of pages) at(page.path).page = page;
-  return [...found.values()];
+  return [...addresses.values()];
 }
 
 /** For the header `Allow`. */

@@ -75,8 +75,8 @@ function parse(text: string): unknown {
 function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Refusal {
   const errors: FieldError[] = [];
   const seen = new Set<string>();
-  for (const found of check.Errors(value)) {
-    const fault = tellingFault(found);
+  for (const error of check.Errors(value)) {
+    const fault = tellingFault(error);
     // A missing member is reported again for its type; the first word about a place is the telling one.
     if (seen.has(fault.path)) continue;
     seen.add(fault.path);

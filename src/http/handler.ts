@@ -46,9 +46,9 @@ export function createFetch(options: FetchOptions): FetchHandler {
   );
 
   async function dispatch(request: Request, call: Call, info: RequestInfo): Promise<Response> {
-    const found = await match(request.url);
-    if (found === null) throw new Refusal("NOT_FOUND", `nothing is at ${clip(new URL(request.url).pathname)}`);
-    const { target, params } = found;
+    const hit = await match(request.url);
+    if (hit === null) throw new Refusal("NOT_FOUND", `nothing is at ${clip(new URL(request.url).pathname)}`);
+    const { target, params } = hit;
     call.route = target.path;
     if (request.method === "OPTIONS") {
       const methods = allowed(target);

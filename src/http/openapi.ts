@@ -249,7 +249,7 @@ function problemExample({ code, status, title }: ErrorKind): Json {
 /** Collects titled schemas, and writes all of them as JSON Schema 2020-12. */
 class Components {
   readonly schemas: Record<string, unknown> = {};
-  private readonly known = new Map<string, string>();
+  private readonly sources = new Map<string, string>();
 
   /** A reference for a titled schema, else the schema itself. */
   refer(schema: TSchema): unknown {
@@ -260,9 +260,9 @@ class Components {
         `the schema title "${name}" cannot name a component: letters and digits, the first a capital`,
       );
     const source = JSON.stringify(schema);
-    const earlier = this.known.get(name);
+    const earlier = this.sources.get(name);
     if (earlier === undefined) {
-      this.known.set(name, source);
+      this.sources.set(name, source);
       this.schemas[name] = this.inline(schema);
     } else if (earlier !== source) {
       throw new TypeError(`two schemas have the title "${name}"`);

@@ -30,8 +30,8 @@ export function createRouter<T>(targets: readonly { path: string; target: T }[])
     if (route !== undefined) return route;
     if (path.length > 1 && path.endsWith("/")) return null;
     // It writes what it finds onto the request: a throw-away one, without the query that it would parse.
-    const found = (await router.fetch({ method: "GET", url: `http://router${path}` })) as Matched<T> | undefined;
-    return found ?? null;
+    const match = (await router.fetch({ method: "GET", url: `http://router${path}` })) as Matched<T> | undefined;
+    return match ?? null;
   };
 }
 

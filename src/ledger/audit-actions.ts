@@ -144,14 +144,14 @@ function checkPast({ past }: ActionRow, { facts }: DecisionEntry, fault: Fault):
 }
 
 async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHistory, fault: Fault): Promise<void> {
-  const asked = row.quorum !== null || history.votes.length > 0 || store.copying === undefined;
-  const stored = asked ? await store.approvals(row.id) : [];
+  const mayHaveVotes = row.quorum !== null || history.votes.length > 0 || store.copying === undefined;
+  const stored = mayHaveVotes ? await store.approvals(row.id) : [];
   if (stored.length !== history.votes.length)
     fault(`it has ${stored.length} votes in the store and ${history.votes.length} in the ledger`);
   for (const vote of history.votes) {
-    const found = stored.find(({ seq }) => seq === vote.seq);
-    if (found === undefined) fault(`the vote of entry ${vote.seq} is not in the store`);
-    else compare(vote, found, about(`the vote of entry ${vote.seq}`, fault));
+    const storedVote = stored.find(({ seq }) => seq === vote.seq);
+    if (storedVote === undefined) fault(`the vote of entry ${vote.seq} is not in the store`);
+    else compare(vote, storedVote, about(`the vote of entry ${vote.seq}`, fault));
   }
 }
 

@@ -30,10 +30,10 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
   }
 
   async function checkKey(id: string, fault: Fault): Promise<void> {
-    const known = keys.get(id) as { created: number; revoked_at: number | null };
+    const trail = keys.get(id) as { created: number; revoked_at: number | null };
     const row = await store.key(id);
     if (row === null) return fault("it is in the ledger and not in the store");
-    const { v, key, by, ...entry } = await entryAt<KeyEntry>(known.created);
+    const { v, key, by, ...entry } = await entryAt<KeyEntry>(trail.created);
     const at = timeOf(entry.at);
     const exact = v >= 2 || by !== null;
     const recorded = {
@@ -45,7 +45,7 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
       expires_at: key.expires_at === null ? null : timeOf(key.expires_at),
       created_by: by?.key_id ?? null,
       created_at: exact ? at : undefined,
-      revoked_at: known.revoked_at,
+      revoked_at: trail.revoked_at,
     };
     compare(recorded, row, fault);
     if (!exact && !(row.created_at <= at && row.created_at > at - MINTED_BEFORE))
@@ -53,19 +53,19 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
   }
 
   async function checkAgent(id: string, fault: Fault): Promise<void> {
-    const known = agents.get(id) as { registered: number; last: number; suspended_at: number | null };
+    const trail = agents.get(id) as { registered: number; last: number; suspended_at: number | null };
     const row = await store.agent(id);
     if (row === null) return fault("it is in the ledger and not in the store");
-    const first = await entryAt<AgentEntry>(known.registered);
-    const { at, agent } = await entryAt<AgentEntry>(known.last);
+    const first = await entryAt<AgentEntry>(trail.registered);
+    const { at, agent } = await entryAt<AgentEntry>(trail.last);
     const recorded = {
       name: agent["name"],
       description: agent["description"],
       allowed_tools: agent["allowed_tools"],
-      suspended_at: known.suspended_at,
+      suspended_at: trail.suspended_at,
       suspended_reason: agent["suspended_reason"],
       version: agent["version"],
-      registered_seq: known.registered,
+      registered_seq: trail.registered,
       created_by: first.by?.key_id ?? null,
       created_at: timeOf(first.at),
       updated_at: timeOf(at),
@@ -79,19 +79,19 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
     fold({ seq, type }, body) {
       if (type === "api_key") {
         const { change, key, at } = body as unknown as KeyEntry;
-        const known = keys.get(key.id);
+        const trail = keys.get(key.id);
         if (change === "created") keys.set(key.id, { created: seq, revoked_at: null });
-        else if (known === undefined) throw new RangeError("it revokes a key that none made");
-        else known.revoked_at = timeOf(at);
+        else if (trail === undefined) throw new RangeError("it revokes a key that none made");
+        else trail.revoked_at = timeOf(at);
       }
       if (type === "agent") {
         const { change, agent, at } = body as unknown as AgentEntry;
         const id = agent["id"] as string;
-        const known = agents.get(id) ?? { registered: seq, last: seq, suspended_at: null };
-        known.last = seq;
-        if (change === "suspended") known.suspended_at = timeOf(at);
-        if (change === "resumed") known.suspended_at = null;
-        agents.set(id, known);
+        const trail = agents.get(id) ?? { registered: seq, last: seq, suspended_at: null };
+        trail.last = seq;
+        if (change === "suspended") trail.suspended_at = timeOf(at);
+        if (change === "resumed") trail.suspended_at = null;
+        agents.set(id, trail);
       }
     },
     async check(fault) {

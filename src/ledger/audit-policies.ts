@@ -46,16 +46,16 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
   let legacy = false;
 
   function follow(change: PolicyChange, at: number, by: string | null): void {
-    let known = policies.get(change.id);
-    if (known === undefined) {
+    let history = policies.get(change.id);
+    if (history === undefined) {
       const fresh = change.version === 1 && change.digest !== null;
-      known = { last: change, created_at: fresh ? at : undefined, updated_at: at, versions: new Map() };
-      policies.set(change.id, known);
+      history = { last: change, created_at: fresh ? at : undefined, updated_at: at, versions: new Map() };
+      policies.set(change.id, history);
     }
-    known.last = change;
-    known.updated_at = at;
+    history.last = change;
+    history.updated_at = at;
     if (change.digest !== null)
-      known.versions.set(change.version, { digest: change.digest, created_by: by, created_at: at });
+      history.versions.set(change.version, { digest: change.digest, created_by: by, created_at: at });
     if (by !== null) stores.add(JSON.stringify([change.id, by, at]));
   }
 
@@ -70,13 +70,13 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
   async function checkSets(fault: Fault, progress: (done: number, total: number) => void) {
     const members = new Map<string, string>();
     let done = 0;
-    for (const [digest, known] of sets) {
+    for (const [digest, set] of sets) {
       await guarded(`the policy set ${digest}`, fault, async () => {
         const row = await store.policySet(digest);
         if (row === null) return fault(`the policy set ${digest} decided, and is not in the store`);
         if (sha256Hex(utf8(row.document)) !== digest)
           return fault(`the policy set ${digest} was altered: its document has another digest`);
-        compare({ created_at: known.created_at }, row, about(`the policy set ${digest}`, fault));
+        compare({ created_at: set.created_at }, row, about(`the policy set ${digest}`, fault));
         const { policies: listed } = JSON.parse(row.document) as PolicySetDocument;
         for (const { policy, version, definition } of listed) {
           const name = memberOf(policy, version);
@@ -97,11 +97,11 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
     members: ReadonlyMap<string, string>,
     fault: Fault,
   ): Promise<void> {
-    const known = policies.get(row.id);
-    if (known === undefined && !legacy) return fault("it is in the store and not in the ledger");
+    const history = policies.get(row.id);
+    if (history === undefined && !legacy) return fault("it is in the store and not in the ledger");
     compare({ active_version: active }, row, fault);
-    if (known !== undefined) {
-      const { last, created_at, updated_at } = known;
+    if (history !== undefined) {
+      const { last, created_at, updated_at } = history;
       const { name, managed_by, version: latest_version, deleted } = last;
       compare({ name, managed_by, latest_version, created_at, updated_at }, row, fault);
       const deleted_at = deleted ? updated_at : null;
@@ -112,14 +112,14 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
       fault(`it has ${versions.length} versions, and its newest is ${row.latest_version}`);
     for (const version of versions) {
       const tell = about(`version ${version.version}`, fault);
-      const recorded = known?.versions.get(version.version);
+      const recorded = history?.versions.get(version.version);
       const digest = recorded?.digest ?? members.get(memberOf(row.name, version.version));
       if (recorded === undefined && !legacy) tell("it is in the store and not in the ledger");
       compare({ ...recorded, digest }, version, tell);
       if (sha256Hex(utf8(version.definition)) !== version.digest) tell("its definition has another digest");
     }
-    for (const version of known?.versions.keys() ?? [])
-      if (!versions.some((found) => found.version === version)) fault(`its version ${version} is not in the store`);
+    for (const version of history?.versions.keys() ?? [])
+      if (!versions.some((stored) => stored.version === version)) fault(`its version ${version} is not in the store`);
   }
 
   return {
@@ -154,13 +154,13 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
     },
     compiled(digest) {
       if (digest === null) return Promise.resolve(emptyPolicySet());
-      let found = compiled.get(digest);
-      if (found === undefined) {
-        found = documentOf(digest).then((document) => (document === null ? null : compilePolicySet(document)));
-        compiled.set(digest, found);
+      let set = compiled.get(digest);
+      if (set === undefined) {
+        set = documentOf(digest).then((document) => (document === null ? null : compilePolicySet(document)));
+        compiled.set(digest, set);
         for (const oldest of compiled.keys()) if (compiled.size > KEPT) compiled.delete(oldest);
       }
-      return found;
+      return set;
     },
     stored: (id, keyId, at) => (legacy ? null : stores.has(JSON.stringify([id, keyId, at]))),
   };

@@ -18,9 +18,9 @@ const MAX_FAULTS = 20;
 
 /** Keeps the first faults of a part of the store. */
 export function faultsOf(into: string[]): Fault {
-  let told = 0;
+  let count = 0;
   return (what) => {
-    if (told++ < MAX_FAULTS) into.push(what);
+    if (count++ < MAX_FAULTS) into.push(what);
   };
 }
 
@@ -33,7 +33,7 @@ export async function settled(
 ): Promise<void> {
   for (let looks = 1; ; looks++) {
     const faults: string[] = [];
-    const tell: Fault = (found) => void faults.push(found);
+    const tell: Fault = (message) => void faults.push(message);
     await guarded(what, tell, async () => {
       await before();
       await look(tell);
@@ -81,7 +81,7 @@ export async function eachRow(
 
 /** Puts what it is about before each fault. */
 export function about(what: string, fault: Fault): Fault {
-  return (found) => fault(`${what}: ${found}`);
+  return (message) => fault(`${what}: ${message}`);
 }
 
 /** Tells each column of `recorded` that `row` has otherwise; undefined is not recorded. */

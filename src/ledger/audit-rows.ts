@@ -112,7 +112,8 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Faul
 async function checkMeta({ store, policies, vkey, verify }: RowsAudit, row: CopiedRow, fault: Fault): Promise<void> {
   const [name, value] = [String(row["name"]), String(row["value"])];
   const tell = about(`the fact ${name}`, fault);
-  if (UNRECORDED_META.some((known) => name === known || (known.endsWith(":") && name.startsWith(known)))) return;
+  if (UNRECORDED_META.some((pattern) => name === pattern || (pattern.endsWith(":") && name.startsWith(pattern))))
+    return;
   if (name === "log_vkey") {
     if (vkey !== null && vkey !== value) tell("it is not the log's key");
   } else if (name === "log_origin") {

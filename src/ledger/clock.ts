@@ -29,7 +29,7 @@ export function createLedgerClock(
   steady: () => number = () => performance.now(),
 ): LedgerClock {
   let newest = { at: -Infinity, seen: 0 };
-  let told = false;
+  let hasWarned = false;
 
   const least = (): number => Math.floor(newest.at + (steady() - newest.seen) * PACE);
   const ahead = (): number => Math.max(0, least() - timeOfDay());
@@ -39,14 +39,14 @@ export function createLedgerClock(
     saw(at) {
       if (at > least()) newest = { at, seen: steady() };
       const ms = ahead();
-      if (ms >= WORTH_TELLING && !told)
+      if (ms >= WORTH_TELLING && !hasWarned)
         log.warn(
           "the last entry of the ledger lies ahead of this machine's clock; the ledger's clock goes on from it",
           {
             ahead_seconds: Math.round(ms / 1000),
           },
         );
-      told = ms >= WORTH_TELLING;
+      hasWarned = ms >= WORTH_TELLING;
     },
     ahead,
   };

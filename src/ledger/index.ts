@@ -159,13 +159,13 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   }
   const unwatch = storage.watch === undefined ? null : await storage.watch(catchUp);
   const catching = setInterval(() => {
-    if (!storage.exclusive || sequencer.known() === null) catchUp();
+    if (!storage.exclusive || sequencer.lastHead() === null) catchUp();
   }, CATCH_UP_EVERY);
   catching.unref?.();
 
   async function head(): Promise<LedgerHead> {
-    const known = sequencer.known();
-    return storage.exclusive && known !== null ? known : continuity.observe(() => storage.head());
+    const lastHead = sequencer.lastHead();
+    return storage.exclusive && lastHead !== null ? lastHead : continuity.observe(() => storage.head());
   }
 
   async function checkpoint(): Promise<SignedCheckpoint> {

@@ -43,7 +43,7 @@ export interface SequencerOptions extends TrustedHistory {
 export interface Sequencer {
   transact<T>(job: Job<T>): Promise<T>;
   /** The last committed head, or null when it is not certain what the store holds. */
-  known(): LedgerHead | null;
+  lastHead(): LedgerHead | null;
   /** Takes no more jobs, and resolves when all taken ones are answered. */
   drain(): Promise<void>;
   /** Why nothing more is written, or null. */
@@ -60,7 +60,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   /** Jobs that are taken and have left their batch to be prepared, and how often each has. */
   const preparing = new Set<Promise<void>>();
   const preparations = new WeakMap<Pending, number>();
-  let known: LedgerHead | null = start;
+  let lastHead: LedgerHead | null = start;
   /** The last head that was this process's own or was seen to go on from it. */
   let trusted: LedgerHead = start;
   let closed = false;
@@ -110,7 +110,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
         live = live.filter((pending) => pending !== result.pending);
         continue;
       }
-      known = result.head;
+      lastHead = result.head;
       trusted = result.head;
       for (const outcome of result.outcomes) {
         if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
@@ -211,7 +211,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       return result;
     } catch (error) {
       if (error instanceof Poisoned || error instanceof Unprepared || error instanceof NotPrepared) return error;
-      known = null;
+      lastHead = null;
       refuse(live, error);
       return null;
     }
@@ -224,8 +224,8 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
    */
   async function assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     if (mayFollow(options.seen(), head) && (head.size === 0 || equalBytes(rootOfEdge(head.edge), head.root))) {
-      if (known !== null && sameHead(head, known)) return;
-      if (!(known !== null && storage.exclusive) && (await goesOn(tx, trusted, head, options))) {
+      if (lastHead !== null && sameHead(head, lastHead)) return;
+      if (!(lastHead !== null && storage.exclusive) && (await goesOn(tx, trusted, head, options))) {
         trusted = head;
         return;
       }
@@ -237,7 +237,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
 
   /** Others' last entry may lie ahead of this process's clock. */
   async function tellClock(tx: StorageReader, head: LedgerHead): Promise<void> {
-    if (head.size === 0 || (known !== null && sameHead(head, known))) return;
+    if (head.size === 0 || (lastHead !== null && sameHead(head, lastHead))) return;
     const [last] = await tx.entries(head.size - 1, head.size);
     if (last !== undefined) options.clock.saw(last.created_at);
   }
@@ -253,7 +253,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
         running ??= run();
       });
     },
-    known: () => known,
+    lastHead: () => lastHead,
     halted: () => halted,
     async drain() {
       closed = true;

@@ -47,21 +47,21 @@ export function createUseCount(): (to: Outcome, uses: readonly UncountedUse[], a
     let outcome = to;
     const mine = uses.map((use) => {
       const key = JSON.stringify([use.policy, use.limit, use.basis, use.subject]);
-      let known = counted.get(key);
-      if (known === undefined) counted.set(key, (known = { at: [], amounts: [], from: 0, sum: 0 }));
-      while (known.from < known.at.length && (known.at[known.from] as number) < use.since)
-        known.sum -= known.amounts[known.from++] as number;
+      let history = counted.get(key);
+      if (history === undefined) counted.set(key, (history = { at: [], amounts: [], from: 0, sum: 0 }));
+      while (history.from < history.at.length && (history.at[history.from] as number) < use.since)
+        history.sum -= history.amounts[history.from++] as number;
       const { effect, name } = use.compiled.rule;
       const amount = use.unit === "count" ? 1 : use.amount;
-      if (isExceeded(use.compiled, known.sum, use.amount) && STRICTNESS[effect] > STRICTNESS[outcome.effect])
+      if (isExceeded(use.compiled, history.sum, use.amount) && STRICTNESS[effect] > STRICTNESS[outcome.effect])
         outcome = { effect, policy: use.policy, rule: name };
-      return { known, amount };
+      return { history, amount };
     });
     if (outcome.effect === "deny") return outcome;
-    for (const { known, amount } of mine) {
-      known.at.push(at);
-      known.amounts.push(amount);
-      known.sum += amount;
+    for (const { history, amount } of mine) {
+      history.at.push(at);
+      history.amounts.push(amount);
+      history.sum += amount;
     }
     return outcome;
   };

@@ -158,8 +158,8 @@ function countUses(
   for (const { from, judged, uses, at, example } of waiting.toReversed()) {
     for (const { policy, limit } of uses) {
       const key = JSON.stringify([policy, limit]);
-      const known = concerned.get(key) ?? { policy, limit, decisions: 0 };
-      concerned.set(key, { ...known, decisions: known.decisions + 1 });
+      const subtotal = concerned.get(key) ?? { policy, limit, decisions: 0 };
+      concerned.set(key, { ...subtotal, decisions: subtotal.decisions + 1 });
     }
     tally(from, { ...judged, to: count(judged.to, uses, at) }, () => example);
   }

@@ -43,13 +43,13 @@ export function deliveryReads(t: Tables) {
       return times.length === 0 ? null : Math.min(...times);
     },
     limitUsed(policy: string, limitName: string, subject: string, since: number) {
-      const found = [...t.limitUses.values()].filter(
+      const uses = [...t.limitUses.values()].filter(
         (row) => row.policy === policy && row.limit_name === limitName && row.subject === subject && row.at >= since,
       );
       return {
-        count: found.length,
+        count: uses.length,
         sum: Math.min(
-          found.reduce((sum, row) => sum + row.amount, 0),
+          uses.reduce((sum, row) => sum + row.amount, 0),
           Number.MAX_SAFE_INTEGER,
         ),
       };
@@ -65,12 +65,12 @@ function removeSome<Row>(
   order: (row: Row) => number,
   max: number,
 ): number {
-  const found = [...table.values()]
+  const rows = [...table.values()]
     .filter(test)
     .sort((a, b) => order(a) - order(b))
     .slice(0, max);
-  for (const row of found) table.delete(key(row));
-  return found.length;
+  for (const row of rows) table.delete(key(row));
+  return rows.length;
 }
 
 const useKey = (row: LimitUseRow): string => keyOf(row.policy, row.limit_name, row.subject, row.at, row.action_id);

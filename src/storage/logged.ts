@@ -121,7 +121,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
     }
     const changes = NAMES.flatMap((table) => [...pending[table].changes()].map(([key, row]) => ({ table, key, row })));
     // In the log first: nobody sees what a crash would take back.
-    if (changes.length > 0) await told(log.append(changes));
+    if (changes.length > 0) await orStorageError(log.append(changes));
     for (const name of NAMES) pending[name].commit();
     return result;
   }
@@ -137,18 +137,18 @@ export function createLoggedStorage(log: StorageLog): Storage {
     exclusive: true,
     open: ({ readOnly = false } = {}) =>
       enqueue(async () => {
-        if (state === "closed") await told(open(readOnly));
+        if (state === "closed") await orStorageError(open(readOnly));
       }),
     close: () =>
       enqueue(async () => {
         if (state === "closed") return;
         state = "closed";
-        await told(log.close());
+        await orStorageError(log.close());
       }),
     ping: () =>
       enqueue(async () => {
         assertWritable();
-        await told(log.append([]));
+        await orStorageError(log.append([]));
       }),
     schema: async () => {
       assertOpen();
@@ -182,7 +182,7 @@ function emptyDisk(): Disk {
   return Object.fromEntries(NAMES.map((name) => [name, new StoredTable()])) as unknown as Disk;
 }
 
-async function told<T>(work: Promise<T>): Promise<T> {
+async function orStorageError<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

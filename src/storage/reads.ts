@@ -65,12 +65,12 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         (a, b) => b.decision_seq - a.decision_seq,
       ).slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit),
     decisionSpan(since: number, until: number) {
-      const found = all(
+      const rows = all(
         t.actions,
         (row) => row.created_at >= since && row.created_at < until,
         (a, b) => a.decision_seq - b.decision_seq,
       );
-      return found.length === 0 ? null : { first: found[0]?.decision_seq, last: found.at(-1)?.decision_seq };
+      return rows.length === 0 ? null : { first: rows[0]?.decision_seq, last: rows.at(-1)?.decision_seq };
     },
     decisions: ({ from_seq, before_seq, limit, visibility, since, until }: DecisionFilter) =>
       all(

@@ -30,8 +30,8 @@ export function writesOf(t: Tables): Methods {
       throw new Error(`a row ${key} is there already`);
     table.set(key, copyOf(row));
   }
-  function mustExist(found: unknown, what: string): void {
-    if (found === undefined) throw new Error(`there is no ${what}`);
+  function mustExist(row: unknown, what: string): void {
+    if (row === undefined) throw new Error(`there is no ${what}`);
   }
   return {
     append(entries: readonly EntryRow[], tiles: readonly TileRow[], head: LedgerHead) {

@@ -68,40 +68,40 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
       title: `Files of ${prefix}`,
       async serve(request) {
         const { version, served } = await load();
-        const [asked = "", ...rest] = new URL(request.url).pathname.slice(prefix.length + 1).split("/");
-        const found = asked === version ? served.get(rest.join("/")) : undefined;
-        if (found === undefined)
+        const [pathVersion = "", ...rest] = new URL(request.url).pathname.slice(prefix.length + 1).split("/");
+        const file = pathVersion === version ? served.get(rest.join("/")) : undefined;
+        if (file === undefined)
           throw new Refusal("NOT_FOUND", "there is no such file in this version; load the page again");
-        return found.answer(request);
+        return file.answer(request);
       },
     },
     async imports(entry) {
       const { served } = await load();
-      const found = new Set<string>();
+      const names = new Set<string>();
       const walk = (name: string): void => {
         const module = served.get(name);
-        if (module === undefined || found.has(name)) return;
-        found.add(name);
+        if (module === undefined || names.has(name)) return;
+        names.add(name);
         for (const [, to = ""] of new TextDecoder()
           .decode(module.bytes)
           .matchAll(/(?:^|\n|;|\})\s*(?:import|export)\b[^;"'()]*["'](\.[^"']+)["']/g))
           walk(new URL(to, `http://assets/${name}`).pathname.slice(1));
       };
       walk(entry);
-      return [...found];
+      return [...names];
     },
   };
 }
 
 /** A document whose bytes change only with the version, such as the page that loads the assets. */
 export function createDocument(text: () => Promise<string>, headers: Record<string, string>): Page["serve"] {
-  let made: Promise<Served> | null = null;
+  let page: Promise<Served> | null = null;
   return async (request) => {
-    made ??= text().then((body) =>
+    page ??= text().then((body) =>
       createServed(utf8(body), { ...headers, "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache" }),
     );
-    made.catch(() => (made = null));
-    return (await made).answer(request);
+    page.catch(() => (page = null));
+    return (await page).answer(request);
   };
 }
 
@@ -115,14 +115,14 @@ type Encoding = "br" | "gzip";
 
 function createServed(bytes: Uint8Array, headers: Record<string, string>): Served {
   const hash = sha256Hex(bytes).slice(0, 32);
-  const made = new Map<Encoding, Promise<Uint8Array>>();
+  const variants = new Map<Encoding, Promise<Uint8Array>>();
   async function encoded(encoding: Encoding | null): Promise<Uint8Array> {
     if (encoding === null) return bytes;
-    let compressed = made.get(encoding);
+    let compressed = variants.get(encoding);
     if (compressed === undefined) {
       compressed = compress(bytes, encoding);
-      compressed.catch(() => made.delete(encoding));
-      made.set(encoding, compressed);
+      compressed.catch(() => variants.delete(encoding));
+      variants.set(encoding, compressed);
     }
     return compressed;
   }

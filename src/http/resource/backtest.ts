@@ -31,7 +31,7 @@ export const SpanFields = {
   ),
 };
 
-interface AskedSpan {
+interface SpanQuery {
   since?: string;
   until?: string;
   limit?: number;
@@ -42,10 +42,10 @@ interface AskedSpan {
 export type Span = Pick<BacktestRange, "since" | "until" | "limit" | "examples" | "before_seq">;
 
 /** Throws INVALID_RANGE. */
-export function spanOf(asked: AskedSpan, now: number): Span {
+export function spanOf(query: SpanQuery, now: number): Span {
   // What was decided in this very millisecond counts too.
-  const until = (asked.until === undefined ? null : parseRfc3339(asked.until)) ?? now + 1;
-  const since = (asked.since === undefined ? null : parseRfc3339(asked.since)) ?? until - WEEK;
+  const until = (query.until === undefined ? null : parseRfc3339(query.until)) ?? now + 1;
+  const since = (query.since === undefined ? null : parseRfc3339(query.since)) ?? until - WEEK;
   if (since >= until)
     throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must lie before until (${toRfc3339(until)})`, {
       errors: [{ detail: "`since` must be a time before `until`" }],
@@ -53,9 +53,9 @@ export function spanOf(asked: AskedSpan, now: number): Span {
   return {
     since,
     until,
-    limit: asked.limit ?? 10_000,
-    examples: asked.examples ?? 3,
-    ...(asked.before === undefined ? {} : { before_seq: asked.before }),
+    limit: query.limit ?? 10_000,
+    examples: query.examples ?? 3,
+    ...(query.before === undefined ? {} : { before_seq: query.before }),
   };
 }
 

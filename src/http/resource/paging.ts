@@ -57,10 +57,10 @@ export function badCursor(cursor: string): Refusal {
 }
 
 /** `Link` to the page after: same filters, the new cursor (RFC 8288). Empty after the last page. */
-export function nextLink(path: string, asked: object, cursor: string | null): Record<string, string> {
+export function nextLink(path: string, parameters: object, cursor: string | null): Record<string, string> {
   if (cursor === null) return {};
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(asked))
+  for (const [name, value] of Object.entries(parameters))
     if (name !== "offset" && value !== undefined) query.set(name, String(value));
   query.set("cursor", cursor);
   return { Link: `<${path}?${query.toString()}>; rel="next"` };
@@ -74,29 +74,29 @@ export interface Page<Row> {
 /** What a query for `limit + 1` rows gave, cut to a page. */
 export function cutPage<Row>(
   list: string,
-  found: Row[],
+  result: Row[],
   limit: number,
   position: (row: Row) => string | number,
 ): Page<Row> {
-  const rows = found.slice(0, limit);
+  const rows = result.slice(0, limit);
   const last = rows.at(-1);
-  return { rows, next_cursor: found.length > limit && last !== undefined ? encodeCursor(list, position(last)) : null };
+  return { rows, next_cursor: result.length > limit && last !== undefined ? encodeCursor(list, position(last)) : null };
 }
 
 /** A page of a short list that is in memory: newest first by creation, then by id. */
 export function pageOf<Row extends { id: string; created_at: number }>(
   list: string,
   all: readonly Row[],
-  asked: PageQuery,
+  query: PageQuery,
 ): Page<Row> {
-  const limit = asked.limit ?? DEFAULT_LIMIT;
+  const limit = query.limit ?? DEFAULT_LIMIT;
   let rows = [...all].sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0));
-  if (asked.cursor !== undefined) {
-    const found = /^(-?\d{1,16})\.(.+)$/s.exec(decodeCursor(list, asked.cursor));
-    if (found === null) throw badCursor(asked.cursor);
-    const [at, id] = [Number(found[1]), found[2] as string];
+  if (query.cursor !== undefined) {
+    const match = /^(-?\d{1,16})\.(.+)$/s.exec(decodeCursor(list, query.cursor));
+    if (match === null) throw badCursor(query.cursor);
+    const [at, id] = [Number(match[1]), match[2] as string];
     rows = rows.filter((row) => row.created_at < at || (row.created_at === at && row.id < id));
   }
-  const from = asked.offset ?? 0;
+  const from = query.offset ?? 0;
   return cutPage(list, rows.slice(from, from + limit + 1), limit, (row) => `${row.created_at}.${row.id}`);
 }

@@ -15,8 +15,8 @@ export function transactionCases(test: Case): void {
 
   test("write answers what its work answers, and its rows are there", async ({ storage }) => {
     assert.equal(await storage.write(async (tx) => (await writeEverything(tx), "done")), "done");
-    const found = await everything(storage);
-    for (const [name, value] of Object.entries(found))
+    const values = await everything(storage);
+    for (const [name, value] of Object.entries(values))
       assert.notDeepEqual(value, NOTHING[name as keyof typeof NOTHING], name);
   });
 
