@@ -35,6 +35,7 @@ const REST = [
   "test/faults/storage-failover.test.ts",
   "test/faults/storage-postgres.test.ts",
   "test/faults/storage-repair.test.ts",
+  "test/faults/storage-sums.test.ts",
   "test/cli/store.test.ts",
   // The browser's verifier on every proof of many trees.
   "test/plugins/console/verify.test.ts",

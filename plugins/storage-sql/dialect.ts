@@ -12,6 +12,8 @@ export interface SqlDialect {
   readonly now: RawBuilder<number>;
   /** A query that has a row where the store has this table. */
   hasTable(name: string): string;
+  /** A query that has a row where the table has this column. */
+  hasColumn(table: string, column: string): string;
   /** What comes before the first table of a new store. */
   readonly beginnings?: readonly string[];
   /**
@@ -19,6 +21,8 @@ export interface SqlDialect {
    * transaction that `SqlEngine.begin` began, an entry that the head does not cover, and a head without its entries.
    */
   guards?(tables: readonly string[]): string[];
+  /** The same for one table more, after `guards`. */
+  guard?(table: string): string;
   /** For a repair: lets rows of append-only tables be deleted inside the transaction that says so. Absent: no repair. */
   suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
   bytesOf(hex: string): RawBuilder<unknown>;

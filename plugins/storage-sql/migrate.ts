@@ -45,7 +45,10 @@ async function step(
     ({ name, version } = next);
     if (stored === 0)
       for (const text of [...(dialect.beginnings ?? []), schemaTable(dialect)]) await tx.query(text, []);
-    for (const statement of next.statements(dialect)) await tx.query(statement, []);
+    const { unlessColumn } = next;
+    const isDone =
+      unlessColumn !== undefined && (await tx.query(dialect.hasColumn(...unlessColumn), [])).rows.length > 0;
+    if (!isDone) for (const statement of next.statements(dialect)) await tx.query(statement, []);
     await tx.query(
       `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,
       [],

@@ -6,7 +6,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { initial } from "./migrations/initial.ts";
-import { agents, deliveries, leases, past, sums } from "./migrations/later.ts";
+import { agents, deliveries, leases, past, sums, sumsAnew } from "./migrations/later.ts";
 import { permits } from "./migrations/permits.ts";
 
 export interface Migration {
@@ -14,6 +14,8 @@ export interface Migration {
   readonly version: number;
   readonly name: string;
   statements(kit: SqlDialect): string[];
+  /** Recorded and not run where the table has this column: it mends what an earlier form of a step left. */
+  readonly unlessColumn?: readonly [table: string, column: string];
 }
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -26,4 +28,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 7, name: "no change outside of a transaction", statements: guards },
   { version: 8, name: "what decisions read of the past", statements: past },
   { version: 9, name: "what may start", statements: permits },
+  { version: 10, name: "sums of the first form", statements: sumsAnew, unlessColumn: ["action_sums", "counts"] },
 ];

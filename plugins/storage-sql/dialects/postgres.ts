@@ -21,6 +21,10 @@ function refusal(table: string, name: string, when: string, message: string, con
   ];
 }
 
+function guard(table: string): string {
+  return `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each statement when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`;
+}
+
 export const postgresDialect: SqlDialect = {
   db: db as unknown as Kysely<never>,
   bytes: sql`bytea`,
@@ -29,14 +33,13 @@ export const postgresDialect: SqlDialect = {
   // Not now(), which is when the transaction began: it may have waited for another since.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
+  hasColumn: (table, column) =>
+    `select 1 as there from pg_attribute where attrelid = to_regclass('${table}') and attname = '${column}' and not attisdropped`,
   bytesOf: (hex) => sql.raw(`'\\x${hex}'::bytea`),
   finish: (table) => table,
   guards: (tables) => [
     raising("assent_no_transaction", "25P01", "a change came outside of a transaction of the service: it is refused"),
-    ...tables.map(
-      (table) =>
-        `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each statement when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`,
-    ),
+    ...tables.map(guard),
     `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
       if coalesce(current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then
         raise exception using errcode = 'integrity_constraint_violation', message = format('entry %s is not covered by the head', new.seq);
@@ -50,6 +53,7 @@ export const postgresDialect: SqlDialect = {
       return null; end $$`,
     `create constraint trigger ledger_head_covers after update on ledger_head deferrable initially deferred for each row when (new.size > old.size) execute function assent_head_covers()`,
   ],
+  guard,
   suspendAppendOnly: (tables) => ({
     begin: tables.map((table) => `alter table "${table}" disable trigger "${table}_no_delete"`),
     end: tables.map((table) => `alter table "${table}" enable trigger "${table}_no_delete"`),

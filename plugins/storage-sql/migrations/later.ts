@@ -33,13 +33,20 @@ export function agents(kit: SqlDialect): string[] {
   ].map((statement) => statement.compile().sql);
 }
 
-export function sums(kit: SqlDialect): string[] {
+function sumsTable(kit: SqlDialect): string {
   const { integer, text } = kit;
-  const schema = kit.db.schema;
   const columns = { grain: integer, visible: text, dimension: text, start: integer, counts: text };
-  let table: CreateTableBuilder<string, string> = schema.createTable("action_sums");
+  let table: CreateTableBuilder<string, string> = kit.db.schema.createTable("action_sums");
   for (const [column, type] of Object.entries(columns))
     table = table.addColumn(column, type as RawBuilder<never>, (c) => c.notNull());
+  return kit
+    .finish(table.addPrimaryKeyConstraint("action_sums_key", ["grain", "visible", "dimension", "start"]), true)
+    .compile().sql;
+}
+
+export function sums(kit: SqlDialect): string[] {
+  const { integer } = kit;
+  const schema = kit.db.schema;
   const state = schema
     .createTable("sums_state")
     .addColumn("id", integer as RawBuilder<never>, (c) => c.notNull())
@@ -52,12 +59,24 @@ export function sums(kit: SqlDialect): string[] {
       .on("actions")
       .columns(["created_at", "waited_ms", "agent_id", "submitted_by"])
       .where(sql<boolean>`waited_ms is not null`),
-    kit.finish(table.addPrimaryKeyConstraint("action_sums_key", ["grain", "visible", "dimension", "start"]), true),
+    sumsTable(kit),
     kit.finish(
       state.addPrimaryKeyConstraint("sums_state_key", ["id"]).addCheckConstraint("sums_state_single", sql`id = 1`),
     ),
     sql`insert into sums_state (id, folded) values (1, -1)`.compile(kit.db),
-  ].map((statement) => ("sql" in statement ? statement.sql : statement.compile().sql));
+  ].map((statement) =>
+    typeof statement === "string" ? statement : "sql" in statement ? statement.sql : statement.compile().sql,
+  );
+}
+
+/** For stores whose sums are those of an earlier form of step 3, one row for each value: analytics could not read them. */
+export function sumsAnew(kit: SqlDialect): string[] {
+  return [
+    "drop table action_sums",
+    sumsTable(kit),
+    "update sums_state set folded = -1 where id = 1",
+    ...(kit.guard === undefined ? [] : [kit.guard("action_sums")]),
+  ];
 }
 
 export function leases(kit: SqlDialect): string[] {
