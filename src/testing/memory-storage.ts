@@ -1,21 +1,34 @@
-/** The storage contract without a database, for tests. The object is the disk: what was committed survives `close` and `open`, and nothing else does. */
+/** The storage contract without a database, for tests. What was committed survives `close` and `open`, on its disk, and nothing else does. */
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLoggedStorage, type LoggedChange } from "../storage/logged.ts";
 import { withFaults, type Faults } from "./faults.ts";
 
-export function memoryStorage(): Storage & { faults: Faults } {
-  const kept = new Map<string, LoggedChange>();
+export interface MemoryDisk {
+  readonly kept: Map<string, LoggedChange>;
+  /** A storage has it open. */
+  locked: boolean;
+}
+
+export const memoryDisk = (): MemoryDisk => ({ kept: new Map(), locked: false });
+
+export function memoryStorage(disk: MemoryDisk = memoryDisk()): Storage & { faults: Faults } {
+  const { kept } = disk;
+  let own = false;
   return withFaults(
     createLoggedStorage({
       name: "memory",
       async open({ readOnly }) {
         if (readOnly && kept.size === 0) throw new StorageError("unavailable", "there is no store yet");
+        if (!readOnly && disk.locked) throw new StorageError("locked", "another storage has this memory open");
+        if (!readOnly) disk.locked = own = true;
         return [...kept.values()];
       },
       async append(changes) {
         for (const change of changes) kept.set(JSON.stringify([change.table, change.key]), change);
       },
-      async close() {},
+      async close() {
+        if (own) disk.locked = own = false;
+      },
     }),
   );
 }

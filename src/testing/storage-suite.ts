@@ -13,6 +13,7 @@ import { lifecycleCases } from "./suite/lifecycle.ts";
 import { listCases } from "./suite/lists.ts";
 import { permitCases } from "./suite/permits.ts";
 import type { Case } from "./suite/rows.ts";
+import { processCases } from "./suite/processes.ts";
 import { sharingCases } from "./suite/sharing.ts";
 import { transactionCases } from "./suite/transactions.ts";
 import { valueCases } from "./suite/values.ts";
@@ -22,6 +23,8 @@ export interface StorageUnderTest {
   storage: Storage;
   /** Closes the store and opens it again from what is on its disk; may answer the same object. */
   reopen(): Promise<Storage>;
+  /** A second object on the same store, as another process would make it; not open. The suite closes it. */
+  another(): Promise<Storage>;
   /** Closes the store and removes it. Called also when a case failed. */
   destroy(): Promise<void>;
 }
@@ -36,7 +39,8 @@ export interface StorageSuiteOptions {
 export function storageSuite({ test, create }: StorageSuiteOptions): void {
   const testCase: Case = (name, fn) =>
     test(name, async () => {
-      const { storage, reopen, destroy } = await create();
+      const { storage, reopen, another, destroy } = await create();
+      const others: Storage[] = [];
       try {
         await storage.open();
         await fn({
@@ -46,8 +50,14 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
             await again.open();
             return again;
           },
+          another: async () => {
+            const other = await another();
+            others.push(other);
+            return other;
+          },
         });
       } finally {
+        for (const other of others) await other.close();
         await destroy();
       }
     });
@@ -64,4 +74,5 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   deliveryCases(testCase);
   documentCases(testCase);
   sharingCases(testCase);
+  processCases(testCase);
 }

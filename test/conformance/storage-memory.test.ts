@@ -1,15 +1,17 @@
 import { test } from "node:test";
-import { memoryStorage, storageSuite } from "../../src/testing/index.ts";
+import { storageSuite } from "../../src/testing/index.ts";
+import { memoryDisk, memoryStorage } from "../../src/testing/memory-storage.ts";
 
 storageSuite({
   test: (name, fn) => void test(name, fn),
   create: async () => {
-    const storage = memoryStorage();
+    const disk = memoryDisk();
+    const storage = memoryStorage(disk);
     const reopen = async () => {
       await storage.close();
       await storage.open();
       return storage;
     };
-    return { storage, reopen, destroy: () => storage.close() };
+    return { storage, reopen, another: async () => memoryStorage(disk), destroy: () => storage.close() };
   },
 });

@@ -22,6 +22,7 @@ describe("the storage contract on Postgres", { skip: withoutPostgres }, () => {
         await storage.open();
         return storage;
       },
+      another: async () => wrap(postgresStorage({ url, poolSize: 4 })),
       destroy: () => storage.close(),
     };
   }

@@ -19,6 +19,7 @@ async function create(wrap: (storage: Storage) => Storage): Promise<StorageUnder
       await storage.open();
       return storage;
     },
+    another: async () => wrap(sqliteStorage({ path })),
     async destroy() {
       await storage.close();
       await rm(folder, { recursive: true });

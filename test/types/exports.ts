@@ -129,12 +129,17 @@ createSqlStorage({ ...engine, toStorageError: undefined }, sqliteDialect);
 export const storage: Storage = withFaults(memoryStorage());
 storageSuite({
   test: (_name, _run) => {},
-  create: async () => ({ storage, reopen: async () => storage, destroy: async () => {} }),
+  create: async () => ({
+    storage,
+    reopen: async () => storage,
+    another: async () => storage,
+    destroy: async () => {},
+  }),
 });
 storageSuite({
   test: () => {},
   // @ts-expect-error: the suite takes the storage away again
-  create: async () => ({ storage, reopen: async () => storage }),
+  create: async () => ({ storage, reopen: async () => storage, another: async () => storage }),
 });
 // @ts-expect-error: there is no option that leaves a case out
 storageSuite({ test: () => {}, create: () => Promise.reject(new Error()), skip: ["sums"] });

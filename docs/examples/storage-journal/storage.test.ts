@@ -20,6 +20,7 @@ storageSuite({
         storage = journalStorage(path);
         return storage;
       },
+      another: async () => journalStorage(path),
       async destroy() {
         await storage.close();
         rmSync(folder, { recursive: true });

@@ -19,6 +19,7 @@ storageSuite({
         storage = libsqlStorage({ url });
         return storage;
       },
+      another: async () => libsqlStorage({ url }),
       async destroy() {
         await storage.close();
         rmSync(folder, { recursive: true });

@@ -13,6 +13,7 @@ export function libsqlStorage(options: LibsqlOptions): Storage {
 }
 
 function libsqlEngine(options: LibsqlOptions): SqlEngine {
+  const connect = (): Client => createClient({ ...options, intMode: "number" });
   let client: Client | null = null;
   const opened = (): Client => {
     if (client === null) throw new StorageError("unavailable", "the libSQL store is not open");
@@ -25,7 +26,7 @@ function libsqlEngine(options: LibsqlOptions): SqlEngine {
     exclusive: false,
 
     async open({ readOnly }) {
-      client = createClient({ ...options, intMode: "number" });
+      client = connect();
       // A file only: a server has its own.
       if (options.url.startsWith("file:") && !readOnly) await client.execute("pragma journal_mode = wal");
     },
@@ -39,7 +40,15 @@ function libsqlEngine(options: LibsqlOptions): SqlEngine {
 
     async begin() {
       // BEGIN IMMEDIATE: reads inside see the newest head, and nobody else moves it meanwhile.
-      const tx: Transaction = await opened().transaction("write");
+      let tx: Transaction;
+      try {
+        tx = await opened().transaction("write");
+      } catch (error) {
+        // On a file, a connection that was refused the lock goes on reading what it saw then.
+        opened().close();
+        client = connect();
+        throw error;
+      }
       return {
         async query(sql: string, args: SqlValue[]) {
           const result = await tx.execute({ sql, args });

@@ -3,8 +3,10 @@ import type { StorageReader, StorageTransaction } from "../../contract/storage.t
 import { EMPTY_ROOT } from "../../domain/merkle.ts";
 import {
   actionRow,
+  agentRow,
   appendSome,
   approvalRow,
+  deliveryRow,
   headRow,
   idempotencyRow,
   keyRow,
@@ -12,6 +14,7 @@ import {
   setRow,
   T0,
   tileRow,
+  useRow,
   versionRow,
 } from "./rows.ts";
 
@@ -20,19 +23,29 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   const entries = await appendSome(tx, 2);
   await tx.append([], [tileRow(0, 0)], headRow(entries.length, { policy_set: setRow(1).digest, epoch: 1 }));
   await tx.putCheckpoint(2, "note");
-  await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0 }));
+  await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, waited_ms: 5 }));
   await tx.insertAction(actionRow(0, { permit_issued_at: T0, permit_expires_at: T0 }));
+  await tx.insertAction(actionRow(2, { permit_issued_at: T0, permit_expires_at: T0 + 9 }));
   await tx.insertApproval(approvalRow("action-1", "owner:dana"));
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.insertKey(keyRow(1));
+  await tx.insertAgent(agentRow(1));
   await tx.insertPolicy(policyRow(1));
   await tx.insertPolicyVersion(versionRow("policy-1", 1));
   await tx.putPolicySet(setRow(1));
+  const { position: _, ...delivery } = deliveryRow(1);
+  await tx.insertDelivery(delivery);
+  await tx.insertLimitUse(useRow(1));
   await tx.putDocument("notes", "a", "{}", null);
   await tx.putMeta("origin", "example.com/log");
 }
 
-export async function everything(reader: StorageReader): Promise<Record<string, unknown>> {
+/** Every read of the contract: a method that is forgotten does not compile. */
+type Everything = Record<keyof StorageReader, unknown>;
+
+const ALL = { visibility: { all: true } } as const;
+
+export async function everything(reader: StorageReader): Promise<Everything> {
   return {
     head: await reader.head(),
     checkpoint: await reader.checkpoint(),
@@ -43,28 +56,41 @@ export async function everything(reader: StorageReader): Promise<Record<string, 
     tile: await reader.tile(0, 0),
     tileRoots: await reader.tileRoots(0, 0, 10),
     action: await reader.action("action-1"),
-    actions: await reader.actions({ visibility: { all: true }, limit: 10 }),
-    overdue: await reader.overdueActions(T0, 10),
-    pending: await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 10),
-    permitted: await reader.permittedActions("allowed", { permit_expires_at: 0, decision_seq: 0 }, 10),
+    actions: await reader.actions({ ...ALL, limit: 10 }),
+    decisionSpan: await reader.decisionSpan(0, T0 + 99),
+    decisions: await reader.decisions({ ...ALL, from_seq: 0, before_seq: 9, since: 0, until: T0 + 99, limit: 10 }),
+    overdueActions: await reader.overdueActions(T0, 10),
+    pendingActions: await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 10),
+    permittedActions: await reader.permittedActions("allowed", { permit_expires_at: 0, decision_seq: 0 }, 10),
     pendingCount: await reader.pendingCount({ all: true }, 0),
     nextExpiry: await reader.nextExpiry(),
     approvals: await reader.approvals("action-1"),
     idempotency: await reader.idempotency("key-1", "POST /v1/actions", "a"),
+    analytics: (await reader.analytics({ ...ALL, boundaries: [T0, T0 + 99] })).waits,
     keyByHash: await reader.keyByHash(keyRow(1).hash),
     key: await reader.key("key-1"),
     keys: await reader.keys(),
+    agent: await reader.agent("agent-1"),
+    agents: await reader.agents({ limit: 10 }),
+    policy: await reader.policy("policy-1"),
     policyByName: await reader.policyByName("policy 1"),
     policies: await reader.policies(),
     policyVersion: await reader.policyVersion("policy-1", 1),
+    policyVersions: await reader.policyVersions("policy-1"),
     policySet: await reader.policySet(setRow(1).digest),
+    delivery: await reader.delivery("delivery-1"),
+    deliveries: await reader.deliveries({ limit: 10 }),
+    deliveriesOfAction: await reader.deliveriesOfAction("action-1"),
+    dueDeliveries: await reader.dueDeliveries(T0, 10),
+    nextDelivery: await reader.nextDelivery(),
+    limitUsed: await reader.limitUsed("payments", "refunds a day", "agent-1", 0),
     document: await reader.document("notes", "a"),
     documents: await reader.documents({ plugin: "notes", prefix: "", limit: 10 }),
     meta: await reader.meta("origin"),
   };
 }
 
-export const NOTHING = {
+export const NOTHING: Everything = {
   head: { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 },
   checkpoint: null,
   entries: [],
@@ -75,20 +101,33 @@ export const NOTHING = {
   tileRoots: [],
   action: null,
   actions: [],
-  overdue: [],
-  pending: [],
-  permitted: [],
+  decisionSpan: null,
+  decisions: [],
+  overdueActions: [],
+  pendingActions: [],
+  permittedActions: [],
   pendingCount: 0,
   nextExpiry: null,
   approvals: [],
   idempotency: null,
+  analytics: { count: 0, p50: null, p95: null },
   keyByHash: null,
   key: null,
   keys: [],
+  agent: null,
+  agents: [],
+  policy: null,
   policyByName: null,
   policies: [],
   policyVersion: null,
+  policyVersions: [],
   policySet: null,
+  delivery: null,
+  deliveries: [],
+  deliveriesOfAction: [],
+  dueDeliveries: [],
+  nextDelivery: null,
+  limitUsed: { count: 0, sum: 0 },
   document: null,
   documents: [],
   meta: null,

@@ -25,6 +25,8 @@ export interface Fixture {
   storage: Storage;
   /** Closes the store and opens it again, from what is on its disk. */
   reopen(): Promise<Storage>;
+  /** The same store as another process has it; not open. */
+  another(): Promise<Storage>;
 }
 
 /** Declares one case, which runs on a fresh, open, empty store. */

@@ -75,7 +75,14 @@ export function transactionCases(test: Case): void {
           true,
         );
         assert.equal(await tx.revokeKey("key-1", T0), true);
+        await tx.touchKey("key-1", T0 + 9);
+        assert.equal(await tx.updateAgent("agent-1", 1, { suspended_at: T0 + 9, updated_at: T0 + 9 }), true);
         assert.equal(await tx.updatePolicy("policy-1", { active_version: 1, updated_at: T0 + 9 }), true);
+        const waiting = { state: "waiting", attempts: 0 } as const;
+        assert.equal(await tx.updateDelivery("delivery-1", waiting, { state: "dead", updated_at: T0 - 1 }), true);
+        await tx.releaseLimitUses("action-1");
+        const { version = 0 } = (await tx.document("notes", "a")) ?? {};
+        assert.ok(((await tx.putDocument("notes", "a", "[]", version)) ?? 0) > version);
         await tx.putMeta("origin", "other");
         throw new Error("no");
       }),

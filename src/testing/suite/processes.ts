@@ -1,0 +1,83 @@
+/** What a second process on the same store may do: nothing where the store is exclusive, and else take turns. */
+import assert from "node:assert/strict";
+import { setImmediate as turn } from "node:timers/promises";
+import { StorageError, type Storage } from "../../contract/storage.ts";
+import { appendSome, type Case } from "./rows.ts";
+
+const isLocked = (error: unknown): boolean => error instanceof StorageError && error.kind === "locked";
+
+export function processCases(test: Case): void {
+  test("a second process is refused while the store is open where it is exclusive, and reads it all the same", async ({
+    storage,
+    another,
+  }) => {
+    await storage.write((tx) => tx.putMeta("a", "1"));
+    const other = await another();
+    assert.equal(other.exclusive, storage.exclusive);
+    if (!storage.exclusive) return;
+    await assert.rejects(other.open(), isLocked);
+    await storage.write((tx) => tx.putMeta("a", "2"));
+    assert.equal(await storage.meta("a"), "2", "the one that has it goes on");
+    await other.open({ readOnly: true });
+    assert.equal(await other.meta("a"), "2");
+    await other.close();
+    await storage.close();
+    await other.open();
+    await assert.rejects(storage.open(), isLocked);
+    assert.equal(await other.meta("a"), "2");
+  });
+
+  test("processes that share a store take turns, and lose nothing of each other", async ({ storage, another }) => {
+    if (storage.exclusive) return;
+    const other = await another();
+    await other.open();
+    await storage.write((tx) => tx.putMeta("n", "0"));
+    /** What the head's lock is for: what is read under it still holds when it is written. */
+    const add = async (one: Storage): Promise<number> => {
+      try {
+        await one.write(async (tx) => {
+          const n = Number(await tx.meta("n"));
+          await appendSome(tx, 1);
+          await turn();
+          await tx.putMeta("n", String(n + 1));
+        });
+        return 1;
+      } catch (error) {
+        // A store may not wait for another process; it must then say so, and have done nothing.
+        if (!isLocked(error)) throw error;
+        return 0;
+      }
+    };
+    let added = 0;
+    for (let round = 0; round < 10; round++) {
+      for (const one of await Promise.all([storage, other, storage, other].map(add))) added += one;
+      added += await add(round % 2 === 0 ? storage : other);
+    }
+    assert.ok(added >= 10, "who is alone is not refused");
+    for (const one of [storage, other]) {
+      assert.equal(await one.meta("n"), String(added));
+      assert.equal((await one.head()).size, added);
+      assert.deepEqual(
+        (await one.entries(0, added + 9)).map(({ seq }) => seq),
+        Array.from({ length: added }, (_, i) => i),
+      );
+    }
+  });
+
+  test("a lease is had by one process of those that share a store", async ({ storage, another }) => {
+    if (storage.exclusive) return;
+    const other = await another();
+    await other.open();
+    // A store may not wait for another process; it must then say so.
+    const ask = (one: Storage, holder: string): Promise<boolean> =>
+      one.lease("job", holder, 60_000).catch((error: unknown) => {
+        if (!isLocked(error)) throw error;
+        return false;
+      });
+    const got = await Promise.all(
+      Array.from({ length: 6 }, (_, i) => ask(i % 2 === 0 ? storage : other, `holder ${i}`)),
+    );
+    for (const [i, one] of [storage, other].entries()) got.push(await ask(one, `late holder ${i}`));
+    assert.equal(got.filter(Boolean).length, 1);
+  });
+}
