@@ -30,9 +30,9 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
       async handle({ query, credential }) {
         const limit = query.limit ?? DEFAULT_LIMIT;
         const now = host.clock();
-        const found = await host.storage.actions({ ...filterOf(query, credential), as_of: now, limit: limit + 1 });
-        if (found.some((row) => isOverdue(row, now))) expiry.notice();
-        const { rows, next_cursor } = cutPage(LIST, found, limit, (row) => row.decision_seq);
+        const result = await host.storage.actions({ ...filterOf(query, credential), as_of: now, limit: limit + 1 });
+        if (result.some((row) => isOverdue(row, now))) expiry.notice();
+        const { rows, next_cursor } = cutPage(LIST, result, limit, (row) => row.decision_seq);
         const actions = await Promise.all(rows.map((row) => readRecord(host, row, credential, { token: false })));
         return {
           status: 200,
@@ -93,10 +93,10 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
   ];
 }
 
-function filterOf(asked: schema.ListQuery, who: Credential): Omit<ActionFilter, "limit"> {
-  const { status, tool, operation, offset } = asked;
-  const agent = asked.agent_id ?? asked.agent;
-  if (asked.agent_id !== undefined && asked.agent !== undefined && asked.agent_id !== asked.agent) {
+function filterOf(query: schema.ListQuery, who: Credential): Omit<ActionFilter, "limit"> {
+  const { status, tool, operation, offset } = query;
+  const agent = query.agent_id ?? query.agent;
+  if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
     throw invalid("agent", "`agent` and `agent_id` are the same filter; send one of them");
   }
   return {
@@ -105,9 +105,9 @@ function filterOf(asked: schema.ListQuery, who: Credential): Omit<ActionFilter, 
     ...(agent === undefined ? {} : { agent_id: agent }),
     ...(tool === undefined ? {} : { tool }),
     ...(operation === undefined ? {} : { operation }),
-    ...(asked.since === undefined ? {} : { since: instant("since", asked.since) }),
-    ...(asked.until === undefined ? {} : { until: instant("until", asked.until) }),
-    ...(asked.cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, asked.cursor) }),
+    ...(query.since === undefined ? {} : { since: instant("since", query.since) }),
+    ...(query.until === undefined ? {} : { until: instant("until", query.until) }),
+    ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, query.cursor) }),
     ...(offset === undefined ? {} : { offset }),
   };
 }

@@ -46,11 +46,11 @@ export function pendingRoute(host: Host, tag: string): Route {
       // What is overdue stays out whether or not it is marked so already: this read waits for no write.
       const after =
         place !== null && place.expires_at > now ? place : { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
-      const [found, total] = await Promise.all([
+      const [result, total] = await Promise.all([
         host.storage.pendingActions(credential.visibility, after, most + 1),
         host.storage.pendingCount(credential.visibility, now),
       ]);
-      const { rows, next_cursor } = cutPage(LIST, found, most, (row) => `${row.expires_at ?? 0}.${row.decision_seq}`);
+      const { rows, next_cursor } = cutPage(LIST, result, most, (row) => `${row.expires_at ?? 0}.${row.decision_seq}`);
       const actions = await Promise.all(rows.map((row) => readRecord(host, row, credential, { token: false })));
       return {
         status: 200,
@@ -62,8 +62,8 @@ export function pendingRoute(host: Host, tag: string): Route {
 }
 
 function placeOf(cursor: string): PendingPlace {
-  const found = /^(\d{1,16})\.(\d{1,16})$/.exec(decodeCursor(LIST, cursor));
-  const [expires_at, decision_seq] = [Number(found?.[1]), Number(found?.[2])];
+  const match = /^(\d{1,16})\.(\d{1,16})$/.exec(decodeCursor(LIST, cursor));
+  const [expires_at, decision_seq] = [Number(match?.[1]), Number(match?.[2])];
   if (!Number.isSafeInteger(expires_at) || !Number.isSafeInteger(decision_seq)) throw badCursor(cursor);
   return { expires_at, decision_seq };
 }

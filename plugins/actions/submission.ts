@@ -72,9 +72,9 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         assertBinding(credential, request.agent_id);
         const { digest, compiled } = await host.policies.current();
         const now = host.clock();
-        const known = factsOf(credential, await host.agents.facts(request.agent_id));
-        const evaluation = new Evaluation(compiled, request, known, now);
-        const { facts } = await readUses(host.storage, evaluation, known);
+        const baseFacts = factsOf(credential, await host.agents.facts(request.agent_id));
+        const evaluation = new Evaluation(compiled, request, baseFacts, now);
+        const { facts } = await readUses(host.storage, evaluation, baseFacts);
         const decision = decideOn(evaluation, facts);
         const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = decision;
         return {
@@ -100,8 +100,8 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
 /** RFC 7240 section 4.3. A preference that cannot be read is ignored, as the RFC says. */
 function preferredWait(prefer: string | null): number | null {
   for (const preference of prefer?.split(",") ?? []) {
-    const found = /^\s*wait\s*=\s*"?(\d{1,6})"?\s*$/i.exec(preference);
-    if (found !== null) return Number(found[1]);
+    const match = /^\s*wait\s*=\s*"?(\d{1,6})"?\s*$/i.exec(preference);
+    if (match !== null) return Number(match[1]);
   }
   return null;
 }

@@ -77,12 +77,12 @@ export function submitAction(
     if (earlier !== null) return { row: await reread(tx, earlier), replayed: true };
     const { compiled, source } = tx.activePolicies;
     const commit = source?.["commit"];
-    const known: Facts = {
+    const baseFacts: Facts = {
       ...factsOf(who, await tx.agentFacts(request.agent_id)),
       ...(commit === undefined ? {} : { policy_commit: commit }),
     };
-    const evaluation = new Evaluation(compiled, request, known, tx.now);
-    const { facts, needs } = await readUses(tx, evaluation, known);
+    const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
+    const { facts, needs } = await readUses(tx, evaluation, baseFacts);
     const decision = decideOn(evaluation, facts);
     const row = record(host, tx, who, { id, salt, request, sealed, ...sealFacts(facts, newSalt), decision });
     await tx.insertAction(row);

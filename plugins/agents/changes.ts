@@ -56,11 +56,16 @@ export function registerAgent(
   });
 }
 
-export function changeAgent(host: Host, asked: Asked, kind: AgentEntry["change"], plan: Plan): Promise<AgentRow> {
-  return host.ledger.transact(async (tx) => (await change(tx, asked, kind, plan)).row);
+export function changeAgent(
+  host: Host,
+  request: ChangeRequest,
+  kind: AgentEntry["change"],
+  plan: Plan,
+): Promise<AgentRow> {
+  return host.ledger.transact(async (tx) => (await change(tx, request, kind, plan)).row);
 }
 
-interface Asked {
+interface ChangeRequest {
   params: { id: string };
   headers: Headers;
   credential: Credential;
@@ -71,7 +76,7 @@ type Plan = (row: AgentRow, now: number) => Omit<AgentChange, "updated_at"> | nu
 
 async function change(
   tx: LedgerTransaction,
-  { params, headers, credential }: Asked,
+  { params, headers, credential }: ChangeRequest,
   kind: AgentEntry["change"],
   plan: Plan,
 ): Promise<{ row: AgentRow; who: Credential }> {
@@ -88,9 +93,9 @@ async function change(
 }
 
 /** Suspends, and cancels what is open: in the same job as much as fits, then in further ones. Asked again, it goes on. */
-export async function suspendAgent(host: Host, asked: Asked, reason: string | null): Promise<AgentRow> {
+export async function suspendAgent(host: Host, request: ChangeRequest, reason: string | null): Promise<AgentRow> {
   const first = await host.ledger.transact(async (tx) => {
-    const { row, who } = await change(tx, asked, "suspended", (before, now) =>
+    const { row, who } = await change(tx, request, "suspended", (before, now) =>
       before.suspended_at !== null ? null : { suspended_at: now, suspended_reason: reason },
     );
     const why = whyCancelled(row, who);
@@ -105,18 +110,18 @@ export async function suspendAgent(host: Host, asked: Asked, reason: string | nu
 }
 
 /** Nothing that was open at the suspension opens again: what a crash left is cancelled first. */
-export async function resumeAgent(host: Host, asked: Asked): Promise<AgentRow> {
+export async function resumeAgent(host: Host, request: ChangeRequest): Promise<AgentRow> {
   for (let next: OpenPlace | null = null; ;) {
     const from: OpenPlace | null = next;
     const done = await host.ledger.transact(async (tx): Promise<{ row: AgentRow } | { next: OpenPlace }> => {
-      const who = await writing(tx, asked.credential);
-      const before = await tx.agent(asked.params.id);
+      const who = await writing(tx, request.credential);
+      const before = await tx.agent(request.params.id);
       if (before !== null && before.suspended_at !== null) {
-        assertMatch(asked.headers, etagOf(before));
+        assertMatch(request.headers, etagOf(before));
         const left = await host.containment.cancelOpen(tx, { agent_id: before.id }, whyCancelled(before, who), from);
         if (left !== null) return { next: left };
       }
-      return change(tx, asked, "resumed", (row) =>
+      return change(tx, request, "resumed", (row) =>
         row.suspended_at === null ? null : { suspended_at: null, suspended_reason: null },
       );
     });

@@ -48,13 +48,13 @@ function routes(host: Host): Route[] {
           return { status: 200, json: { agents: own !== null && fits ? [show(own)] : [], next_cursor: null } };
         }
         const limit = query.limit ?? DEFAULT_LIMIT;
-        const found = await host.storage.agents({
+        const result = await host.storage.agents({
           limit: limit + 1,
           ...(query.status === undefined ? {} : { suspended: query.status === "suspended" }),
           ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor("agents", query.cursor) }),
           ...(query.offset === undefined ? {} : { offset: query.offset }),
         });
-        const { rows, next_cursor } = cutPage("agents", found, limit, (row) => row.registered_seq);
+        const { rows, next_cursor } = cutPage("agents", result, limit, (row) => row.registered_seq);
         return {
           status: 200,
           json: { agents: rows.map(show), next_cursor },

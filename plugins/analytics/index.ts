@@ -121,23 +121,23 @@ export default definePlugin({
   }),
 });
 
-async function analytics(host: Host, asked: Query, { visibility }: Credential): Promise<Reply> {
+async function analytics(host: Host, query: Query, { visibility }: Credential): Promise<Reply> {
   // What was decided in this very millisecond counts too.
-  const until = instant(asked.until) ?? host.clock() + 1;
-  const since = instant(asked.since) ?? until - DAY;
+  const until = instant(query.until) ?? host.clock() + 1;
+  const since = instant(query.since) ?? until - DAY;
   if (since >= until)
     throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must lie before until (${toRfc3339(until)})`, {
       errors: [{ parameter: "since", detail: "a time before `until`" }],
     });
-  const zone = zoneOf(asked.time_zone ?? "UTC");
+  const zone = zoneOf(query.time_zone ?? "UTC");
   if (zone === null) {
     throw new Refusal(
       "VALIDATION_FAILED",
-      `"${asked.time_zone ?? ""}" is not a time zone known here; use an IANA name such as Europe/Berlin`,
+      `"${query.time_zone ?? ""}" is not a time zone known here; use an IANA name such as Europe/Berlin`,
       { errors: [{ parameter: "time_zone", detail: "an IANA name such as Europe/Berlin" }] },
     );
   }
-  const interval = asked.interval ?? intervalFor(until - since);
+  const interval = query.interval ?? intervalFor(until - since);
   const boundaries = boundariesOf(since, until, interval, zone, MOST_INTERVALS);
   if (boundaries === null) {
     throw new Refusal(

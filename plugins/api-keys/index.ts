@@ -67,16 +67,16 @@ export default definePlugin({
   }),
 });
 
-async function list(host: Host, asked: schema.ListQuery): Promise<Reply> {
+async function list(host: Host, query: schema.ListQuery): Promise<Reply> {
   const now = host.clock();
   const all = (await host.storage.keys()).filter(
-    (key) => asked.status === undefined || (asked.status === "live") === isLive(key, now),
+    (key) => query.status === undefined || (query.status === "live") === isLive(key, now),
   );
-  const { rows, next_cursor } = pageOf("api_keys", all, asked);
+  const { rows, next_cursor } = pageOf("api_keys", all, query);
   return {
     status: 200,
     json: { api_keys: rows.map(show), next_cursor },
-    headers: nextLink("/v1/api-keys", asked, next_cursor),
+    headers: nextLink("/v1/api-keys", query, next_cursor),
   };
 }
 
@@ -117,8 +117,8 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
   const { row, replayed } = await host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "keys:manage");
     const earlier = await createdEarlier(tx, who, call);
-    const known = earlier === null ? null : await tx.key(earlier);
-    if (known !== null) return { row: known, replayed: true };
+    const earlierKey = earlier === null ? null : await tx.key(earlier);
+    if (earlierKey !== null) return { row: earlierKey, replayed: true };
     const lacking = scopes.filter((scope) => !who.holds(scope));
     if (lacking.length > 0)
       throw new Refusal("SCOPE_ESCALATION", `this key does not hold ${lacking.join(", ")} and cannot give it away`);
@@ -134,12 +134,12 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
         "KEY_NAME_TAKEN",
         `the live key ${namesake.id} is named "${wanted.name}"; choose another name or revoke that one first`,
       );
-    const made = { ...minted.row, created_at: tx.now };
-    await tx.insertKey(made);
-    tx.record(keyEntry("created", made, tx.now, actorOf(who.key, who.principal)));
+    const newKey = { ...minted.row, created_at: tx.now };
+    await tx.insertKey(newKey);
+    tx.record(keyEntry("created", newKey, tx.now, actorOf(who.key, who.principal)));
     tx.bumpEpoch();
-    await rememberCreated(tx, who, call, made.id);
-    return { row: made, replayed: false };
+    await rememberCreated(tx, who, call, newKey.id);
+    return { row: newKey, replayed: false };
   });
   return {
     status: replayed ? 200 : 201,

@@ -84,8 +84,8 @@ export function meRoutes(host: Host): Route[] {
       responses: { 200: { description: "The names.", schema: Names } },
       async handle({ query }) {
         const ids = [...new Set(query.ids.split(","))];
-        const found = await Promise.all(ids.map((id) => host.storage.key(id)));
-        const keys = found.flatMap((key) => (key === null ? [] : [{ id: key.id, name: key.name, owner: key.owner }]));
+        const rows = await Promise.all(ids.map((id) => host.storage.key(id)));
+        const keys = rows.flatMap((key) => (key === null ? [] : [{ id: key.id, name: key.name, owner: key.owner }]));
         return { status: 200, json: { keys } };
       },
     }),

@@ -30,12 +30,12 @@ function routes(host: Host): Route[] {
       async handle({ query, credential }) {
         assertUnbound(credential);
         const { cursor, limit = DEFAULT_LIMIT, ...filter } = query;
-        const found = await host.storage.deliveries({
+        const result = await host.storage.deliveries({
           ...filter,
           limit: limit + 1,
           ...(cursor === undefined ? {} : { before_position: decodeSeqCursor("deliveries", cursor) }),
         });
-        const { rows, next_cursor } = cutPage("deliveries", found, limit, (row) => row.position);
+        const { rows, next_cursor } = cutPage("deliveries", result, limit, (row) => row.position);
         return {
           status: 200,
           json: { deliveries: rows.map(show), next_cursor },

@@ -18,32 +18,32 @@ export interface EventFilter {
 export type ToolOf = (actionId: string) => Promise<string | null>;
 
 export function toolLookup(host: Host): ToolOf {
-  const known = new Map<string, string>();
+  const tools = new Map<string, string>();
   return async (actionId) => {
-    const found = known.get(actionId);
-    if (found !== undefined) return found;
+    const tool = tools.get(actionId);
+    if (tool !== undefined) return tool;
     const action = await host.storage.action(actionId);
     if (action === null) return null;
-    if (known.size >= KNOWN_TOOLS) known.clear();
-    known.set(actionId, action.tool);
+    if (tools.size >= KNOWN_TOOLS) tools.clear();
+    tools.set(actionId, action.tool);
     return action.tool;
   };
 }
 
-export function createFilter(asked: EventsQuery, { visibility }: Credential, toolOf: ToolOf): EventFilter {
-  const types = asked.type === undefined ? null : new Set(asked.type.split(","));
-  const agent = asked.agent_id ?? asked.agent;
+export function createFilter(query: EventsQuery, { visibility }: Credential, toolOf: ToolOf): EventFilter {
+  const types = query.type === undefined ? null : new Set(query.type.split(","));
+  const agent = query.agent_id ?? query.agent;
   return {
     async event(row) {
       if (!maySee(visibility, row)) return null;
       if (types !== null && !types.has(row.type)) return null;
       if (agent !== undefined && row.agent_id !== agent) return null;
-      if (asked.action_id !== undefined && row.action_id !== asked.action_id) return null;
+      if (query.action_id !== undefined && row.action_id !== query.action_id) return null;
       const entry = openEntry(row.bytes);
-      if (asked.tool !== undefined) {
+      if (query.tool !== undefined) {
         const tool =
           row.action_id === null ? null : ((entry["tool"] as string | undefined) ?? (await toolOf(row.action_id)));
-        if (tool !== asked.tool) return null;
+        if (tool !== query.tool) return null;
       }
       const { seq, leaf_hash, type, created_at, action_id } = row;
       return { seq, hash: toHex(leaf_hash), type, at: toRfc3339(created_at), action_id, entry };

@@ -45,7 +45,7 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-type Asked = RequestContext<unknown, EventsQuery, undefined, Credential>;
+type EventsRequest = RequestContext<unknown, EventsQuery, undefined, Credential>;
 
 /** Entries that one poll looks at: a narrow filter over a long ledger must not keep others waiting. */
 const MAX_LOOKED_AT = 10_000;
@@ -94,15 +94,15 @@ export default definePlugin({
       };
     }
 
-    async function events({ query: asked, credential, headers }: Asked): Promise<Reply> {
-      if (asked.agent_id !== undefined && asked.agent !== undefined && asked.agent_id !== asked.agent) {
+    async function events({ query, credential, headers }: EventsRequest): Promise<Reply> {
+      if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
         throw new Refusal("VALIDATION_FAILED", "`agent` and `agent_id` are the same filter; send one of them", {
           errors: [{ parameter: "agent", detail: "same as agent_id" }],
         });
       }
-      const last = lastEventId(headers) ?? asked.after;
-      if (wantsJson(headers.get("accept"))) return poll(host, asked, credential, last ?? -1, toolOf);
-      if (asked.limit !== undefined)
+      const last = lastEventId(headers) ?? query.after;
+      if (wantsJson(headers.get("accept"))) return poll(host, query, credential, last ?? -1, toolOf);
+      if (query.limit !== undefined)
         throw new Refusal("VALIDATION_FAILED", "a stream takes no limit; poll with Accept: application/json", {
           errors: [{ parameter: "limit", detail: "only with Accept: application/json" }],
         });
@@ -112,7 +112,7 @@ export default definePlugin({
           "INVALID_RANGE",
           `there is no event ${last} yet: the newest is ${size - 1}; was the store replaced by an older one?`,
         );
-      return stream(asked, credential, last === undefined ? size : last + 1);
+      return stream(query, credential, last === undefined ? size : last + 1);
     }
 
     return {
@@ -154,13 +154,13 @@ export default definePlugin({
 
 async function poll(
   host: Host,
-  asked: EventsQuery,
+  query: EventsQuery,
   credential: Credential,
   after: number,
   toolOf: ToolOf,
 ): Promise<Reply> {
-  const filter = createFilter(asked, credential, toolOf);
-  const limit = asked.limit ?? 100;
+  const filter = createFilter(query, credential, toolOf);
+  const limit = query.limit ?? 100;
   const { size } = await host.ledger.head();
   if (after >= size)
     throw new Refusal(

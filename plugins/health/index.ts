@@ -150,18 +150,18 @@ interface Progress {
 
 async function progressOf(host: Host): Promise<Progress> {
   try {
-    const [{ applied, known }, entries] = await Promise.all([host.storage.schema(), host.ledger.lag()]);
+    const [{ applied, known: newest }, entries] = await Promise.all([host.storage.schema(), host.ledger.lag()]);
     return {
       migrations: {
-        ok: applied === known,
+        ok: applied === newest,
         detail:
-          applied === known
+          applied === newest
             ? "ok"
-            : applied > known
+            : applied > newest
               ? "a newer version migrated the store: update this process"
               : "migrations wait",
         applied,
-        known,
+        known: newest,
       },
       lag: {
         ok: entries < FAR_BEHIND,

@@ -58,17 +58,17 @@ function assertTypes(name: string, events: readonly string[], types: readonly st
 
 /** Throws Error for what the schema cannot say. `resolve` is the tests'. */
 export function createNotifier(destinations: Record<string, Static<typeof Destination>>, resolve?: Resolve): Notifier {
-  const known = new Map(Object.entries(destinations).map(([name, options]) => [name, configure(name, options)]));
+  const targets = new Map(Object.entries(destinations).map(([name, options]) => [name, configure(name, options)]));
   return {
     name: "notify-webhook",
     feeds: Object.entries(destinations).flatMap(([name, { events, agents }]) => feedOf(name, events, agents)),
     check(to) {
-      if (known.has(to)) return null;
-      const meant = suggest(to, [...known.keys()]);
-      return `notify-webhook has no destination "${to}"; ${meant === null ? `there are ${[...known.keys()].join(", ")}` : `did you mean "${meant}"?`}`;
+      if (targets.has(to)) return null;
+      const meant = suggest(to, [...targets.keys()]);
+      return `notify-webhook has no destination "${to}"; ${meant === null ? `there are ${[...targets.keys()].join(", ")}` : `did you mean "${meant}"?`}`;
     },
     async deliver(message: Message, signal: AbortSignal) {
-      const destination = known.get(message.to);
+      const destination = targets.get(message.to);
       if (destination === undefined)
         throw new NotifierError(`notify-webhook no longer has a destination "${message.to}"`, { permanent: true });
       const body = bodyOf(message);

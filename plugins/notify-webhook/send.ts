@@ -64,13 +64,13 @@ export async function post(
 /** IPv4 first: a machine without IPv6 often waits long before it knows. */
 async function checkedAddresses({ url, allowPrivate }: Target, resolve: Resolve, over: AbortSignal): Promise<string[]> {
   const name = bare(url.hostname);
-  const found = isIP(name) === 0 ? await raced(resolve(name), over) : [name];
-  const closed = found.find((address) => isIP(address) === 0 || !isPublicAddress(address));
+  const addresses = isIP(name) === 0 ? await raced(resolve(name), over) : [name];
+  const closed = addresses.find((address) => isIP(address) === 0 || !isPublicAddress(address));
   if (!allowPrivate && closed !== undefined)
     throw new NotifierError(
       `${url.hostname} stands for ${closed}, which is no public address; set allow_private to send there all the same`,
     );
-  return [...found].sort((a, b) => isIP(a) - isIP(b));
+  return [...addresses].sort((a, b) => isIP(a) - isIP(b));
 }
 
 function postTo(

@@ -126,11 +126,11 @@ async function saveAll(
   const set = host.policies.plan(tx, edits);
   const changes: PolicyChange[] = [];
   for (const plan of plans) {
-    const made = await save(tx, plan, who);
+    const outcome = await save(tx, plan, who);
     const activated = activate && plan.row?.active_version !== plan.version;
     if (activated) await tx.updatePolicy(plan.id, { active_version: plan.version, updated_at: tx.now });
-    if (made !== "nothing" || activated)
-      changes.push(policyChange(await saved(tx, plan), made === "version" ? plan.read.digest : null));
+    if (outcome !== "nothing" || activated)
+      changes.push(policyChange(await saved(tx, plan), outcome === "version" ? plan.read.digest : null));
   }
   await host.policies.commit(tx, set, { kind: "api", ...source }, who, changes);
   return set.digest;

@@ -16,13 +16,13 @@ export async function findPolicy(reader: Reader, idOrName: string): Promise<Poli
 }
 
 export async function findVersion(reader: Reader, row: PolicyRow, version: number): Promise<PolicyVersionRow> {
-  const found = await reader.policyVersion(row.id, version);
-  if (found === null)
+  const versionRow = await reader.policyVersion(row.id, version);
+  if (versionRow === null)
     throw new Refusal(
       "POLICY_VERSION_NOT_FOUND",
       `the policy "${row.name}" has no version ${version}; its newest is ${row.latest_version}`,
     );
-  return found;
+  return versionRow;
 }
 
 /** The source that manages it; one that is no longer configured manages nothing. */

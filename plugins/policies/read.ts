@@ -7,11 +7,11 @@ export const YAML_TYPES = ["application/yaml", "application/x-yaml", "text/yaml"
 /** One policy, as JSON or as YAML. Throws POLICY_INVALID. */
 export function policyOf(body: unknown): ReadPolicy {
   if (typeof body !== "string") return fromJson(body, "");
-  const found = policiesFromYaml(body);
-  if (found.length > 1)
+  const policies = policiesFromYaml(body);
+  if (policies.length > 1)
     throw new Refusal(
       "POLICY_INVALID",
-      `the body holds ${found.length} policies, and one is taken here; POST /v1/policies/import-yaml takes several`,
+      `the body holds ${policies.length} policies, and one is taken here; POST /v1/policies/import-yaml takes several`,
     );
-  return found[0] as ReadPolicy;
+  return policies[0] as ReadPolicy;
 }

@@ -28,12 +28,12 @@ export async function signatureOf(path: string, recursive: boolean): Promise<str
       const names = (await readdir(folder)).filter((name) => !name.startsWith(".")).sort();
       for (const name of names) {
         const file = join(folder, name);
-        const found = await stat(file, { bigint: true }).catch(() => null);
-        if (found?.isDirectory() === true) {
+        const stats = await stat(file, { bigint: true }).catch(() => null);
+        if (stats?.isDirectory() === true) {
           if (recursive) await visit(file, [...above, real]);
         } else if (/\.ya?ml$/.test(name)) {
           lines.push(
-            `${file} ${found === null ? "gone" : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")}`,
+            `${file} ${stats === null ? "gone" : [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(" ")}`,
           );
         }
       }
@@ -51,7 +51,7 @@ export function watchFolder(
   options: { recursive: boolean; pollMs: number; log: Logger; loaded(): string | null },
   changed: () => void,
 ): Watching {
-  let told: string | null = null;
+  let lastReported: string | null = null;
   let stopped = false;
   let timer: ReturnType<typeof setTimeout> | null = null;
   let looking: Promise<void> | null = null;
@@ -85,11 +85,11 @@ export function watchFolder(
 
   async function compare(): Promise<void> {
     let seen = await signatureOf(path, options.recursive);
-    while (seen !== options.loaded() && seen !== told && !stopped) {
+    while (seen !== options.loaded() && seen !== lastReported && !stopped) {
       await new Promise((resolve) => setTimeout(resolve, SETTLE));
       const again = await signatureOf(path, options.recursive);
       if (again === seen) {
-        told = seen;
+        lastReported = seen;
         changed();
         return;
       }

@@ -180,9 +180,9 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
         /** Unreachable or gone: then `changed` is called each time, so that the fault is told and its end is, too. */
         let faulty = false;
 
-        /** @param told by a webhook: then whoever got it asks, for the others did not hear of it */
-        async function ask(told: boolean): Promise<void> {
-          if (!told && !(await duty.mine())) return;
+        /** @param byWebhook the process that received it asks, whoever has the duty: the others did not hear of it */
+        async function ask(byWebhook: boolean): Promise<void> {
+          if (!byWebhook && !(await duty.mine())) return;
           let commit: string | null = null;
           try {
             commit = await alone(() => repository().fetch());
@@ -194,13 +194,13 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
           changed();
         }
 
-        function next(ms: number, told = false): void {
+        function next(ms: number, byWebhook = false): void {
           if (stopped) return;
           if (timer !== null) clearTimeout(timer);
           timer = setTimeout(() => {
             timer = null;
-            if (asking !== null) return next(100, told);
-            asking = ask(told)
+            if (asking !== null) return next(100, byWebhook);
+            asking = ask(byWebhook)
               .catch((error: unknown) =>
                 host.log.warn("the repository of policies could not be asked; trying again", {
                   url,
@@ -233,13 +233,13 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
 function withoutCredentials(given: string): { url: string; username: string | null; password: string | null } {
   if (!/^https?:\/\//i.test(given)) return { url: given, username: null, password: null };
   const url = new URL(given);
-  const found = {
+  const credentials = {
     username: url.username === "" ? null : decodeURIComponent(url.username),
     password: url.password === "" ? null : decodeURIComponent(url.password),
   };
   url.username = "";
   url.password = "";
-  return { url: url.href, ...found };
+  return { url: url.href, ...credentials };
 }
 
 function readSecret(path: string): string {

@@ -36,7 +36,7 @@ type Caller = Pick<RequestContext, "headers" | "signal"> & Pick<Credential, "vis
 export function createBacktests(
   host: Host,
   limits: BacktestLimits,
-): (asked: RangeBody, caller: Caller) => Promise<Reply> {
+): (body: RangeBody, caller: Caller) => Promise<Reply> {
   let running = 0;
 
   async function candidate(body: RangeBody): Promise<CompiledPolicySet> {
@@ -45,11 +45,11 @@ export function createBacktests(
     return withCandidates(compiled, candidatesOf(body), body.alone === true);
   }
 
-  return async (asked, { visibility, headers, signal }) => {
-    if (asked.policy_set !== undefined && (asked.policy !== undefined || asked.yaml !== undefined))
+  return async (body, { visibility, headers, signal }) => {
+    if (body.policy_set !== undefined && (body.policy !== undefined || body.yaml !== undefined))
       throw wrong("/policy_set", "send either `policy_set` or a candidate");
-    const span = spanOf(asked, host.clock());
-    const compiled = await candidate(asked);
+    const span = spanOf(body, host.clock());
+    const compiled = await candidate(body);
     if (running >= limits.max_running) {
       throw new Refusal(
         "TOO_MANY_BACKTESTS",
@@ -91,14 +91,14 @@ function lines(
   const encoder = new TextEncoder();
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      let told = performance.now();
+      let lastReport = performance.now();
       let open = true;
       const say = (line: object): void => {
         if (open) controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`));
       };
       run((counts) => {
-        if (performance.now() - told < PROGRESS_EVERY_MS) return;
-        told = performance.now();
+        if (performance.now() - lastReport < PROGRESS_EVERY_MS) return;
+        lastReport = performance.now();
         try {
           say({ type: "progress", ...counts });
         } catch {

@@ -77,17 +77,17 @@ export default definePlugin({
             "INVALID_RANGE",
             "TOO_MANY_BACKTESTS",
           ],
-          async handle({ body: asked, credential, headers, signal }) {
-            const single = asked.hash !== undefined || asked.action_id !== undefined;
-            const ranged = RANGE.filter((name) => asked[name] !== undefined);
+          async handle({ body, credential, headers, signal }) {
+            const single = body.hash !== undefined || body.action_id !== undefined;
+            const ranged = RANGE.filter((name) => body[name] !== undefined);
             if (single && ranged.length > 0)
               throw invalid(
                 `/${ranged[0]}`,
                 "send either one decision (`hash` or `action_id`) or a range (`since`, `until`, `limit`)",
               );
             return ranged.length > 0
-              ? backtests(asked, { visibility: credential.visibility, headers, signal })
-              : replay(host, asked, credential);
+              ? backtests(body, { visibility: credential.visibility, headers, signal })
+              : replay(host, body, credential);
           },
         }),
       ],
@@ -95,12 +95,12 @@ export default definePlugin({
   },
 });
 
-async function replay(host: Host, asked: ReplayBody, credential: Credential): Promise<Reply> {
-  if ((asked.hash === undefined) === (asked.action_id === undefined))
+async function replay(host: Host, body: ReplayBody, credential: Credential): Promise<Reply> {
+  if ((body.hash === undefined) === (body.action_id === undefined))
     throw invalid("", "send either `hash` or `action_id`");
-  if (asked.policy !== undefined && asked.policy_set !== undefined)
+  if (body.policy !== undefined && body.policy_set !== undefined)
     throw invalid("/policy", "send either `policy` or `policy_set`");
-  const { row, action } = await find(host, credential, asked);
+  const { row, action } = await find(host, credential, body);
   const entry = openEntry<DecisionEntry>(row.bytes);
   const request = JSON.parse(action.request) as ActionRequest;
   const clock = parseRfc3339(entry.at);
@@ -124,7 +124,7 @@ async function replay(host: Host, asked: ReplayBody, credential: Credential): Pr
     field("commitment", entry.commitment, rebuilt.commitment),
     field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(rebuilt, row.seq).leafHash)),
   ];
-  const now = await candidate(host, asked);
+  const now = await candidate(host, body);
   const decidedNow =
     now === null ? null : decide(now.compiled, request, assumingUnused(now.compiled, request, facts, clock), clock);
   const differences =
@@ -190,11 +190,11 @@ function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFac
 async function find(
   host: Host,
   credential: Credential,
-  asked: ReplayBody,
+  body: ReplayBody,
 ): Promise<{ row: EntryRow; action: ActionRow }> {
-  const hash = asked.hash ?? (await visible(host, credential, asked.action_id as string))?.decision_hash;
+  const hash = body.hash ?? (await visible(host, credential, body.action_id as string))?.decision_hash;
   if (hash === undefined)
-    throw new Refusal("ACTION_NOT_FOUND", `there is no action ${asked.action_id ?? ""} that this key may see`);
+    throw new Refusal("ACTION_NOT_FOUND", `there is no action ${body.action_id ?? ""} that this key may see`);
   const row = await host.storage.entryByHash(fromHex(hash));
   const action = row?.action_id == null ? null : await visible(host, credential, row.action_id);
   if (row !== null && row.type !== "decision" && (action !== null || "all" in credential.visibility)) {
@@ -215,12 +215,16 @@ async function visible(host: Host, credential: Credential, id: string): Promise<
 
 async function candidate(
   host: Host,
-  asked: ReplayBody,
+  body: ReplayBody,
 ): Promise<{ digest: string | null; compiled: CompiledPolicySet } | null> {
-  if (asked.policy_set !== undefined) return host.policies.current();
-  if (asked.policy === undefined) return null;
-  const made = withCandidates((await host.policies.current()).compiled, candidatesOf({ policy: asked.policy }), false);
-  return { digest: made.digest, compiled: made };
+  if (body.policy_set !== undefined) return host.policies.current();
+  if (body.policy === undefined) return null;
+  const compiled = withCandidates(
+    (await host.policies.current()).compiled,
+    candidatesOf({ policy: body.policy }),
+    false,
+  );
+  return { digest: compiled.digest, compiled };
 }
 
 function field(name: string, recorded: unknown, replayed: unknown): FieldComparison {

@@ -48,23 +48,23 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
 
   /** A session that has been looked at: nothing else may have gone through it. */
   async function sessionAt(name: string, address: Address): Promise<Session> {
-    const made = await openSession({ ...options, name }, address);
+    const candidate = await openSession({ ...options, name }, address);
     try {
-      const timeline = await checkServer(made, {
+      const timeline = await checkServer(candidate, {
         readOnly: isReadOnly,
         acceptUnsafe: options.acceptUnsafeServer,
         newestTimeline: () => newestTimeline,
       });
       await checkReader?.(
         createReader(reads, {
-          all: async (statement, values) => (await made.query(statement.sql, bind(statement, values))).rows,
+          all: async (statement, values) => (await candidate.query(statement.sql, bind(statement, values))).rows,
         }),
       );
       // A server that was refused is none that was used.
       newestTimeline = Math.max(newestTimeline, timeline);
-      return made;
+      return candidate;
     } catch (error) {
-      void made.end();
+      void candidate.end();
       throw error;
     }
   }
@@ -196,12 +196,12 @@ async function listen(options: EngineOptions, changed: () => void): Promise<() =
   const stop = new Promise<void>((resolve) => (wake = resolve));
 
   async function connect(): Promise<Session> {
-    const made = await firstOf(options, (address) =>
+    const listener = await firstOf(options, (address) =>
       openSession({ ...options, name: "assent listener", onNotify: changed }, address),
     );
-    await made.script(`listen ${CHANNEL}`);
+    await listener.script(`listen ${CHANNEL}`);
     changed();
-    return made;
+    return listener;
   }
   async function keep(first: Session): Promise<void> {
     session = first;

@@ -222,7 +222,7 @@ function isResult(value: unknown): boolean {
 export function addressesOf({ url, tls, ca }: Pick<SessionOptions, "url" | "tls" | "ca">): Address[] {
   const { options } = postgres(url, { max: 1 });
   const read = options as unknown as { host: string[]; port: number[]; path?: string | false; ssl: Address["tls"] };
-  const asked: Address["tls"] =
+  const tlsOptions: Address["tls"] =
     tls === "from-url"
       ? read.ssl
       : tls === "disable"
@@ -235,7 +235,7 @@ export function addressesOf({ url, tls, ca }: Pick<SessionOptions, "url" | "tls"
   return read.host.map((host, i) => ({
     host,
     port: read.port[i] ?? (read.port[0] as number),
-    tls: asked,
+    tls: tlsOptions,
     ...(typeof read.path === "string" ? { path: read.path } : {}),
   }));
 }

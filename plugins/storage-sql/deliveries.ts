@@ -79,13 +79,13 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
 }
 
 function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statement {
-  const known = new Map<string, Statement>();
+  const statements = new Map<string, Statement>();
   return (filter) => {
     const given = (["state", "destination", "action_id", "before_position"] as const).filter(
       (name) => filter[name] !== undefined,
     );
     const shape = [...given, filter.state].join(" ");
-    let statement = known.get(shape);
+    let statement = statements.get(shape);
     if (statement === undefined) {
       let query = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS).orderBy("position", "desc");
       for (const name of given) {
@@ -93,7 +93,7 @@ function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statemen
         else query = query.where(name, "=", name === "state" ? sql.lit(filter.state as never) : param<never>(name));
       }
       statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
-      known.set(shape, statement);
+      statements.set(shape, statement);
     }
     return statement;
   };
@@ -171,12 +171,12 @@ export function prepareDeliveryWrites(db: Kysely<Tables>) {
 
 /** One statement for each combination of changes, written when it is first asked for. */
 function deliveryUpdates(db: Kysely<Tables>): (change: DeliveryChange) => Statement {
-  const known = new Map<string, Statement>();
+  const statements = new Map<string, Statement>();
   return (change) => {
     const changed = CHANGES.filter((name) => change[name] !== undefined);
     const shape = changed.join(" ");
     const statement =
-      known.get(shape) ??
+      statements.get(shape) ??
       prepare(
         db
           .updateTable("deliveries")
@@ -185,7 +185,7 @@ function deliveryUpdates(db: Kysely<Tables>): (change: DeliveryChange) => Statem
           .where("state", "=", param("if_state"))
           .where("attempts", "=", param("if_attempts")),
       );
-    known.set(shape, statement);
+    statements.set(shape, statement);
     return statement;
   };
 }

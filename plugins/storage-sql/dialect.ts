@@ -29,7 +29,7 @@ export interface SqlDialect {
   /** `clustered`: rows are small and only ever found by primary key. */
   finish(table: CreateTableBuilder<string, string>, clustered?: boolean): Compilable;
   /** Refuses UPDATE and DELETE, and an INSERT that would replace a row: with an error, or by keeping the old row. */
-  appendOnly(table: string, key: readonly string[], known: "refuse" | "keep"): string[];
+  appendOnly(table: string, key: readonly string[], onDuplicate: "refuse" | "keep"): string[];
   /** For the table's one row: refuses DELETE, a second row, and an UPDATE that lowers the column. */
   neverShrinks(table: string, column: string): string[];
 }

@@ -14,10 +14,10 @@ export function prepareDocumentReads(db: Kysely<Tables>) {
 
 /** One statement for each combination of bounds, written when it is first asked for. */
 function documentLists(db: Kysely<Tables>): (bounds: { after: boolean; to: boolean }) => Statement {
-  const known = new Map<string, Statement>();
+  const statements = new Map<string, Statement>();
   return ({ after, to }) => {
     const shape = `${after} ${to}`;
-    let statement = known.get(shape);
+    let statement = statements.get(shape);
     if (statement === undefined) {
       let query = db
         .selectFrom("documents")
@@ -29,7 +29,7 @@ function documentLists(db: Kysely<Tables>): (bounds: { after: boolean; to: boole
       if (after) query = query.where("key", ">", param("after"));
       if (to) query = query.where("key", "<", param("to"));
       statement = prepare(query);
-      known.set(shape, statement);
+      statements.set(shape, statement);
     }
     return statement;
   };

@@ -10,14 +10,14 @@ export const pending = sql<boolean>`status = 'pending_approval'`;
 
 /** One statement for each combination of filters, written when it is first asked for. */
 export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
-  const known = new Map<string, Statement>();
+  const statements = new Map<string, Statement>();
   const optional = ["status", "agent_id", "tool", "operation", "since", "until", "before_seq"] as const;
   return (filter) => {
     const visible = "all" in filter.visibility ? "all" : "agent_id" in filter.visibility ? "agent" : "key";
     const { status } = filter;
     const timed = filter.as_of !== undefined && (status === "expired" || status === "pending_approval") ? status : "";
     const shape = [visible, timed, ...optional.filter((name) => filter[name] !== undefined)].join(" ");
-    let statement = known.get(shape);
+    let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
       let query = db.selectFrom("actions").select("decision_seq");
@@ -45,7 +45,7 @@ export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => State
           ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page)
           : page.clearSelect().select(schema.ACTION_COLUMNS),
       );
-      known.set(shape, statement);
+      statements.set(shape, statement);
     }
     return statement;
   };
@@ -116,16 +116,16 @@ export function permittedLists(db: Kysely<Tables>, status: "allowed" | "approved
 }
 
 export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
-  const known = new Map<string, Statement>();
+  const statements = new Map<string, Statement>();
   return ({ suspended, before_seq }) => {
     const shape = `${suspended} ${before_seq === undefined}`;
-    let statement = known.get(shape);
+    let statement = statements.get(shape);
     if (statement === undefined) {
       let query = db.selectFrom("agents").select(schema.AGENT_COLUMNS).orderBy("registered_seq", "desc");
       if (suspended !== undefined) query = query.where("suspended_at", suspended ? "is not" : "is", null);
       if (before_seq !== undefined) query = query.where("registered_seq", "<", param("before_seq"));
       statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
-      known.set(shape, statement);
+      statements.set(shape, statement);
     }
     return statement;
   };

@@ -15,26 +15,26 @@ export async function storedVersion(query: SqlQuery, dialect: SqlDialect): Promi
 
 /** Rejects with StorageError for a schema of a newer version. */
 export async function migrate(engine: SqlEngine, dialect: SqlDialect, migrations: readonly Migration[]): Promise<void> {
-  const known = migrations.at(-1)?.version ?? 0;
+  const newest = migrations.at(-1)?.version ?? 0;
   // Looked at again before each step: another process may have made it meanwhile.
-  while (await step(engine, dialect, migrations, known));
+  while (await step(engine, dialect, migrations, newest));
 }
 
 async function step(
   engine: SqlEngine,
   dialect: SqlDialect,
   migrations: readonly Migration[],
-  known: number,
+  newest: number,
 ): Promise<boolean> {
   const tx = await engine.begin("migrate");
   let name = "";
   let version = 0;
   try {
     const stored = await storedVersion(async (text, values) => (await tx.query(text, values)).rows, dialect);
-    if (stored > known) {
+    if (stored > newest) {
       throw new StorageError(
         "unavailable",
-        `the store was written by a newer version (schema ${stored}, this one knows ${known}); run that version, or restore a backup from before it`,
+        `the store was written by a newer version (schema ${stored}, this one knows ${newest}); run that version, or restore a backup from before it`,
       );
     }
     const next = migrations.find((migration) => migration.version === stored + 1);

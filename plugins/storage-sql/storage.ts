@@ -43,7 +43,7 @@ function prepareAll(db: Kysely<Tables>, { now }: SqlDialect) {
 
 export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options: SqlStorageOptions = {}): Storage {
   const migrations = options.migrations ?? MIGRATIONS;
-  const known = migrations.at(-1)?.version ?? 0;
+  const newest = migrations.at(-1)?.version ?? 0;
   const db = dialect.db as unknown as Kysely<Tables>;
   const statements = prepared.get(db) ?? prepareAll(db, dialect);
   prepared.set(db, statements);
@@ -64,7 +64,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
   }
 
   /** What the engine says, as the contract says it. */
-  async function told<T>(doing: string, work: () => Promise<T>): Promise<T> {
+  async function orStorageError<T>(doing: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
@@ -75,7 +75,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
   async function run<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>): Promise<T> {
     assertOpen();
     if (state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
-    const tx = await told("write to the store", () => engine.begin(purpose));
+    const tx = await orStorageError("write to the store", () => engine.begin(purpose));
     const scope = transactionScope(engine, tx, { head: reads.head, moveHead: writes.moveHead });
     let result: T;
     try {
@@ -108,7 +108,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
   const looks: Pick<SqlExecutor, "all"> = {
     async all(statement, values) {
       assertOpen();
-      return told("read from the store", () => engine.query(statement.sql, bind(statement, values)));
+      return orStorageError("read from the store", () => engine.query(statement.sql, bind(statement, values)));
     },
   };
   const reader = createReader(reads, {
@@ -118,7 +118,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       : {
           async snapshot<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T> {
             assertOpen();
-            return told("read from the store", () =>
+            return orStorageError("read from the store", () =>
               (engine.snapshot as NonNullable<SqlEngine["snapshot"]>)((query) =>
                 work({ all: (statement, values) => query(statement.sql, bind(statement, values)) }),
               ),
@@ -141,7 +141,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       // A database that may not be written says so now, and not at the first decision.
       await run("aside", async (db) => {
         await db.run(statements.countPing, {});
-        if (known >= 4) await db.run(leases.forget, {});
+        if (newest >= 4) await db.run(leases.forget, {});
       });
     } catch (error) {
       state = "closed";
@@ -156,11 +156,14 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
     exclusive: engine.exclusive,
     open: ({ readOnly = false } = {}) =>
       enqueue(async () => {
-        if (state === "closed") await told("open the store", () => open(readOnly));
+        if (state === "closed") await orStorageError("open the store", () => open(readOnly));
       }),
     async schema() {
       assertOpen();
-      return { applied: await told("read from the store", () => storedVersion(engine.query, dialect)), known };
+      return {
+        applied: await orStorageError("read from the store", () => storedVersion(engine.query, dialect)),
+        known: newest,
+      };
     },
     close: () =>
       enqueue(async () => {
@@ -204,7 +207,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       : {
           async backup(path: string) {
             assertOpen();
-            await told("copy the store", () => (engine.backup as (path: string) => Promise<void>)(path));
+            await orStorageError("copy the store", () => (engine.backup as (path: string) => Promise<void>)(path));
           },
         }),
     ...(engine.onConnection === undefined ? {} : { onConnection: engine.onConnection.bind(engine) }),

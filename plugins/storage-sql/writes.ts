@@ -102,14 +102,14 @@ const CHANGES = [
 
 /** One statement for each combination of guard and change, written when it is first asked for. */
 function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
-  const known = new Map<string, Statement>();
+  const statements = new Map<string, Statement>();
   return (guard, change) => {
     const changed = CHANGES.filter((name) => change[name] !== undefined);
     const guards = (["expires_after", "expired_by", "permit_after"] as const).filter(
       (name) => guard[name] !== undefined,
     );
     const shape = [...changed, "if", ...guards].join(" ");
-    let statement = known.get(shape);
+    let statement = statements.get(shape);
     if (statement === undefined) {
       let query = db
         .updateTable("actions")
@@ -120,7 +120,7 @@ function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionC
       if (guards.includes("expired_by")) query = query.where("expires_at", "<=", param("expired_by"));
       if (guards.includes("permit_after")) query = query.where("permit_expires_at", ">", param("permit_after"));
       statement = prepare(query);
-      known.set(shape, statement);
+      statements.set(shape, statement);
     }
     return statement;
   };
@@ -137,12 +137,12 @@ const AGENT_CHANGES = [
 ] as const;
 
 function agentUpdates(db: Kysely<Tables>): (change: AgentChange) => Statement {
-  const known = new Map<string, Statement>();
+  const statements = new Map<string, Statement>();
   return (change) => {
     const changed = AGENT_CHANGES.filter((name) => change[name] !== undefined);
     const shape = changed.join(" ");
     const statement =
-      known.get(shape) ??
+      statements.get(shape) ??
       prepare(
         db
           .updateTable("agents")
@@ -150,22 +150,22 @@ function agentUpdates(db: Kysely<Tables>): (change: AgentChange) => Statement {
           .where("id", "=", param("id"))
           .where("version", "=", param("if_version")),
       );
-    known.set(shape, statement);
+    statements.set(shape, statement);
     return statement;
   };
 }
 
 function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement {
-  const known = new Map<string, Statement>();
+  const statements = new Map<string, Statement>();
   return (change) => {
     const changed = (["managed_by", "latest_version", "active_version", "deleted_at", "updated_at"] as const).filter(
       (name) => change[name] !== undefined,
     );
     const shape = changed.join(" ");
     const statement =
-      known.get(shape) ??
+      statements.get(shape) ??
       prepare(db.updateTable("policies").set(params<object>(changed)).where("id", "=", param("id")));
-    known.set(shape, statement);
+    statements.set(shape, statement);
     return statement;
   };
 }

@@ -138,11 +138,11 @@ const walOf = (path: string): string => `${path}-wal`;
 
 /** A file that has lost its name takes everything, and is gone with the process. */
 function assertInPlace({ path, file, wal }: OpenStore): void {
-  for (const [name, known] of [
+  for (const [name, identity] of [
     [path, file],
     [walOf(path), wal],
   ] as const) {
-    if (known !== null && identityOf(name) !== known)
+    if (identity !== null && identityOf(name) !== identity)
       throw new StorageError(
         "unavailable",
         `${name} was removed or replaced while the store is open: what is written now would be lost with it; put the right file back, or stop the service first`,

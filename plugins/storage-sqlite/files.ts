@@ -46,8 +46,8 @@ export function createPrivately(path: string): void {
 
 /** Tells a file from every other that takes its name; null where there is none. */
 export function identityOf(path: string): string | null {
-  const found = statSync(path, { throwIfNoEntry: false });
-  return found === undefined ? null : `${found.dev} ${found.ino}`;
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats === undefined ? null : `${stats.dev} ${stats.ino}`;
 }
 
 /** SQLite syncs the folder that holds its files; the folder's own name is in the one above. */

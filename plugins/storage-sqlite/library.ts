@@ -38,8 +38,8 @@ function ownSqlite(): SqliteLibrary | undefined {
   // Node 22 and 24 warn that their SQLite is experimental. What is relied on here is tested on each of them.
   process.emitWarning = () => undefined;
   try {
-    const found = getBuiltinModule?.("node:sqlite") as SqliteLibrary | undefined;
-    return found?.DatabaseSync === undefined ? undefined : found;
+    const library = getBuiltinModule?.("node:sqlite") as SqliteLibrary | undefined;
+    return library?.DatabaseSync === undefined ? undefined : library;
   } finally {
     process.emitWarning = emitWarning;
   }

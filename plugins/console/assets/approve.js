@@ -225,8 +225,8 @@ function tokenOf(fragment) {
   }
 }
 
-const known = /^[0-9a-f-]{36}$/.test(token);
-if (known) location.replace(`/#/approvals/${at(token)}`);
+const isApprovalId = /^[0-9a-f-]{36}$/.test(token);
+if (isApprovalId) location.replace(`/#/approvals/${at(token)}`);
 else
   show(
     token === ""

@@ -59,15 +59,15 @@ export function joined(first, more) {
   if (first === null) return more;
   const flips = new Map(first.flips.map((flip) => [kindOf(flip), flip]));
   for (const flip of more.flips) {
-    const known = flips.get(kindOf(flip));
+    const sameFlip = flips.get(kindOf(flip));
     flips.set(
       kindOf(flip),
-      known === undefined
+      sameFlip === undefined
         ? flip
         : {
-            ...known,
-            count: known.count + flip.count,
-            examples: known.examples.length > 0 ? known.examples : flip.examples,
+            ...sameFlip,
+            count: sameFlip.count + flip.count,
+            examples: sameFlip.examples.length > 0 ? sameFlip.examples : flip.examples,
           },
     );
   }

@@ -88,17 +88,17 @@ function settle() {
     over.abort();
   }
   if (wanted === null || source !== null) return;
-  const made = { key: wanted, over: new AbortController(), state: null };
-  source = made;
-  void listen(wanted, made.over.signal, {
+  const newSource = { key: wanted, over: new AbortController(), state: null };
+  source = newSource;
+  void listen(wanted, newSource.over.signal, {
     onEvent(event) {
-      if (source !== made) return;
-      if (made.state !== null) made.state = { ...made.state, last: event.seq };
+      if (source !== newSource) return;
+      if (newSource.state !== null) newSource.state = { ...newSource.state, last: event.seq };
       for (const follower of followers) follower.event(event);
     },
     onState(state) {
-      if (source !== made) return;
-      made.state = state;
+      if (source !== newSource) return;
+      newSource.state = state;
       if (state.state === "waiting") void suspect();
       if (state.status === 401) return signOut(state.why);
       for (const follower of followers) follower.state(state);

@@ -51,7 +51,7 @@ function Shell() {
       setWhy(reason);
       setSignedIn(value !== null);
     });
-    if (signedIn === null) void askOtherTabs().then((found) => setSignedIn(found !== null));
+    if (signedIn === null) void askOtherTabs().then((session) => setSignedIn(session !== null));
     return stop;
   }, []);
   return html`<${Banner} />${signedIn === null ? html`<main class="sign-in"><${Loading} what="the console" /></main>` : signedIn ? html`<${Console} key=${key()} />` : html`<${SignIn} why=${why} />`}`;
@@ -110,21 +110,21 @@ function Console() {
 function Current({ at, main }) {
   const page = PAGES.find(([name]) => name === at.name) ?? null;
   const [, title, load, scopes] = page ?? ["", "", null, []];
-  const known = page !== null && mayOpen(page);
+  const isOpenable = page !== null && mayOpen(page);
   const { data, error, reload } = useLoad(async () => {
-    if (!known) return null;
+    if (!isOpenable) return null;
     const View = await load().catch(() => {
       const detail =
         "this page could not be loaded; if the service has another version by now, load the whole console again";
       throw new ApiError({ status: 0, code: "UNREACHABLE", detail });
     });
     return { of: at.name, View };
-  }, [known, at.name]);
+  }, [isOpenable, at.name]);
   const View = data !== null && data.of === at.name ? data.View : null;
   // Whoever listens instead of looking learns that the page has changed; not at the first one.
   const first = useRef(true);
   useEffect(() => {
-    if (known && View === null) return;
+    if (isOpenable && View === null) return;
     // A page that moved the focus itself, as the queue does, keeps it.
     if (!first.current && (document.activeElement === document.body || document.activeElement?.closest("nav")))
       main.current?.querySelector("h1")?.focus();
@@ -135,7 +135,7 @@ function Current({ at, main }) {
       ><p>Nothing in this console stands at <code>${location.hash}</code>. It may have been mistyped, or cut off.</p>
       <p><a href="#/">To the first page</a></p><//
     >`;
-  if (!known)
+  if (!isOpenable)
     return html`<${Page} title=${title}
       ><p>The key that you are signed in with may not see this page: it needs the scope <code>${scopes[0]}</code>.</p>
       <p><a href="#/">To the first page</a></p><//

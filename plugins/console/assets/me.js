@@ -47,8 +47,8 @@ export function may(scope) {
 
 /** Null while it is not known; it is asked for then, and the watchers are told. @param {string} id of a key */
 export function nameOfKey(id) {
-  const known = names.get(id);
-  if (known !== undefined) return known;
+  const name = names.get(id);
+  if (name !== undefined) return name;
   if (!UUID.test(id) || !["actions:read", "provenance:read", "keys:manage"].some(may)) return null;
   names.set(id, null);
   if (wanted.size === 0) setTimeout(fetchNames, SOON);

@@ -42,11 +42,11 @@ export async function readStream({ key, last: from, signal, onEvent, onState }) 
       if (!signal.aborted) say("waiting", "the stream ended");
     } catch (error) {
       if (signal.aborted) return;
-      const known = error instanceof ApiError;
+      const isApiError = error instanceof ApiError;
       // 4xx will be answered the same way again, but too many streams (429) pass.
-      if (known && error.status >= 400 && error.status < 500 && error.status !== 429)
+      if (isApiError && error.status >= 400 && error.status < 500 && error.status !== 429)
         return say("refused", error.message, error.status);
-      say("waiting", known && error.status !== 0 ? error.message : "the connection broke");
+      say("waiting", isApiError && error.status !== 0 ? error.message : "the connection broke");
     } finally {
       clearTimeout(timer);
     }

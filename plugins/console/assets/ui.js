@@ -11,16 +11,16 @@ const spaced = new WeakMap();
 
 /** Markup in which a line break is a space, as in HTML (and as the formatter takes it); htm alone drops it. @param {TemplateStringsArray} texts */
 export function html(texts, ...values) {
-  let known = spaced.get(texts);
-  if (known === undefined) {
+  let markup = spaced.get(texts);
+  if (markup === undefined) {
     const last = texts.length - 1;
-    known = texts.map((text, i) => {
+    markup = texts.map((text, i) => {
       const begun = i === 0 ? text.replace(/^\s*\n\s*/, "") : text;
       return (i === last ? begun.replace(/\s*\n\s*$/, "") : begun).replaceAll(/\s*\n\s*/g, " ");
     });
-    spaced.set(texts, known);
+    spaced.set(texts, markup);
   }
-  return bound(known, ...values);
+  return bound(markup, ...values);
 }
 
 export { Fragment, createRef, useCallback, useEffect, useLayoutEffect, useRef, useState };

@@ -125,11 +125,11 @@ export async function openCheckpoint(note, vkey) {
   if (lines.length > 100) throw new Error("the checkpoint has more than 100 signatures");
   let verified = false;
   for (const line of lines) {
-    const found = /^\u2014 (\S+) (\S+)$/.exec(line);
-    if (found === null) throw new Error("a line behind the checkpoint's last blank line is not a signature");
-    const bytes = fromBase64(/** @type {string} */ (found[2]));
-    if (bytes.length < 5) throw new Error(`the signature of ${found[1]} is too short`);
-    if (found[1] !== key.name || !equal(bytes.slice(0, 4), key.id)) continue;
+    const match = /^\u2014 (\S+) (\S+)$/.exec(line);
+    if (match === null) throw new Error("a line behind the checkpoint's last blank line is not a signature");
+    const bytes = fromBase64(/** @type {string} */ (match[2]));
+    if (bytes.length < 5) throw new Error(`the signature of ${match[1]} is too short`);
+    if (match[1] !== key.name || !equal(bytes.slice(0, 4), key.id)) continue;
     const publicKey = await crypto.subtle.importKey("raw", key.publicKey, { name: "Ed25519" }, false, ["verify"]);
     if (
       bytes.length !== 68 ||

@@ -19,10 +19,10 @@ export const sqliteDialect: SqlDialect = {
   beginnings: [`pragma application_id = ${APPLICATION_ID}`],
   bytesOf: (hex) => sql.raw(`x'${hex}'`),
   finish: (table, clustered = false) => table.modifyEnd(clustered ? sql`strict, without rowid` : sql`strict`),
-  appendOnly(table, key, known) {
+  appendOnly(table, key, onDuplicate) {
     const same = key.map((column) => `"${column}" = new."${column}"`).join(" and ");
     const answer =
-      known === "keep" ? "raise(ignore)" : `raise(abort, '${table} is append-only: this row is there already')`;
+      onDuplicate === "keep" ? "raise(ignore)" : `raise(abort, '${table} is append-only: this row is there already')`;
     return [
       `create trigger "${table}_no_update" before update on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be changed'); end`,
       `create trigger "${table}_no_delete" before delete on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be deleted'); end`,

@@ -124,8 +124,8 @@ export function deliveries(kit: SqlDialect): string[] {
     until: integer,
   });
   const index = (name: string, on: string, columns: string[], where?: string): string => {
-    const made = kit.db.schema.createIndex(name).on(on).columns(columns);
-    return (where === undefined ? made : made.where(sql.raw<boolean>(where))).compile().sql;
+    const builder = kit.db.schema.createIndex(name).on(on).columns(columns);
+    return (where === undefined ? builder : builder.where(sql.raw<boolean>(where))).compile().sql;
   };
   return [
     kit

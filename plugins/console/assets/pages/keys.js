@@ -55,7 +55,7 @@ const PRESETS = {
 
 export function Keys() {
   const [status, setStatus] = useState("live");
-  const [made, setMade] = useState(/** @type {any} */ (null));
+  const [newKey, setNewKey] = useState(/** @type {any} */ (null));
   const [ending, setEnding] = useState(/** @type {any} */ (null));
   const [adding, setAdding] = useState(false);
   const [said, setSaid] = useState("");
@@ -68,7 +68,7 @@ export function Keys() {
       title="API keys"
       side=${html`<button type="button" class="primary" onClick=${() => setAdding(true)}>New key…</button>`}
     >
-      ${made === null ? null : html`<${Value} made=${made} onDone=${() => setMade(null)} />`}
+      ${newKey === null ? null : html`<${Value} newKey=${newKey} onDone=${() => setNewKey(null)} />`}
       <div role="status">${said === "" ? null : html`<${Notice} kind="good"><${Text} value=${said} /><//>`}</div>
       <div class="filters">
         <div class="field">
@@ -117,7 +117,7 @@ export function Keys() {
       }
       ${data?.next_cursor ? html`<p class="quiet">The 1,000 newest are shown.</p>` : null}
     <//>
-    ${adding ? html`<${Create} onClose=${() => setAdding(false)} onMade=${(result) => (setAdding(false), setSaid(""), setMade(result), reload())} />` : null}
+    ${adding ? html`<${Create} onClose=${() => setAdding(false)} onMade=${(result) => (setAdding(false), setSaid(""), setNewKey(result), reload())} />` : null}
     ${ending === null ? null : html`<${Revoke} row=${ending} onClose=${() => setEnding(null)} onDone=${() => (setEnding(null), setSaid(`“${ending.name}” is revoked.`), reload())} />`}`;
 }
 
@@ -126,7 +126,7 @@ function isOwn(row) {
   return key()?.startsWith(row.prefix) === true;
 }
 
-/** @param {{ onClose: () => void, onMade: (made: any) => void }} props */
+/** @param {{ onClose: () => void, onMade: (newKey: any) => void }} props */
 function Create({ onClose, onMade }) {
   const [preset, setPreset] = useState("approver");
   const [error, setError] = useState(/** @type {any} */ (null));
@@ -201,16 +201,16 @@ function Create({ onClose, onMade }) {
   >`;
 }
 
-/** @param {{ made: any, onDone: () => void }} props */
-function Value({ made, onDone }) {
+/** @param {{ newKey: any, onDone: () => void }} props */
+function Value({ newKey, onDone }) {
   const heading = useRef(null);
   useEffect(() => heading.current?.focus(), []);
   return html`<section class="card made" aria-labelledby="made">
-    <h2 id="made" tabindex="-1" ref=${heading}>The key “<${Text} value=${made.name} />”</h2>
+    <h2 id="made" tabindex="-1" ref=${heading}>The key “<${Text} value=${newKey.name} />”</h2>
     <p>This is the only time that its value is shown. The service keeps no more than a hash of it.</p>
-    <p><${Hash} value=${made.key} /></p>
+    <p><${Hash} value=${newKey.key} /></p>
     <div class="row">
-      <${Copy} value=${made.key} label="Copy the key" /><button type="button" onClick=${onDone}>I have it</button>
+      <${Copy} value=${newKey.key} label="Copy the key" /><button type="button" onClick=${onDone}>I have it</button>
     </div>
   </section>`;
 }

@@ -35,8 +35,8 @@ function put(state, action, more = {}) {
 
 /** A pending action that is new here: behind what is shown, or held. @param {State} state @param {any} action @returns {State} */
 function place(state, action) {
-  const known = state.order.includes(action.id) || state.held.includes(action.id);
-  if (known) return put(state, action);
+  const isListed = state.order.includes(action.id) || state.held.includes(action.id);
+  if (isListed) return put(state, action);
   const last = state.items.get(state.order.at(-1) ?? "")?.action;
   if (last === undefined || later(action, last) > 0) {
     // It stands on a page that was not asked for.
@@ -62,8 +62,8 @@ function firstPage(state, { actions, total, next_cursor }) {
 export function useQueue(open) {
   const [state, setState] = useState(NOTHING);
   const [live, setLive] = useState({ state: "starting", why: "" });
-  const known = useRef(state);
-  known.current = state;
+  const stateRef = useRef(state);
+  stateRef.current = state;
   const wanted = useRef(open);
   wanted.current = open;
 
@@ -89,9 +89,9 @@ export function useQueue(open) {
 
   const load = useCallback(async (signal) => {
     try {
-      const limit = Math.min(MOST, Math.max(PAGE, known.current.order.length));
+      const limit = Math.min(MOST, Math.max(PAGE, stateRef.current.order.length));
       const page = await call(url("/v1/approvals", { limit }), { signal });
-      const shown = known.current;
+      const shown = stateRef.current;
       setState((old) => firstPage(old, page));
       // What the list has no more was settled while the stream was down: how is read.
       const still = new Set(page.actions.map((action) => action.id));
