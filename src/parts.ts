@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Config } from "./config/index.ts";
 import type { Logger } from "./contract/host.ts";
 import { StorageError, type Storage } from "./contract/storage.ts";
+import { createDirectory } from "./identity/directory.ts";
 import { createAgents, type AgentService } from "./identity/agents.ts";
 import { createProcesses, type ProcessList } from "./cluster/processes.ts";
 import type { Declarations } from "./extension/declarations.ts";
@@ -73,7 +74,16 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   const head = () => (ledger === null ? storage.head() : ledger.head());
   const keyUse = createKeyUse(storage, log);
   opened.push({ name: "key use", close: keyUse.stop });
-  const keys = createKeys({ storage, head, clock, newId, used: (id, now) => keyUse.note(id, now) });
+  const directory = createDirectory();
+  const keys = createKeys({
+    storage,
+    directory,
+    log,
+    head,
+    clock,
+    newId,
+    used: (id, now) => keyUse.note(id, now),
+  });
   const agents = createAgents({ storage, head, requireRegistered: config.require_registered_agents });
   const policies = createPolicies({
     storage,
@@ -102,6 +112,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     outbox: options.outbox.write,
     entryFault: options.declared.entryFault,
     policies: (tx, digest) => policies.within(tx, digest),
+    follow: (tx, { epoch }) => directory.follow(tx, epoch),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });

@@ -4,14 +4,15 @@ import type { Credential, Host, LedgerTransaction } from "../../src/contract/hos
 import type { ActionRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { aboutAction, cancellation } from "../../src/domain/open-actions.ts";
+import { countPeople } from "../../src/domain/standing.ts";
 import { permitTimes } from "../../src/domain/permit.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
 import { decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed } from "./again.ts";
-import { relationTo } from "./record.ts";
 import { assertRecorded } from "./recorded.ts";
 import { isOverdue, reread, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
+import { behind, isSubmitter } from "./standing.ts";
 import { linkedAction, voterByKey, voterByLink } from "./voter.ts";
 
 /** Throws APPROVAL_EXPIRED for one that ran out, and NO_LONGER_ALLOWED for one that is denied now: recorded before that is said. */
@@ -39,13 +40,21 @@ export async function voteOn(
     }
     if (isOverdue(row, tx.now)) return expire(tx, row);
     assertPending(row);
+    const people = votes.filter((vote) => vote.approve).map((vote) => behind(host, vote));
     if (body.approve) {
+      const before = countPeople(people);
+      people.push(behind(host, actor));
+      if (countPeople(people) <= before)
+        throw new Refusal(
+          "ALREADY_VOTED",
+          `the keys of ${actor.principal} and of somebody who approved were made by one key, or one made the other: whoever makes a key stands behind its votes, and they count as one person. It can still deny; for another vote, take a key from another maker or a link from a channel, or ask the operator about approvals.trust_key_makers`,
+        );
       const again = await decideAgain(tx, row, first);
       if (again.decision.effect === "deny") return denyNow(tx, row, again, "vote", actor);
     }
 
     const quorum = row.quorum ?? 1;
-    const approvals = votes.filter((vote) => vote.approve).length + (body.approve ? 1 : 0);
+    const approvals = countPeople(people);
     const status = !body.approve ? "denied" : approvals >= quorum ? "approved" : "pending_approval";
     const permit = status === "approved" ? permitTimes(tx.now, host.config.permits.valid_seconds) : null;
     const { seq } = tx.record(
@@ -100,7 +109,7 @@ export function cancelAction(
   return verdictOn(host, async (tx) => {
     const who = await tx.confirm(credential);
     const row = await visibleAction(tx, id, who);
-    if (relationTo(row, who) === null && !who.holds("admin")) {
+    if (!isSubmitter(row, who) && !who.holds("admin")) {
       throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
     }
     if (isOverdue(row, tx.now)) return expire(tx, row);

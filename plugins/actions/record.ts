@@ -3,13 +3,13 @@ import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
 import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
-import { selfRelation } from "../../src/domain/approval.ts";
 import { makePermit, type PermitClaims } from "../../src/domain/permit.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
 import { isRecorded } from "./recorded.ts";
 import { asOf } from "./rows.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
+import { selfRelationOf } from "./standing.ts";
 
 export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
   return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };
@@ -39,28 +39,11 @@ export function permitClaims(host: Host, row: ActionRow): PermitClaims | null {
   };
 }
 
-export function relationTo(row: ActionRow, credential: Credential) {
-  return selfRelation(
-    { key_id: row.submitted_by, agent_id: row.submitted_agent, owner: row.submitted_owner },
-    row.agent_id,
-    { key_id: credential.key.id, agent_id: credential.key.agent_id, owner: credential.key.owner },
-  );
-}
-
-/** The same for somebody who has no key at hand. */
-export function relationOfOwner(row: ActionRow, owner: string) {
-  return selfRelation(
-    { key_id: row.submitted_by, agent_id: row.submitted_agent, owner: row.submitted_owner },
-    row.agent_id,
-    { key_id: "", agent_id: null, owner },
-  );
-}
-
 /** The token only where this credential may use it now; `approvals` are the votes so far. */
 function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], credential: Credential): string | null {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
   if (!credential.holds("approvals:decide")) return null;
-  if (relationTo(row, credential) !== null && !host.config.approvals.allow_self_approval) return null;
+  if (selfRelationOf(host, row, credential) !== null && !host.config.approvals.allow_self_approval) return null;
   if (votes.some((vote) => vote.principal === credential.principal)) return null;
   return makeToken("approval", tokenClaims(row, credential.principal), approvalMac(host));
 }

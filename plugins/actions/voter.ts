@@ -6,7 +6,8 @@ import { actorOf } from "../../src/domain/actor.ts";
 import { RELATION_WORDS, type SelfRelation } from "../../src/domain/approval.ts";
 import { openEntry, type Actor, type DecisionEntry } from "../../src/domain/entries.ts";
 import { checkToken, readToken, type TokenVerdict } from "../../src/domain/tokens.ts";
-import { approvalMac, linkMac, relationOfOwner, relationTo, tokenClaims } from "./record.ts";
+import { approvalMac, linkMac, tokenClaims } from "./record.ts";
+import { relationOfOwner, selfRelationOf } from "./standing.ts";
 
 /** Who votes: by a key, or by a link that was sent to one person. */
 interface Voter {
@@ -18,7 +19,7 @@ interface Voter {
 export const LINK = "link";
 
 export function voterByKey(host: Host, row: ActionRow, who: Credential, token: string): Voter {
-  const self = relationTo(row, who);
+  const self = selfRelationOf(host, row, who);
   assertNotSelf(host, self);
   assertToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
   return { actor: actorOf(who.key, who.principal), self };

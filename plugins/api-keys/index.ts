@@ -6,7 +6,7 @@ import type { KeyRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { keyEntry } from "../../src/domain/changes.ts";
 import { isOwner } from "../../src/domain/owner.ts";
-import { PRESETS, holds, type Scope } from "../../src/domain/scopes.ts";
+import { PRESETS, holds, makesApprovers, type Scope } from "../../src/domain/scopes.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
@@ -89,6 +89,13 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
       errors: [{ pointer: "/scopes", detail: `one or more of ${host.scopes.join(", ")}` }],
     });
   }
+  if (holds(scopes, "approvals:decide") && typeof wanted.owner !== "string") {
+    throw new Refusal(
+      "VALIDATION_FAILED",
+      `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner: votes are counted by the people behind them`,
+      { errors: [{ pointer: "/owner", detail: "the name of the person who decides with it" }] },
+    );
+  }
   if (typeof wanted.owner === "string" && !isOwner(wanted.owner)) {
     throw new Refusal(
       "VALIDATION_FAILED",
@@ -143,9 +150,17 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
   });
   return {
     status: replayed ? 200 : 201,
-    json: { ...show(row), key: replayed ? null : minted.value },
+    json: { ...show(row), key: replayed ? null : minted.value, warnings: warningsOf(row) },
     headers: { Location: `/v1/api-keys/${row.id}`, ...(replayed ? REPLAYED : {}) },
   };
+}
+
+function warningsOf({ scopes }: Pick<KeyRow, "scopes">): string[] {
+  return makesApprovers(scopes)
+    ? [
+        "this key may approve and make keys that approve; its votes and theirs count as one person's. Give keys:manage and approvals:decide to different people where you can",
+      ]
+    : [];
 }
 
 /** Cancels what the key submitted and is open: in the same job as much as fits, then in further ones. */

@@ -38,7 +38,7 @@ export const keyBody = (scopes: readonly Scope[]) =>
       owner: Type.Optional(
         Type.Union([
           Label(
-            "Person or team behind the key. Keys of one owner count as one approver, and cannot approve each other's actions; capitals and spaces make no other owner.",
+            "Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions; capitals and spaces make no other owner.",
           ),
           Type.Null(),
         ]),
@@ -72,6 +72,7 @@ export const CreatedKey = Type.Object(
       description:
         "The value. It is shown this once and kept nowhere; null when the same Idempotency-Key is sent again.",
     }),
+    warnings: Type.Array(Type.String(), { description: "What to think of before the key is given away." }),
   },
   { additionalProperties: false },
 );

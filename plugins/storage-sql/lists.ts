@@ -98,6 +98,19 @@ export function pendingLists(
   };
 }
 
+export function entriesOfType(db: Kysely<Tables>, type: "api_key" | "agent"): Statement {
+  return prepare(
+    db
+      .selectFrom("entries")
+      .select(schema.ENTRY_COLUMNS)
+      // Literal, or the planner does not see that the index holds what is asked for.
+      .where("type", "=", sql.lit(type))
+      .where("seq", ">=", param("from"))
+      .orderBy("seq")
+      .limit(param<number>("limit")),
+  );
+}
+
 /** By the end of the permit. */
 export function permittedLists(db: Kysely<Tables>, status: "allowed" | "approved"): Statement {
   return prepare(

@@ -22,7 +22,15 @@ import * as schema from "./schema.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareDocumentReads, readDocuments } from "./documents.ts";
 import { readCounts } from "./counts.ts";
-import { actionLists, agentLists, decisionLists, pending, pendingLists, permittedLists } from "./lists.ts";
+import {
+  actionLists,
+  agentLists,
+  entriesOfType,
+  decisionLists,
+  pending,
+  pendingLists,
+  permittedLists,
+} from "./lists.ts";
 import { prepareSums } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
@@ -47,6 +55,7 @@ export function prepareReads(db: Kysely<Tables>) {
     entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
     entryByHash: prepare(entries.where("leaf_hash", "=", param("leaf_hash")).orderBy("seq").limit(sql.lit(1))),
     entriesOfAction: prepare(entries.where("action_id", "=", param("action_id")).orderBy("seq")),
+    entriesOfType: { api_key: entriesOfType(db, "api_key"), agent: entriesOfType(db, "agent") },
     leafHashes: prepare(
       db
         .selectFrom("entries")
@@ -176,6 +185,7 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     entries: (from, to) => many<EntryRow>(reads.entries, { from, to }),
     entryByHash: (leaf_hash) => one<EntryRow>(reads.entryByHash, { leaf_hash }),
     entriesOfAction: (action_id) => many<EntryRow>(reads.entriesOfAction, { action_id }),
+    entriesOfType: (type, from, limit) => many<EntryRow>(reads.entriesOfType[type], { from, limit }),
     leafHashes: (from, to) => many(reads.leafHashes, { from, to }, (row) => row["leaf_hash"] as Uint8Array),
     tile: (level, index) => one<TileRow>(reads.tile, { level, index }),
     tileRoots: (level, from, to) => many(reads.tileRoots, { level, from, to }, (row) => row["root"] as Uint8Array),

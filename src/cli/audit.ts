@@ -80,6 +80,7 @@ examples:
       io.out(`${report.entries} entries, ${report.actions} actions and ${report.policySets} policy sets hold`);
       io.out(report.vkey === null ? "the log has no key yet" : `the newest checkpoint is signed by ${report.vkey}`);
       for (const repair of report.repairs) io.out(said(repair));
+      for (const warning of report.warnings) io.err(`warning: ${warning}`);
     } else for (const fault of report.faults) io.out(fault);
     return report.faults.length === 0 ? EXIT.ok : EXIT.unverified;
   },

@@ -14,6 +14,7 @@ interface KeyView {
   expires_at: string | null;
   revoked_at: string | null;
   key?: string;
+  warnings?: string[];
 }
 
 export const keys: Command = {
@@ -25,7 +26,7 @@ export const keys: Command = {
   --preset PRESET     ${Object.keys(PRESETS).join(", ")}
   --scope SCOPE       one of ${SCOPES.slice(0, 6).join(", ")}, ...; may be repeated
   --agent AGENT       bind the key to an agent
-  --owner OWNER       person or team; keys of one owner count as one approver
+  --owner OWNER       person or team; keys of one owner count as one approver, and a key that may approve needs one
   --expires-at TIME   RFC 3339
   --local             make an admin key in the store itself, while the service is stopped: the way back in
                       for an operator who lost every admin key
@@ -71,6 +72,7 @@ async function create(args: string[], io: Output): Promise<number> {
       : await reaching(() => client().call<KeyView>("POST", "/v1/api-keys", body));
   if (values.json === true) io.out(JSON.stringify(view));
   else {
+    for (const warning of view.warnings ?? []) io.err(`warning: ${warning}`);
     io.err("this key is shown once:");
     io.out(view.key ?? "");
   }

@@ -207,6 +207,11 @@ export const ConfigSchema = Type.Object(
           description:
             "Lets the submitter approve its own action, for working alone. Each such approval is recorded as a self-approval.",
         }),
+        trust_key_makers: Type.Boolean({
+          default: false,
+          description:
+            "Counts votes by the owners of keys alone. Otherwise whoever made a key stands behind its votes: keys that one key made, and that key, count as one person.",
+        }),
       },
       { default: {}, additionalProperties: false, description: "Approvals." },
     ),

@@ -13,6 +13,7 @@ export const ERRORS = {
   BAD_REQUEST: [400, "The request cannot be understood"],
   MISSING_CREDENTIAL: [401, "No API key was sent"],
   INVALID_CREDENTIAL: [401, "The API key is not valid"],
+  KEY_ALTERED: [409, "The API key in the store is not the one in the ledger"],
   INSUFFICIENT_SCOPE: [403, "The API key may not do this"],
   AGENT_MISMATCH: [403, "The API key is bound to another agent"],
   NOT_FOUND: [404, "There is nothing at this address"],

@@ -5,6 +5,7 @@
 import type { Actor, EntryBody, EntryType } from "../domain/entries.ts";
 import type { Facts } from "../domain/policy/types.ts";
 import type { Scope } from "../domain/scopes.ts";
+import type { RecordedKey } from "../domain/standing.ts";
 import type { Config } from "../config/index.ts";
 import type { Documents } from "./documents.ts";
 import type { ErrorKind } from "./errors.ts";
@@ -145,6 +146,8 @@ export interface Keys {
   authenticate(value: string): Promise<Credential | null>;
   /** The credential as it stands now; null when its key was revoked or has expired. For what lasts longer than a request. */
   refresh(credential: Credential): Promise<Credential | null>;
+  /** A key as the ledger has it, of every key that was there when a request was last authenticated or a batch begun. */
+  recorded(id: string): RecordedKey | null;
   /** A new key's row and its value, which exists nowhere else. */
   mint(input: {
     name: string;

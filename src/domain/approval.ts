@@ -15,7 +15,7 @@ export interface Approver {
   owner: string | null;
 }
 
-export type SelfRelation = "same_key" | "same_agent" | "same_owner";
+export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker";
 
 /**
  * Why this approver counts as the submitter itself, or null. `agentId` is the action's: a key bound
@@ -38,5 +38,6 @@ export function selfRelation(submitter: Submitter, agentId: string, approver: Ap
 export const RELATION_WORDS: Readonly<Record<SelfRelation, string>> = {
   same_key: "this key submitted the action",
   same_agent: "this key is bound to the agent that acts",
+  same_maker: "whoever submitted the action made this key, and stands behind its votes",
   same_owner: "this key has the same owner as the one that submitted the action",
 };

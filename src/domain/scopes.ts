@@ -56,6 +56,11 @@ export const PRESETS = {
 
 export type Preset = keyof typeof PRESETS;
 
+/** One key that may approve, and make those that approve beside it. */
+export function makesApprovers(scopes: readonly string[]): boolean {
+  return holds(scopes, "keys:manage") && holds(scopes, "approvals:decide");
+}
+
 /** `admin` stands for every scope; `actions:read` includes `actions:read_own`. */
 export function holds(scopes: readonly string[], wanted: Scope): boolean {
   if (scopes.includes("admin") || scopes.includes(wanted)) return true;

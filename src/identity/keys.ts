@@ -5,17 +5,20 @@
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
-import type { Credential, Keys } from "../contract/host.ts";
+import type { Credential, Keys, Logger } from "../contract/host.ts";
 import type { KeyRow, LedgerHead, StorageReader, Visibility } from "../contract/storage.ts";
 import { formatKey, inspectKey } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
 import { principalOfKey } from "../domain/owner.ts";
 import { holds, type Scope } from "../domain/scopes.ts";
+import type { Directory } from "./directory.ts";
 
 const CACHE_LIMIT = 10_000;
 
 export interface KeysOptions {
   storage: StorageReader;
+  directory: Directory;
+  log: Pick<Logger, "error">;
   head(): Promise<LedgerHead>;
   clock(): number;
   newId(): string;
@@ -47,6 +50,7 @@ export function createKeys(options: KeysOptions): KeyService {
         cache = new Map();
         cachedEpoch = epoch;
       }
+      await options.directory.follow(options.storage, epoch);
       let credential = cache.get(value);
       if (credential === undefined) {
         if (inspectKey(value) === "mistyped") {
@@ -87,8 +91,21 @@ export function createKeys(options: KeysOptions): KeyService {
         current = credentialOf(row, epoch);
       }
       if (!isLive(current.key, now)) throw gone(current.key);
+      const altered = options.directory.altered(current.key);
+      if (altered.length > 0) {
+        options.log.error("a key in the store is not the one in the ledger; run assent audit", {
+          key: current.key.id,
+          altered: altered.join(", "),
+        });
+        throw new Refusal(
+          "KEY_ALTERED",
+          `the key ${current.key.id} in the store is not the one in the ledger (${altered.join(", ")}); nothing was done, and the operator has to look at the store with assent audit`,
+        );
+      }
       return current;
     },
+
+    recorded: (id) => options.directory.key(id),
 
     mint(input) {
       const value = formatKey(randomBytes(32));

@@ -3,6 +3,7 @@ import type { EntryRow } from "../contract/storage.ts";
 import { timeOf } from "../domain/action-history.ts";
 import { openEntry, type AgentEntry, type KeyEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
+import { holds, makesApprovers } from "../domain/scopes.ts";
 import { guarded } from "./audit.ts";
 import { about, compare, inGroups, type AuditedStore, type Body, type Fault } from "./audit-report.ts";
 
@@ -14,6 +15,8 @@ export interface DirectoryAudit {
   /** Takes the entries one after another. Throws for one that makes no sense. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: Body): void;
   check(fault: Fault): Promise<void>;
+  /** What holds, and is worth knowing. */
+  warnings(): readonly string[];
   keys(): number;
   agents(): number;
 }
@@ -22,6 +25,8 @@ export interface DirectoryAudit {
 export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
   const keys = new Map<string, { created: number; revoked_at: number | null }>();
   const agents = new Map<string, { registered: number; last: number; suspended_at: number | null }>();
+
+  let warnings: string[] = [];
 
   async function entryAt<T extends KeyEntry | AgentEntry>(seq: number): Promise<T> {
     const [row] = await store.entries(seq, seq + 1);
@@ -48,8 +53,15 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
       revoked_at: trail.revoked_at,
     };
     compare(recorded, row, fault);
+    if (trail.revoked_at === null && (recorded.expires_at ?? Infinity) > Date.now()) warn(key);
     if (!exact && !(row.created_at <= at && row.created_at > at - MINTED_BEFORE))
       fault("it was not made when the ledger says");
+  }
+
+  function warn({ id, name, scopes, owner }: KeyEntry["key"]): void {
+    const key = `the API key ${id} (${JSON.stringify(name)}) may approve`;
+    if (makesApprovers(scopes)) warnings.push(`${key}, and make keys that approve`);
+    if (holds(scopes, "approvals:decide") && owner === null) warnings.push(`${key}, and has no owner`);
   }
 
   async function checkAgent(id: string, fault: Fault): Promise<void> {
@@ -95,6 +107,7 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
       }
     },
     async check(fault) {
+      warnings = [];
       const each = (what: string, check: typeof checkKey) => (id: string) =>
         guarded(`${what} ${id}`, fault, () => check(id, about(`${what} ${id}`, fault)));
       await inGroups(keys.keys(), each("the API key", checkKey));
@@ -108,6 +121,7 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
         if (before === undefined) return;
       }
     },
+    warnings: () => warnings,
     keys: () => keys.size,
     agents: () => agents.size,
   };

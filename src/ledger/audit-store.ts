@@ -30,6 +30,8 @@ export interface StoreAuditReport extends AuditReport {
   policySets: number;
   keys: number;
   agents: number;
+  /** What holds, and is worth knowing: at most 20. */
+  warnings: string[];
 }
 
 /** Reads everything. `faults` is empty when everything holds; it names at most 20 of a kind. */
@@ -124,6 +126,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     policySets: policies.sets.size,
     keys: directory.keys(),
     agents: directory.agents(),
+    warnings: directory.warnings().slice(0, 20),
     faults: [...ledger.faults, ...faults],
   };
 }

@@ -11,7 +11,7 @@ import { createCheckpoints } from "./checkpoints.ts";
 import type { LedgerClock } from "./clock.ts";
 import { createContinuity } from "./continuity.ts";
 import { createProofReader } from "./reader.ts";
-import { createSequencer } from "./sequencer.ts";
+import { createSequencer, type SequencerOptions } from "./sequencer.ts";
 import { createTail } from "./tail.ts";
 import { keepCheckpoint, type KeptCheckpoint } from "./kept-checkpoint.ts";
 import { witnessedCheckpoint } from "./witnesses.ts";
@@ -36,6 +36,8 @@ export interface LedgerOptions {
   /** Goes on with a store that is older than the kept checkpoint. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
+  /** Absent: nothing is. */
+  follow?: SequencerOptions["follow"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
   outbox: BatchContext["outbox"];
@@ -113,6 +115,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       clock: options.clock,
       maxBatch: options.maxBatch,
       policies: options.policies,
+      follow: options.follow ?? (() => Promise.resolve()),
       confirm: options.confirm,
       agentFacts: options.agentFacts,
       outbox: options.outbox,

@@ -25,6 +25,8 @@ export interface SequencerOptions extends TrustedHistory {
   clock: LedgerClock;
   maxBatch: number;
   policies: BatchContext["policies"];
+  /** Under the lock, before the jobs: brings what is known of keys and agents up to this head. */
+  follow(tx: StorageReader, head: LedgerHead): Promise<void>;
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
   outbox: BatchContext["outbox"];
@@ -193,6 +195,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
         const before = await tx.head();
         await assertContinuity(tx, before);
         await tellClock(tx, before);
+        await options.follow(tx, before);
         const context: BatchContext = {
           now: options.clock.now(),
           policies: options.policies,

@@ -53,6 +53,12 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         (row) => row.action_id === id,
         (a, b) => a.seq - b.seq,
       ),
+    entriesOfType: (type: "api_key" | "agent", from: number, limit: number) =>
+      all(
+        t.entries,
+        (row) => row.type === type && row.seq >= from,
+        (a, b) => a.seq - b.seq,
+      ).slice(0, limit),
     leafHashes: (from: number, to: number) => entries(from, to).map((row) => row.leaf_hash),
     tile: (level: number, index: number) => t.tiles.get(keyOf(level, index)),
     tileRoots: (level: number, from: number, to: number) =>

@@ -254,7 +254,7 @@ rules:
   });
 
   it("looks again every few seconds where the key may not read events", async () => {
-    const key = await console_.key("no events", { scopes: ["actions:read", "approvals:decide"] });
+    const key = await console_.key("no events", { owner: "no events", scopes: ["actions:read", "approvals:decide"] });
     const { page } = await console_.visit(key, "#/approvals");
     await page.getByText(/not live/).waitFor();
     const id = await submit({ ...ASKED, operation: "polled" });

@@ -71,7 +71,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
   });
 
   it("says so where the key may not", async () => {
-    const key = await console_.key("only approves", { preset: "approver" });
+    const key = await console_.key("only approves", { preset: "approver", owner: "only approves" });
     const { page } = await console_.visit(key, "#/keys");
     await page.getByText("it needs the scope keys:manage").waitFor();
   });

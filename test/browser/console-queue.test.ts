@@ -197,7 +197,7 @@ describe("a long queue in a browser", { skip: withoutBrowser }, () => {
   });
 
   it("names keys, and never their ids", async () => {
-    const nobody = await console_.key("the night desk", { preset: "approver" });
+    const nobody = await console_.key("the night desk", { preset: "approver", owner: "the night desk" });
     const bot = await console_.service.call("POST", "/v1/api-keys", {
       key: console_.service.admin,
       body: { name: "support key", preset: "agent" },

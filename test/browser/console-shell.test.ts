@@ -104,7 +104,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
   it("signs out when the key is revoked, and says so", async () => {
     const { body } = await console_.service.call("POST", "/v1/api-keys", {
       key: console_.service.admin,
-      body: { name: "short", preset: "approver" },
+      body: { name: "short", preset: "approver", owner: "short" },
     });
     const { page } = await console_.visit(body.key, "");
     await console_.service.call("DELETE", `/v1/api-keys/${body.id}`, { key: console_.service.admin });

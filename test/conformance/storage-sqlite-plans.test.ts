@@ -39,6 +39,7 @@ const {
   nextWaiting,
   pendingActions,
   permittedActions,
+  entriesOfType,
   ...reads
 } = prepareReads(writer);
 const {
@@ -160,6 +161,11 @@ describe("query plans", () => {
       assert.deepEqual(planOf(page), ["SEARCH actions USING INDEX actions_pending (status=? AND expires_at>?)"]);
       assert.match(planOf(count).join(), /^SEARCH actions USING (COVERING )?INDEX actions_pending/);
     }
+  });
+
+  it("entries of keys and agents are found by an index over them alone", () => {
+    for (const [type, statement] of Object.entries(entriesOfType))
+      assert.deepEqual(planOf(statement), [`SEARCH entries USING INDEX entries_${type} (type=? AND seq>?)`]);
   });
 
   it("actions that may start are found by an index over them alone", () => {

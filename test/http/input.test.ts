@@ -162,7 +162,10 @@ describe("credentials", () => {
         body: { name: "manager", scopes: ["keys:manage", "actions:read"] },
       })
     ).body;
-    const more = await service.call("POST", "/v1/api-keys", { key: manager.key, body: { name: "x", preset: "admin" } });
+    const more = await service.call("POST", "/v1/api-keys", {
+      key: manager.key,
+      body: { name: "x", preset: "admin", owner: "x" },
+    });
     assert.deepEqual([more.status, more.body.code], [403, "SCOPE_ESCALATION"]);
     const keys = (await service.call("GET", "/v1/api-keys", { key: service.admin })).body.api_keys as {
       id: string;

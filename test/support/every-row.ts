@@ -40,6 +40,7 @@ export async function fillStore(
     policies,
     plugins: [pigeon.plugin, { plugin: keeper as Plugin, options: {}, origin: "keeper" }],
     change(config) {
+      config.approvals.trust_key_makers = true;
       config.channels = {
         people: {
           notifier: "pigeon",

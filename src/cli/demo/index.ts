@@ -38,7 +38,10 @@ examples:
     parse(args, {});
     const folder = mkdtempSync(join(tmpdir(), "assent-demo-"));
     const keys = { admin: "", agent: "" };
-    const runtime = await createRuntime(defaultConfig({ data: folder, policies: POLICIES }), {
+    const config = defaultConfig({ data: folder, policies: POLICIES });
+    // One admin makes the keys of all who decide, as the story goes.
+    config.approvals.trust_key_makers = true;
+    const runtime = await createRuntime(config, {
       log: createLogger("error"),
       Response: ServerResponse,
     });

@@ -46,6 +46,8 @@ export interface LedgerReads {
   entryByHash(leafHash: Uint8Array): Promise<EntryRow | null>;
   /** All entries that speak of one action, ascending. */
   entriesOfAction(actionId: string): Promise<EntryRow[]>;
+  /** Entries of keys, or of agents, with `seq >= from`, ascending. */
+  entriesOfType(type: "api_key" | "agent", from: number, limit: number): Promise<EntryRow[]>;
   /** Leaf hashes `from <= seq < to`, ascending. */
   leafHashes(from: number, to: number): Promise<Uint8Array[]>;
   tile(level: number, index: number): Promise<TileRow | null>;

@@ -20,8 +20,9 @@ import {
 
 /** One row of every kind, through every method that inserts. */
 export async function writeEverything(tx: StorageTransaction): Promise<void> {
-  const entries = await appendSome(tx, 2);
-  await tx.append([], [tileRow(0, 0)], headRow(entries.length, { policy_set: setRow(1).digest, epoch: 1 }));
+  await appendSome(tx, 1, { type: "api_key", action_id: null });
+  await appendSome(tx, 1);
+  await tx.append([], [tileRow(0, 0)], headRow(2, { policy_set: setRow(1).digest, epoch: 1 }));
   await tx.putCheckpoint(2, "note");
   await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, waited_ms: 5 }));
   await tx.insertAction(actionRow(0, { permit_issued_at: T0, permit_expires_at: T0 }));
@@ -52,6 +53,7 @@ export async function everything(reader: StorageReader): Promise<Everything> {
     entries: await reader.entries(0, 10),
     entryByHash: await reader.entryByHash((await reader.leafHashes(0, 1))[0] ?? new Uint8Array(32)),
     entriesOfAction: await reader.entriesOfAction("action-1"),
+    entriesOfType: await reader.entriesOfType("api_key", 0, 10),
     leafHashes: await reader.leafHashes(0, 10),
     tile: await reader.tile(0, 0),
     tileRoots: await reader.tileRoots(0, 0, 10),
@@ -96,6 +98,7 @@ export const NOTHING: Everything = {
   entries: [],
   entryByHash: null,
   entriesOfAction: [],
+  entriesOfType: [],
   leafHashes: [],
   tile: null,
   tileRoots: [],

@@ -26,6 +26,20 @@ export function ledgerCases(test: Case): void {
     assert.deepEqual(await storage.leafHashes(6, 9), []);
   });
 
+  test("entries of keys and of agents come without the others", async ({ storage }) => {
+    const types: EntryType[] = ["decision", "api_key", "agent", "api_key", "approval", "agent", "api_key"];
+    await storage.write(async (tx) => {
+      for (const type of types) await appendSome(tx, 1, { type });
+    });
+    const seqs = async (...asked: Parameters<typeof storage.entriesOfType>): Promise<number[]> =>
+      (await storage.entriesOfType(...asked)).map(({ seq }) => seq);
+    assert.deepEqual(await seqs("api_key", 0, 9), [1, 3, 6]);
+    assert.deepEqual(await seqs("api_key", 0, 2), [1, 3]);
+    assert.deepEqual(await seqs("api_key", 2, 9), [3, 6]);
+    assert.deepEqual(await seqs("agent", 3, 9), [5]);
+    assert.deepEqual(await seqs("agent", 6, 9), []);
+  });
+
   test("append moves the head with its entries", async ({ storage }) => {
     const head: LedgerHead = {
       size: 3,

@@ -11,7 +11,7 @@ import { ALLOWED, ASKED, ASKED_TWO, startService, type Answer, type Service } fr
 
 let service: Service;
 before(async () => {
-  service = await startService();
+  service = await startService({ change: (config) => (config.approvals.trust_key_makers = true) });
 });
 after(() => service.close());
 
@@ -19,7 +19,7 @@ let counter = 0;
 async function makeKey(body: Record<string, unknown>): Promise<{ id: string; key: string }> {
   const made = await service.call("POST", "/v1/api-keys", {
     key: service.admin,
-    body: { name: `key ${++counter}`, ...body },
+    body: { name: `key ${++counter}`, owner: `owner ${counter}`, ...body },
   });
   assert.equal(made.status, 201, JSON.stringify(made.body));
   return made.body as { id: string; key: string };
@@ -237,7 +237,7 @@ describe("a binding", () => {
     for (const agent_id of [undefined, null, "support-bot", "Billing-bot"]) {
       const refused = await service.call("POST", "/v1/api-keys", {
         key: bound.key,
-        body: { name: "way out", scopes: ["approvals:decide", "actions:read"], agent_id },
+        body: { name: "way out", owner: "way out", scopes: ["approvals:decide", "actions:read"], agent_id },
       });
       assert.deepEqual([refused.status, refused.body.code], [403, "SCOPE_ESCALATION"], String(agent_id));
     }

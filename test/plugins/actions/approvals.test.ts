@@ -4,12 +4,16 @@ import { ALLOWED, ASKED, ASKED_TWO, startService, type Answer, type Service } fr
 
 let service: Service;
 before(async () => {
-  service = await startService();
+  // Who makes keys is another test's: standing.test.ts.
+  service = await startService({ change: (config) => (config.approvals.trust_key_makers = true) });
 });
 after(() => service.close());
 
 async function makeKey(body: Record<string, unknown>): Promise<{ id: string; key: string }> {
-  const made = await service.call("POST", "/v1/api-keys", { key: service.admin, body });
+  const made = await service.call("POST", "/v1/api-keys", {
+    key: service.admin,
+    body: { owner: body["name"], ...body },
+  });
   assert.equal(made.status, 201, JSON.stringify(made.body));
   return made.body as { id: string; key: string };
 }

@@ -22,7 +22,10 @@ describe("limits", () => {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "assent-limits-"));
     writeFileSync(join(folder, "spending.yaml"), POLICY);
-    service = await startService({ policies: folder });
+    service = await startService({
+      policies: folder,
+      change: (config) => (config.approvals.trust_key_makers = true),
+    });
   });
   after(async () => {
     await service.close();
@@ -99,7 +102,10 @@ describe("limits", () => {
     assert.equal(three.status, "pending_approval");
     assert.equal((await ask()).rule, "two");
     const approver = (
-      await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "approver", preset: "approver" } })
+      await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name: "approver", preset: "approver", owner: "approver" },
+      })
     ).body.key as string;
     const token = (await service.call("GET", `/v1/actions/${three.id}`, { key: approver })).body
       .approval_token as string;

@@ -116,14 +116,14 @@ describe("names of keys", () => {
   it("are given for ids, of keys that are gone too, and not to agents", async () => {
     const { body: gone } = await service.call("POST", "/v1/api-keys", {
       key: service.admin,
-      body: { name: "gone", preset: "approver" },
+      body: { name: "gone", preset: "approver", owner: "gone" },
     });
     await service.call("DELETE", `/v1/api-keys/${gone.id}`, { key: service.admin });
     const nowhere = "019346a0-0000-7000-8000-000000000000";
     const { body } = await service.call("GET", `/v1/api-keys/names?ids=${gone.id},${nowhere},${gone.id}`, {
       key: service.admin,
     });
-    assert.deepEqual(body, { keys: [{ id: gone.id, name: "gone", owner: null }] });
+    assert.deepEqual(body, { keys: [{ id: gone.id, name: "gone", owner: "gone" }] });
     assert.equal((await service.call("GET", `/v1/api-keys/names?ids=${gone.id}`)).status, 403);
     for (const ids of ["", "x", `${gone.id},`, Array.from({ length: 101 }, () => nowhere).join(",")])
       assert.equal(

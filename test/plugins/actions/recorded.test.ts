@@ -14,6 +14,7 @@ before(async () => {
   let path = "";
   service = await startService({
     broken: true,
+    change: (config) => (config.approvals.trust_key_makers = true),
     storage(folder) {
       path = join(folder, "assent.db");
       return sqliteStorage({ path });

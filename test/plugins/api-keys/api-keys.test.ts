@@ -121,11 +121,15 @@ describe("API keys", () => {
     assert.deepEqual([refused.status, refused.body.code], [409, "LAST_ADMIN_KEY"]);
     assert.match(refused.body.detail, /POST \/v1\/api-keys/);
     const expiring = (
-      await make({ preset: "admin", expires_at: new Date(Date.now() + service.clock.now + 3_600_000).toISOString() })
+      await make({
+        preset: "admin",
+        owner: "ada",
+        expires_at: new Date(Date.now() + service.clock.now + 3_600_000).toISOString(),
+      })
     ).body;
     assert.equal((await admin("DELETE", `/v1/api-keys/${only?.id}`)).status, 409, "one that ends is no way out");
     assert.equal((await admin("DELETE", `/v1/api-keys/${expiring.id}`)).status, 200);
-    const other = (await make({ preset: "admin" })).body;
+    const other = (await make({ preset: "admin", owner: "ada" })).body;
     const both = await Promise.all([
       service.call("DELETE", `/v1/api-keys/${only?.id}`, { key: other.key }),
       admin("DELETE", `/v1/api-keys/${other.id}`),
@@ -167,7 +171,7 @@ describe("lists and retries of keys", () => {
       ];
       assert.deepEqual([first.status, second.status, second.body.id, second.body.key], [201, 200, first.body.id, null]);
       assert.equal((await own.call("GET", "/v1/actions", { key: first.body.key })).status, 200);
-      assert.equal((await send({ name: "once", preset: "admin" })).body.code, "IDEMPOTENCY_CONFLICT");
+      assert.equal((await send({ name: "once", preset: "admin", owner: "ada" })).body.code, "IDEMPOTENCY_CONFLICT");
     } finally {
       await own.close();
     }

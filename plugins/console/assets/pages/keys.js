@@ -187,7 +187,7 @@ function Create({ onClose, onMade }) {
       <${Field}
         name="owner"
         label="Owner"
-        help="The person or team behind it. Keys of one owner count as one approver, and cannot approve each other's actions."
+        help="The person or team behind it; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions."
         error=${error}
         maxlength="100"
       />
@@ -209,6 +209,7 @@ function Value({ newKey, onDone }) {
     <h2 id="made" tabindex="-1" ref=${heading}>The key “<${Text} value=${newKey.name} />”</h2>
     <p>This is the only time that its value is shown. The service keeps no more than a hash of it.</p>
     <p><${Hash} value=${newKey.key} /></p>
+    ${(newKey.warnings ?? []).map((warning) => html`<${Notice} kind="busy"><${Text} value=${warning} /><//>`)}
     <div class="row">
       <${Copy} value=${newKey.key} label="Copy the key" /><button type="button" onClick=${onDone}>I have it</button>
     </div>

@@ -1,0 +1,41 @@
+/** Who stands behind a vote: by the keys and their makers, as the ledger has them. */
+import type { Credential, Host } from "../../src/contract/host.ts";
+import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
+import { selfRelation, type SelfRelation } from "../../src/domain/approval.ts";
+import type { Actor } from "../../src/domain/entries.ts";
+import { lineOf, principalsOf, type RecordedKey } from "../../src/domain/standing.ts";
+
+type Vote = Pick<ApprovalRow, "principal" | "key_id">;
+
+/** Principals behind a vote. `key_id` is of no key where a link was used: then nobody else is. */
+export function behind(host: Host, { principal, key_id }: Vote | Actor): string[] {
+  return host.config.approvals.trust_key_makers
+    ? [principal]
+    : [principal, ...principalsOf(lineOf(key_id, (id) => host.keys.recorded(id)))];
+}
+
+/** Why a vote of this credential would be a vote on its own action; null when it would not. */
+export function selfRelationOf(host: Host, row: ActionRow, { key }: Credential): SelfRelation | null {
+  const own = relationOfKey(row, key);
+  if (own !== null || host.config.approvals.trust_key_makers) return own;
+  const makers = lineOf(key.id, (id) => host.keys.recorded(id)).slice(1);
+  return makers.some((maker) => relationOfKey(row, maker) !== null) ? "same_maker" : null;
+}
+
+function relationOfKey(
+  row: ActionRow,
+  { id, agent_id, owner }: Pick<RecordedKey, "id" | "agent_id" | "owner">,
+): SelfRelation | null {
+  const submitter = { key_id: row.submitted_by, agent_id: row.submitted_agent, owner: row.submitted_owner };
+  return selfRelation(submitter, row.agent_id, { key_id: id, agent_id, owner });
+}
+
+/** The same for somebody who has no key at hand. */
+export function relationOfOwner(row: ActionRow, owner: string): SelfRelation | null {
+  return relationOfKey(row, { id: "", agent_id: null, owner });
+}
+
+/** Whether the key counts as the one that submitted, whoever made it. */
+export function isSubmitter(row: ActionRow, { key }: Credential): boolean {
+  return relationOfKey(row, key) !== null;
+}

@@ -1,0 +1,67 @@
+/**
+ * Keys and agents as the ledger has them. The tables are a cache that whoever writes to the database can change; what a
+ * key may and whose it is are held against this before anything is written with it.
+ */
+import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
+import { openEntry, type KeyEntry } from "../domain/entries.ts";
+import { equalBytes } from "../domain/hash.ts";
+import { hashLeaf } from "../domain/merkle.ts";
+import type { RecordedKey } from "../domain/standing.ts";
+import { parseRfc3339 } from "../domain/time.ts";
+
+const PAGE = 500;
+
+export interface Directory {
+  /** Reads what was recorded since. `epoch` is the head's, of a commit: under the same one nothing has changed. */
+  follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
+  key(id: string): RecordedKey | null;
+  /** Names of the columns in which a key's row is not what the ledger says. */
+  altered(row: KeyRow): string[];
+}
+
+export function createDirectory(): Directory {
+  const keys = new Map<string, RecordedKey>();
+  let followed = -1;
+  let next = 0;
+
+  function take(row: EntryRow): void {
+    if (row.seq < next) return;
+    if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash))
+      throw new StorageError("corrupt", `entry ${row.seq} of the ledger was changed; run assent audit`);
+    next = row.seq + 1;
+    const { change, key, by } = openEntry<KeyEntry>(row.bytes);
+    const known = keys.get(key.id);
+    // Of an id it is the first entry that made the key.
+    if (change === "revoked") {
+      if (known !== undefined) keys.set(key.id, { ...known, revoked: true });
+    } else if (known === undefined) {
+      const expires_at = key.expires_at === null ? null : parseRfc3339(key.expires_at);
+      keys.set(key.id, { ...key, expires_at, created_by: by?.key_id ?? null, revoked: false });
+    }
+  }
+
+  return {
+    async follow(reader, epoch) {
+      if (epoch <= followed) return;
+      for (;;) {
+        const rows = await reader.entriesOfType("api_key", next, PAGE);
+        rows.forEach(take);
+        if (rows.length < PAGE) break;
+      }
+      followed = Math.max(followed, epoch);
+    },
+    key: (id) => keys.get(id) ?? null,
+    altered(row) {
+      const recorded = keys.get(row.id);
+      if (recorded === undefined) return ["id"];
+      const { scopes, revoked, ...columns } = recorded;
+      const altered = Object.entries(columns)
+        .filter(([column, value]) => row[column as keyof KeyRow] !== value)
+        .map(([column]) => column);
+      if (scopes.length !== row.scopes.length || scopes.some((scope, i) => scope !== row.scopes[i]))
+        altered.push("scopes");
+      if (revoked && row.revoked_at === null) altered.push("revoked_at");
+      return altered;
+    },
+  };
+}

@@ -1,0 +1,206 @@
+/** Nobody meets a quorum, or approves what they submitted, with keys that they made themselves. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import { rawSqlite, type RawStore } from "../../support/raw-store.ts";
+import { auditStore } from "../../../src/testing/ledger-audit.ts";
+import { startService, type Answer, type Service } from "../../support/service.ts";
+
+const ASKING = `policy: asking
+rules:
+  - { name: one, operation: one, effect: require_approval }
+  - { name: two, operation: two, effect: require_approval, approval: { quorum: 2 } }
+`;
+
+let service: Service;
+let raw: RawStore;
+let n = 0;
+/** Admins that the operator made at the machine. */
+let ada: string;
+let ben: string;
+before(async () => {
+  let path = "";
+  service = await startService({
+    policy: ASKING,
+    storage(folder) {
+      path = join(folder, "assent.db");
+      return sqliteStorage({ path });
+    },
+  });
+  raw = await rawSqlite(path);
+  ada = (await service.runtime.createAdminKey("ada")).key;
+  ben = (await service.runtime.createAdminKey("ben")).key;
+});
+after(async () => {
+  await raw.close();
+  await service.close();
+});
+
+async function makeKey(maker: string, more: object = {}): Promise<{ id: string; key: string }> {
+  const name = `key ${++n}`;
+  const body = { name, owner: name, preset: "approver", ...more };
+  const made = await service.call("POST", "/v1/api-keys", { key: maker, body });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  return made.body as { id: string; key: string };
+}
+
+async function submit(operation: string, key = service.agent): Promise<string> {
+  const body = { agent_id: "bot", tool: "t", operation };
+  return (await service.call("POST", "/v1/actions", { key, body })).body.id as string;
+}
+
+async function tokenOf(id: string, key: string): Promise<string | undefined> {
+  return (await service.call("GET", `/v1/actions/${id}`, { key })).body.approval_token as string | undefined;
+}
+
+async function vote(id: string, key: string, approve = true): Promise<Answer> {
+  return service.call("POST", `/v1/actions/${id}/approval`, { key, body: { token: await tokenOf(id, key), approve } });
+}
+
+const said = ({ status, body }: Answer): unknown[] => [status, body.code ?? body.status];
+
+test("the votes of keys that one key made are one vote, however far down the line, and so is the maker's own", async () => {
+  const manager = await makeKey(ada, { scopes: ["keys:manage", "approvals:decide", "actions:read"] });
+  const [first, second] = [await makeKey(ada), await makeKey(manager.key)];
+  for (const [voter, others] of [
+    [first.key, [second.key, manager.key, ada]],
+    [ada, [first.key, second.key]],
+    [second.key, [first.key]],
+  ] as const) {
+    const id = await submit("two");
+    assert.deepEqual(said(await vote(id, voter)), [200, "pending_approval"]);
+    for (const other of others) assert.deepEqual(said(await vote(id, other)), [409, "ALREADY_VOTED"]);
+    assert.deepEqual(said(await vote(id, (await makeKey(ben)).key)), [200, "approved"]);
+  }
+});
+
+test("keys of an owner who made others stand behind those, whichever of the owner's keys made them", async () => {
+  const managing = await makeKey(ada, { owner: "Eve", scopes: ["keys:manage", "approvals:decide", "actions:read"] });
+  const puppet = await makeKey(managing.key);
+  const eve = await makeKey(ben, { owner: "eve" });
+  const id = await submit("two");
+  assert.deepEqual(said(await vote(id, puppet.key)), [200, "pending_approval"]);
+  assert.deepEqual(said(await vote(id, eve.key)), [409, "ALREADY_VOTED"]);
+});
+
+test("who counts as one with somebody who approved can still deny", async () => {
+  const [first, second] = [await makeKey(ada), await makeKey(ada)];
+  const id = await submit("two");
+  assert.deepEqual(said(await vote(id, first.key)), [200, "pending_approval"]);
+  assert.deepEqual(said(await vote(id, second.key, false)), [200, "denied"]);
+});
+
+test("nobody approves what they submitted with a key that they made", async () => {
+  const scopes = ["actions:submit", "keys:manage", "approvals:decide", "actions:read"];
+  const both = await makeKey(ada, { scopes });
+  const child = await makeKey(both.key);
+  const grandchild = await makeKey((await makeKey(both.key, { scopes })).key);
+  const id = await submit("one", both.key);
+  const token = await tokenOf(id, ben);
+  for (const { key } of [child, grandchild]) {
+    assert.equal(await tokenOf(id, key), undefined);
+    const refused = await service.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve: true } });
+    assert.deepEqual(said(refused), [403, "SELF_APPROVAL"]);
+    assert.match(refused.body.detail, /made this key/);
+  }
+  assert.deepEqual(said(await vote(id, ben)), [200, "approved"]);
+});
+
+test("votes that race do not pass one another", async () => {
+  const keys = await Promise.all([1, 2, 3, 4].map(async () => (await makeKey(ada)).key));
+  const id = await submit("two");
+  const answers = await Promise.all(keys.map((key) => vote(id, key)));
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409, 409, 409]);
+  assert.equal((await service.storage.action(id))?.status, "pending_approval");
+});
+
+test("a key that may approve needs an owner, and one that makes such keys is told of", async () => {
+  const make = (body: object): Promise<Answer> =>
+    service.call("POST", "/v1/api-keys", { key: ada, body: { name: `key ${++n}`, ...body } });
+  for (const more of [{ preset: "approver" }, { preset: "admin" }, { scopes: ["approvals:decide"], owner: null }]) {
+    const refused = await make(more);
+    assert.deepEqual(
+      [refused.status, refused.body.errors],
+      [422, [{ pointer: "/owner", detail: "the name of the person who decides with it" }]],
+    );
+  }
+  assert.deepEqual((await make({ preset: "agent" })).body.warnings, []);
+  assert.deepEqual((await make({ preset: "approver", owner: "o" })).body.warnings, []);
+  for (const more of [{ preset: "admin" }, { scopes: ["keys:manage", "approvals:decide"] }])
+    assert.match((await make({ owner: "o", ...more })).body.warnings[0], /make keys that approve/);
+});
+
+test("a voter's key that was changed in the store decides nothing, and nor does one whose maker was", async () => {
+  const keys = raw.tables.find(({ name }) => name === "api_keys");
+  assert.ok(keys !== undefined);
+  const set = async (id: string, column: string, value: string | number | null): Promise<void> => {
+    const row = (await raw.rows(keys)).find((one) => one["id"] === id);
+    assert.ok(row !== undefined);
+    await raw.set(keys, row, column, value);
+    // With another change of a key, what was cached of this one is gone.
+    await makeKey(ada, { preset: "agent" });
+  };
+  const { id: viewer, key } = await makeKey(ada, { preset: "auditor" });
+  const gone = await makeKey(ada);
+  await service.call("DELETE", `/v1/api-keys/${gone.id}`, { key: ada });
+  for (const [of, column, value, was, value_of] of [
+    [
+      viewer,
+      "scopes",
+      '["actions:read","approvals:decide"]',
+      JSON.stringify((await service.storage.key(viewer))?.scopes),
+      key,
+    ],
+    [gone.id, "revoked_at", null, (await service.storage.key(gone.id))?.revoked_at ?? null, gone.key],
+  ] as const) {
+    const id = await submit("one");
+    await set(of, column, value);
+    const refused = await vote(id, value_of);
+    assert.deepEqual(said(refused), [409, "KEY_ALTERED"]);
+    assert.match(refused.body.detail, new RegExp(column));
+    await set(of, column, was);
+    assert.equal((await service.storage.action(id))?.status, "pending_approval");
+  }
+  const [first, second] = [await makeKey(ada), await makeKey(ada)];
+  await set(second.id, "created_by", null);
+  const id = await submit("two");
+  assert.deepEqual(said(await vote(id, first.key)), [200, "pending_approval"]);
+  assert.deepEqual(said(await vote(id, second.key)), [409, "KEY_ALTERED"]);
+  const maker = (await service.runtime.host.ledger.transact(async (tx) => tx.keys())).find(
+    ({ name }) => name === "ada",
+  );
+  await set(second.id, "created_by", maker?.id ?? null);
+});
+
+test("where makers are trusted, votes are counted by owners alone", async () => {
+  const trusting = await startService({
+    policy: ASKING,
+    change: (config) => (config.approvals.trust_key_makers = true),
+  });
+  try {
+    const own = service;
+    service = trusting;
+    try {
+      const [first, second] = [await makeKey(trusting.admin), await makeKey(trusting.admin)];
+      const id = await submit("two");
+      assert.deepEqual(said(await vote(id, first.key)), [200, "pending_approval"]);
+      assert.deepEqual(said(await vote(id, second.key)), [200, "approved"]);
+    } finally {
+      service = own;
+    }
+  } finally {
+    await trusting.close();
+  }
+});
+
+test("the audit says which live keys may approve and make approvers, or have no owner", async () => {
+  const revoked = await makeKey(ada, { preset: "admin" });
+  await service.call("DELETE", `/v1/api-keys/${revoked.id}`, { key: ben });
+  const both = await makeKey(ada, { preset: "admin" });
+  const { warnings, faults } = await auditStore(service.storage, service.runtime.host.ledger.vkey);
+  assert.deepEqual(faults, []);
+  assert.ok(warnings.some((line) => line.includes(both.id) && line.endsWith("make keys that approve")));
+  assert.ok(warnings.some((line) => line.includes('"ada"') && line.endsWith("has no owner")));
+  assert.ok(!warnings.some((line) => line.includes(revoked.id)));
+});
