@@ -150,6 +150,9 @@ export function createFetch(options: FetchOptions): FetchHandler {
     }
   }
 
+  /** A client that goes on asking on the same connection would hold up the stop until it is cut. */
+  const closing = (): Record<string, string> => (options.stopping.aborted ? CLOSE : NONE);
+
   /** @param request given where the reply may be one to a GET or a HEAD */
   function respond(call: Call, reply: Reply, request?: Request): Response {
     const headers: Record<string, string> = { ...always, "X-Request-Id": call.id, ...call.standing, ...call.cors };
@@ -160,7 +163,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     } else {
       body = reply.text ?? reply.bytes ?? reply.stream ?? null;
     }
-    Object.assign(headers, reply.headers);
+    Object.assign(headers, reply.headers, closing());
     call.status = reply.status;
     if (request !== undefined && reply.status === 200 && (request.method === "GET" || request.method === "HEAD")) {
       if (typeof body === "string") headers["ETag"] ??= `"${sha256Hex(utf8(body)).slice(0, 32)}"`;
@@ -180,7 +183,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
   /** A page brings its own headers; what it leaves open is filled in. */
   function dress(call: Call, response: Response): Response {
     const headers = new Headers(response.headers);
-    for (const [name, value] of Object.entries({ ...always, "X-Request-Id": call.id }))
+    for (const [name, value] of Object.entries({ ...always, "X-Request-Id": call.id, ...closing() }))
       if (!headers.has(name)) headers.set(name, value);
     call.status = response.status;
     return new Answer(response.body, { status: response.status, headers });
@@ -232,6 +235,7 @@ interface Call {
 }
 
 const NONE: Record<string, string> = {};
+const CLOSE = { Connection: "close" };
 
 /** What every response carries. A page that needs more than nothing brings a policy of its own. */
 function standingHeaders(config: Config): Record<string, string> {

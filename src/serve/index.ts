@@ -12,11 +12,15 @@ export interface Listening {
   stop(graceMs?: number): Promise<void>;
 }
 
+/** How often connections that have turned idle are closed while the service stops. */
+const IDLE_LOOK_MS = 50;
+
 /** The response class that is fastest on this runtime; give it to `createRuntime`. */
 export const ServerResponse: typeof Response = FastResponse;
 
 /** Rejects with a message for people when the address cannot be had. */
 export async function serve(fetch: FetchHandler, options: { host: string; port: number }): Promise<Listening> {
+  const cut = new AbortController();
   const server = listen({
     fetch: (request) => fetch(request, infoOf(request)),
     // The handler answers every fault itself; what arrives here is the server's own, and says nothing.
@@ -28,6 +32,7 @@ export async function serve(fetch: FetchHandler, options: { host: string; port: 
     gracefulShutdown: false,
     // Bun closes an idle connection after 10 seconds: shorter than a granted wait.
     bun: { idleTimeout: 255 },
+    deno: { signal: cut.signal },
   });
   await bind(server, options);
   const url = (server.url ?? `http://${options.host}:${options.port}/`).replace(/\/$/, "");
@@ -35,7 +40,7 @@ export async function serve(fetch: FetchHandler, options: { host: string; port: 
   return {
     url,
     port: Number(new URL(url).port || 80),
-    stop: (graceMs = 10_000) => (stopped ??= close(server, graceMs)),
+    stop: (graceMs = 10_000) => (stopped ??= close(server, graceMs, cut)),
   };
 }
 
@@ -69,13 +74,23 @@ async function bind(server: Server, { host, port }: { host: string; port: number
   }
 }
 
-async function close(server: Server, graceMs: number): Promise<void> {
+async function close(server: Server, graceMs: number, cut: AbortController): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const patience = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), graceMs);
   });
   const closed = server.close().then(() => "closed" as const);
-  if ((await Promise.race([closed, patience])) === "late") await server.close(true);
+  // On Node a connection whose answer was under way, without a word of closing, turns idle only after that.
+  const node = server.node?.server;
+  const idle = setInterval(() => {
+    if (node !== undefined && "closeIdleConnections" in node) node.closeIdleConnections();
+  }, IDLE_LOOK_MS);
+  if ((await Promise.race([closed, patience])) === "late") {
+    // Deno takes no word but this.
+    cut.abort();
+    await server.close(true);
+  }
+  clearInterval(idle);
   clearTimeout(timer);
 }
 

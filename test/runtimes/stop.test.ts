@@ -1,0 +1,141 @@
+/** What a stop does to open connections, on every runtime: what is in flight gets its answer, and nothing else holds it up. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { startProcess, type ServiceProcess } from "../support/process.ts";
+import { without, type RuntimeName } from "../support/runtimes.ts";
+import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
+import { bounded, until } from "../support/wait.ts";
+
+const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
+const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
+
+/** One connection by hand: what it was sent, and whether the service has ended it. */
+class Connection {
+  received = "";
+  ended = false;
+  readonly socket: Socket;
+  constructor(service: ServiceProcess) {
+    const { hostname, port } = new URL(service.url);
+    this.socket = connect(Number(port), hostname);
+    this.socket.on("data", (chunk: Buffer) => (this.received += chunk.toString()));
+    this.socket.on("close", () => (this.ended = true));
+    this.socket.on("error", () => undefined);
+  }
+  ask(method: string, path: string, body = "", sent = body.length): void {
+    const type = body === "" ? "" : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+    const head = `${method} ${path} HTTP/1.1\r\nHost: assent.test\r\nAuthorization: Bearer ${ADMIN}\r\n${type}\r\n`;
+    this.socket.write(head + body.slice(0, sent));
+  }
+  /** Whole answers so far. */
+  get answers(): number {
+    return [...this.received.matchAll(/HTTP\/1\.1 \d{3}/g)].length;
+  }
+}
+
+const last = ({ received }: Connection): string => received.slice(received.lastIndexOf("HTTP/1.1"));
+
+async function withService(
+  runtime: RuntimeName,
+  work: (service: ServiceProcess, folder: string) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "assent-stop-"));
+  const service = await startProcess(
+    { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN },
+    [],
+    runtime,
+  );
+  try {
+    await work(service, folder);
+  } finally {
+    service.child.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+for (const runtime of RUNTIMES) {
+  describe(`a stop on ${runtime}`, { skip: without(runtime) }, () => {
+    it("closes what is idle, ends what waits, and lets an upload finish, each with Connection: close", () =>
+      withService(runtime, async (service) => {
+        const asked = JSON.stringify(ASKED);
+        const [idle, waiting, upload] = [new Connection(service), new Connection(service), new Connection(service)];
+        idle.ask("POST", "/v1/actions", asked);
+        await until("the idle one is answered", () => idle.received.includes('"id"'));
+        const id = /"id":"([^"]+)"/.exec(idle.received)?.[1] ?? "";
+        waiting.ask("GET", "/healthz");
+        upload.ask("GET", "/healthz");
+        await until("they are open", () => waiting.answers === 1 && upload.answers === 1);
+        waiting.ask("GET", `/v1/actions/${id}?wait=60`);
+        const text = JSON.stringify(ALLOWED);
+        upload.ask("POST", "/v1/actions", text, 20);
+        // Behind both of them on the one thread, so that they have begun.
+        for (let i = 0; i < 20; i++) await fetch(`${service.url}/healthz`);
+        service.child.kill("SIGTERM");
+        await until("the idle one is closed", () => idle.ended);
+        await until("the wait ends", () => waiting.answers === 2);
+        await until("and its connection", () => waiting.ended);
+        assert.match(last(waiting), /^HTTP\/1\.1 200[^]*\r\nconnection: close\r\n/i);
+        upload.socket.write(text.slice(20));
+        await until("the upload is answered, and its connection closed", () => upload.answers === 2 && upload.ended);
+        // Deno's own stop ends every body that is still coming: it is said, and nothing was decided.
+        const status = runtime === "deno" ? 400 : 200;
+        assert.match(last(upload), new RegExp(`^HTTP/1\\.1 ${status}[^]*\\r\\nconnection: close\\r\\n`, "i"));
+        assert.equal(await bounded("it ends", service.ended), 0);
+      }));
+
+    it("under load answers every decision that it records", () =>
+      withService(runtime, async (service, folder) => {
+        let stopped = false;
+        let answered = 0;
+        let cut = 0;
+        const agent = new Agent({ keepAlive: true, maxSockets: 40 });
+        /** False when there is nobody left to ask. */
+        const submit = (): Promise<boolean> =>
+          new Promise((resolve) => {
+            const sent = request(
+              `${service.url}/v1/actions`,
+              {
+                agent,
+                method: "POST",
+                headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" },
+              },
+              (response) => {
+                response.resume();
+                response.once("end", () => {
+                  answered += response.statusCode === 200 ? 1 : 0;
+                  resolve(true);
+                });
+                response.once("error", () => {
+                  cut += 1;
+                  resolve(true);
+                });
+              },
+            );
+            // A connection that was closed while it was idle, or nobody listens any more.
+            sent.once("error", () => resolve(!stopped));
+            sent.end(JSON.stringify(ALLOWED));
+          });
+        const clients = Array.from({ length: 40 }, async () => {
+          while (await submit());
+        });
+        await until("it is under load", () => answered > 400);
+        const ended = bounded("it ends", service.ended);
+        stopped = true;
+        service.child.kill("SIGTERM");
+        assert.equal(await ended, 0);
+        await Promise.all(clients);
+        agent.destroy();
+        assert.equal(cut, 0);
+        const store = sqliteStorage({ path: join(folder, "assent.db") });
+        await store.open({ readOnly: true });
+        const recorded = await store.actions({ visibility: { all: true }, limit: 1_000_000 });
+        await store.close();
+        assert.equal(recorded.length, answered);
+      }));
+  });
+}
