@@ -9,11 +9,12 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import type { Logger } from "../../src/contract/host.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import type { SqlEngine, SqlTransaction } from "../storage-sql/engine.ts";
 import { connectStore, type Connection } from "./connection.ts";
 import { APPLICATION_ID } from "../storage-sql/dialects/sqlite.ts";
-import { spoilsConnection, toStorageError } from "./errors.ts";
+import { primaryCode, spoilsConnection, toStorageError } from "./errors.ts";
 import { createPrivately, identityOf, prepareFolder } from "./files.ts";
 import { loadSqlite, type SqliteLibrary } from "./library.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
@@ -29,14 +30,68 @@ interface OpenStore {
   /** Which file the store and its WAL were when they were opened. The WAL is there from the first transaction on. */
   file: string | null;
   wal: string | null;
+  watch: ReturnType<typeof setInterval> | null;
+  /** Why nothing is written until its files are back in place. */
+  away: StorageError | null;
+  /** Why nothing is read or written until the next start. */
+  lost: StorageError | null;
 }
 
-export function sqliteEngine(given: string, busyTimeout: number): SqlEngine {
+/** How often an idle store is looked for, so that the log says it; one that is written to is looked for each time. */
+const LOOK_MS = 500;
+/** A lock that was not given back keeps this process out of its own store, ten seconds a try. */
+const PROTOCOL = 15;
+
+export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): SqlEngine {
   let store: OpenStore | null = null;
 
   function opened(): OpenStore {
     if (store === null) throw new StorageError("unavailable", `the store ${given} is not open`);
+    if (store.lost !== null) throw store.lost;
     return store;
+  }
+
+  /** To be written to. Reads still tell what is recorded where its files are not in place. */
+  function inPlace(): OpenStore {
+    look();
+    const open = opened();
+    if (open.away !== null) throw open.away;
+    return open;
+  }
+
+  /** Does it, and remembers what only a restart mends. */
+  function tried<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      if (store !== null && primaryCode(error) === PROTOCOL)
+        lose(
+          new StorageError(
+            "unavailable",
+            `the file system did not give a lock of ${store.path} back, and nothing more can be read or written: restart the service`,
+            { cause: error },
+          ),
+        );
+      throw error;
+    }
+  }
+
+  function lose(why: StorageError): void {
+    if (store === null || store.lost !== null) return;
+    store.lost = why;
+    log?.error("the store is lost to this process", { error: why.message });
+  }
+
+  function look(): void {
+    if (store === null) return;
+    try {
+      assertInPlace(store);
+      store.away = null;
+    } catch (error) {
+      const away = toStorageError(error, `look for ${store.path}`);
+      if (store.away === null) log?.error("the store's files are not in place", { error: away.message });
+      store.away = away;
+    }
   }
 
   function dropWriter(): void {
@@ -50,23 +105,30 @@ export function sqliteEngine(given: string, busyTimeout: number): SqlEngine {
     toStorageError: (error, doing) => toStorageError(error, doing),
     async open({ readOnly }) {
       store = readOnly ? await openToRead(given, busyTimeout) : await openStore(given, busyTimeout);
+      if (readOnly) return;
+      look();
+      store.watch = setInterval(look, LOOK_MS);
+      store.watch.unref?.();
     },
     async close() {
       const closing = store;
       if (closing === null) return;
+      if (closing.watch !== null) clearInterval(closing.watch);
       closing.reader.close();
       foldWal(closing.writer);
       dropWriter();
       store = null;
       closing.lock?.release();
     },
-    query: async (sql, values) => opened().reader.all(sql, values),
+    query: async (sql, values) => {
+      const { reader } = opened();
+      return tried(() => reader.all(sql, values));
+    },
     async begin(): Promise<SqlTransaction> {
-      const open = opened();
-      assertInPlace(open);
+      const open = inPlace();
       const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout }));
       try {
-        writer.run("begin immediate", []);
+        tried(() => writer.run("begin immediate", []));
         open.wal ??= identityOf(walOf(open.path));
       } catch (error) {
         rollback(error);
@@ -77,6 +139,8 @@ export function sqliteEngine(given: string, busyTimeout: number): SqlEngine {
         async commit() {
           try {
             writer.run("commit", []);
+            // Nobody is told of what went into a file that is not there any more.
+            inPlace();
           } catch (error) {
             dropWriter();
             throw error;
@@ -126,7 +190,8 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
     writer = connectStore(library, path, { busyTimeout });
     assertOurs(writer, path);
     const reader = connectStore(library, path, { busyTimeout, readOnly: true });
-    return { path, library, lock, reader, writer, file: identityOf(path), wal: null };
+    const file = identityOf(path);
+    return { path, library, lock, reader, writer, file, wal: null, watch: null, away: null, lost: null };
   } catch (error) {
     writer?.close();
     lock.release();
@@ -158,7 +223,18 @@ async function openToRead(given: string, busyTimeout: number): Promise<OpenStore
   const reader = connectStore(library, path, { busyTimeout, readOnly: true });
   try {
     if (assertOurs(reader, path) === 0) throw new StorageError("corrupt", `${path} is not a store: it is empty`);
-    return { path, library, lock: null, reader, writer: null, file: null, wal: null };
+    return {
+      path,
+      library,
+      lock: null,
+      reader,
+      writer: null,
+      file: null,
+      wal: null,
+      watch: null,
+      away: null,
+      lost: null,
+    };
   } catch (error) {
     reader.close();
     throw error;

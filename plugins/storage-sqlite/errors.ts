@@ -59,7 +59,12 @@ function kindOf(error: Failure | null | undefined): StorageErrorKind {
  * behind must not be trusted. Not for a constraint, which fails one statement only.
  */
 export function spoilsConnection(error: unknown): boolean {
+  return [7, 8, 9, 10, 11, 13, 14, 26].includes(primaryCode(error) ?? 0);
+}
+
+/** Of SQLite's error behind it; null where there is none. */
+export function primaryCode(error: unknown): number | null {
   const cause = error instanceof StorageError ? error.cause : error;
   const errcode = (cause as Failure | undefined)?.errcode;
-  return errcode !== undefined && [7, 8, 9, 10, 11, 13, 14, 26].includes(errcode & 0xff);
+  return errcode === undefined ? null : errcode & 0xff;
 }

@@ -23,6 +23,7 @@ export default definePlugin({
   storage: (host, options) =>
     sqliteStorage({
       path: options.path ?? join(host.data, "assent.db"),
+      log: host.log,
       ...(options.busy_timeout_ms === undefined ? {} : { busyTimeoutMs: options.busy_timeout_ms }),
     }),
 });

@@ -1,3 +1,4 @@
+import type { Logger } from "../../src/contract/host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import type { Migration } from "../storage-sql/migrations.ts";
 import { createSqlStorage } from "../storage-sql/storage.ts";
@@ -9,11 +10,13 @@ export interface SqliteStorageOptions {
   path: string;
   /** How long the lock of another program that writes to the file is waited for. Blocks the process meanwhile. */
   busyTimeoutMs?: number;
+  /** Is told, once, what only a restart mends. */
+  log?: Logger;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
 }
 
 /** The embedded store: one file, one process that writes. */
-export function sqliteStorage({ path, busyTimeoutMs = 2000, ...options }: SqliteStorageOptions): Storage {
-  return createSqlStorage(sqliteEngine(path, busyTimeoutMs), sqliteDialect, options);
+export function sqliteStorage({ path, busyTimeoutMs = 2000, log, ...options }: SqliteStorageOptions): Storage {
+  return createSqlStorage(sqliteEngine(path, busyTimeoutMs, log), sqliteDialect, options);
 }

@@ -1,14 +1,15 @@
 /** A full disk and a read-only one, under the whole service: 503, a clear log line, and recovery. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { createLogger } from "../../src/serve/log.ts";
 import { withFaults } from "../../src/testing/faults.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
-import { ALLOWED, ASKED, POLICIES, quiet, startService } from "../support/service.ts";
+import { ALLOWED, ASKED, POLICIES, quiet, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 /** A file system of its own, so that filling it harms nobody. Null where mounting is not permitted. */
@@ -143,5 +144,71 @@ test("while nothing can be written everything can be read, also what has run out
     });
   } finally {
     await service.close();
+  }
+});
+
+/** A service whose store tells `said` what it logs. */
+function tellingService(said: string[]): Promise<Service> {
+  const log = createLogger("error", (lines) => said.push(lines));
+  return startService({ broken: true, storage: (folder) => sqliteStorage({ path: join(folder, "assent.db"), log }) });
+}
+
+test("a data folder that is deleted or replaced under the service is said: it is not ready, and takes nothing more", async () => {
+  for (const how of ["deleted", "replaced", "its log deleted"] as const) {
+    const said: string[] = [];
+    const service = await tellingService(said);
+    try {
+      assert.equal((await service.call("GET", "/readyz", { key: null })).status, 200);
+      const store = join(service.folder, "assent.db");
+      if (how === "replaced") {
+        copyFileSync(store, `${store}.copy`);
+        renameSync(`${store}.copy`, store);
+      } else for (const name of how === "deleted" ? ["", "-wal", "-shm"] : ["-wal"]) rmSync(store + name);
+      // At once for who submits; within a second for who only asks whether it is ready.
+      const refused = await service.call("POST", "/v1/actions", { body: ALLOWED });
+      assert.deepEqual([refused.status, refused.body.code], [503, "STORAGE_UNAVAILABLE"], how);
+      assert.ok(
+        said.some((line) => /files are not in place.* was removed or replaced/.test(line)),
+        said.join("\n"),
+      );
+      const ready = await service.call("GET", "/readyz", { key: null });
+      assert.deepEqual([ready.status, ready.body.ready, ready.body.storage.ok], [503, false, false], how);
+    } finally {
+      await service.close();
+    }
+  }
+  const said: string[] = [];
+  const idle = await tellingService(said);
+  try {
+    rmSync(idle.folder, { recursive: true });
+    await until(
+      "an idle service notices",
+      async () => (await idle.call("GET", "/readyz", { key: null })).status === 503,
+    );
+  } finally {
+    await idle.close();
+  }
+});
+
+test("a lock that the file system does not give back is said to need a restart, and holds nobody up after that", async (t) => {
+  if (spawnSync("strace", ["-V"]).status !== 0) return t.skip("no strace");
+  const folder = mkdtempSync(join(tmpdir(), "assent-unlock-"));
+  const service = await startProcess({ ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES });
+  try {
+    const ready = async () => (await fetch(`${service.url}/readyz`)).status;
+    assert.equal(await ready(), 200);
+    // The second is what gives back the first, of whatever reads or writes next.
+    const injected = `-f -p ${service.child.pid} -e trace=fcntl -e inject=fcntl:error=EIO:when=2+2`.split(" ");
+    const strace = spawn("strace", [...injected, "-o", join(folder, "strace")]);
+    await until("strace is there", () => existsSync(join(folder, "strace")));
+    await until("it needs a restart", async () => {
+      await ready();
+      return /did not give a lock of .* back.*restart the service/.test(service.output());
+    });
+    assert.equal(await ready(), 503);
+    strace.kill("SIGTERM");
+  } finally {
+    await stopProcess(service);
+    rmSync(folder, { recursive: true, force: true });
   }
 });
