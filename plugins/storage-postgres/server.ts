@@ -12,7 +12,7 @@ export interface ServerChecks {
 }
 
 const SETTINGS = `select pg_is_in_recovery()::integer as standby, current_setting('fsync') as fsync,
-  current_setting('full_page_writes') as full_page_writes`;
+  current_setting('full_page_writes') as full_page_writes, current_setting('server_encoding') as encoding`;
 /** The timeline grows with every promotion. A checkpoint's may be older than the server's own: this is what it writes to. */
 const TIMELINE =
   "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";
@@ -33,6 +33,13 @@ export async function checkServer(
       `the Postgres server runs with ${unsafe.map((name) => `${name} = off`).join(" and ")}, and may lose decisions that were answered: turn it on, or set accept_unsafe_server where the storage below makes up for it`,
     );
   }
+  // SQL_ASCII gives back the bytes that it was given.
+  const encoding = String(settings["encoding"]);
+  if (encoding !== "UTF8" && encoding !== "SQL_ASCII")
+    throw new StorageError(
+      "unavailable",
+      `the Postgres database has the encoding ${encoding}, which cannot hold every text: make one with "createdb -E UTF8 -T template0"`,
+    );
   const timeline = await timelineOf(session);
   if (timeline !== 0 && timeline < newestTimeline()) {
     throw new StorageError(

@@ -139,6 +139,19 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     await session.end();
   });
 
+  it("refuses a database whose encoding does not hold every text", async () => {
+    await server.run(url, (client) =>
+      client.unsafe("create database latin encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'"),
+    );
+    try {
+      const address = new URL(url);
+      address.pathname = "/latin";
+      await assert.rejects(postgresStorage({ url: address.href }).open(), unavailable(/encoding LATIN1.*createdb/));
+    } finally {
+      await server.run(url, (client) => client.unsafe("drop database latin with (force)"));
+    }
+  });
+
   it("says what is wrong with an address, and not the password in it", async () => {
     const { port } = new URL(url);
     for (const [address, words] of [
