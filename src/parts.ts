@@ -84,7 +84,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     newId,
     used: (id, now) => keyUse.note(id, now),
   });
-  const agents = createAgents({ storage, head, requireRegistered: config.require_registered_agents });
+  const agents = createAgents({ storage, directory, head, requireRegistered: config.require_registered_agents });
   const policies = createPolicies({
     storage,
     head,

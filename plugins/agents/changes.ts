@@ -7,6 +7,7 @@ import { canonicalText } from "../../src/domain/canonical.ts";
 import type { AgentEntry } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
+import { foldName } from "../../src/domain/names.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
 import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/http/resource/idempotency.ts";
@@ -35,6 +36,13 @@ export function registerAgent(
         "AGENT_ID_TAKEN",
         `the agent "${wanted.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(wanted.id)}`,
       );
+    // One agent has one registration, however its name is written.
+    for (const id of [foldName(wanted.id), ...host.agents.namesakes(wanted.id)])
+      if ((await tx.agent(id)) !== null)
+        throw new Refusal(
+          "AGENT_ID_TAKEN",
+          `the agent "${wanted.id}" is registered as "${id}"; names are compared without regard to case`,
+        );
     const row: AgentRow = {
       id: wanted.id,
       name: wanted.name ?? wanted.id,

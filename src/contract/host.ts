@@ -171,6 +171,8 @@ export interface Duty {
 export interface Agents {
   /** What a decision made now would know of the agent. */
   facts(agentId: string): Promise<AgentFacts>;
+  /** Ids under which this agent was registered, of those that are not written in the form that names are compared in. */
+  namesakes(agentId: string): readonly string[];
 }
 
 /** Whose actions are cancelled: an agent's, however its name is written, or those that a key submitted. */

@@ -4,7 +4,8 @@
  */
 import type { AgentFacts, Agents } from "../contract/host.ts";
 import { foldName } from "../domain/names.ts";
-import type { LedgerHead, StorageReader } from "../contract/storage.ts";
+import type { AgentRow, LedgerHead, StorageReader } from "../contract/storage.ts";
+import type { Directory } from "./directory.ts";
 
 const CACHE_LIMIT = 10_000;
 
@@ -15,6 +16,7 @@ export interface AgentService extends Agents {
 
 export function createAgents(options: {
   storage: StorageReader;
+  directory: Directory;
   head(): Promise<LedgerHead>;
   requireRegistered: boolean;
 }): AgentService {
@@ -22,12 +24,15 @@ export function createAgents(options: {
   let cachedEpoch = -1;
 
   async function read(reader: StorageReader, agentId: string): Promise<AgentFacts> {
-    // Another spelling of a registered name is the same agent: its suspension holds for both.
+    // Another spelling of a registered name is the same agent: its suspension holds for all of them.
     const name = foldName(agentId);
-    const written = await reader.agent(agentId);
-    const folded = name === agentId ? null : await reader.agent(name);
-    const row = written ?? folded;
-    const suspended = [written, folded].some((one) => one !== null && one.suspended_at !== null);
+    const rows: AgentRow[] = [];
+    for (const id of new Set([agentId, name, ...options.directory.spellings(name)])) {
+      const row = await reader.agent(id);
+      if (row !== null) rows.push(row);
+    }
+    const row = rows[0] ?? null;
+    const suspended = rows.some(({ suspended_at }) => suspended_at !== null);
     return {
       ...(row === null ? {} : { agent: { suspended, allowed_tools: row.allowed_tools } }),
       ...(options.requireRegistered ? { require_registered_agents: true } : {}),
@@ -49,7 +54,12 @@ export function createAgents(options: {
   return {
     // The head first: a row read after it is at least as new as its epoch. A newer row may be kept
     // under an older epoch: that epoch's cache is thrown away with the next look at the head.
-    facts: async (agentId) => cached(options.storage, agentId, (await options.head()).epoch),
+    async facts(agentId) {
+      const { epoch } = await options.head();
+      await options.directory.follow(options.storage, epoch);
+      return cached(options.storage, agentId, epoch);
+    },
+    namesakes: (agentId) => options.directory.spellings(foldName(agentId)),
     within: (tx, agentId, epoch, committed) => (committed ? cached(tx, agentId, epoch) : read(tx, agentId)),
   };
 }

@@ -3,9 +3,10 @@
  * key may and whose it is are held against this before anything is written with it.
  */
 import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
-import { openEntry, type KeyEntry } from "../domain/entries.ts";
+import { openEntry, type AgentEntry, type KeyEntry } from "../domain/entries.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
+import { foldName } from "../domain/names.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 
@@ -15,20 +16,36 @@ export interface Directory {
   /** Reads what was recorded since. `epoch` is the head's, of a commit: under the same one nothing has changed. */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
   key(id: string): RecordedKey | null;
+  /** Registered ids that are this agent, whose name is folded, and are written otherwise. */
+  spellings(folded: string): readonly string[];
   /** Names of the columns in which a key's row is not what the ledger says. */
   altered(row: KeyRow): string[];
 }
 
 export function createDirectory(): Directory {
   const keys = new Map<string, RecordedKey>();
+  /** Of agents that were registered under another name than the folded one. */
+  const spelt = new Map<string, string[]>();
+  const next = { api_key: 0, agent: 0 };
   let followed = -1;
-  let next = 0;
 
-  function take(row: EntryRow): void {
-    if (row.seq < next) return;
+  function take(row: EntryRow, type: keyof typeof next): void {
+    if (row.seq < next[type]) return;
     if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash))
       throw new StorageError("corrupt", `entry ${row.seq} of the ledger was changed; run assent audit`);
-    next = row.seq + 1;
+    next[type] = row.seq + 1;
+    if (type === "api_key") takeKey(row);
+    else takeAgent(row);
+  }
+
+  function takeAgent({ bytes }: EntryRow): void {
+    const { change, agent } = openEntry<AgentEntry>(bytes);
+    const id = agent["id"] as string;
+    const name = foldName(id);
+    if (change === "registered" && name !== id) spelt.set(name, [...(spelt.get(name) ?? []), id]);
+  }
+
+  function takeKey(row: EntryRow): void {
     const { change, key, by } = openEntry<KeyEntry>(row.bytes);
     const known = keys.get(key.id);
     // Of an id it is the first entry that made the key.
@@ -43,14 +60,17 @@ export function createDirectory(): Directory {
   return {
     async follow(reader, epoch) {
       if (epoch <= followed) return;
-      for (;;) {
-        const rows = await reader.entriesOfType("api_key", next, PAGE);
-        rows.forEach(take);
-        if (rows.length < PAGE) break;
+      for (const type of ["api_key", "agent"] as const) {
+        for (;;) {
+          const rows = await reader.entriesOfType(type, next[type], PAGE);
+          for (const row of rows) take(row, type);
+          if (rows.length < PAGE) break;
+        }
       }
       followed = Math.max(followed, epoch);
     },
     key: (id) => keys.get(id) ?? null,
+    spellings: (folded) => spelt.get(folded) ?? [],
     altered(row) {
       const recorded = keys.get(row.id);
       if (recorded === undefined) return ["id"];

@@ -115,6 +115,15 @@ test("a set of the first format is read as it was", () => {
   assert.equal(limitNeeds(new Evaluation(old, action("bash", "x", {}, "Bot"), FACTS, NOW))[0]?.subject, "Bot");
 });
 
+test("what a limit counts per agent has one name, also where it asks whom the key is bound to", () => {
+  const set = compile(policy("p", [], { limits: [{ name: "l", per: "principal.agent_id", count: 1, window: "1h" }] }));
+  const subjects = ["Support-Bot", "support-bot"].map((agent_id) => {
+    const facts = { ...FACTS, principal: { ...FACTS.principal, agent_id } };
+    return limitNeeds(new Evaluation(set, action("bash", "x"), facts, NOW))[0]?.subject;
+  });
+  assert.deepEqual(subjects, ["support-bot", "support-bot"]);
+});
+
 test("a set of a later version is not guessed at", () => {
   assert.throws(() => ofFormat("assent-policy-set/99" as PolicySetFormat, SHELL), /does not know; upgrade/);
 });

@@ -14,6 +14,7 @@ import { CEL_2, type CelEdition } from "./cel.ts";
 import { Meter, onMeter } from "./cel-meter.ts";
 import { toCelValue } from "./cel-values.ts";
 import { bracketsTooDeep, inspect, MAX_DEPTH, ShapeFault, VARIABLES, type Shape } from "./condition-shape.ts";
+import { foldName } from "../names.ts";
 import type { Facts } from "./types.ts";
 
 export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_NESTING, VARIABLES } from "./condition-shape.ts";
@@ -53,9 +54,12 @@ export class Activation {
     this.now = now;
   }
 
-  /** The same with other names, out of the same purse. */
+  /** The same with other names, that of the key's agent folded, out of the same purse. */
   renamed(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
-    const renamed = new Activation({ ...this.request, ...names }, this.facts, this.now, this.edition);
+    const { principal } = this.facts;
+    const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
+    const facts = { principal: { ...principal, agent_id: bound } };
+    const renamed = new Activation({ ...this.request, ...names }, facts, this.now, this.edition);
     renamed.meters = this.meters;
     return renamed;
   }

@@ -59,6 +59,23 @@ describe("a registered agent", () => {
     );
   });
 
+  it("that was registered with capitals is one agent, however it is written", async () => {
+    for (const id of ["Caps-Bot", "CAPS-bot", "caps-bot"]) {
+      const answer = await admin("POST", "/v1/agents", { body: { id } });
+      assert.deepEqual(
+        [answer.status, answer.body.code],
+        id === "Caps-Bot" ? [201, undefined] : [409, "AGENT_ID_TAKEN"],
+      );
+    }
+    assert.equal((await admin("POST", "/v1/agents/Caps-Bot/suspend")).status, 200);
+    for (const spelling of ["Caps-Bot", "caps-bot", "CAPS-BOT", "cAPS-bOT"])
+      assert.equal((await submit(spelling)).reason_code, "AGENT_SUSPENDED", spelling);
+    await service.restart();
+    assert.equal((await submit("caps-BOT")).reason_code, "AGENT_SUSPENDED");
+    assert.equal((await admin("POST", "/v1/agents/Caps-Bot/resume")).status, 200);
+    assert.equal((await submit("caps-BOT")).decision, "allow");
+  });
+
   it("that is suspended is denied from the next submission on, recorded, and may go on when resumed", async () => {
     await admin("POST", "/v1/agents", { body: { id: "risky" } });
     assert.equal((await submit("risky")).decision, "allow");
