@@ -47,11 +47,11 @@ export function createDirectory(): Directory {
 
   function takeKey(row: EntryRow): void {
     const { change, key, by } = openEntry<KeyEntry>(row.bytes);
-    const known = keys.get(key.id);
+    const earlier = keys.get(key.id);
     // Of an id it is the first entry that made the key.
     if (change === "revoked") {
-      if (known !== undefined) keys.set(key.id, { ...known, revoked: true });
-    } else if (known === undefined) {
+      if (earlier !== undefined) keys.set(key.id, { ...earlier, revoked: true });
+    } else if (earlier === undefined) {
       const expires_at = key.expires_at === null ? null : parseRfc3339(key.expires_at);
       keys.set(key.id, { ...key, expires_at, created_by: by?.key_id ?? null, revoked: false });
     }

@@ -15,10 +15,10 @@ const PURE_PACKAGES = [
   "@sinclair/typebox",
 ];
 
-function filesIn(folder: string): string[] {
+function filesIn(folder: string, ends: readonly string[] = [".ts"]): string[] {
   return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
-    return entry.isDirectory() ? filesIn(path) : path.endsWith(".ts") ? [path] : [];
+    return entry.isDirectory() ? filesIn(path, ends) : ends.some((end) => path.endsWith(end)) ? [path] : [];
   });
 }
 
@@ -190,3 +190,55 @@ describe("files", () => {
     assert.ok(!readFileSync(join(ROOT, "package-lock.json"), "utf8").includes('"resolved"'));
   });
 });
+
+describe("names", () => {
+  test("no variable, parameter or function is named found, known, made, told or asked: the noun says what it is", () => {
+    for (const file of [...filesIn("src", [".ts", ".js"]), ...filesIn("plugins", [".ts", ".js"])]) {
+      if (file.includes("/vendor/")) continue;
+      const names = declaredIn(readFileSync(join(ROOT, file), "utf8"));
+      for (const name of ["found", "known", "made", "told", "asked"])
+        assert.ok(!names.has(name), `${file} declares "${name}"`);
+    }
+  });
+});
+
+/** Variables, parameters, functions and private members. Other properties may be fields that cross the wire. */
+function declaredIn(text: string): Set<string> {
+  const code = text.replaceAll(/^\s*(?:\/\/|\/?\*).*$/gm, "");
+  const names = [
+    ...code.matchAll(/\b(?:const|let|var|function\*?|private|private readonly)\s+([\w$]+)/g),
+    ...code.matchAll(/([\w$]+)\s*=>/g),
+  ].map((match) => match[1] as string);
+  for (const { index, 0: declaration } of code.matchAll(/\b(?:const|let|var)\s*[{[]/g))
+    names.push(...namesIn(code.slice(index + declaration.length - 1)));
+  for (const { index } of code.matchAll(/\(/g)) {
+    const { parts, rest } = split(code.slice(index));
+    if (/^\s*(?:=>|\{|:[^=;{]*(?:=>|[;{]))/.test(rest)) names.push(...parts.flatMap(namesIn));
+  }
+  return new Set(names);
+}
+
+/** What a parameter or a pattern binds. */
+function namesIn(pattern: string): string[] {
+  const target = pattern.trim().replace(/^(?:\.{3}|(?:private|readonly)\s+)+/, "");
+  if (/^[{[]/.test(target))
+    return split(target).parts.flatMap((part) => namesIn(part.replace(/^\s*(?:[\w$]+|"[^"]*")\s*:/, "")));
+  return /^[\w$]+/.exec(target)?.slice() ?? [];
+}
+
+/** A bracketed list, which starts the text, by its commas, and what follows it. */
+function split(text: string): { parts: string[]; rest: string } {
+  const parts: string[] = [];
+  let depth = 0;
+  let start = 1;
+  for (const { index, 0: mark } of text.matchAll(/[()[\]{},]/g)) {
+    if ("([{".includes(mark)) depth++;
+    else if (mark !== ",") depth--;
+    if (depth === 0 || (depth === 1 && mark === ",")) {
+      parts.push(text.slice(start, index));
+      start = index + 1;
+    }
+    if (depth === 0) break;
+  }
+  return { parts, rest: text.slice(start) };
+}

@@ -31,8 +31,8 @@ export function ledgerCases(test: Case): void {
     await storage.write(async (tx) => {
       for (const type of types) await appendSome(tx, 1, { type });
     });
-    const seqs = async (...asked: Parameters<typeof storage.entriesOfType>): Promise<number[]> =>
-      (await storage.entriesOfType(...asked)).map(({ seq }) => seq);
+    const seqs = async (...query: Parameters<typeof storage.entriesOfType>): Promise<number[]> =>
+      (await storage.entriesOfType(...query)).map(({ seq }) => seq);
     assert.deepEqual(await seqs("api_key", 0, 9), [1, 3, 6]);
     assert.deepEqual(await seqs("api_key", 0, 2), [1, 3]);
     assert.deepEqual(await seqs("api_key", 2, 9), [3, 6]);
