@@ -196,10 +196,17 @@ async function listen(options: EngineOptions, changed: () => void): Promise<() =
   const stop = new Promise<void>((resolve) => (wake = resolve));
 
   async function connect(): Promise<Session> {
-    const listener = await firstOf(options, (address) =>
-      openSession({ ...options, name: "assent listener", onNotify: changed }, address),
-    );
-    await listener.script(`listen ${CHANNEL}`);
+    const listener = await firstOf(options, async (address) => {
+      const candidate = await openSession({ ...options, name: "assent listener", onNotify: changed }, address);
+      try {
+        // A standby refuses it.
+        await candidate.script(`listen ${CHANNEL}`);
+        return candidate;
+      } catch (error) {
+        void candidate.end();
+        throw error;
+      }
+    });
     changed();
     return listener;
   }
@@ -213,7 +220,11 @@ async function listen(options: EngineOptions, changed: () => void): Promise<() =
     }
     await session?.end();
   }
-  const keeping = keep(await connect());
+  const keeping = keep(
+    await connect().catch((error: unknown) => {
+      throw toStorageError(error, "listen to Postgres");
+    }),
+  );
   return async () => {
     stopped = true;
     wake();

@@ -85,6 +85,12 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
       });
       await storage.open();
       await storage.ping();
+      let told = 0;
+      const stop = await (storage.watch as NonNullable<Storage["watch"]>)(() => told++);
+      const before = told;
+      await storage.write(async (tx) => tx.append([], [], await tx.head()));
+      await until("it is told of a commit", () => told > before);
+      await stop();
       await storage.close();
       const nowhere = postgresStorage({ url: `postgres://assent@127.0.0.1:1,127.0.0.1:${first}/ledger` });
       await assert.rejects(nowhere.open(), isKind("readonly", /standby/));

@@ -223,7 +223,21 @@ class OwnServer {
     follower.settings = this.settings;
     execFileSync(
       join(this.bin, "pg_basebackup"),
-      ["-h", "127.0.0.1", "-p", String(this.port), "-U", "assent", "-D", join(this.folder, name), "-R", "-X", "stream"],
+      [
+        "-h",
+        "127.0.0.1",
+        "-p",
+        String(this.port),
+        "-U",
+        "assent",
+        "-D",
+        join(this.folder, name),
+        "-R",
+        "-X",
+        "stream",
+        "-c",
+        "fast",
+      ],
       { ...this.user(), stdio: ["ignore", "ignore", "inherit"], cwd: this.folder },
     );
     await follower.start();
