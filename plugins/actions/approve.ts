@@ -10,7 +10,7 @@ import { toRfc3339 } from "../../src/domain/time.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
 import { decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed } from "./again.ts";
 import { assertRecorded } from "./recorded.ts";
-import { isOverdue, reread, visibleAction } from "./rows.ts";
+import { assertKept, isOverdue, reread, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
 import { behind, isSubmitter } from "./standing.ts";
 import { linkedAction, voterByKey, voterByLink } from "./voter.ts";
@@ -28,6 +28,7 @@ export async function voteOn(
   return verdictOn(host, async (tx) => {
     const who = credential === null ? null : await confirmed(tx, credential, "approvals:decide");
     const row = await (who === null ? linkedAction(tx, id, body.token) : visibleAction(tx, id, who));
+    assertKept(row);
     const { self, actor } =
       who === null ? await voterByLink(host, tx, row, body.token) : voterByKey(host, row, who, body.token);
     const votes = await tx.approvals(id);

@@ -14,7 +14,7 @@ import { maySee } from "../../src/domain/visibility.ts";
 import { decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed } from "./again.ts";
 import { permitClaims } from "./record.ts";
 import { assertRecorded } from "./recorded.ts";
-import { reread, unknownAction } from "./rows.ts";
+import { assertKept, reread, unknownAction } from "./rows.ts";
 import type { ResultBody } from "./schemas.ts";
 
 /** A tool that holds the permit may start an action it could not otherwise see: the permit is the proof. */
@@ -27,6 +27,7 @@ export async function startAction(host: Host, credential: Credential, id: string
       claims !== null && checkPermit(permit, claims, host.vault.publicKey, (...args) => host.vault.verify(...args));
     const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
     if (!reachable) throw unknownAction(id);
+    assertKept(row);
     const first = await assertRecorded(host, tx, row, row.quorum === null ? [] : await tx.approvals(id));
     if (row.permit_expires_at === null)
       throw new Refusal(
@@ -84,6 +85,7 @@ export function reportResult(host: Host, credential: Credential, id: string, bod
     if (row === null || !(maySee(who.visibility, row) || starter)) {
       throw unknownAction(id);
     }
+    assertKept(row);
     await assertRecorded(host, tx, row);
     if (row.status !== "executing") {
       const how = row.result === null ? "start it first" : "its result was reported already";

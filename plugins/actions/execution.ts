@@ -22,6 +22,7 @@ export function executionRoutes(host: Host, tag: string): Route[] {
         "PERMIT_EXPIRED",
         "ACTION_NOT_STARTABLE",
         "NO_LONGER_ALLOWED",
+        "ACTION_ERASED",
         "RECORD_ALTERED",
       ],
       handle: async ({ credential, params, body }) =>
@@ -36,7 +37,7 @@ export function executionRoutes(host: Host, tag: string): Route[] {
       params: schema.IdParams,
       body: schema.ResultBody,
       responses: { 200: RECORD },
-      errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "RECORD_ALTERED"],
+      errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
         answerWith(host, await reportResult(host, credential, params.id, body), credential),
     }),

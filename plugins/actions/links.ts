@@ -2,7 +2,7 @@
 import type { Static } from "@sinclair/typebox";
 import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import type { ActionRequest } from "../../src/domain/actions.ts";
+import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { votesOf } from "./record.ts";
 import { asOf } from "./rows.ts";
@@ -11,7 +11,7 @@ import { lookByLink } from "./voter.ts";
 
 export async function linkAnswer(host: Host, token: string): Promise<Static<typeof schema.LinkAnswer>> {
   const { row, approver, refusal } = await lookByLink(host, token);
-  const { params, context } = JSON.parse(row.request) as ActionRequest;
+  const { params, context } = requestOf(row) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
   const { status } = asOf(row, host.clock());
   return {

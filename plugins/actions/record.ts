@@ -2,8 +2,8 @@
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
 import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
-import type { ActionRequest } from "../../src/domain/actions.ts";
 import { makePermit, type PermitClaims } from "../../src/domain/permit.ts";
+import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
 import { isRecorded } from "./recorded.ts";
@@ -23,9 +23,9 @@ export function linkMac(host: Host): (message: Uint8Array) => Uint8Array {
   return (message) => host.vault.mac("approval-link", message);
 }
 
-/** Null before the action was allowed. */
+/** Null before the action was allowed, and when what it asked for was erased. */
 export function permitClaims(host: Host, row: ActionRow): PermitClaims | null {
-  if (row.permit_issued_at === null || row.permit_expires_at === null) return null;
+  if (row.erased_at !== null || row.permit_issued_at === null || row.permit_expires_at === null) return null;
   return {
     issuer: host.ledger.origin,
     action_id: row.id,
@@ -74,7 +74,7 @@ async function toRecord(
 ): Promise<ActionRecord> {
   // Begun before the rest is put together, and awaited where it stands.
   const permit = permitFor(host, row, credential, options.fresh ?? false);
-  const request = JSON.parse(row.request) as ActionRequest;
+  const request = requestOf(row) ?? { params: {}, context: {} };
   const record: ActionRecord = {
     id: row.id,
     agent_id: row.agent_id,
@@ -92,7 +92,7 @@ async function toRecord(
     rule: row.rule,
     policy_hash: row.policy_hash,
     policy_version: row.policy_version,
-    request_hash: row.request_hash,
+    request_hash: row.erased_at === null ? row.request_hash : null,
     decision_hash: row.decision_hash,
     provenance_id: row.decision_hash,
     submitted_by: row.submitted_by,
@@ -102,6 +102,7 @@ async function toRecord(
     permit_expires_at: time(row.permit_expires_at),
     expires_at: time(row.expires_at),
     result: row.result === null ? null : (JSON.parse(row.result) as ActionRecord["result"]),
+    erased_at: time(row.erased_at),
     created_at: toRfc3339(row.created_at),
     updated_at: toRfc3339(row.updated_at),
   };

@@ -2,6 +2,7 @@
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential } from "../../src/contract/host.ts";
 import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 
 type Reader = Pick<StorageReader, "action">;
@@ -24,6 +25,15 @@ export function asOf(row: ActionRow, now: number): ActionRow {
 
 export function unknownAction(id: string): Refusal {
   return new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
+}
+
+/** Throws ACTION_ERASED. */
+export function assertKept({ id, erased_at }: ActionRow): void {
+  if (erased_at === null) return;
+  throw new Refusal(
+    "ACTION_ERASED",
+    `what the action ${id} asked for was erased at ${toRfc3339(erased_at)}; submit a new action, under a new idempotency key where you send one`,
+  );
 }
 
 /** As the job itself has changed it. */

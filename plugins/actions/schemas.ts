@@ -146,7 +146,9 @@ export const ActionRecord = Type.Object(
     rule: Nullable(Type.String()),
     policy_hash: Nullable(Type.String({ description: "Digest of the policy set that decided." })),
     policy_version: Nullable(Type.Integer()),
-    request_hash: Type.String({ description: "SHA-256 of the canonical request, hex." }),
+    request_hash: Nullable(
+      Type.String({ description: "SHA-256 of the canonical request, hex; null when it was erased." }),
+    ),
     decision_hash: Type.String({ description: "Leaf hash of the decision's ledger entry, hex." }),
     provenance_id: Type.String({ description: "Same as `decision_hash`." }),
     submitted_by: Type.String({ description: "Key." }),
@@ -166,6 +168,9 @@ export const ActionRecord = Type.Object(
       ),
       Type.Null(),
     ]),
+    erased_at: Nullable(
+      Time("When `params`, `context` and `result` were erased: they are empty then, and the rest stands."),
+    ),
     created_at: Time("When it was decided."),
     updated_at: Time("Last change of status."),
     approval_token: Type.Optional(

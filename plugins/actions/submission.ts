@@ -34,7 +34,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         200: { ...RECORD, description: "Allowed or denied." },
         202: { ...RECORD, description: "Waits for approval; `Location` is where to look." },
       },
-      errors: ["AGENT_MISMATCH", "IDEMPOTENCY_CONFLICT"],
+      errors: ["AGENT_MISMATCH", "IDEMPOTENCY_CONFLICT", "ACTION_ERASED"],
       async handle(context) {
         const { body, credential, headers } = context;
         const taken = await submitAction(host, credential, body, idempotencyKeyOf(headers));

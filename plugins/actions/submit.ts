@@ -14,9 +14,9 @@ import { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { createdEarlier, rememberCreated } from "../../src/http/resource/idempotency.ts";
+import { createdEarlier, rememberCreated, usedOtherwise } from "../../src/http/resource/idempotency.ts";
 import { readUses, writeUses } from "./limits.ts";
-import { reread } from "./rows.ts";
+import { assertKept, reread } from "./rows.ts";
 import type { ActionBody } from "./schemas.ts";
 
 const SUBMIT_ROUTE = "POST /v1/actions";
@@ -69,12 +69,18 @@ export function submitAction(
   const sealed = sealRequest(request);
   const id = host.newId();
   const salt = newSalt();
-  const call = idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: sealed.hash };
+  const call = idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" };
   return host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
     assertBinding(who, request.agent_id);
     const earlier = await createdEarlier(tx, who, call);
-    if (earlier !== null) return { row: await reread(tx, earlier), replayed: true };
+    if (call !== null && earlier !== null) {
+      const row = await reread(tx, earlier);
+      // Whether it is the same request nobody can tell any more: nothing is decided twice under one key.
+      assertKept(row);
+      if (row.request_hash !== sealed.hash) throw usedOtherwise(call, earlier);
+      return { row, replayed: true };
+    }
     const { compiled, source } = tx.activePolicies;
     const commit = source?.["commit"];
     const baseFacts: Facts = {
@@ -159,6 +165,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
     started_by: null,
     result: null,
     waited_ms: null,
+    erased_at: null,
     created_at: tx.now,
     updated_at: tx.now,
   };

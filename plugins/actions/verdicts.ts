@@ -35,6 +35,7 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
         "ACTION_NOT_PENDING",
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
+        "ACTION_ERASED",
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {

@@ -12,7 +12,7 @@ import { commitPast, openFacts, readPast } from "../../src/domain/past.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
 import { assumingUnused } from "../../src/domain/policy/limits.ts";
 import type { Decision, RecordedFacts } from "../../src/domain/policy/types.ts";
-import { commit, sealRequest } from "../../src/domain/request.ts";
+import { commit, requestOf, sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
@@ -73,6 +73,7 @@ export default definePlugin({
             "ENTRY_NOT_FOUND",
             "ACTION_NOT_FOUND",
             "NOT_REPLAYABLE",
+            "ACTION_ERASED",
             "POLICY_INVALID",
             "INVALID_RANGE",
             "TOO_MANY_BACKTESTS",
@@ -102,7 +103,12 @@ async function replay(host: Host, body: ReplayBody, credential: Credential): Pro
     throw invalid("/policy", "send either `policy` or `policy_set`");
   const { row, action } = await find(host, credential, body);
   const entry = openEntry<DecisionEntry>(row.bytes);
-  const request = JSON.parse(action.request) as ActionRequest;
+  const request = requestOf(action);
+  if (request === null)
+    throw new Refusal(
+      "ACTION_ERASED",
+      `what the action ${action.id} asked for was erased at ${toRfc3339(action.erased_at ?? 0)}: its decision cannot be made again, and its entry still can be verified`,
+    );
   const clock = parseRfc3339(entry.at);
   if (clock === null) throw new StorageError("corrupt", `the entry ${row.seq} has no clock`);
 

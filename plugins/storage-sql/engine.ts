@@ -21,6 +21,11 @@ export interface SqlEngine extends Pick<Storage, "name" | "exclusive" | "watch" 
    * and `migrate` something that other processes' migrations wait for.
    */
   begin(purpose: SqlPurpose): Promise<SqlTransaction>;
+  /**
+   * Takes what committed transactions have erased out of the database's own leftovers, as far as it can, now or as soon
+   * as others let it. Never rejects. Absent where the database has its own ways.
+   */
+  scrub?(): Promise<void>;
   toStorageError(error: unknown, doing: string): StorageError;
   /** True where statements that are sent together are taken in order: then nobody waits for the answers between. */
   readonly pipelined?: boolean;

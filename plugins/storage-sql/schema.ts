@@ -117,6 +117,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   started_by: true,
   result: true,
   waited_ms: true,
+  erased_at: true,
   created_at: true,
   updated_at: true,
 });

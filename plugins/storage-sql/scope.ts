@@ -12,19 +12,22 @@ export interface TransactionScope {
   /** Resolves when everything that was given is answered; rejects with what lost the transaction. */
   answered(): Promise<void>;
   readonly moved: boolean;
+  /** Something was taken out that nobody may find again. */
+  readonly erased: boolean;
 }
 
 const OVER = "the transaction is over: await everything inside the work of `write`";
 
-/** `own`: the statements that read and move the head. */
+/** `own`: the statements that read and move the head, and the one that erases. */
 export function transactionScope(
   engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
   tx: SqlTransaction,
-  own: { head: Statement; moveHead: Statement },
+  own: { head: Statement; moveHead: Statement; eraseAction: Statement },
 ): TransactionScope {
   let failure: Error | null = null;
   let over = false;
   let moved = false;
+  let erased = false;
   /** As the lock brought it, until something may have moved it. */
   let head: SqlRow[] | null = tx.head ?? null;
   const pending: Promise<void>[] = [];
@@ -67,6 +70,7 @@ export function transactionScope(
       head = null;
       moved = true;
     }
+    erased ||= statement === own.eraseAction;
     return (await tx.query(statement.sql, bound)).changes;
   }
 
@@ -117,6 +121,9 @@ export function transactionScope(
     },
     get moved() {
       return moved;
+    },
+    get erased() {
+      return erased;
     },
   };
 }

@@ -76,7 +76,11 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
     assertOpen();
     if (state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
     const tx = await orStorageError("write to the store", () => engine.begin(purpose));
-    const scope = transactionScope(engine, tx, { head: reads.head, moveHead: writes.moveHead });
+    const scope = transactionScope(engine, tx, {
+      head: reads.head,
+      moveHead: writes.moveHead,
+      eraseAction: writes.eraseAction,
+    });
     let result: T;
     try {
       result = await work(scope.executor);
@@ -97,6 +101,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       committed.catch(() => undefined);
       await scope.answered();
       await committed;
+      if (scope.erased) await engine.scrub?.();
       return result;
     } catch (error) {
       failure = engine.toStorageError(error, "write to the store");

@@ -17,6 +17,8 @@ import { moveStatus } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
+const EMPTY = sql.lit("");
+
 export type Writes = ReturnType<typeof prepareWrites>;
 
 export function prepareWrites(db: Kysely<Tables>) {
@@ -43,6 +45,21 @@ export function prepareWrites(db: Kysely<Tables>) {
     ),
     insertAction: prepare(insert("actions", schema.ACTION_COLUMNS)),
     updateAction: actionUpdates(db),
+    eraseAction: prepare(
+      db
+        .updateTable("actions")
+        .set({
+          request: EMPTY,
+          request_hash: EMPTY,
+          salt: EMPTY,
+          past: sql`null`,
+          result: sql`null`,
+          erased_at: param<number>("at"),
+        })
+        .where("id", "=", param("id"))
+        .where("erased_at", "is", null)
+        .where(sql<boolean>`status <> 'pending_approval'`),
+    ),
     insertApproval: prepare(
       db
         .insertInto("approvals")
@@ -209,6 +226,9 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
         })) === 1;
       if (moved) await moveStatus(reads.sums, db, id, guard.status, change.status);
       return moved;
+    },
+    async eraseAction(id, at) {
+      return (await db.run(writes.eraseAction, { id, at })) === 1;
     },
     async insertApproval(row) {
       return (await db.run(writes.insertApproval, row)) === 1;

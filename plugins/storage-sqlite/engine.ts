@@ -30,6 +30,8 @@ interface OpenStore {
   /** Which file the store and its WAL were when they were opened. The WAL is there from the first transaction on. */
   file: string | null;
   wal: string | null;
+  /** Pages of before an erasure may still stand in the WAL. */
+  stale: boolean;
   watch: ReturnType<typeof setInterval> | null;
   /** Why nothing is written until its files are back in place. */
   away: StorageError | null;
@@ -39,11 +41,14 @@ interface OpenStore {
 
 /** How often an idle store is looked for, so that the log says it; one that is written to is looked for each time. */
 const LOOK_MS = 500;
+/** Between two attempts to empty a WAL that another program reads from. Milliseconds. */
+const SCRUB_AGAIN = 1000;
 /** A lock that was not given back keeps this process out of its own store, ten seconds a try. */
 const PROTOCOL = 15;
 
 export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): SqlEngine {
   let store: OpenStore | null = null;
+  let scrubbed = -Infinity;
 
   function opened(): OpenStore {
     if (store === null) throw new StorageError("unavailable", `the store ${given} is not open`);
@@ -99,6 +104,21 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     if (store !== null) store.writer = null;
   }
 
+  /** Does not wait for other programs: decisions would wait with it. */
+  function scrub(open: OpenStore): void {
+    const now = performance.now();
+    if (!open.stale || open.writer === null || now - scrubbed < SCRUB_AGAIN) return;
+    scrubbed = now;
+    try {
+      open.writer.exec("pragma busy_timeout = 0");
+      open.stale = open.writer.all("pragma wal_checkpoint(truncate)", [])[0]?.["busy"] !== 0;
+      open.writer.exec(`pragma busy_timeout = ${busyTimeout}`);
+    } catch {
+      // What is committed stands. The next write opens another connection, and tries again.
+      dropWriter();
+    }
+  }
+
   return {
     name: "storage-sqlite",
     exclusive: true,
@@ -145,6 +165,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
             dropWriter();
             throw error;
           }
+          scrub(open);
         },
         async rollback(because) {
           rollback(because);
@@ -161,6 +182,12 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
           dropWriter();
         }
       }
+    },
+    async scrub() {
+      if (store === null) return;
+      store.stale = true;
+      scrubbed = -Infinity;
+      scrub(store);
     },
     async backup(path) {
       const { library, path: own } = opened();
@@ -190,8 +217,10 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
     writer = connectStore(library, path, { busyTimeout });
     assertOurs(writer, path);
     const reader = connectStore(library, path, { busyTimeout, readOnly: true });
+    // A process that was killed between an erasure and this has left pages of before.
+    foldWal(writer);
     const file = identityOf(path);
-    return { path, library, lock, reader, writer, file, wal: null, watch: null, away: null, lost: null };
+    return { path, library, lock, reader, writer, file, wal: null, stale: false, watch: null, away: null, lost: null };
   } catch (error) {
     writer?.close();
     lock.release();
@@ -231,6 +260,7 @@ async function openToRead(given: string, busyTimeout: number): Promise<OpenStore
       writer: null,
       file: null,
       wal: null,
+      stale: false,
       watch: null,
       away: null,
       lost: null,

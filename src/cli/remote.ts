@@ -40,7 +40,9 @@ export function showAction(io: Output, action: ActionView, json: boolean): void 
     `  id        ${action.id}`,
     `  reason    ${safe(action.reason)}`,
     `  decided   ${action.decision}${action.policy === null ? "" : ` by ${safe(action.policy)} / ${safe(action.rule ?? "")}`}`,
-    `  params    ${safe(JSON.stringify(action.params))}`,
+    action.erased_at === null
+      ? `  params    ${safe(JSON.stringify(action.params))}`
+      : `  erased    ${action.erased_at}`,
     ...(action.approvals_needed === null
       ? []
       : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),

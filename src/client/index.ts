@@ -44,6 +44,8 @@ export interface ActionView {
   approval_token?: string;
   approvals: { approver: string; approve: boolean; reason: string | null }[];
   approvals_needed: number | null;
+  /** When `params`, `context` and the result were erased: they are empty then. */
+  erased_at: string | null;
   created_at: string;
 }
 

@@ -1,61 +1,11 @@
 /** Every key of `assent.yaml`, with its default and what it means. */
 import { Type, type Static } from "@sinclair/typebox";
+import { Channel } from "./channel.ts";
 
 const Rate = Type.Object(
   {
     requests: Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: "Requests in one window." }),
     seconds: Type.Integer({ minimum: 1, maximum: 86_400, description: "Length of a window." }),
-  },
-  { additionalProperties: false },
-);
-
-const To = Type.String({
-  minLength: 1,
-  maxLength: 500,
-  description: "What the notifier needs to reach them: an address, a channel, a destination's name.",
-});
-const NotifierName = Type.Optional(
-  Type.String({ minLength: 1, description: "Notifier plugin, such as notify-email; the channel's when absent." }),
-);
-
-const Channel = Type.Object(
-  {
-    notifier: NotifierName,
-    people: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            owner: Type.String({
-              minLength: 1,
-              maxLength: 200,
-              description: "Who decides with the link that is sent; the same name as the `owner` of their API keys.",
-            }),
-            to: To,
-            notifier: NotifierName,
-          },
-          { additionalProperties: false },
-        ),
-        { maxItems: 100, description: "Each gets a link of their own." },
-      ),
-    ),
-    places: Type.Optional(
-      Type.Array(Type.Object({ to: To, notifier: NotifierName }, { additionalProperties: false }), {
-        maxItems: 100,
-        description: "Seen by several people: told, with a link that needs a key.",
-      }),
-    ),
-    remind_before: Type.Optional(
-      Type.String({ description: "Reminds those who have not decided, so long before the approval expires." }),
-    ),
-    escalate: Type.Optional(
-      Type.Object(
-        {
-          to: Type.String({ description: "Channel." }),
-          after: Type.String({ description: "How long after the request." }),
-        },
-        { additionalProperties: false, description: "Asks another channel too when nobody has decided." },
-      ),
-    ),
   },
   { additionalProperties: false },
 );
@@ -246,6 +196,16 @@ export const ConfigSchema = Type.Object(
         }),
       },
       { default: {}, additionalProperties: false, description: "Permits." },
+    ),
+    retention: Type.Object(
+      {
+        erase_after_days: Type.Union([Type.Integer({ minimum: 1, maximum: 36_500 }), Type.Null()], {
+          default: null,
+          description:
+            "Erases what was asked and reported so many days after the action was decided; absent: never. The decision, who decided and the proof stay.",
+        }),
+      },
+      { default: {}, additionalProperties: false, description: "How long parameters are kept." },
     ),
     require_registered_agents: Type.Boolean({
       default: false,

@@ -49,6 +49,8 @@ export interface BacktestCounts {
   flipped: number;
   /** The same effect by another rule, or on other terms of approval. */
   otherwise: number;
+  /** Not evaluated, because what was asked was erased. */
+  erased: number;
 }
 
 export interface BacktestReport extends BacktestCounts {

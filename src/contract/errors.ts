@@ -34,6 +34,8 @@ export const ERRORS = {
   ACTION_NOT_STARTABLE: [409, "The action may not start"],
   NO_LONGER_ALLOWED: [409, "The action is no longer allowed"],
   ACTION_NOT_STARTED: [409, "The action has not started"],
+  ACTION_OPEN: [409, "The action is not over"],
+  ACTION_ERASED: [410, "What was asked was erased"],
   RECORD_ALTERED: [409, "The action in the store is not the one in the ledger"],
   IDEMPOTENCY_CONFLICT: [409, "The idempotency key was used with another body"],
   ALREADY_VOTED: [409, "This approver has decided already"],

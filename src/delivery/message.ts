@@ -40,6 +40,7 @@ export function createMessages({ storage, clock, mac, publicUrl }: MessageOption
     if (row.kind === "event") return event(row, base);
     const action = row.action_id === null ? null : await storage.action(row.action_id);
     if (action === null) return { obsolete: "the action is not there" };
+    if (action.erased_at !== null) return { obsolete: "what was asked was erased" };
     const votes = await storage.approvals(action.id);
     const about = { ...base, channel: row.channel ?? "", person: row.person, action: describe(action, votes) };
     const request = await requestBefore(row, action.id);

@@ -4,13 +4,15 @@
  * ledger; it holds commitments to them.
  */
 import { mayMove, type ActionStatus } from "./actions.ts";
-import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
+import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
 import { permitTimes } from "./permit.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
 import { parseRfc3339 } from "./time.ts";
 
 /** An entry with where it stands. */
-export type ActionEntry = (DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry) & { seq: number };
+export type ActionEntry = (DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry | ErasureEntry) & {
+  seq: number;
+};
 
 /** Columns of the action's row, by their names. */
 export interface RecordedAction {
@@ -40,6 +42,7 @@ export interface RecordedAction {
   started_at: number | null;
   started_by: string | null;
   waited_ms: number | null;
+  erased_at: number | null;
   created_at: number;
   updated_at: number;
 }
@@ -101,6 +104,7 @@ export function historyOf(entries: readonly ActionEntry[], decisionHash: string)
     started_at: null,
     started_by: null,
     waited_ms: null,
+    erased_at: null,
     created_at,
     updated_at: created_at,
   };
@@ -114,6 +118,12 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
   const at = timeOf(entry.at);
   if (entry.type === "decision") return void faults.push("it was decided twice");
   if (entry.commitment !== history.commitment) faults.push(`an entry of type ${entry.type} commits to another request`);
+  if (action.erased_at !== null) faults.push("it went on after it was erased");
+  if (entry.type === "erasure") {
+    if (action.status === "pending_approval") faults.push("it was erased while it was pending");
+    action.erased_at = at;
+    return;
+  }
   if (entry.status !== action.status && !mayMove(action.status, entry.status))
     faults.push(`it moved from ${action.status} to ${entry.status}`);
   action.status = entry.status;

@@ -94,6 +94,26 @@ export interface ExecutionEntry {
   status: "executing" | "succeeded" | "failed";
 }
 
+/**
+ * What was asked, what was used of limits, and what was reported are gone from the store: what other entries of the
+ * action hold are commitments that nobody can open any more. Nothing follows it.
+ */
+export interface ErasureEntry {
+  type: "erasure";
+  v: 1;
+  action_id: string;
+  at: string;
+  agent_id: string;
+  /** The action's own, by which it was known before. */
+  commitment: string;
+  /** Somebody asked for it, or the time that the configuration keeps actions for was over. */
+  cause: "asked" | "retention";
+  /** Kept forever. */
+  reason: string;
+  /** Null for retention. */
+  by: Actor | null;
+}
+
 /** A policy as a change left it. */
 export interface PolicyChange {
   id: string;
@@ -172,6 +192,7 @@ type CoreEntry =
   | ApprovalEntry
   | RedecisionEntry
   | ExecutionEntry
+  | ErasureEntry
   | PolicySetEntry
   | KeyEntry
   | AgentEntry;
@@ -183,6 +204,7 @@ export const ENTRY_TYPES = [
   "approval",
   "redecision",
   "execution",
+  "erasure",
   "policy_set",
   "api_key",
   "agent",

@@ -10,6 +10,11 @@ export function sealRequest(request: ActionRequest): { text: string; hash: strin
   return { text, hash: sha256Hex(utf8(text)) };
 }
 
+/** What was asked, of an action's row; null when it was erased. Throws SyntaxError for a text that the service did not write. */
+export function requestOf({ request }: { request: string }): ActionRequest | null {
+  return request === "" ? null : (JSON.parse(request) as ActionRequest);
+}
+
 /** SHA-256(salt ‖ digest), all raw bytes, in and out as hex. Lets what `digest` covers be erased later while the ledger still verifies. */
 export function commit(salt: string, digest: string): string {
   return toHex(sha256(concat(fromHex(salt), fromHex(digest))));

@@ -5,6 +5,7 @@ export const SCOPES = [
   "actions:read",
   "actions:read_own",
   "actions:execute",
+  "actions:erase",
   "approvals:decide",
   "policies:read",
   "policies:write",

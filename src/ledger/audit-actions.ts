@@ -92,9 +92,13 @@ async function auditAction(
   compare(history.action, row, fault);
   for (const { seq, submitted_by } of rows)
     if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored under another submitter`);
-  const request = openRequest(row, history, fault);
-  checkResult(row, history, fault);
-  checkPast(row, entryOf(first as EntryRow) as DecisionEntry, fault);
+  let request: ActionRequest | null = null;
+  if (history.action.erased_at !== null) checkErased(row, fault);
+  else {
+    request = openRequest(row, history, fault);
+    checkResult(row, history, fault);
+    checkPast(row, entryOf(first as EntryRow) as DecisionEntry, fault);
+  }
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) await checkUses(audit, request, history, entryOf(first as EntryRow) as DecisionEntry, fault);
   const { size } = audit.totals;
@@ -106,6 +110,12 @@ async function auditAction(
 
 function entryOf({ bytes }: EntryRow): ActionEntry {
   return openEntry<ActionEntry>(bytes);
+}
+
+/** What the ledger says was erased is gone. */
+function checkErased(row: ActionRow, fault: Fault): void {
+  for (const column of ["request", "request_hash", "salt", "past", "result"] as const)
+    if (row[column] !== null && row[column] !== "") fault(`it was erased, and its ${column} is in the store`);
 }
 
 /** The request, when it is the one that the ledger commits to. */

@@ -12,7 +12,6 @@ import type {
   Outcome,
 } from "../contract/backtest.ts";
 import type { DecisionInput, StorageReader } from "../contract/storage.ts";
-import type { ActionRequest } from "../domain/actions.ts";
 import { openEntry, type DecisionEntry } from "../domain/entries.ts";
 import { openFacts } from "../domain/past.ts";
 import { decide } from "../domain/policy/decide.ts";
@@ -22,6 +21,7 @@ import type { Decision, Effect, ShadowOutcome } from "../domain/policy/types.ts"
 import { createUseCount, uncountedUses, type UncountedUse } from "./backtest-limits.ts";
 import { toHex } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
+import { requestOf } from "../domain/request.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 
 const PAGE = 200;
@@ -37,7 +37,8 @@ interface Judged {
   at?: number;
 }
 
-type Judge = (entry: DecisionEntry, input: DecisionInput) => Judged | null;
+/** Null for what is not looked at, "erased" for what cannot be any more. */
+type Judge = (entry: DecisionEntry, input: DecisionInput) => Judged | "erased" | null;
 
 /** What these policies would have decided. */
 export function backtest(
@@ -46,7 +47,8 @@ export function backtest(
   range: BacktestRange,
 ): Promise<BacktestReport> {
   return scan(reader, range, (entry, input) => {
-    const request = JSON.parse(input.request) as ActionRequest;
+    const request = requestOf(input);
+    if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
     const facts = openFacts(entry.facts, input.past);
     const now = decide(compiled, request, assumingUnused(compiled, request, facts, at), at);
@@ -73,7 +75,7 @@ function withShadow(decision: Decision, said: ShadowOutcome): Outcome {
 }
 
 async function scan(reader: StorageReader, range: BacktestRange, judge: Judge): Promise<BacktestReport> {
-  const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0 };
+  const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0, erased: 0 };
   const groups = new Map<string, FlipGroup>();
   let unlisted = 0;
   const waiting: Waiting[] = [];
@@ -117,7 +119,8 @@ async function scan(reader: StorageReader, range: BacktestRange, judge: Judge): 
     for (const input of rows) {
       const entry = openEntry<DecisionEntry>(input.bytes);
       const judged = judge(entry, input);
-      if (judged === null) continue;
+      if (judged === "erased") counts.erased++;
+      if (judged === null || judged === "erased") continue;
       counts.evaluated++;
       const from = outcomeOf(entry.decision);
       const { uses = [], at = 0 } = judged;

@@ -71,6 +71,13 @@ export function writesOf(t: Tables): Methods {
       if (holds) t.actions.set(id, copyOf({ ...row, ...given(change) }));
       return holds;
     },
+    eraseAction(id: string, at: number) {
+      const row = t.actions.get(id);
+      if (row === undefined || row.erased_at !== null || row.status === "pending_approval") return false;
+      const erased = { request: "", request_hash: "", salt: "", past: null, result: null, erased_at: at };
+      t.actions.set(id, copyOf({ ...row, ...erased }));
+      return true;
+    },
     insertApproval(row: ApprovalRow) {
       mustExist(t.actions.get(row.action_id), `action ${row.action_id}`);
       const key = keyOf(row.action_id, row.principal);

@@ -8,6 +8,7 @@ import { analyticsCases } from "./suite/analytics.ts";
 import { deliveryCases } from "./suite/deliveries.ts";
 import { directoryCases } from "./suite/directory.ts";
 import { documentCases } from "./suite/documents.ts";
+import { erasureCases } from "./suite/erasure.ts";
 import { ledgerCases } from "./suite/ledger.ts";
 import { lifecycleCases } from "./suite/lifecycle.ts";
 import { listCases } from "./suite/lists.ts";
@@ -65,6 +66,7 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   lifecycleCases(testCase);
   ledgerCases(testCase);
   actionCases(testCase);
+  erasureCases(testCase);
   valueCases(testCase);
   listCases(testCase);
   waitingCases(testCase);

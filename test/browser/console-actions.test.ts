@@ -53,6 +53,21 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.equal(await page.locator("tbody tr").count(), 61);
   });
 
+  it("says of an erased action that what was asked is gone, and shows the rest", async () => {
+    const { call, admin } = console_.service;
+    const body = { ...DENIED, params: { secret: "of Anna" } };
+    const { id } = (await call("POST", "/v1/actions", { body })).body as { id: string };
+    const { page, complaints, strayed } = await console_.visit(admin, `#/actions/${id}`);
+    await page.getByText("of Anna").first().waitFor();
+    await call("POST", `/v1/actions/${id}/erase`, { key: admin, body: { reason: "request 4711" } });
+    await page.getByText("What was asked, and what was reported, was erased").waitFor();
+    const text = (await page.locator("main").textContent()) ?? "";
+    assert.ok(!text.includes("of Anna"));
+    assert.match(text, /request 4711/);
+    assert.match(text, /the decision cannot be made again/);
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
   it("tells one action's history as it goes on, and replays it", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/actions/${asked}`);
     await page.locator(".live.live").waitFor();

@@ -45,6 +45,7 @@ describe("help and usage", () => {
       "approve",
       "deny",
       "actions",
+      "erase",
       "verify",
       "witness",
       "audit",

@@ -189,6 +189,13 @@ describe("every operation", () => {
     });
     const withdrawn = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     await send("POST", "/v1/actions/{id}/cancel", { at: { id: withdrawn.id }, key: service.agent });
+    const over = (await send("POST", "/v1/actions", { key: service.agent, body: { ...ALLOWED, tool: "unknown" } }))
+      .body;
+    await send("POST", "/v1/actions/{id}/erase", { at: { id: over.id }, body: { reason: "walk" } });
+    await send("POST", "/v1/actions/{id}/erase", { at: { id: asked.id }, body: { reason: "walk" } });
+    await send("POST", "/v1/replay", { body: { action_id: over.id } });
+    await send("POST", "/v1/erasures", { body: { value: "nobody" } });
+    await send("GET", "/v1/actions/{id}", { at: { id: over.id } });
 
     const link = {
       action_id: withdrawn.id as string,

@@ -10,7 +10,12 @@ import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
 const MOST_ROWS = 12;
 const KINDS: Readonly<Record<string, (row: RawRow) => unknown>> = {
   entries: ({ type }) => type,
-  actions: ({ status, result, permit_expires_at }) => [status, result === null, permit_expires_at === null],
+  actions: ({ status, result, permit_expires_at, erased_at }) => [
+    status,
+    result === null,
+    permit_expires_at === null,
+    erased_at === null,
+  ],
   idempotency: ({ route }) => route,
   limit_uses: ({ limit_name }) => limit_name,
   deliveries: ({ kind }) => kind,

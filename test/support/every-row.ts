@@ -136,6 +136,11 @@ export async function fillStore(
       ok((await call("GET", `/v1/actions/${expired.id as string}`, undefined)).status === "expired");
       return (await service.storage.action(expired.id as string))?.status === "expired";
     });
+    const erase = (id: string): Promise<unknown> => call("POST", `/v1/actions/${id}/erase`, { reason: "ticket 7" });
+    const done = (await submit("pay", {}, once())).id as string;
+    await run(done, true);
+    await erase(done);
+    await erase(cancelled.id as string);
     // Younger than what has expired, so that every state is there in the end.
     await submit("ask");
     await vote((await submit("two")).id as string, anna, true);

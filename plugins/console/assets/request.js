@@ -2,7 +2,7 @@
 import { canVerify, requestHash } from "./verify.js";
 import { AsJson, Params } from "./params.js";
 import { Key } from "./person.js";
-import { Badge, Facts, Hash, Text, Time, html, useEffect, useState } from "./ui.js";
+import { Badge, Facts, Hash, Notice, Text, Time, html, useEffect, useState } from "./ui.js";
 
 /** "stripe refund by support-bot". @param {{ action: Record<string, string> }} props */
 export function What({ action }) {
@@ -19,9 +19,16 @@ export function Risk({ risk }) {
 
 /** What is to be done first; then who asks and why; what binds the verdict last. @param {{ action: Record<string, any> }} props */
 export function Request({ action }) {
-  return html` <h3>Parameters</h3>
-    <${Params} value=${action.params} label="Parameters" />
-    <${AsJson} value=${action.params} label="Parameters as JSON" />
+  return html`${
+      action.erased_at
+        ? html`<${Notice} kind="busy"
+            >What was asked, and what was reported, was erased <${Time} at=${action.erased_at} />. The decision and its
+            proof stand.<//
+          >`
+        : html`<h3>Parameters</h3>
+            <${Params} value=${action.params} label="Parameters" />
+            <${AsJson} value=${action.params} label="Parameters as JSON" />`
+    }
     ${
       Object.keys(action.context).length === 0
         ? null
@@ -42,7 +49,7 @@ export function Request({ action }) {
         ["Risk", action.risk_level === null ? "not rated" : html`<${Risk} risk=${action.risk_level} />`],
       ]}
     />
-    <${Bound} action=${action} />`;
+    ${action.erased_at ? null : html`<${Bound} action=${action} />`}`;
 }
 
 /** The hash that a verdict counts for, computed again from what stands on the page. @param {{ action: Record<string, any> }} props */

@@ -159,3 +159,14 @@ export function past({ db, text }: SqlDialect): string[] {
       .compile().sql,
   ];
 }
+
+/** An action's own hash is compared in place of the one beside an idempotency key: nothing of an erased one stays there. */
+export function erasure({ db, integer }: SqlDialect): string[] {
+  return [
+    db.schema
+      .alterTable("actions")
+      .addColumn("erased_at", integer as RawBuilder<never>)
+      .compile().sql,
+    "update idempotency set body_hash = '' where route = 'POST /v1/actions'",
+  ];
+}

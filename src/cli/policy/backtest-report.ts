@@ -17,7 +17,18 @@ function countedWords(
 }
 
 /** For people. */
-export function text({ evaluated, flipped, otherwise, flips, unlisted, counted, next, since, until }: Result): string {
+export function text({
+  evaluated,
+  flipped,
+  otherwise,
+  erased,
+  flips,
+  unlisted,
+  counted,
+  next,
+  since,
+  until,
+}: Result): string {
   const lines = flips.map(({ from, to, count, examples }) =>
     [
       `${String(count).padStart(7)}  ${words(from)} -> ${words(to)}`,
@@ -29,6 +40,7 @@ export function text({ evaluated, flipped, otherwise, flips, unlisted, counted, 
   );
   return [
     `${evaluated} decisions from ${since} to ${until}: ${flipped} would flip, ${otherwise} would come out the same by another rule or on other terms`,
+    ...(erased > 0 ? [`${String(erased).padStart(7)}  more cannot be made again: what was asked was erased`] : []),
     ...lines,
     ...(unlisted > 0 ? [`${String(unlisted).padStart(7)}  more, of other kinds`] : []),
     ...counted.map((one) => countedWords(one, safe)),
@@ -41,6 +53,7 @@ export function markdown({
   evaluated,
   flipped,
   otherwise,
+  erased,
   flips,
   unlisted,
   counted,
@@ -54,6 +67,7 @@ export function markdown({
     `### ${flipped === 0 ? "No past decision would flip" : `${flipped} of ${evaluated} past decisions would flip`}`,
     "",
     `${evaluated} decisions from ${since} to ${until}; ${otherwise} more would come out the same by another rule or on other terms.`,
+    ...(erased > 0 ? ["", `${erased} more cannot be made again: what was asked was erased.`] : []),
     ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),
     ...flips.map(
       ({ from, to, count, examples }) =>

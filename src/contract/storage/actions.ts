@@ -8,7 +8,7 @@ export interface ActionRow {
   agent_id: string;
   tool: string;
   operation: string;
-  /** JSON of `{agent_id, context, operation, params, tool}`, whose canonical form `request_hash` is of. */
+  /** JSON of `{agent_id, context, operation, params, tool}`, whose canonical form `request_hash` is of. Empty, as are `request_hash` and `salt`, when it was erased. */
   request: string;
   request_hash: string;
   /** 32 random bytes, hex. The ledger holds SHA-256(salt ‖ request_hash). */
@@ -43,6 +43,8 @@ export interface ActionRow {
   result: string | null;
   /** From the submission to a person's verdict; null unless a person has decided. */
   waited_ms: number | null;
+  /** When request, hash, salt, past and result were erased. */
+  erased_at: number | null;
   created_at: number;
   updated_at: number;
 }
@@ -90,7 +92,7 @@ export interface IdempotencyRow {
   /** Method and path template, e.g. `POST /v1/actions`. */
   route: string;
   idempotency_key: string;
-  /** SHA-256 of the canonical body, hex. */
+  /** SHA-256 of the canonical body, hex. Empty for actions, which know it themselves and can be erased. */
   body_hash: string;
   /** Id of what the first request created. */
   resource_id: string;
@@ -146,7 +148,7 @@ export interface DecisionInput {
   seq: number;
   action_id: string;
   created_at: number;
-  /** JSON, as in the action's row. */
+  /** As in the action's row: JSON, or empty when it was erased. */
   request: string;
   past: string | null;
   /** The decision's entry. */
@@ -179,6 +181,12 @@ export interface ActionWrites {
   insertAction(row: ActionRow): Promise<void>;
   /** Compare-and-set in one statement. False, and nothing changed, when the guard does not hold. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
+  /**
+   * Empties request, request_hash and salt, and sets past and result to null. Compare-and-set: false, and nothing
+   * changed, when the action is not there, is pending or was erased. Once it is committed the store keeps none of it
+   * where it could keep it from being read: docs/erasure.md says what that is for each.
+   */
+  eraseAction(id: string, at: number): Promise<boolean>;
   /** False, and nothing changed, when this principal already voted on the action. */
   insertApproval(row: ApprovalRow): Promise<boolean>;
   insertIdempotency(row: IdempotencyRow): Promise<void>;

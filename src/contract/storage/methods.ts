@@ -57,6 +57,7 @@ export const WRITER_METHODS = namesOf<StorageWrites>({
   putCheckpoint: true,
   insertAction: true,
   updateAction: true,
+  eraseAction: true,
   insertApproval: true,
   insertIdempotency: true,
   insertKey: true,

@@ -91,6 +91,7 @@ export const FlipFields = {
   otherwise: Type.Integer({
     description: "Those with the same effect by another rule, or on other terms of approval.",
   }),
+  erased: Type.Integer({ description: "Decisions of the range that cannot be made again: what was asked was erased." }),
   flips: Type.Array(
     Type.Object(
       { from: OutcomeOf, to: OutcomeOf, count: Type.Integer(), examples: Type.Array(Example) },

@@ -13,7 +13,7 @@ export interface IdempotentCall {
   key: string;
   /** Method and path template. */
   route: string;
-  /** SHA-256 of the canonical body, hex. */
+  /** SHA-256 of the canonical body, hex; empty where what was created knows what it was made from: its resource compares that. */
   bodyHash: string;
 }
 
@@ -47,13 +47,15 @@ export async function createdEarlier(
   if (call === null) return null;
   const earlier = await tx.idempotency(who.key.id, call.route, call.key);
   if (earlier === null) return null;
-  if (earlier.body_hash !== call.bodyHash) {
-    throw new Refusal(
-      "IDEMPOTENCY_CONFLICT",
-      `the idempotency key "${call.key}" was used with another body, which made ${earlier.resource_id}; send a new key with a new body`,
-    );
-  }
+  if (call.bodyHash !== "" && earlier.body_hash !== call.bodyHash) throw usedOtherwise(call, earlier.resource_id);
   return earlier.resource_id;
+}
+
+export function usedOtherwise({ key }: IdempotentCall, created: string): Refusal {
+  return new Refusal(
+    "IDEMPOTENCY_CONFLICT",
+    `the idempotency key "${key}" was used with another body, which made ${created}; send a new key with a new body`,
+  );
 }
 
 export async function rememberCreated(

@@ -119,6 +119,7 @@ export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
     started_by: null,
     result: null,
     waited_ms: null,
+    erased_at: null,
     created_at: T0 + n,
     updated_at: T0 + n,
     ...over,

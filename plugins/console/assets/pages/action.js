@@ -132,7 +132,11 @@ export function ActionDetail({ id }) {
     </section>
     <section class="card" aria-labelledby="replay">
       <h2 id="replay">Replay</h2>
-      <${Replay} id=${action.id} />
+      ${
+        action.erased_at === null
+          ? html`<${Replay} id=${action.id} />`
+          : html`<p class="quiet">What was asked was erased: the decision cannot be made again. Its proof stands.</p>`
+      }
     </section>
     ${
       asking === null
@@ -163,6 +167,10 @@ function Step({ event }) {
         ${entry.by === null ? "by the clock" : html`by <${Who} principal=${entry.by.principal} />`} (${entry.approvals}
         of
         ${entry.quorum})${entry.comment ? html`: <${Text} value=${entry.comment} />` : null}${entry.self_approval ? " – a self-approval" : ""}`,
+    erasure: () =>
+      html`<${Badge} value="erasure" label="erased" />
+        ${entry.by === null ? "by retention" : html`by <${Who} principal=${entry.by.principal} />`}:
+        <${Text} value=${entry.reason} />`,
     execution: () =>
       html`<${Badge} value=${entry.status} /> ${entry.phase === "start" ? "started with the permit" : "reported"} by
         <${Who} principal=${entry.by.principal} />`,

@@ -63,7 +63,7 @@ export function Item({ item, open, time, selected, onOpen, onSelect, onDecide })
     <${Problem} error=${error} />
     ${
       !open
-        ? html`<${Brief} value=${action.params} />
+        ? html`${action.erased_at ? html`<p class="quiet">What was asked was erased.</p>` : html`<${Brief} value=${action.params} />`}
             <p class="why quiet"><${Text} value=${action.reason} /></p>`
         : html`<${Request} action=${action} />
             <${Votes} action=${action} />

@@ -173,7 +173,7 @@ function Progress({ name, counts }) {
 
 /** @param {{ report: any, nothing: string }} props */
 function Summary({ report, nothing }) {
-  const { evaluated, flipped, otherwise } = report;
+  const { evaluated, flipped, otherwise, erased } = report;
   const other =
     otherwise === 0 ? "" : ` ${number(otherwise)} would come out the same, by another rule or on other terms.`;
   const said =
@@ -185,7 +185,7 @@ function Summary({ report, nothing }) {
   return html`<${Notice} kind=${evaluated > 0 && flipped === 0 ? "good" : "busy"}><strong>${said}</strong><//>
     <p class="quiet">
       Decisions that this key may see, <${Time} at=${report.since} /> to <${Time} at=${report.until} />, against what
-      was recorded.
+      was recorded.${erased > 0 ? ` ${number(erased)} more cannot be made again: what was asked was erased.` : ""}
     </p>`;
 }
 

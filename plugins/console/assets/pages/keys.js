@@ -30,6 +30,7 @@ export const SCOPES = {
   "actions:read": "see all actions",
   "actions:read_own": "see its own actions",
   "actions:execute": "start what was allowed, and report results",
+  "actions:erase": "erase what was asked, for good",
   "approvals:decide": "approve and deny",
   "policies:read": "see policies",
   "policies:write": "write policies",

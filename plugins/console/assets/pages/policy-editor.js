@@ -35,10 +35,11 @@ export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
     // What was really asked for is a better test than what one thinks of; without the right to see it a sample stands there.
     call("/v1/actions?limit=20").then(
       ({ actions }) => {
-        if (actions.length > 0)
+        const kept = actions.filter((action) => action.erased_at === null);
+        if (kept.length > 0)
           setSamples(
             JSON.stringify(
-              actions.map(({ agent_id, tool, operation, params, context }) => ({
+              kept.map(({ agent_id, tool, operation, params, context }) => ({
                 agent_id,
                 tool,
                 operation,

@@ -1,0 +1,134 @@
+/** Takes what was asked and reported out of the store, and records who did and why. The ledger keeps its commitments. */
+import { setImmediate } from "node:timers/promises";
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { ActionRow } from "../../src/contract/storage.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import type { ErasureEntry } from "../../src/domain/entries.ts";
+import { openBecause } from "../../src/domain/erasure.ts";
+import { aboutAction } from "../../src/domain/open-actions.ts";
+import { USES_KEPT } from "../../src/domain/limit-uses.ts";
+import { confirmed } from "../../src/http/resource/authority.ts";
+import { assertRecorded } from "./recorded.ts";
+import { reread, visibleAction } from "./rows.ts";
+import type { Selector } from "./selector.ts";
+
+/** Rows that are held at a time: each may be as large as a request. */
+const PAGE = 50;
+/** Of one request: what is behind it is for the next. */
+const MOST_LOOKED_AT = 5000;
+const MOST_MS = 5000;
+
+type Because = Pick<ErasureEntry, "cause" | "reason" | "by">;
+
+export interface Erased {
+  erased: number;
+  /** Those that are not what the ledger says: they are evidence, and stay. */
+  altered: number;
+}
+
+/** What is open, gone or erased already stays as it is. */
+export async function eraseIn(
+  host: Host,
+  tx: LedgerTransaction,
+  ids: readonly string[],
+  because: Because,
+): Promise<Erased> {
+  const over: ActionRow[] = [];
+  let altered = 0;
+  // All are looked at before the first is written: what one of them is refused for costs the others nothing.
+  for (const id of ids) {
+    const row = await tx.action(id);
+    if (row === null || row.erased_at !== null || openBecause(row, tx.now) !== null) continue;
+    try {
+      await assertRecorded(host, tx, row);
+      over.push(row);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      altered++;
+    }
+  }
+  for (const row of over) {
+    tx.record({ type: "erasure", v: 1, ...aboutAction(row, tx.now), ...because }, row.submitted_by);
+    if (!(await tx.eraseAction(row.id, tx.now)))
+      throw new Error(`${row.id} was not erased although the ledger's lock was held`);
+  }
+  // What they counted against limits goes when it cannot count any more.
+  if (over.length > 0) await tx.pruneLimitUses(tx.now - USES_KEPT, PAGE);
+  return { erased: over.length, altered };
+}
+
+export function eraseAction(host: Host, credential: Credential, id: string, reason: string): Promise<ActionRow> {
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmed(tx, credential, "actions:erase");
+    const row = await visibleAction(tx, id, who);
+    const open = row.erased_at === null ? openBecause(row, tx.now) : null;
+    if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
+    if (row.erased_at === null) await assertRecorded(host, tx, row);
+    await eraseIn(host, tx, [id], { cause: "asked", reason, by: actorOf(who.key, who.principal) });
+    return reread(tx, id);
+  });
+}
+
+export interface Erasure {
+  /** Null: only counts. */
+  reason: string | null;
+  /** Created before; milliseconds. */
+  until: number | null;
+  agent_id: string | null;
+  holds: Selector | null;
+  /** Only actions with a smaller sequence: the cursor. */
+  before: number | null;
+}
+
+export interface ErasureCount extends Erased {
+  looked_at: number;
+  matched: number;
+  /** Of those that match: not over yet. */
+  open: number;
+  next: number | null;
+}
+
+/** Newest first. */
+export async function eraseMatching(
+  host: Host,
+  credential: Credential,
+  wanted: Erasure,
+  signal: AbortSignal,
+): Promise<ErasureCount> {
+  const { reason, until, agent_id, holds } = wanted;
+  const count: ErasureCount = { looked_at: 0, matched: 0, open: 0, altered: 0, erased: 0, next: null };
+  const last = until === null ? null : await host.storage.decisionSpan(0, until);
+  if (until !== null && last === null) return count;
+  let before = Math.min(wanted.before ?? Infinity, last === null ? Infinity : last.last + 1);
+  const end = performance.now() + MOST_MS;
+  for (;;) {
+    const rows = await host.storage.actions({
+      visibility: credential.visibility,
+      limit: PAGE,
+      ...(agent_id === null ? {} : { agent_id }),
+      ...(before === Infinity ? {} : { before_seq: before }),
+    });
+    const due = rows.filter(
+      (row) => row.erased_at === null && (until === null || row.created_at < until) && (holds === null || holds(row)),
+    );
+    const over = due.filter((row) => openBecause(row, host.clock()) === null);
+    count.looked_at += rows.length;
+    count.matched += due.length;
+    count.open += due.length - over.length;
+    if (reason !== null && over.length > 0) {
+      const ids = over.map(({ id }) => id);
+      const done = await host.ledger.transact(async (tx) => {
+        const who = await confirmed(tx, credential, "actions:erase");
+        return eraseIn(host, tx, ids, { cause: "asked", reason, by: actorOf(who.key, who.principal) });
+      });
+      count.erased += done.erased;
+      count.altered += done.altered;
+    }
+    before = rows.at(-1)?.decision_seq ?? 0;
+    if (rows.length < PAGE) return count;
+    if (count.looked_at >= MOST_LOOKED_AT || performance.now() > end || signal.aborted)
+      return { ...count, next: before };
+    await setImmediate();
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * Erases what was asked so long ago that the configuration says to keep it no longer. Goes through the ledger from its
+ * beginning, once: what it has passed it keeps in a document. Of several processes on one store, one does it; done
+ * twice, it erases nothing twice.
+ */
+import { setImmediate } from "node:timers/promises";
+import type { Duty, Host } from "../../src/contract/host.ts";
+import { openBecause } from "../../src/domain/erasure.ts";
+import { USES_KEPT } from "../../src/domain/limit-uses.ts";
+import { eraseIn } from "./erase.ts";
+
+const DAY = 86_400_000;
+/** Entries that are looked at together: the requests of so many actions are held in memory. */
+const STRETCH = 64;
+const BETWEEN = 600_000;
+const AFTER_FAILURE = 30_000;
+const PLACE = "retention";
+/** Removed in one transaction. */
+const USES = 500;
+
+export interface Retention {
+  start(): void;
+  /** Erases what is due now. Answers how many actions. Rejects when the store cannot. */
+  sweep(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export function createRetention(host: Host): Retention {
+  const days = host.config.retention.erase_after_days;
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let running: Promise<unknown> = Promise.resolve();
+  let stopped = false;
+  let duty: Duty | null = null;
+
+  async function sweep(): Promise<number> {
+    if (days === null || !(await mine())) return 0;
+    const due = host.clock() - days * DAY;
+    const because = {
+      cause: "retention",
+      reason: `the configuration keeps parameters for ${days} days`,
+      by: null,
+    } as const;
+    const place = await host.documents.get(PLACE);
+    const passed = (place?.value as { passed: number } | undefined)?.passed ?? 0;
+    const { size } = await host.ledger.head();
+    let [at, erased, altered] = [passed, 0, 0];
+    /** The first that is not due yet, or not over: the next sweep begins with it. */
+    let stays = Infinity;
+    while (at < size && !stopped && (await mine())) {
+      const before = Math.min(size, at + STRETCH);
+      const rows = await host.storage.decisions({
+        visibility: { all: true },
+        from_seq: at,
+        before_seq: before,
+        since: 0,
+        until: Number.MAX_SAFE_INTEGER,
+        limit: STRETCH,
+      });
+      const kept = rows.filter(({ request }) => request !== "");
+      const over = kept.filter(({ created_at }) => created_at < due).map(({ action_id }) => action_id);
+      if (over.length > 0) {
+        const done = await host.ledger.transact((tx) => eraseIn(host, tx, over, because));
+        erased += done.erased;
+        altered += done.altered;
+      }
+      for (const { seq, action_id, created_at } of kept) {
+        const waits = created_at >= due || (await isOpen(action_id));
+        if (waits) stays = Math.min(stays, seq);
+      }
+      const [last] = await host.storage.entries(before - 1, before);
+      if (last === undefined || last.created_at >= due) break;
+      at = before;
+      await setImmediate();
+    }
+    const reached = Math.min(at, stays);
+    if (reached > passed) await remember(reached, place?.version ?? null);
+    if (erased > 0) host.log.info("parameters were erased: their time is over", { actions: erased, days });
+    if (altered > 0)
+      host.log.error("actions whose time is over are not what the ledger says, and stay; run assent audit", {
+        actions: altered,
+      });
+    while (!stopped && (await prunedUses()) === USES) await setImmediate();
+    return erased;
+  }
+
+  /** What was altered does not hold up those behind it. */
+  async function isOpen(id: string): Promise<boolean> {
+    const row = await host.storage.action(id);
+    return row !== null && row.erased_at === null && openBecause(row, host.clock()) !== null;
+  }
+
+  async function remember(passed: number, version: number | null): Promise<void> {
+    await host.ledger.transact(async (tx) => void (await host.documents.within(tx).put(PLACE, { passed }, version)));
+  }
+
+  async function prunedUses(): Promise<number> {
+    return host.ledger.transact((tx) => tx.pruneLimitUses(tx.now - USES_KEPT, USES));
+  }
+
+  async function mine(): Promise<boolean> {
+    duty ??= host.duty("retention");
+    return duty.mine();
+  }
+
+  function plan(ms: number): void {
+    if (stopped) return;
+    timer = setTimeout(() => {
+      running = tick();
+    }, ms);
+    timer.unref?.();
+  }
+
+  async function tick(): Promise<void> {
+    try {
+      await sweep();
+      plan(BETWEEN);
+    } catch (error) {
+      if (stopped) return;
+      host.log.warn("parameters whose time is over could not be erased; trying again", { error: String(error) });
+      plan(AFTER_FAILURE);
+    }
+  }
+
+  return {
+    sweep,
+    start() {
+      if (days !== null) plan(0);
+    },
+    async stop() {
+      stopped = true;
+      if (timer !== null) clearTimeout(timer);
+      await running;
+      await duty?.release().catch(() => undefined);
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import { parseDuration, parseRfc3339, toRfc3339 } from "../domain/time.ts";
+import { EXIT, parse, usage, type Command, type Output } from "./command.ts";
+import { client, reaching, showAction, textFlag } from "./remote.ts";
+
+interface Count {
+  looked_at: number;
+  matched: number;
+  open: number;
+  altered: number;
+  erased: number;
+}
+
+export const erase: Command = {
+  summary: "erase what was asked, for good",
+  help: `usage: assent erase ID --reason TEXT --yes [--json]
+       assent erase [--older-than 90d | --until TIME] [--agent AGENT] [--value TEXT | --number N] [--at POINTER]
+                    --reason TEXT --yes [--json]
+
+Takes parameters, context and results out of the store, with what would tell them. Decisions, who made them and their
+proofs stay, and an entry says who erased what and why. Nothing brings it back; copies of the store that were made
+before keep it. Without --yes it only says what would be erased.
+
+  --older-than AGE   actions that were decided so long ago: 90d, 12h
+  --until TIME       actions that were decided before, such as 2026-01-31T00:00:00Z
+  --agent AGENT      actions of this agent
+  --value TEXT       actions that hold exactly this text; @file, or - for standard input, keeps it out of the history
+  --number N         actions that hold exactly this number
+  --at POINTER       where it must stand, such as /params/customer/email; anywhere when absent
+  --reason TEXT      recorded with each, forever: the number of a request, and nothing personal
+  --yes              erases
+  --json             print the counts, or the action, as JSON
+
+Of several conditions all must hold. What is not over (pending, with a permit that may be used, or started within a
+day) stays. The key needs the scope actions:erase.
+
+examples:
+  assent erase 019346a0-0000-7000-8000-000000000000 --reason "request 4711" --yes
+  assent erase --value anna@example.org --at /params/email
+  assent erase --older-than 365d --reason "kept for a year" --yes
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      "older-than": { type: "string" },
+      until: { type: "string" },
+      agent: { type: "string" },
+      value: { type: "string" },
+      number: { type: "string" },
+      at: { type: "string" },
+      reason: { type: "string" },
+      yes: { type: "boolean" },
+      json: { type: "boolean" },
+    });
+    const { reason, yes = false, json = false, ...which } = values;
+    if (yes && reason === undefined) throw usage("--reason is needed: it is recorded with each erasure");
+    const [id, ...more] = positionals;
+    if (more.length > 0) throw usage("assent erase takes one action id, or options that say which");
+    if (id !== undefined && Object.values(which).some((value) => value !== undefined))
+      throw usage("give either one action id or options that say which, not both");
+    if (id !== undefined) {
+      const service = client();
+      const action = await reaching(() =>
+        yes
+          ? service.call<Awaited<ReturnType<typeof service.action>>>(
+              "POST",
+              `/v1/actions/${encodeURIComponent(id)}/erase`,
+              { reason },
+            )
+          : service.action(id),
+      );
+      showAction(io, action, json);
+      if (!yes && !json) io.err("nothing was erased; add --yes to erase its parameters, context and result");
+      return EXIT.ok;
+    }
+    const wanted = await selection(which);
+    const count = await eraseAll({ ...wanted, ...(yes ? { dry_run: false, reason } : {}) }, io);
+    if (json) io.out(JSON.stringify({ dry_run: !yes, ...count }));
+    else io.out(said(count, yes));
+    return count.altered > 0 ? EXIT.failure : EXIT.ok;
+  },
+};
+
+async function selection(given: Record<string, string | undefined>): Promise<Record<string, unknown>> {
+  const { "older-than": age, until, agent, value, number, at } = given;
+  if (age !== undefined && until !== undefined) throw usage("give either --older-than or --until");
+  if (value !== undefined && number !== undefined) throw usage("give either --value or --number");
+  if (at !== undefined && value === undefined && number === undefined)
+    throw usage("--at goes with --value or --number");
+  const wanted: Record<string, unknown> = {};
+  if (age !== undefined) {
+    const ms = parseDuration(age);
+    if (ms === null || ms === 0) throw usage(`--older-than takes a duration such as 90d or 12h, not "${age}"`);
+    wanted["until"] = toRfc3339(Date.now() - ms);
+  }
+  if (until !== undefined) {
+    if (parseRfc3339(until) === null) throw usage(`--until takes a time such as 2026-01-31T00:00:00Z, not "${until}"`);
+    wanted["until"] = until;
+  }
+  if (agent !== undefined) wanted["agent_id"] = agent;
+  if (value !== undefined) wanted["value"] = await valueOf(value);
+  if (number !== undefined) {
+    if (number.trim() === "" || !Number.isFinite(Number(number)))
+      throw usage(`--number takes a number, not "${number}"`);
+    wanted["value"] = Number(number);
+  }
+  if (at !== undefined) wanted["pointer"] = at;
+  if (Object.keys(wanted).length === 0)
+    throw usage("say which: an action id, --older-than, --until, --agent, --value or --number");
+  return wanted;
+}
+
+/** A file ends with a line break that is no part of the value. */
+async function valueOf(given: string): Promise<string> {
+  const text = await textFlag(given, (plain) => plain);
+  return text === given ? text : text.replace(/\r?\n$/, "");
+}
+
+/** One request looks at some thousands. */
+async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Count> {
+  const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, erased: 0 };
+  for (let before: number | null | undefined; before !== null;) {
+    const body = { ...wanted, ...(before === undefined ? {} : { before }) };
+    const part = await reaching(() => client().call<Count & { next: number | null }>("POST", "/v1/erasures", body));
+    for (const name of ["looked_at", "matched", "open", "altered", "erased"] as const) total[name] += part[name];
+    before = part.next;
+    if (before !== null && io.watched) io.err(`${total.matched} of ${total.looked_at} actions so far`);
+  }
+  return total;
+}
+
+function said({ looked_at, matched, open, altered, erased }: Count, yes: boolean): string {
+  return [
+    `${matched} of ${looked_at} actions match`,
+    ...(open > 0 ? [`${open} of them are not over and stay`] : []),
+    ...(altered > 0 ? [`${altered} of them are not what the ledger says and stay: run assent audit`] : []),
+    yes ? `${erased} were erased` : "nothing was erased; add --reason and --yes to erase them",
+  ].join("; ");
+}

@@ -1,0 +1,53 @@
+/** A channel of `assent.yaml`: whom it tells. */
+import { Type } from "@sinclair/typebox";
+
+const To = Type.String({
+  minLength: 1,
+  maxLength: 500,
+  description: "What the notifier needs to reach them: an address, a channel, a destination's name.",
+});
+const NotifierName = Type.Optional(
+  Type.String({ minLength: 1, description: "Notifier plugin, such as notify-email; the channel's when absent." }),
+);
+
+export const Channel = Type.Object(
+  {
+    notifier: NotifierName,
+    people: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            owner: Type.String({
+              minLength: 1,
+              maxLength: 200,
+              description: "Who decides with the link that is sent; the same name as the `owner` of their API keys.",
+            }),
+            to: To,
+            notifier: NotifierName,
+          },
+          { additionalProperties: false },
+        ),
+        { maxItems: 100, description: "Each gets a link of their own." },
+      ),
+    ),
+    places: Type.Optional(
+      Type.Array(Type.Object({ to: To, notifier: NotifierName }, { additionalProperties: false }), {
+        maxItems: 100,
+        description: "Seen by several people: told, with a link that needs a key.",
+      }),
+    ),
+    remind_before: Type.Optional(
+      Type.String({ description: "Reminds those who have not decided, so long before the approval expires." }),
+    ),
+    escalate: Type.Optional(
+      Type.Object(
+        {
+          to: Type.String({ description: "Channel." }),
+          after: Type.String({ description: "How long after the request." }),
+        },
+        { additionalProperties: false, description: "Asks another channel too when nobody has decided." },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);

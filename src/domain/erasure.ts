@@ -1,0 +1,22 @@
+/** When what was asked may be taken out of the store: not while anything can still come of it. */
+import type { ActionStatus } from "./actions.ts";
+
+/** An action that was started and not heard of for so long is taken to be over. Milliseconds. */
+export const RESULT_AWAITED = 86_400_000;
+
+/** Of an action's row. */
+export interface ErasableAction {
+  status: ActionStatus;
+  permit_expires_at: number | null;
+  started_at: number | null;
+}
+
+/** Null when the action is over; else what it waits for, as the end of "it is …". @param now milliseconds */
+export function openBecause({ status, permit_expires_at, started_at }: ErasableAction, now: number): string | null {
+  if (status === "pending_approval") return "pending: decide or cancel it first";
+  if ((status === "allowed" || status === "approved") && permit_expires_at !== null && permit_expires_at > now)
+    return `${status} and may still start: erase it when its permit has ended`;
+  if (status === "executing" && started_at !== null && started_at + RESULT_AWAITED > now)
+    return "executing: erase it when its result was reported, or a day after its start";
+  return null;
+}

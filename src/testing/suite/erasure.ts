@@ -1,0 +1,83 @@
+/** What was asked and reported goes, and nothing else. */
+import assert from "node:assert/strict";
+import type { ActionStatus } from "../../domain/actions.ts";
+import { actionRow, appendSome, T0, type Case } from "./rows.ts";
+
+const ERASED = { request: "", request_hash: "", salt: "", past: null, result: null, erased_at: T0 + 9 };
+
+export function erasureCases(test: Case): void {
+  test("an erased action keeps everything but what was asked, what was used and what was reported", async ({
+    storage,
+    reopen,
+  }) => {
+    const over = { status: "succeeded", past: '{"limits":[],"salt":"00"}', result: '{"error":null}' } as const;
+    await storage.write(async (tx) => {
+      await appendSome(tx, 3);
+      for (const n of [0, 1, 2]) await tx.insertAction(actionRow(n, over));
+      assert.equal(await tx.eraseAction("action-1", T0 + 9), true);
+      assert.deepEqual(await tx.action("action-1"), { ...actionRow(1, over), ...ERASED });
+    });
+    const again = await reopen();
+    assert.deepEqual(await again.action("action-1"), { ...actionRow(1, over), ...ERASED });
+    for (const n of [0, 2]) assert.deepEqual(await again.action(`action-${n}`), actionRow(n, over));
+    const all = { visibility: { all: true }, limit: 10 } as const;
+    assert.deepEqual(
+      (await again.actions(all)).map(({ id, request }) => [id, request]),
+      [
+        ["action-2", actionRow(2).request],
+        ["action-1", ""],
+        ["action-0", actionRow(0).request],
+      ],
+    );
+    const span = { from_seq: 0, before_seq: 3, since: 0, until: T0 * 2 };
+    assert.deepEqual(
+      (await again.decisions({ ...all, ...span })).map(({ action_id, request, past }) => [action_id, request, past]),
+      [
+        ["action-2", actionRow(2).request, over.past],
+        ["action-1", "", null],
+        ["action-0", actionRow(0).request, over.past],
+      ],
+    );
+  });
+
+  test("what is pending, erased already or not there is not erased", async ({ storage }) => {
+    const pending = actionRow(0, { status: "pending_approval", expires_at: T0 });
+    await storage.write(async (tx) => {
+      await appendSome(tx, 2);
+      await tx.insertAction(pending);
+      await tx.insertAction(actionRow(1));
+      assert.equal(await tx.eraseAction("action-0", T0), false);
+      assert.equal(await tx.eraseAction("action-2", T0), false);
+      assert.equal(await tx.eraseAction("action-1", T0 + 9), true);
+      assert.equal(await tx.eraseAction("action-1", T0 + 10), false);
+    });
+    assert.deepEqual(await storage.action("action-0"), pending);
+    assert.equal((await storage.action("action-1"))?.erased_at, T0 + 9);
+  });
+
+  test("an erasure whose transaction is lost has erased nothing", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await appendSome(tx, 1);
+      await tx.insertAction(actionRow(0));
+    });
+    await assert.rejects(
+      storage.write(async (tx) => {
+        await tx.eraseAction("action-0", T0);
+        throw new Error("no");
+      }),
+      /^Error: no$/,
+    );
+    assert.deepEqual(await storage.action("action-0"), actionRow(0));
+  });
+
+  test("every state but pending can be erased", async ({ storage }) => {
+    const states: ActionStatus[] = ["allowed", "denied", "approved", "expired", "cancelled", "executing", "failed"];
+    await storage.write(async (tx) => {
+      await appendSome(tx, states.length);
+      for (const [n, status] of states.entries()) {
+        await tx.insertAction(actionRow(n, { status }));
+        assert.equal(await tx.eraseAction(`action-${n}`, T0), true, status);
+      }
+    });
+  });
+}

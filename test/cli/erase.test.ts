@@ -1,0 +1,97 @@
+/** `assent erase` against a running service: counts first, erases when told, refuses what could only be a mistake. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { EXIT } from "../../src/cli/command.ts";
+import { assentHere, type Run } from "../support/cli.ts";
+import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { POLICIES } from "../support/service.ts";
+
+let service: ServiceProcess;
+let folder = "";
+const keys = { admin: "", agent: "" };
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "assent-erase-"));
+  service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+  keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
+  keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
+  process.env["ASSENT_URL"] = service.url;
+});
+after(async () => {
+  await stopProcess(service);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function as(key: string, ...args: string[]): Promise<Run> {
+  process.env["ASSENT_API_KEY"] = key;
+  return assentHere(...args);
+}
+
+async function submitted(tool: string, operation: string, params: object): Promise<string> {
+  const flags = ["--agent", "support-bot", "--tool", tool, "--operation", operation];
+  const { out } = await as(keys.agent, "submit", ...flags, "--params", JSON.stringify(params), "--json");
+  return (JSON.parse(out) as { id: string }).id;
+}
+
+test("one action is shown, and erased with --yes and a reason", async () => {
+  const id = await submitted("unknown", "x", { to: "Ben" });
+  const looked = await as(keys.admin, "erase", id);
+  assert.deepEqual(
+    [looked.code, looked.err],
+    [EXIT.ok, "nothing was erased; add --yes to erase its parameters, context and result\n"],
+  );
+  assert.match(looked.out, / {2}params {4}\{"to":"Ben"\}/);
+  assert.match((await as(keys.agent, "erase", id, "--reason", "r", "--yes")).err, /INSUFFICIENT_SCOPE/);
+  assert.match((await as(keys.admin, "actions", id)).out, /Ben/);
+  const erased = await as(keys.admin, "erase", id, "--reason", "request 4711", "--yes");
+  assert.equal(erased.code, EXIT.ok);
+  assert.match(erased.out, / {2}erased {4}\d{4}-/);
+  assert.ok(!erased.out.includes("params"));
+
+  const open = await submitted("stripe", "refund", { amount: 50, currency: "USD" });
+  const refused = await as(keys.admin, "erase", open, "--reason", "r", "--yes");
+  assert.equal(refused.code, EXIT.failure);
+  assert.match(refused.err, /ACTION_OPEN/);
+});
+
+test("those that match are counted, and erased with --yes and a reason", async () => {
+  const ids = [
+    await submitted("unknown", "x", { to: { email: "anna@example.org" } }),
+    await submitted("unknown", "x", {}),
+  ];
+  const file = join(folder, "value");
+  writeFileSync(file, "anna@example.org\n");
+  const which = ["erase", "--value", `@${file}`, "--at", "/params/to/email"];
+  const counted = await as(keys.admin, ...which);
+  assert.match(counted.out, /^1 of \d+ actions match; nothing was erased; add --reason and --yes to erase them\n$/);
+  const erased = await as(keys.admin, ...which, "--reason", "request 4711", "--yes", "--json");
+  const { matched, erased: done, dry_run } = JSON.parse(erased.out) as Record<string, unknown>;
+  assert.deepEqual([erased.code, matched, done, dry_run], [EXIT.ok, 1, 1, false]);
+  assert.match((await as(keys.admin, "actions", ids[0] as string)).out, / {2}erased /);
+  assert.match((await as(keys.admin, "actions", ids[1] as string)).out, / {2}params /);
+  assert.match((await as(keys.admin, "erase", "--older-than", "1d")).out, /^0 of 0 actions match; nothing was erased/);
+});
+
+test("what could only be a mistake is refused before anybody is asked", async () => {
+  for (const [args, words] of [
+    [[], /say which/],
+    [["--reason", "r", "--yes"], /say which/],
+    [["--yes", "--value", "x"], /--reason is needed/],
+    [["id", "--yes"], /--reason is needed/],
+    [["id", "--value", "x"], /not both/],
+    [["id", "id2"], /one action id/],
+    [["--older-than", "soon"], /a duration such as 90d/],
+    [["--older-than", "0d"], /a duration such as 90d/],
+    [["--until", "yesterday"], /takes a time/],
+    [["--older-than", "1d", "--until", "2026-01-01T00:00:00Z"], /either/],
+    [["--value", "x", "--number", "7"], /either/],
+    [["--number", "many"], /takes a number/],
+    [["--at", "/params/a", "--agent", "a"], /goes with/],
+  ] as [string[], RegExp][]) {
+    const { code, err } = await as("none", "erase", ...args);
+    assert.equal(code, EXIT.usage, args.join(" "));
+    assert.match(err, words);
+  }
+});

@@ -1,0 +1,94 @@
+/** What was erased cannot be found in the files of the embedded store: not in free space, not in pages of before. */
+import assert from "node:assert/strict";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import type { Storage } from "../../src/contract/storage.ts";
+import { actionRow, appendSome, T0 } from "../../src/testing/suite/rows.ts";
+import { until } from "../support/wait.ts";
+import { temporaryFolder } from "./children/spawn.ts";
+
+const { DatabaseSync } = await loadSqlite();
+const folder = temporaryFolder();
+const MARK = "anna@example.org";
+let stores = 0;
+
+/** Small rows, rows that go on in overflow pages, and each was written twice before it is erased. */
+async function filled(): Promise<{ path: string; storage: Storage; erase(): Promise<void> }> {
+  const path = join(folder, `${++stores}`, "assent.db");
+  const storage = sqliteStorage({ path });
+  await storage.open();
+  const ids: string[] = [];
+  await storage.write(async (tx) => {
+    await appendSome(tx, 60);
+    for (let n = 0; n < 60; n++) {
+      const request = JSON.stringify({ params: { to: MARK, text: MARK.repeat(n % 3 === 0 ? 1000 : 2) } });
+      const past = JSON.stringify({ limits: [], salt: MARK });
+      await tx.insertAction(actionRow(n, { request, past }));
+      ids.push(`action-${n}`);
+    }
+  });
+  await storage.write(async (tx) => {
+    for (const id of ids) {
+      await tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at: T0, updated_at: T0 });
+      const result = JSON.stringify({ meta: MARK.repeat(100) });
+      await tx.updateAction(id, { status: "executing" }, { status: "succeeded", result, updated_at: T0 });
+    }
+  });
+  return {
+    path,
+    storage,
+    erase: () =>
+      storage.write(async (tx) => {
+        for (const id of ids) assert.equal(await tx.eraseAction(id, T0), true);
+      }),
+  };
+}
+
+/** Files of the store in which it stands. */
+function filesWith(path: string): string[] {
+  const at = join(path, "..");
+  return readdirSync(at).filter((name) => readFileSync(join(at, name)).includes(MARK));
+}
+
+describe("what was erased", () => {
+  it("is in no file of the store once it is said to be erased, while the store is in use", async () => {
+    const { path, storage, erase } = await filled();
+    assert.deepEqual(filesWith(path).length > 0, true);
+    await erase();
+    assert.deepEqual(filesWith(path), []);
+    await storage.close();
+    assert.deepEqual(filesWith(path), []);
+  });
+
+  it("goes as soon as a program that reads the store lets it, and at the next start after a crash", async () => {
+    const { path, storage, erase } = await filled();
+    const reader = new DatabaseSync(path);
+    reader.exec("begin");
+    reader.prepare("select count(*) from actions").all();
+    await erase();
+    assert.deepEqual(filesWith(path), ["assent.db-wal"], "the reader still needs its pages");
+    // As a machine that loses its power leaves it.
+    const crashed = join(folder, `${++stores}`);
+    mkdirSync(crashed);
+    for (const name of ["assent.db", "assent.db-wal"])
+      if (existsSync(join(path, "..", name))) copyFileSync(join(path, "..", name), join(crashed, name));
+    reader.exec("commit");
+    reader.close();
+    await until("a later write takes them out", async () => {
+      await storage.ping();
+      return filesWith(path).length === 0;
+    });
+    await storage.close();
+
+    const after = join(crashed, "assent.db");
+    assert.notDeepEqual(filesWith(after), []);
+    const again = sqliteStorage({ path: after });
+    await again.open();
+    assert.deepEqual(filesWith(after), []);
+    assert.equal((await again.action("action-0"))?.request, "");
+    await again.close();
+  });
+});

@@ -1,0 +1,171 @@
+/** Erasing all actions that match, and those whose time is over. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
+import { until } from "../../support/wait.ts";
+
+const POLICY = `policy: work
+rules:
+  - { name: ask, tool: ask, effect: require_approval, approval: { expires_in: 30d } }
+`;
+const DAY = 86_400_000;
+
+interface Filled extends Service {
+  submit(more?: object): Promise<string>;
+  erasures(body: object): Promise<Answer>;
+  kept(): Promise<string[]>;
+}
+
+async function filled(options: ServiceOptions, work: (service: Filled) => Promise<void>): Promise<void> {
+  const service = await startService({ policy: POLICY, ...options });
+  try {
+    await work({
+      ...service,
+      submit: async (more = {}) => {
+        const body = { agent_id: "bot", tool: "none", operation: "x", ...more };
+        return (await service.call("POST", "/v1/actions", { key: service.agent, body })).body.id as string;
+      },
+      erasures: (body) => service.call("POST", "/v1/erasures", { key: service.admin, body }),
+      kept: async () =>
+        (await service.storage.actions({ visibility: { all: true }, limit: 1000 }))
+          .filter(({ erased_at, request }) => erased_at === null && request !== "")
+          .map(({ id }) => id),
+    });
+  } finally {
+    // Audits the store, too.
+    await service.close();
+  }
+}
+
+describe("POST /v1/erasures", () => {
+  test("counts and erases nothing until it is told to", () =>
+    filled({}, async ({ submit, erasures, kept }) => {
+      const ids = [await submit({ params: { to: "Anna" } }), await submit({ params: { to: "Ben" } })];
+      const before = await erasures({ value: "Anna" });
+      assert.deepEqual(before.body, {
+        dry_run: true,
+        looked_at: 2,
+        matched: 1,
+        open: 0,
+        altered: 0,
+        erased: 0,
+        next: null,
+      });
+      assert.deepEqual(await kept(), ids.toReversed());
+      const done = await erasures({ value: "Anna", dry_run: false, reason: "r" });
+      assert.deepEqual([done.body.matched, done.body.erased], [1, 1]);
+      assert.deepEqual(await kept(), [ids[1]]);
+      const again = await erasures({ value: "Anna", dry_run: false, reason: "r" });
+      assert.deepEqual([again.body.matched, again.body.erased], [0, 0]);
+    }));
+
+  test("a value is found whole, anywhere or at the place that is named, in parameters, context and result", () =>
+    filled({}, async ({ submit, erasures }) => {
+      await submit({ params: { to: "Anna" } });
+      await submit({ params: { to: [{ "a/b": "Anna" }] } });
+      await submit({ context: { for: "Anna", number: 7 } });
+      await submit({ params: { to: "Anna Berg", Anna: true, number: "7" } });
+      const count = async (body: object): Promise<unknown> => (await erasures(body)).body.matched;
+      assert.equal(await count({ value: "Anna" }), 3);
+      assert.equal(await count({ value: "Anna", pointer: "/params/to" }), 1);
+      assert.equal(await count({ value: "Anna", pointer: "/params/to/0/a~1b" }), 1);
+      assert.equal(await count({ value: "Anna", pointer: "/params/none" }), 0);
+      assert.equal(await count({ value: "Anna", pointer: "/params/constructor/name" }), 0);
+      assert.equal(await count({ value: 7 }), 1);
+      assert.equal(await count({ value: true, pointer: "/params/Anna" }), 1);
+      assert.equal(await count({ value: "Anna", agent_id: "other" }), 0);
+      assert.equal(await count({ agent_id: "bot" }), 4);
+    }));
+
+  test("what could only be a mistake is refused, with the place of it", () =>
+    filled({}, async ({ submit, erasures, kept }) => {
+      await submit();
+      const really = { dry_run: false, reason: "r" };
+      for (const [body, pointer] of [
+        [really, ""],
+        [{ dry_run: false, value: "x" }, "/reason"],
+        [{ ...really, value: "" }, "/value"],
+        [{ ...really, value: null }, "/value"],
+        [{ ...really, value: true }, "/value"],
+        [{ ...really, value: { a: 1 } }, "/value"],
+        [{ ...really, pointer: "/params/a" }, ""],
+        [{ ...really, until: "2026-01-01T00:00:00Z", pointer: "/params/a" }, "/value"],
+        [{ ...really, value: "x", pointer: "params.a" }, "/pointer"],
+        [{ ...really, value: "x", pointer: "/params" }, "/pointer"],
+        [{ ...really, value: "x", pointer: "/params/~2" }, "/pointer"],
+        [{ ...really, value: "x", pointer: "/tool/a" }, "/pointer"],
+        [{ ...really, until: "yesterday" }, "/until"],
+        [{ ...really, valeu: "x" }, "/valeu"],
+      ] as [object, string][]) {
+        const answer = await erasures(body);
+        assert.deepEqual([answer.status, answer.body.code], [422, "VALIDATION_FAILED"], JSON.stringify(body));
+        assert.equal(answer.body.errors[0].pointer, pointer, JSON.stringify(body));
+      }
+      assert.equal((await kept()).length, 1);
+    }));
+
+  test("older than a time, with what is not over left and counted, page after page", () =>
+    filled({}, async ({ submit, erasures, kept, clock }) => {
+      for (let i = 0; i < 120; i++) await submit({ params: { i } });
+      const pending = await submit({ tool: "ask" });
+      clock.now += 2 * DAY;
+      const young = await submit({ params: { i: 1000 } });
+      const limit = new Date(Date.now() + clock.now - DAY).toISOString();
+      const done = (await erasures({ until: limit, dry_run: false, reason: "spring cleaning" })).body;
+      assert.deepEqual([done.matched, done.open, done.erased, done.next], [121, 1, 120, null]);
+      assert.deepEqual(await kept(), [young, pending]);
+      assert.equal((await erasures({ until: "2020-01-01T00:00:00Z" })).body.looked_at, 0);
+    }));
+});
+
+describe("retention", () => {
+  const days = (erase_after_days: number): ServiceOptions => ({
+    change(config) {
+      config.retention = { erase_after_days };
+    },
+  });
+
+  test("erases what is older than configured, at the next start at the latest, and says that it was that", () =>
+    filled(days(30), async ({ submit, kept, clock, restart, storage }) => {
+      const old: string[] = [];
+      for (let i = 0; i < 70; i++) old.push(await submit({ params: { i } }));
+      clock.now += 20 * DAY;
+      const young = await submit();
+      clock.now += 11 * DAY;
+      await restart();
+      await until("the old ones are erased", async () => (await kept()).length === 1);
+      assert.deepEqual(await kept(), [young]);
+      const entries = await storage.entriesOfAction(old[0] as string);
+      const { cause, reason, by } = JSON.parse(new TextDecoder().decode(entries.at(-1)?.bytes));
+      assert.deepEqual([cause, reason, by], ["retention", "the configuration keeps parameters for 30 days", null]);
+      clock.now += 20 * DAY;
+      await restart();
+      await until("and so is the next", async () => (await kept()).length === 0);
+    }));
+
+  test("goes by what is not over, and comes back for it", () =>
+    filled(days(10), async ({ submit, kept, clock, restart, call, admin }) => {
+      await submit();
+      const pending = await submit({ tool: "ask" });
+      for (let i = 0; i < 70; i++) await submit({ params: { i } });
+      clock.now += 11 * DAY;
+      await restart();
+      await until("those around it are erased", async () => (await kept()).length === 1);
+      assert.deepEqual(await kept(), [pending]);
+      const more = await submit();
+      await call("POST", `/v1/actions/${pending}/cancel`, { key: admin, body: {} });
+      await restart();
+      await until("then the one that was pending", async () => (await kept()).length === 1);
+      assert.deepEqual(await kept(), [more]);
+    }));
+
+  test("without it nothing is erased", () =>
+    filled({}, async ({ submit, kept, clock, restart, storage }) => {
+      await submit();
+      clock.now += 3650 * DAY;
+      await restart();
+      await submit();
+      assert.equal((await kept()).length, 2);
+      assert.equal((await storage.entries(0, 1000)).filter(({ type }) => type === "erasure").length, 0);
+    }));
+});
