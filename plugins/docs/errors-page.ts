@@ -17,7 +17,6 @@ export async function errorsPage(base: string, own: readonly ErrorKind[]): Promi
   return page(
     base,
     "Errors",
-    "",
     `<main class="errors">
 <h1>Errors</h1>
 <p>Every refusal is <code>application/problem+json</code> (RFC 9457). Programs branch on <code>code</code>, which is stable; <code>detail</code> is for people; <code>errors</code> names each fault by pointer or parameter.</p>

@@ -6,7 +6,7 @@ import { createAssets, createDocument, type AssetFile } from "../../src/http/res
 import { definePlugin } from "../../src/plugin.ts";
 import { Type } from "@sinclair/typebox";
 import { errorsPage } from "./errors-page.ts";
-import { htmlHeaders, redocPage, swaggerPage } from "./pages.ts";
+import { FRAMED_ASSET, frameHeaders, framedPage, PAGE_HEADERS, redocFrame, swaggerFrame } from "./pages.ts";
 
 /** Files of other packages, put there by the build (.ci/vendor.mjs), also for a service that runs from its sources. */
 const VENDOR = new URL(
@@ -16,12 +16,15 @@ const VENDOR = new URL(
 
 /** Files that the pages load, by name. */
 const ASSETS: Readonly<Record<string, AssetFile>> = {
-  "swagger-ui.css": { path: vendored("swagger-ui.css") },
-  "swagger-ui-bundle.js": { path: vendored("swagger-ui-bundle.js") },
-  "redoc.standalone.js": { path: vendored("redoc.standalone.js") },
-  "start-swagger.js": { path: own("start-swagger.js") },
-  "docs.css": { path: own("docs.css") },
-  "favicon.svg": { path: own("favicon.svg") },
+  "swagger-ui.css": { path: vendored("swagger-ui.css"), headers: FRAMED_ASSET },
+  "swagger-ui-bundle.js": { path: vendored("swagger-ui-bundle.js"), headers: FRAMED_ASSET },
+  "redoc.standalone.js": { path: vendored("redoc.standalone.js"), headers: FRAMED_ASSET },
+  "frame.js": { path: own("frame.js"), headers: FRAMED_ASSET },
+  "start-swagger.js": { path: own("start-swagger.js"), headers: FRAMED_ASSET },
+  "start-redoc.js": { path: own("start-redoc.js"), headers: FRAMED_ASSET },
+  "docs.css": { path: own("docs.css"), headers: FRAMED_ASSET },
+  "favicon.svg": { path: own("favicon.svg"), headers: FRAMED_ASSET },
+  "relay.js": { path: own("relay.js") },
 };
 
 const TAGS = {
@@ -46,8 +49,8 @@ export default definePlugin({
   name: "docs",
   setup(host) {
     const assets = createAssets("/docs/assets", ASSETS);
-    const serve = (page: (base: string) => string | Promise<string>, options?: { styles?: boolean }): Page["serve"] =>
-      createDocument(async () => page(await assets.base()), htmlHeaders(options));
+    const serve = (page: (base: string) => string | Promise<string>, headers = PAGE_HEADERS): Page["serve"] =>
+      createDocument(async () => page(await assets.base()), headers);
     let text: string | null = null;
     const document = (): string => (text ??= JSON.stringify(host.openapi({ tags: TAGS, description: ABOUT })));
     return {
@@ -72,8 +75,18 @@ export default definePlugin({
         }),
       ],
       pages: [
-        { path: "/docs", title: "API", serve: serve(swaggerPage) },
-        { path: "/redoc", title: "API reference", serve: serve(redocPage, { styles: true }) },
+        { path: "/docs", title: "API", serve: serve((base) => framedPage(base, "API", "/docs/frame")) },
+        { path: "/docs/frame", title: "API, in its frame", serve: serve(swaggerFrame, frameHeaders()) },
+        {
+          path: "/redoc",
+          title: "API reference",
+          serve: serve((base) => framedPage(base, "API reference", "/redoc/frame")),
+        },
+        {
+          path: "/redoc/frame",
+          title: "API reference, in its frame",
+          serve: serve(redocFrame, frameHeaders({ styles: true })),
+        },
         { path: "/docs/errors", title: "Errors", serve: serve((base) => errorsPage(base, host.errors)) },
         assets.page,
       ],

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import type { Browser } from "playwright-core";
+import type { Browser, Frame, Page } from "playwright-core";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
@@ -10,6 +10,13 @@ import { ALLOWED, startService, type Service } from "../support/service.ts";
 /** `SCREENSHOTS=folder` keeps pictures for people. */
 const pictures = process.env["SCREENSHOTS"];
 if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
+
+/** What stands in the page's frame. */
+async function inside(page: Page): Promise<Frame> {
+  const frame = await (await page.waitForSelector("iframe[src]", { state: "attached" })).contentFrame();
+  assert.ok(frame !== null);
+  return frame;
+}
 
 describe("the documentation in a browser", { skip: withoutBrowser }, () => {
   let service: Service;
@@ -36,17 +43,18 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
     const { page, complaints, strayed } = await open(browser, `${server.url}/docs`, {
       viewport: { width: 1280, height: 1000 },
     });
-    await page.waitForSelector(".opblock");
+    const frame = await inside(page);
+    await frame.waitForSelector(".opblock");
     assert.deepEqual(
-      (await page.locator(".opblock-summary-description").allTextContents()).sort(),
+      (await frame.locator(".opblock-summary-description").allTextContents()).sort(),
       [...operations].sort(),
     );
     if (pictures !== undefined) await page.screenshot({ path: `${pictures}/docs.png` });
-    await page.locator(".btn.authorize").click();
-    await page.locator(".auth-container input").fill(service.agent);
-    await page.locator(".auth-btn-wrapper .authorize").click();
-    await page.locator(".auth-btn-wrapper .btn-done").click();
-    const list = page.locator("#operations-actions-getActions");
+    await frame.locator(".btn.authorize").click();
+    await frame.locator(".auth-container input").fill(service.agent);
+    await frame.locator(".auth-btn-wrapper .authorize").click();
+    await frame.locator(".auth-btn-wrapper .btn-done").click();
+    const list = frame.locator("#operations-actions-getActions");
     await list.locator(".opblock-summary-control").click();
     await list.locator(".try-out__btn").click();
     await list.locator(".execute").click();
@@ -75,11 +83,12 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
     });
     // It writes sections as they come near the window, the last one last.
     const unseen = async (): Promise<string[]> => {
-      const text = await page.locator("body").innerText();
+      const text = await frame.locator("body").innerText();
       return [...operations].filter((summary) => !text.includes(summary));
     };
-    await page.getByText("/v1/actions", { exact: true }).first().waitFor({ state: "attached" });
-    await page.waitForFunction(
+    const frame = await inside(page);
+    await frame.getByText("/v1/actions", { exact: true }).first().waitFor({ state: "attached" });
+    await frame.waitForFunction(
       (summaries) => summaries.every((summary) => document.body.textContent?.includes(summary)),
       [...operations],
     );
@@ -88,6 +97,62 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual(missing, []);
     assert.deepEqual([complaints, strayed], [[], []]);
   });
+
+  it("links to one operation, and opens other pages beside it", async () => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 1000 } });
+    const { page, complaints } = await open(context, `${server.url}/docs`);
+    const frame = await inside(page);
+    await frame.locator("#operations-agents-getAgents .opblock-summary-control").click();
+    await page.waitForURL(`${server.url}/docs#/agents/getAgents`);
+    const again = await context.newPage();
+    await again.goto(page.url());
+    await (await inside(again)).locator("#operations-agents-getAgents.is-open").waitFor();
+    const opened = context.waitForEvent("page");
+    await frame.getByRole("link", { name: "all of them" }).click();
+    await (await opened).waitForURL(`${server.url}/docs/errors`);
+    assert.deepEqual(complaints, []);
+    await context.close();
+  });
+
+  for (const path of ["/docs", "/redoc", "/docs/frame", "/redoc/frame"]) {
+    it(`${path} runs other people's scripts where they can ask for nobody's key`, async () => {
+      const context = await browser.newContext();
+      const { page: console_ } = await open(context, server.url);
+      await console_.getByLabel("API key").fill(service.admin);
+      await console_.getByLabel("Stay signed in").check();
+      await console_.getByRole("button", { name: "Sign in" }).click();
+      await console_.getByRole("button", { name: "Sign out" }).waitFor();
+      const { page } = await open(context, `${server.url}${path}`);
+      const frame = path.endsWith("frame") ? page.mainFrame() : await inside(page);
+      await frame.waitForURL(/frame$/);
+      const seen = await frame.evaluate(async (key) => {
+        const tried = async (what: () => unknown): Promise<unknown> => {
+          try {
+            return await what();
+          } catch (error) {
+            return (error as Error).name;
+          }
+        };
+        const heard: unknown[] = [];
+        const channel = new BroadcastChannel("assent.session");
+        channel.onmessage = ({ data }) => heard.push(data);
+        channel.postMessage({ type: "ask" });
+        // In another document of the service the answer to this would have come before.
+        const fetched = await tried(() => fetch("/v1/me", { headers: { Authorization: `Bearer ${key}` } }));
+        return { origin: self.origin, heard, fetched, kept: await tried(() => localStorage.getItem("assent.key")) };
+      }, service.admin);
+      assert.deepEqual(seen, { origin: "null", heard: [], fetched: "TypeError", kept: "SecurityError" });
+      // The question did not reach the console, which answers each that does.
+      const answers = await console_.evaluate(async () => {
+        const channel = new BroadcastChannel("assent.session");
+        const first = new Promise((resolve) => (channel.onmessage = ({ data }) => resolve(data.type)));
+        channel.postMessage({ type: "ask" });
+        return first;
+      });
+      assert.equal(answers, "key");
+      await context.close();
+    });
+  }
 
   it("a problem's type leads to its row", async () => {
     const problem = (await service.call("POST", "/v1/actions", { body: {} })).body as { type: string };

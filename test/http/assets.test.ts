@@ -113,7 +113,7 @@ describe("the service's pages", () => {
   after(() => service.close());
 
   it("load only files that are there, and every one of them is compressed and kept", async () => {
-    for (const path of ["/", "/approve", "/docs", "/redoc", "/docs/errors"]) {
+    for (const path of ["/", "/approve", "/docs", "/docs/frame", "/redoc", "/redoc/frame", "/docs/errors"]) {
       const page = await service.call("GET", path, { key: null });
       assert.equal(page.status, 200, path);
       const addresses = [...(page.body as string).matchAll(/(?:href|src)="(\/[^"]+\.(?:js|mjs|css|svg))"/g)].map(
