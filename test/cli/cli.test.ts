@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { CORE_COMMANDS } from "../../src/contract/command.ts";
 import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
 import { EXIT } from "../../src/cli/command.ts";
 import { assentHere } from "../support/cli.ts";
@@ -37,25 +38,7 @@ describe("help and usage", () => {
     assert.equal(overview.code, 0);
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
     const names = [...overview.out.matchAll(/^ {2}(\w+) {2,}/gm)].map((match) => match[1] as string);
-    assert.deepEqual(names, [
-      "init",
-      "serve",
-      "keys",
-      "submit",
-      "approve",
-      "deny",
-      "actions",
-      "erase",
-      "verify",
-      "witness",
-      "audit",
-      "backup",
-      "migrate",
-      "copy",
-      "policy",
-      "schema",
-      "demo",
-    ]);
+    assert.deepEqual(names, CORE_COMMANDS);
     for (const name of names) {
       const help = await assentHere(name, "--help");
       assert.equal(help.code, 0);

@@ -19,6 +19,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
 import { parse } from "yaml";
+import { makeCertificate } from "../support/receiver.ts";
 import { nodeOf, withoutNode } from "../support/nodes.ts";
 import { freePort } from "../support/postgres.ts";
 import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
@@ -325,37 +326,15 @@ describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutP
       { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN },
       ["--config", join(folder, "assent.yaml")],
     );
-    execFileSync(
-      "openssl",
-      [
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=assent.example.com",
-        "-addext",
-        "subjectAltName=DNS:assent.example.com",
-        "-keyout",
-        join(folder, "key.pem"),
-        "-out",
-        join(folder, "cert.pem"),
-      ],
-      { stdio: "ignore" },
-    );
-    ca = readFileSync(join(folder, "cert.pem"), "utf8");
+    const { cert, certFile, keyFile } = makeCertificate("assent.example.com");
+    ca = cert;
     port = await freePort();
     const site = text("proxy/nginx.conf")
       .replace("server 127.0.0.1:8000", `server ${new URL(service.url).host}`)
       .replace("listen 80;", `listen 127.0.0.1:${await freePort()};`)
       .replace("listen 443", `listen 127.0.0.1:${port}`)
-      .replace("/etc/ssl/assent/fullchain.pem", join(folder, "cert.pem"))
-      .replace("/etc/ssl/assent/privkey.pem", join(folder, "key.pem"));
+      .replace("/etc/ssl/assent/fullchain.pem", certFile)
+      .replace("/etc/ssl/assent/privkey.pem", keyFile);
     const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
       .map((part) => `${part}_temp_path ${folder}/${part};`)
       .join(" ");

@@ -6,33 +6,13 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { auditLedger } from "../../src/ledger/audit.ts";
-import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
-import { createLogger } from "../../src/serve/log.ts";
-import { entry, vault, newClock } from "../support/ledger.ts";
+import { type OpenLedger } from "../../src/ledger/index.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
 import { relay, type Relay } from "../support/relay.ts";
 import { startPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
 import { until } from "../support/wait.ts";
-
-function openOn(storage: Storage): Promise<OpenLedger> {
-  return openLedger({
-    storage,
-    vault,
-    log: createLogger("silent"),
-    clock: newClock(),
-    origin: "failover.example",
-    maxBatch: 256,
-    verifyAtStart: 1_000,
-    keptCheckpoint: null,
-    acceptRollback: false,
-    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
-    confirm: (_tx, credential) => Promise.resolve(credential),
-    outbox: null,
-    agentFacts: () => Promise.resolve({}),
-  });
-}
 
 let made = 0;
 const add = (ledger: OpenLedger, count: number): Promise<void> =>
@@ -103,7 +83,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     url.port = String(network.port);
     const storages = [0, 1].map(() => postgresStorage({ url: url.href, poolSize: 2, connectTimeoutMs: 2000 }));
     for (const storage of storages) await storage.open();
-    const [writing, idle] = [await openOn(storages[0] as Storage), await openOn(storages[1] as Storage)];
+    const [writing, idle] = [await openLedgerOn(storages[0] as Storage), await openLedgerOn(storages[1] as Storage)];
     await add(writing, 5);
     await eventually(async () => assert.equal(await sizeOn(standby), 5));
 
@@ -142,7 +122,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     url.port = new URL(standby.url).port;
     const other = postgresStorage({ url: url.href, poolSize: 1 });
     await other.open();
-    const forked = await openOn(other);
+    const forked = await openLedgerOn(other);
     await add(forked, 6);
     assert.equal((await forked.head()).size, 11);
     await forked.close();

@@ -3,9 +3,6 @@ import assert from "node:assert/strict";
 import type { StorageHost } from "../../src/plugin.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -14,6 +11,7 @@ import plugin, { postgresStorage } from "../../plugins/storage-postgres/index.ts
 import type { Address } from "../../plugins/storage-postgres/dial.ts";
 import { addressesOf, openSession } from "../../plugins/storage-postgres/session.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
+import { makeCertificate } from "../support/receiver.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { pause, until } from "../support/wait.ts";
 
@@ -184,45 +182,20 @@ describe(
   () => {
     let server: PostgresServer;
     let certificate: string;
-    const folder = mkdtempSync(join(tmpdir(), "assent-tls-"));
     before(async () => {
-      const path = (name: string): string => join(folder, name);
-      execFileSync(
-        "openssl",
-        [
-          "req",
-          "-x509",
-          "-newkey",
-          "ec",
-          "-pkeyopt",
-          "ec_paramgen_curve:prime256v1",
-          "-nodes",
-          "-days",
-          "2",
-          "-subj",
-          "/CN=localhost",
-          "-addext",
-          "subjectAltName=DNS:localhost",
-          "-keyout",
-          path("server.key"),
-          "-out",
-          path("server.crt"),
-        ],
-        { stdio: "ignore" },
-      );
-      certificate = readFileSync(path("server.crt"), "utf8");
+      const { key, cert } = makeCertificate("localhost");
+      certificate = cert;
       server = await startPostgres({
         settings: ["ssl=on"],
         files: {
           "server.crt": certificate,
-          "server.key": readFileSync(path("server.key"), "utf8"),
+          "server.key": key,
           "pg_hba.conf": "host all all 127.0.0.1/32 trust\nhost all all ::1/128 trust\n",
         },
       });
     });
     after(async () => {
       await server.stop();
-      rmSync(folder, { recursive: true, force: true });
     });
 
     async function encrypted(url: string): Promise<boolean> {

@@ -2,36 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Storage } from "../../src/contract/storage.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
-import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
-import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { entry, newClock, vault } from "../support/ledger.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
 import { until } from "../support/wait.ts";
-
-function openOn(storage: Storage): Promise<OpenLedger> {
-  return openLedger({
-    storage,
-    vault,
-    log: createLogger("silent"),
-    clock: newClock(),
-    origin: "catch-up.example",
-    maxBatch: 256,
-    verifyAtStart: 1_000,
-    keptCheckpoint: null,
-    acceptRollback: false,
-    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
-    confirm: (_tx, credential) => Promise.resolve(credential),
-    outbox: null,
-    agentFacts: () => Promise.resolve({}),
-  });
-}
 
 test("what another process appends is told where the store has no `watch`", async () => {
   const memory = memoryStorage();
   await memory.open();
   const shared: Storage = { ...memory, exclusive: false };
-  const [one, other] = [await openOn(shared), await openOn(shared)];
+  const [one, other] = [await openLedgerOn(shared), await openLedgerOn(shared)];
   const seen: number[] = [];
   other.subscribe((entries) => seen.push(...entries.map(({ seq }) => seq)));
   await one.transact(async (tx) => tx.record(entry(1)));
@@ -44,7 +23,7 @@ test("what another process appends is told where the store has no `watch`", asyn
 test("an entry whose commit seemed to fail is told without another commit", async () => {
   const storage = memoryStorage();
   await storage.open();
-  const ledger = await openOn(storage);
+  const ledger = await openLedgerOn(storage);
   const seen: number[] = [];
   ledger.subscribe((entries) => seen.push(...entries.map(({ seq }) => seq)));
   storage.faults.failNext("commit", "persisted");

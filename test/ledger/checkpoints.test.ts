@@ -4,12 +4,10 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type LedgerHead, type Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { createCheckpoints } from "../../src/ledger/checkpoints.ts";
-import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
+import { type OpenLedger } from "../../src/ledger/index.ts";
 import { createProofReader } from "../../src/ledger/reader.ts";
-import { newClock } from "../support/ledger.ts";
-import { createLogger } from "../../src/serve/log.ts";
+import { openLedgerOn } from "../support/ledger.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { ed25519, signerOf } from "../support/signer.ts";
 
@@ -59,21 +57,7 @@ function replicaOf(storage: Storage): { storage: Storage; holdNext(method: "head
 }
 
 function open(storage: Storage): Promise<OpenLedger> {
-  return openLedger({
-    storage,
-    vault,
-    log: createLogger("silent"),
-    clock: newClock(),
-    origin: ORIGIN,
-    maxBatch: 256,
-    verifyAtStart: 1_000,
-    keptCheckpoint: null,
-    acceptRollback: false,
-    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
-    confirm: (_tx, credential) => Promise.resolve(credential),
-    outbox: null,
-    agentFacts: () => Promise.resolve({}),
-  });
+  return openLedgerOn(storage, { origin: ORIGIN });
 }
 
 async function opened(): Promise<Storage> {

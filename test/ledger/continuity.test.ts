@@ -2,32 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
-import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
-import { createLogger } from "../../src/serve/log.ts";
+import { type OpenLedger } from "../../src/ledger/index.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { entry, vault, newClock } from "../support/ledger.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
 
 /** Others may write to it. */
 const shared = (storage: Storage): Storage => ({ ...storage, exclusive: false });
-
-function open(storage: Storage): Promise<OpenLedger> {
-  return openLedger({
-    storage,
-    vault,
-    log: createLogger("silent"),
-    clock: newClock(),
-    origin: "continuity.example",
-    maxBatch: 256,
-    verifyAtStart: 1_000,
-    keptCheckpoint: null,
-    acceptRollback: false,
-    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
-    confirm: (_tx, credential) => Promise.resolve(credential),
-    outbox: null,
-    agentFacts: () => Promise.resolve({}),
-  });
-}
 
 let made = 0;
 const add = (ledger: OpenLedger, count: number): Promise<void> =>
@@ -38,7 +18,7 @@ const add = (ledger: OpenLedger, count: number): Promise<void> =>
 test("what another process appended is checked by one read of its hashes", async () => {
   const memory = memoryStorage();
   await memory.open();
-  const [one, two] = [await open(shared(memory)), await open(shared(memory))];
+  const [one, two] = [await openLedgerOn(shared(memory)), await openLedgerOn(shared(memory))];
   await add(one, 3);
   for (const count of [300, 1, 2000]) {
     await add(two, count);
@@ -69,7 +49,7 @@ for (const [name, entries, signed] of [
   test(`another history that is ${name} halts the process, and nothing is written to it`, async () => {
     const [mine, other] = [memoryStorage(), memoryStorage()];
     await Promise.all([mine.open(), other.open()]);
-    const builder = await open(shared(other));
+    const builder = await openLedgerOn(shared(other));
     await add(builder, entries);
     if (signed) await builder.checkpoint();
     await builder.close();
@@ -79,7 +59,7 @@ for (const [name, entries, signed] of [
       get: (_target, member) =>
         member === "exclusive" ? false : member === "then" ? undefined : current[member as keyof Storage],
     });
-    const ledger = await open(switched);
+    const ledger = await openLedgerOn(switched);
     await add(ledger, 5);
     // A restored copy, another database behind the same address.
     current = other;
@@ -99,7 +79,7 @@ for (const [name, entries, signed] of [
 test("a head whose entries are another's is not gone on from, though its size and the signed part fit", async () => {
   const memory = memoryStorage();
   await memory.open();
-  const [one, two] = [await open(shared(memory)), await open(shared(memory))];
+  const [one, two] = [await openLedgerOn(shared(memory)), await openLedgerOn(shared(memory))];
   await add(one, 3);
   await add(two, 4);
   const { head } = memory;
@@ -113,7 +93,7 @@ test("a head whose entries are another's is not gone on from, though its size an
       ),
     head,
   };
-  const third = await open(storage);
+  const third = await openLedgerOn(storage);
   await assert.rejects(add(third, 1), /does not continue/);
   lie = false;
   await Promise.all([one.close(), two.close(), third.close()]);

@@ -4,11 +4,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
-import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
-import { createLogger } from "../../src/serve/log.ts";
+import { type OpenLedger } from "../../src/ledger/index.ts";
 import { temporaryFolder } from "../faults/children/spawn.ts";
-import { entry, newClock, vault } from "../support/ledger.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
 
 const folder = temporaryFolder();
 let stores = 0;
@@ -16,21 +14,7 @@ let stores = 0;
 async function opened(): Promise<{ ledger: OpenLedger; storage: Storage }> {
   const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
   await storage.open();
-  const ledger = await openLedger({
-    storage,
-    vault,
-    log: createLogger("silent"),
-    clock: newClock(),
-    origin: "jobs.example",
-    maxBatch: 256,
-    verifyAtStart: 1_000,
-    keptCheckpoint: null,
-    acceptRollback: false,
-    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
-    confirm: (_tx, credential) => Promise.resolve(credential),
-    outbox: null,
-    agentFacts: () => Promise.resolve({}),
-  });
+  const ledger = await openLedgerOn(storage);
   return { ledger, storage };
 }
 

@@ -3,33 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromHex } from "../../src/domain/hash.ts";
 import { verifyConsistency, verifyInclusion } from "../../src/domain/merkle.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { auditLedger } from "../../src/ledger/audit.ts";
-import { openLedger } from "../../src/ledger/index.ts";
-import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { entry, vault, newClock } from "../support/ledger.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
 
 test("66,100 entries: tiles of tiles, proofs and consistency across their border", async () => {
   const storage = memoryStorage();
   await storage.open();
-  const open = () =>
-    openLedger({
-      storage,
-      vault,
-      log: createLogger("silent"),
-      clock: newClock(),
-      origin: "large.example",
-      maxBatch: 256,
-      verifyAtStart: 1_000,
-      keptCheckpoint: null,
-      acceptRollback: false,
-      policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
-      confirm: (_tx, credential) => Promise.resolve(credential),
-      outbox: null,
-      agentFacts: () => Promise.resolve({}),
-    });
+  const open = () => openLedgerOn(storage);
   let ledger = await open();
   const hashes: string[] = [];
   const add = (count: number) =>

@@ -4,10 +4,9 @@ import { test } from "node:test";
 import { NotPrepared } from "../../src/contract/host.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
-import { openLedger, type OpenLedger } from "../../src/ledger/index.ts";
-import { createLogger } from "../../src/serve/log.ts";
+import { type OpenLedger } from "../../src/ledger/index.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { entry, vault, newClock } from "../support/ledger.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
 
 /** A ledger, and whether its lock is held. */
 async function opened(
@@ -28,23 +27,11 @@ async function opened(
         }
       }),
   };
-  const ledger = await openLedger({
-    storage,
-    vault,
-    log: createLogger("silent"),
-    clock: newClock(),
-    origin: "prepared.example",
-    maxBatch: 256,
-    verifyAtStart: 1_000,
-    keptCheckpoint: null,
-    acceptRollback: false,
+  const ledger = await openLedgerOn(storage, {
     policies: async () => {
       before();
       return { digest: null, compiled: emptyPolicySet(), source: null };
     },
-    confirm: (_tx, credential) => Promise.resolve(credential),
-    outbox: null,
-    agentFacts: () => Promise.resolve({}),
   });
   return { ledger, storage, locked: () => locked };
 }

@@ -1,9 +1,13 @@
 /** A ledger alone, with no keys and no policies beside it. */
 import { generateKeyPairSync, sign } from "node:crypto";
 import type { Vault } from "../../src/contract/host.ts";
+import type { Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
-import { createLedgerClock, type LedgerClock } from "../../src/ledger/clock.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
+import { createLedgerClock, type LedgerClock } from "../../src/ledger/clock.ts";
+import { openLedger, type LedgerOptions, type OpenLedger } from "../../src/ledger/index.ts";
+import { createLogger } from "../../src/serve/log.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ed25519");
 
@@ -16,6 +20,26 @@ export const vault: Vault = {
 };
 
 export const newClock = (): LedgerClock => createLedgerClock(Date.now, { warn() {} });
+
+/** Opens the ledger of a store that is open, as a process does that has no policies. */
+export function openLedgerOn(storage: Storage, options: Partial<LedgerOptions> = {}): Promise<OpenLedger> {
+  return openLedger({
+    storage,
+    vault,
+    log: createLogger("silent"),
+    clock: newClock(),
+    origin: "ledger.example",
+    maxBatch: 256,
+    verifyAtStart: 1_000,
+    keptCheckpoint: null,
+    acceptRollback: false,
+    policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
+    confirm: (_tx, credential) => Promise.resolve(credential),
+    outbox: null,
+    agentFacts: () => Promise.resolve({}),
+    ...options,
+  });
+}
 
 export const entry = (i: number): EntryBody => ({
   type: "agent",
