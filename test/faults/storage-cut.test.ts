@@ -214,6 +214,13 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
       await assert.rejects(client.unsafe(entry(0)), outside);
       await assert.rejects(client.unsafe("insert into meta (name, value) values ('a', 'b')"), outside);
       await assert.rejects(client.unsafe("update ledger_head set size = 1"), outside);
+      const unguarded = await client`select tablename as name from pg_tables where schemaname = 'public' and not exists
+        (select 1 from pg_trigger where tgname = tablename || '_in_transaction') order by tablename`;
+      assert.deepEqual(
+        unguarded.map(({ name }) => String(name)),
+        ["leases", "liveness", "schema_migrations"],
+        "single statements change these, and no other",
+      );
       const named = "begin; select set_config('assent.transaction', 'x', true);";
       const done = async (sql: string, words: RegExp): Promise<void> => {
         await assert.rejects(client.unsafe(`${named} ${sql}; commit`), words);

@@ -59,6 +59,14 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
         quorum: 1,
         status: "approved",
       },
+      {
+        type: "agent",
+        v: 1,
+        at: "2026-01-01T00:00:00.000Z",
+        change: "registered",
+        agent: { id: "stray-agent" },
+        by: null,
+      },
     ];
     await server.run(url, async (client) => {
       await client.begin(async (tx) => {
@@ -66,11 +74,14 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
         for (const [i, body] of strays.entries()) {
           const { bytes, leafHash } = sealEntry(body, size + i);
           await tx`insert into entries (seq, type, leaf_hash, bytes, action_id, agent_id, submitted_by, created_at)
-            values (${size + i}, ${body.type}, ${Buffer.from(leafHash)}, ${Buffer.from(bytes)}, ${(body as { action_id: string }).action_id}, 'support-bot', 'k', 1)`;
+            values (${size + i}, ${body.type}, ${Buffer.from(leafHash)}, ${Buffer.from(bytes)}, ${(body as { action_id?: string }).action_id ?? null}, 'support-bot', 'k', 1)`;
         }
         await tx`insert into actions select (jsonb_populate_record(a, jsonb_build_object('id', 'stray', 'decision_seq', ${size}::bigint))).* from actions a where id = ${kept.id}`;
         await tx`insert into approvals values (${asked.id}, 'owner:x', 'k', 1, null, 0, ${size + 1}, 1)`;
+        await tx`insert into agents (id, name, metadata, version, registered_seq, created_at, updated_at)
+          values ('stray-agent', 'stray', '{}', 1, ${size + 2}, 1, 1)`;
         await tx`insert into idempotency values ('k', 'POST /v1/actions', 'i', 'h', 'stray', 1)`;
+        await tx`insert into idempotency values ('k', 'POST /v1/agents', 'i', 'h', 'stray-agent', 1)`;
         await tx`update actions set status = 'approved', permit_issued_at = 1, permit_expires_at = 2, waited_ms = 1 where id = ${asked.id}`;
       });
     });
@@ -83,16 +94,19 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
     config.database_url = url;
     const copy = join(folder, "copy.jsonl");
     const repair = await repairStore(config, copy, silent);
-    assert.deepEqual([repair?.size, repair?.entries, repair?.rows], [size, 2, 5]);
+    assert.deepEqual([repair?.size, repair?.entries, repair?.rows], [size, 3, 8]);
     const lines = readFileSync(copy, "utf8")
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line) as { table: string; row: Record<string, unknown> });
     assert.deepEqual(lines.map(({ table }) => table).sort(), [
       "actions",
+      "agents",
       "approvals",
       "entries",
       "entries",
+      "entries",
+      "idempotency",
       "idempotency",
     ]);
     assert.equal(lines.find(({ table }) => table === "actions")?.row["request"], request?.request);
