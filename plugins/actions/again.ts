@@ -1,6 +1,6 @@
 /**
- * Decides an action again that is open: at every vote for it and at its start. What was allowed or asked about was so
- * by the policies, the agent and the key of then.
+ * Decides an open action again, at every vote for it and at its start: the policies, the agent and the key may have
+ * changed since it was first decided.
  */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { LedgerTransaction } from "../../src/contract/host.ts";

@@ -22,7 +22,7 @@ export async function voteOn(
   id: string,
   body: ApprovalBody,
 ): Promise<ActionRow> {
-  // Who has no key gets to the ledger's lock, which all decisions wait for, with a true token alone.
+  // Without a key only a valid token leads to the ledger's lock, which all decisions wait for.
   if (credential === null)
     await voterByLink(host, host.storage, await linkedAction(host.storage, id, body.token), body.token);
   return verdictOn(host, async (tx) => {

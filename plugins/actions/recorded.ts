@@ -59,7 +59,7 @@ async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRo
   try {
     return compared(entries, row, votes);
   } catch {
-    // What cannot be read any more was not written by the service.
+    // What cannot be read was not written by the service.
     return { first: null, altered: ["entries"] };
   }
 }

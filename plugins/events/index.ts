@@ -181,7 +181,10 @@ async function poll(
   return { status: 200, json: { events, next_after: next - 1, head: size - 1 } };
 }
 
-/** What a client that reconnects sends; not a number of ours is refused, or it would silently miss events. */
+/**
+ * What a client that reconnects sends. Anything that is no number of ours is refused, or the client would silently miss
+ * events.
+ */
 function lastEventId(headers: Headers): number | null {
   const id = headers.get("last-event-id");
   if (id === null || id === "") return null;

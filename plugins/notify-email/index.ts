@@ -106,7 +106,7 @@ function readMailbox(option: string, text: string): { name: string; address: str
   return { name: name.trim().replace(/^"(.*)"$/, "$1"), address };
 }
 
-/** Ours, as it was kept: nothing else becomes a header. */
+/** Whether this is a message id as we keep them: nothing else may become a header. */
 function isMessageId(reference: string | null): reference is string {
   return reference !== null && /^<[^<>\s\p{Cc}]+>$/u.test(reference);
 }

@@ -46,7 +46,7 @@ export default definePlugin({
   },
 });
 
-/** Which types there are is known when every plugin is. */
+/** The types are known only when every plugin is. */
 function assertTypes(name: string, events: readonly string[], types: readonly string[]): void {
   const wrong = events.find((type) => type !== "*" && !types.includes(type));
   if (wrong === undefined) return;

@@ -65,7 +65,7 @@ export async function planSave(
   return { id: row.id, name, version: row.latest_version + (same ? 0 : 1), outcome, read, row };
 }
 
-/** Answers what it made; `row`: the policy is back, with the version that it had. */
+/** Resolves to what it wrote; `row`: a deleted policy came back with the version that it had. */
 export async function save(
   tx: LedgerTransaction,
   plan: PlannedSave,

@@ -101,7 +101,7 @@ const body = {
   digest: Type.String({ description: "SHA-256 of the definition's canonical JSON, hex." }),
   created_by: Nullable(Type.String({ description: "Key that made the version; null when a source did." })),
 };
-/** What does not hinder a policy, and is hardly meant. */
+/** Faults that do not keep a policy from being taken, but are hardly intended. */
 const warnings = Type.Array(Type.String(), {
   description: "What the policy can hardly mean: channels that it tells and that the configuration does not have.",
 });

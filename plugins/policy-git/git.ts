@@ -32,7 +32,7 @@ export async function git(args: readonly string[], options: GitOptions): Promise
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_GLOBAL: "/dev/null",
     GIT_TERMINAL_PROMPT: "0",
-    // Asks nobody: an answer that is needed and not configured is a failure.
+    // Never prompts: an answer that is needed and not configured is a failure.
     GIT_ASKPASS: "true",
     // What is missing is fetched by us, with the credentials, or not at all.
     GIT_NO_LAZY_FETCH: "1",

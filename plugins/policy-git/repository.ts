@@ -23,7 +23,7 @@ export interface RepositoryOptions {
 export class RemoteError extends Error {}
 
 export interface Repository {
-  /** Asks the remote. Answers the commit's id. Rejects with RemoteError. */
+  /** Asks the remote. Resolves to the commit's id. Rejects with RemoteError. */
   fetch(): Promise<string>;
   /** Policy files below `path` in the commit. Rejects with RemoteError where there is no such folder, or the signature is missing. */
   files(commit: string, path: string, recursive: boolean): Promise<{ files: PolicyFile[]; faults: TextFault[] }>;

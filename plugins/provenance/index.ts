@@ -53,7 +53,7 @@ function routes(host: Host, open: boolean): Route[] {
   }
 
   const scope = open ? null : "provenance:read";
-  // What the core says of itself of routes that need a key.
+  // The core adds this by itself to routes that need a key.
   const unkeyed = open ? (["STORAGE_UNAVAILABLE"] as const) : [];
   const checkpoint = {
     method: "GET",

@@ -1,7 +1,7 @@
 /**
  * Sockets for postgres.js. It would connect again by itself, and what it still holds in its queue for a transaction
- * would then run on a connection where none is open. So it is given sockets from here, and none any more once its
- * first connection has been used. What goes wrong on a socket after postgres.js has let go of it ends nobody.
+ * would then run on a connection where none is open. So its sockets come from here, and it gets no more of them once
+ * its first connection has been used. An error on a socket that postgres.js has let go of does not end the process.
  */
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";

@@ -188,7 +188,7 @@ async function rollback(session: Session): Promise<void> {
   }
 }
 
-/** A hint, made again when its connection is lost; what was told meanwhile is not heard. */
+/** Listens for hints, and connects again when the connection is lost; what was announced meanwhile is missed. */
 async function listen(options: EngineOptions, changed: () => void): Promise<() => Promise<void>> {
   let stopped = false;
   let session: Session | null = null;

@@ -35,7 +35,7 @@ export interface Session {
   query(sql: string, values: SqlValue[]): Promise<Result>;
   /** One or several statements without parameters, in one message: no other connection can get a part of them. */
   script(sql: string): Promise<Result[]>;
-  /** Why it is of no use any more, once it is. */
+  /** Why the session can no longer be used; null while it can. */
   readonly lost: StorageError | null;
   /** Resolves when it is lost. */
   readonly gone: Promise<void>;

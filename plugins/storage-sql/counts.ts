@@ -119,7 +119,7 @@ function visibilityKind(visibility: Visibility): "all" | "agent_id" | "key_id" {
   return "all" in visibility ? "all" : "agent_id" in visibility ? "agent_id" : "key_id";
 }
 
-/** A status that everything has left. */
+/** Zeros are left by actions that moved on to another status. */
 function dropZeros(counts: Record<string, number>): void {
   for (const [value, count] of Object.entries(counts)) if (count === 0) delete counts[value];
 }

@@ -78,7 +78,7 @@ const NOT_YET: Partial<Record<ActionStatus, readonly (typeof RESETTABLE)[number]
 };
 const LEVELS = 7;
 
-/** In one transaction. `keep` has every row before it goes. Answers how many entries went. */
+/** In one transaction. `keep` has every row before it goes. Resolves to the number of entries removed. */
 export async function cutBack(
   statements: CutStatements,
   reads: Reads,

@@ -5,9 +5,11 @@ import { bind, type SqlExecutor, type SqlRow, type Statement } from "./statement
 
 export interface TransactionScope {
   executor: SqlExecutor;
-  /** Takes no more statements; those that were given still run. Answers what has lost the transaction so far, or null. */
+  /**
+   * Takes no more statements; those that were given still run. Returns what has lost the transaction so far, or null.
+   */
   end(): Error | null;
-  /** Runs nothing more, not even what was given. Answers what has lost the transaction before, or null. */
+  /** Runs nothing more, not even what was given. Returns what had lost the transaction before, or null. */
   abandon(): Error | null;
   /** Resolves when everything that was given is answered; rejects with what lost the transaction. */
   answered(): Promise<void>;

@@ -5,7 +5,7 @@ import type { SqliteLibrary, SqliteStatement } from "./library.ts";
 
 export interface Connection {
   all(sql: string, values: SqlValue[]): SqlRow[];
-  /** Answers the number of rows changed. */
+  /** Returns the number of rows changed. */
   run(sql: string, values: SqlValue[]): number;
   /** Rows where it gives any, else the number of rows changed. */
   query(sql: string, values: SqlValue[]): { rows: SqlRow[]; changes: number };

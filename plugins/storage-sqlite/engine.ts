@@ -39,11 +39,13 @@ interface OpenStore {
   lost: StorageError | null;
 }
 
-/** How often an idle store is looked for, so that the log says it; one that is written to is looked for each time. */
+/**
+ * How often the files of an idle store are checked, so that the log says when they are gone; a write checks each time.
+ */
 const LOOK_MS = 500;
 /** Between two attempts to empty a WAL that another program reads from. Milliseconds. */
 const SCRUB_AGAIN = 1000;
-/** A lock that was not given back keeps this process out of its own store, ten seconds a try. */
+/** SQLITE_PROTOCOL: a lock that was not given back keeps this process out of its own store, ten seconds a try. */
 const PROTOCOL = 15;
 
 export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): SqlEngine {
@@ -64,7 +66,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     return open;
   }
 
-  /** Does it, and remembers what only a restart mends. */
+  /** Does the work, and remembers a failure that only a restart mends. */
   function tried<T>(work: () => T): T {
     try {
       return work();
@@ -159,7 +161,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
         async commit() {
           try {
             writer.run("commit", []);
-            // Nobody is told of what went into a file that is not there any more.
+            // Nobody is told that something was written into a file that is no longer there.
             inPlace();
           } catch (error) {
             dropWriter();
@@ -172,7 +174,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
         },
       };
 
-      /** Undoes what the open transaction did; whatever it takes. */
+      /** Undoes what the open transaction did, if need be by closing the connection. */
       function rollback(because: unknown): void {
         if (open.writer !== writer) return;
         try {
@@ -230,7 +232,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
 
 const walOf = (path: string): string => `${path}-wal`;
 
-/** A file that has lost its name takes everything, and is gone with the process. */
+/** A file that has lost its name still takes every write, and is gone when the process ends. */
 function assertInPlace({ path, file, wal }: OpenStore): void {
   for (const [name, identity] of [
     [path, file],
@@ -271,7 +273,7 @@ async function openToRead(given: string, busyTimeout: number): Promise<OpenStore
   }
 }
 
-/** Another program's database is never migrated. Answers the number of tables. */
+/** Another program's database is never migrated. Returns the number of tables. */
 function assertOurs(connection: Connection, path: string): number {
   const tables = connection.all("select name from sqlite_schema where type = 'table'", []).map((row) => row["name"]);
   if (tables.length === 0) return 0;

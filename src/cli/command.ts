@@ -31,7 +31,7 @@ export interface Command {
   help: string;
   /** What stands behind the command's name, where it has verbs with a help text of their own. */
   verbs?: Readonly<Record<string, Verb>>;
-  /** Answers the exit code. */
+  /** Resolves to the exit code. */
   run(args: string[], io: Output): Promise<number>;
 }
 

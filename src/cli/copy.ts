@@ -8,7 +8,7 @@ import { configFrom } from "./serve.ts";
 import { progress, withStore } from "./store.ts";
 
 const PAGE = 500;
-/** Rows of these never change: what the target holds of them is right. */
+/** Rows of these tables never change, so those that the target already holds are right. */
 const APPEND_ONLY: readonly CopiedTable[] = ["entries", "tiles", "policy_versions", "policy_sets"];
 
 export const copy: Command = {
@@ -34,7 +34,7 @@ examples:
     const from = configFrom(process.env, values.config);
     const isUrl = /^postgres(ql)?:\/\//.test(values.to);
     if (!isUrl && values.to.includes("://")) throw usage("assent copy writes to postgres:// addresses and to folders");
-    // The plugins are named anew: those of the configuration hold the source's storage.
+    // Not the configured plugins: the source's storage is among them.
     const to = configFrom(
       { ...process.env, DATABASE_URL: isUrl ? values.to : "", ...(isUrl ? {} : { ASSENT_DATA: values.to }) },
       values.config,
@@ -50,7 +50,7 @@ examples:
   },
 };
 
-/** Answers the ledger's size. Rejects with CommandError. */
+/** Resolves to the ledger's size. Rejects with CommandError. */
 export async function copyStore(source: Storage, target: Storage, io: Output): Promise<number> {
   const [read, write] = [copyingOf(source), copyingOf(target)];
   const head = await source.head();

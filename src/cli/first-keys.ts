@@ -7,7 +7,10 @@ import { invocation } from "./invocation.ts";
 
 export type Place = "print" | "file";
 
-/** Words first, then the environment. The main process of a container writes into a log that many can read. */
+/**
+ * The option first, then the environment. In a container it is the file: the output there goes to a log that many can
+ * read.
+ */
 export function placeOf(word: string | undefined, env: Record<string, string | undefined>): Place {
   const choice = word ?? (env["ASSENT_FIRST_KEYS"] || undefined);
   if (choice !== undefined) return oneOf("--first-keys (ASSENT_FIRST_KEYS)", choice, ["print", "file"]);
@@ -42,7 +45,7 @@ You approve with yours:
 `);
 }
 
-/** Whole and on the disk when this returns. Takes the place of what a start that was cut short left. */
+/** The file is complete and on the disk when this returns. It replaces what an interrupted start left behind. */
 function writePrivately(path: string, text: string): void {
   const fresh = `${path}.${process.pid}`;
   try {

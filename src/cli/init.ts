@@ -45,7 +45,7 @@ examples:
   },
 };
 
-/** Where nothing was told and nothing is there, the first start begins as a clone does. */
+/** Where nothing is configured and the folder holds nothing of ours, the first start begins as a clone does. */
 export async function beginHere(env: Record<string, string | undefined>, io: Output): Promise<void> {
   const isConfigured = ENVIRONMENT.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
   if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return;

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** @param env of the process: npx and bunx tell there that it was them */
+/** @param env of the process, where npx and bunx leave their mark */
 export function invocation(env: Record<string, string | undefined> = process.env): string {
   const source = import.meta.url.endsWith(".ts");
   const bin = fileURLToPath(new URL(`./bin.${source ? "ts" : "js"}`, import.meta.url));

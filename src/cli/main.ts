@@ -35,14 +35,14 @@ export async function main(args: string[]): Promise<void> {
   };
   for (const stream of [process.stdout, process.stderr])
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // Whoever read it has seen enough, such as `head -1`. A service goes on.
+      // The reader, such as `head -1`, has seen enough and is gone. A service goes on.
       if (error.code !== "EPIPE") throw error;
     });
   if (args[0] === "serve") holdYoungSpace();
   process.exitCode = await run(args, io);
 }
 
-/** Answers the exit code; never throws for what a user did. */
+/** Resolves to the exit code; never throws for a user's mistake. */
 export async function run(args: string[], io: Output): Promise<number> {
   const [name, ...rest] = args;
   try {
@@ -67,7 +67,7 @@ export async function run(args: string[], io: Output): Promise<number> {
   }
 }
 
-/** Of a verb where one is named. */
+/** The help of the verb, where one is named. */
 function helpOf({ help, verbs }: Command, [verb]: string[]): string {
   return verb !== undefined && verbs !== undefined && Object.hasOwn(verbs, verb)
     ? (verbs[verb] as { help: string }).help
@@ -87,7 +87,7 @@ async function find(name: string): Promise<Command> {
   );
 }
 
-/** A configuration that cannot be loaded takes no command away but those of its plugins. */
+/** A configuration that cannot be loaded takes away only the commands of its plugins. */
 async function ofPlugins(): Promise<{ commands: ReadonlyMap<string, Command>; trouble: string | null }> {
   try {
     return { commands: await (await import("./plugin-commands.ts")).pluginCommands(), trouble: null };

@@ -81,7 +81,7 @@ examples:
       );
     }
     return new Promise<number>((resolve) => {
-      // Before the address is told: who reads it may send a signal at once.
+      // Before the address is printed: whoever reads it may send a signal at once.
       onSignals(async () => {
         // Waits end first, so that their requests can finish; then connections; then the ledger.
         runtime.beginStop();

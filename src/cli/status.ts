@@ -1,4 +1,4 @@
-/** How far long work is, for somebody who waits at a terminal; nothing anywhere else. */
+/** The progress of long work, for somebody who waits at a terminal; nothing anywhere else. */
 import type { Output } from "./command.ts";
 
 const BETWEEN_MS = 100;

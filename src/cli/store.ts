@@ -46,7 +46,7 @@ export async function assertCurrent(storage: Storage): Promise<void> {
     );
 }
 
-/** Says how far long work is: on one line of a terminal, in steps of a tenth elsewhere. On standard error. */
+/** Reports the progress of long work on standard error: on one line of a terminal, in steps of a tenth elsewhere. */
 export function progress(io: Output): (part: string, done: number, total: number) => void {
   let said = "";
   return (part, done, total) => {

@@ -1,7 +1,7 @@
 /**
- * Work that one process does for all. The process that holds the store's lease does it; when it dies or hangs
- * the lease ends and another takes over. What is done under it must bear to be done twice: a process that was
- * stopped for longer than its lease wakes up and does not know.
+ * Work that one process does for all. The process that holds the store's lease does it; when it dies or hangs the lease
+ * ends and another takes over. Work under a lease must be safe to do twice: a process that was suspended for longer
+ * than its lease does not know that it has lost it.
  */
 import type { Duty } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";

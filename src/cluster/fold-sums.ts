@@ -2,11 +2,11 @@
 import type { Duty, Ledger, Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** Actions of one transaction: while it runs no batch commits. */
+/** Actions folded in one transaction: no batch commits while it runs. */
 const CHUNK = 1000;
-/** So long without an entry means that nobody is waiting. Milliseconds. */
+/** After this long without an entry nobody is waiting. Milliseconds. */
 const QUIET = 1000;
-/** More than so many are folded without waiting for quiet: what is not folded is counted row by row. */
+/** A larger backlog is folded without waiting for quiet: until it is folded it is counted row by row. */
 const BEHIND = 20_000;
 const BREATH = 20;
 const AFTER_FAILURE = 10_000;
@@ -51,7 +51,7 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
         const announced = waiting;
         const folded = await upkeep(CHUNK);
         if (folded < CHUNK) {
-          // Nothing is left of what was announced before. Not every entry is an action: counted down, it would never end.
+          // Everything announced before is folded. Counting down would never reach zero: not every entry is an action.
           waiting -= announced;
           break;
         }

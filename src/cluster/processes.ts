@@ -3,7 +3,7 @@ import type { Logger, Processes } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
 const PREFIX = "process/";
-/** Milliseconds. One that is gone is counted for so long. */
+/** Milliseconds. A process that is gone is still counted for this long. */
 const TERM = 30_000;
 const EVERY = 10_000;
 

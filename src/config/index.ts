@@ -209,7 +209,7 @@ function plain(text: string): string | number | boolean {
   return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 }
 
-/** Writes what the environment sets over the file. Answers which variable set which pointer. */
+/** Writes what the environment sets over the file. Returns which variable set which pointer. */
 function overlay(given: Record<string, unknown>, env: Environment): Map<string, string> {
   const set = new Map<string, string>();
   for (const { name, path } of ENVIRONMENT) {

@@ -90,7 +90,7 @@ export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
 
 /**
  * Thrown by a job, whatever it has written: something takes too long to be done under the ledger's lock. The batch is
- * rolled back, `prepare` is called without the lock, and the batch runs again. Where `prepare` answers a promise, the
+ * rolled back, `prepare` is called without the lock, and the batch runs again. Where `prepare` returns a promise, the
  * job runs with a later batch, and nobody else waits for it.
  */
 export class NotPrepared extends Error {

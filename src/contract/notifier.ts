@@ -32,7 +32,7 @@ export interface MessageAction {
 }
 
 interface MessageBase {
-  /** The same for every attempt: receivers recognise what they have. */
+  /** The same for every attempt, so that receivers recognise a repeat. */
   id: string;
   /** From 1. */
   attempt: number;
@@ -43,7 +43,7 @@ interface MessageBase {
   at: string;
 }
 
-/** Somebody is asked to decide; because another channel has not; or once more. */
+/** Asks somebody to decide: at first, because another channel has not decided, or as a reminder. */
 export interface ApprovalMessage extends MessageBase {
   kind: "approval_requested" | "approval_escalated" | "approval_reminder";
   channel: string;
@@ -57,7 +57,7 @@ export interface ApprovalMessage extends MessageBase {
 }
 
 /**
- * What was asked is over: `action.status` says how (`approved`, `denied`, `expired` or `cancelled`), or what came of an
+ * The request is closed: `action.status` says how (`approved`, `denied`, `expired` or `cancelled`), or what came of an
  * approval meanwhile (`executing`, `succeeded`, `failed`).
  */
 export interface ClosedMessage extends MessageBase {
@@ -77,7 +77,7 @@ export interface EventMessage extends MessageBase {
 
 export type Message = ApprovalMessage | ClosedMessage | EventMessage;
 
-/** So long a message is tried before it is given up. Milliseconds. */
+/** How long a message is retried before it is given up. Milliseconds. */
 export const DELIVERY_PATIENCE = 3 * 86_400_000;
 
 export interface Delivered {
@@ -110,9 +110,9 @@ export interface Notifier {
 
 /** Thrown by `deliver` to say more than that it failed. */
 export class NotifierError extends Error {
-  /** No later attempt can do better. */
+  /** Trying again cannot help. */
   readonly permanent: boolean;
-  /** Not sooner than in so many milliseconds. */
+  /** The least wait before the next attempt. Milliseconds. */
   readonly retryAfterMs: number | null;
   constructor(message: string, options: { permanent?: boolean; retryAfterMs?: number | null; cause?: unknown } = {}) {
     super(message, { cause: options.cause });

@@ -22,8 +22,8 @@ export interface Policies {
   /** Any set ever active, by digest; null when it never was. */
   byDigest(digest: string | null): Promise<ActivePolicies | null>;
   /**
-   * Stores new versions where content changed, and activates the whole. Answers the digest; null, and nothing
-   * happened, when another offer of this source was taken after `basis` was read.
+   * Stores new versions where content changed, and activates the whole. Resolves to the digest; to null, with nothing
+   * changed, when another offer of this source was taken after `basis` was read.
    */
   activate(
     sourceName: string,

@@ -21,7 +21,7 @@ const RELEASE_EVERY = 1_000;
 const AT_ONCE = 16;
 /** Destinations that are looked at. */
 const LOOK = 1000;
-/** Removed in one transaction. */
+/** Deliveries removed in one transaction. */
 const SWEEP = 1000;
 /** Calls of one notifier that were given up and have not ended: more are not begun. */
 const MAX_HANGING = 20;
@@ -109,7 +109,7 @@ export function createCourier(options: CourierOptions): Courier {
     const next = await storage.nextDelivery();
     if (next === null) return NAP;
     if (next <= now) {
-      // A write: not with each look, of which every commit brings one while an attempt is under way.
+      // This writes, so it is not done at each look: every commit brings one while an attempt is under way.
       if (Math.abs(now - releasedAt) >= RELEASE_EVERY) {
         await ledger.transact((tx) => tx.releaseDeliveries(tx.now));
         releasedAt = now;

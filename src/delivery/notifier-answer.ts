@@ -21,7 +21,10 @@ export function textOf(error: unknown): string {
     : "it failed and did not say how";
 }
 
-/** It was delivered, whatever is wrong with the answer. Half a reference finds no message. */
+/**
+ * The message was delivered, whatever is wrong with the answer. A reference is kept whole or not at all: half of one
+ * finds nothing.
+ */
 export function referenceOf(answer: Delivered | void): string | null {
   try {
     const { reference } = answer ?? {};

@@ -13,7 +13,7 @@ import type { AfterEntries } from "../ledger/batch.ts";
 import { asks } from "./message.ts";
 
 export interface Outbox {
-  /** Null when there is nobody to tell anything: then a batch is spared the look. */
+  /** Null when nobody is to be told anything: batches then skip this step. */
   write: AfterEntries | null;
 }
 
@@ -54,7 +54,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
     };
   }
 
-  /** Everybody once, whatever number of channels they are in. Nobody is asked about their own action. */
+  /** One request for each person, however many channels they are in. Nobody is asked about their own action. */
   function approvalRequests(entry: DecisionEntry, seq: number, now: number): NewRow[] {
     const expiresAt = (entry.expires_at === null ? null : parseRfc3339(entry.expires_at)) ?? now;
     const own = entry.submitted_by.owner;
@@ -99,7 +99,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
     return rows;
   }
 
-  /** Those who were asked hear how it ended; what was still to be said about it is not. */
+  /** Tells those who were asked how it ended, and drops what was still scheduled about it. */
   async function closed(tx: StorageTransaction, entry: Ending, seq: number, now: number): Promise<void> {
     const destinations = new Set<string>();
     for (const delivery of await tx.deliveriesOfAction(entry.action_id)) {
@@ -144,7 +144,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
 
 type Ending = ApprovalEntry | RedecisionEntry;
 
-/** What those who were asked are told: also that what they approved will not run after all. */
+/** The entries that end a request, also one after which an approved action will not run after all. */
 function isEnding(body: EntryBody): body is Ending {
   return body.type === "redecision" || (body.type === "approval" && body.status !== "pending_approval");
 }

@@ -1,7 +1,7 @@
 /**
- * What the entries of an action say that it is. The action's row is a cache of this: the audit compares every column,
- * and the service compares before it lets anything happen. The request itself, its salt and the result are not in the
- * ledger; it holds commitments to them.
+ * An action as its entries describe it. The action's row is a cache of this: the audit compares every column, and the
+ * service compares before it lets anything happen. The request itself, its salt and the result are not in the ledger;
+ * it holds commitments to them.
  */
 import { mayMove, type ActionStatus } from "./actions.ts";
 import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";

@@ -5,7 +5,7 @@ import { Evaluation } from "./policy/evaluation.ts";
 import { limitNeeds, type LimitNeed } from "./policy/limits.ts";
 import type { Decision, Facts } from "./policy/types.ts";
 
-/** A clock that is set back must find what it needs: uses are kept so long after they cannot count any more. Milliseconds. */
+/** How long uses are kept after they stop counting, so that a clock that is set back still finds them. Milliseconds. */
 export const USES_KEPT = 86_400_000;
 
 /** What does not happen does not count. */

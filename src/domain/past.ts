@@ -1,7 +1,7 @@
 /**
- * What a decision read of the past. From the amounts that were used before one action and before the next whoever reads
- * the ledger would know what the first one paid: so an entry holds a commitment, and the values stand in the action's
- * row. The salt is their own. Who may open the commitment to the request could otherwise try amounts until one fits.
+ * What a decision read of the past. The amounts used before one action and before the next would tell every reader of
+ * the ledger what the first one paid. So an entry holds only a commitment, and the values are in the action's row. They
+ * have a salt of their own: whoever may open the commitment to the request could otherwise try amounts until one fits.
  */
 import { canonicalBytes, canonicalText } from "./canonical.ts";
 import { sha256Hex } from "./hash.ts";

@@ -74,7 +74,7 @@ export async function collect(
 
 async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Contributions> {
   try {
-    // What it returned is looked at as it is: nothing must not pass for an empty object.
+    // Checked exactly as returned: `undefined` must not pass for an empty object.
     return (await plugin.setup?.(host, options as never)) as Contributions;
   } catch (error) {
     if (error instanceof PluginError) throw error;
@@ -134,7 +134,7 @@ function lifecycle(
     stop,
     async start() {
       for (const part of parts) {
-        // Before its start: what a failed start has begun is its own stop's to end.
+        // Before its start: what a failed start has begun is for its own stop to end.
         started.push(part);
         try {
           await part.brought.start?.();

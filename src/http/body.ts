@@ -8,9 +8,12 @@ import { explainFault, siblingsAt, tellingFault } from "../domain/validation.ts"
 import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 
 const MAX_ERRORS = 20;
-/** Times the limit that is read of a body that is too large before its connection is given up: a proxy that is still sending then would tell of a broken connection, not of the 413. */
+/**
+ * A body that is too large is read up to this many times the limit before its connection is given up: a proxy that is
+ * still sending would report a broken connection and not the 413.
+ */
 const DISCARDED = 4;
-/** How long nothing more of it may come until then. */
+/** The longest silence while it is read. */
 const PATIENCE_MS = 200;
 
 export interface BodyReader {

@@ -11,7 +11,7 @@ export interface RateLimits {
   key(keyId: string): Standing;
   /** Counts a call without a valid key. Throws RATE_LIMITED. */
   address(address: string): Standing;
-  /** Counts a key that is none. Throws RATE_LIMITED when there were too many. */
+  /** Counts an invalid key. Throws RATE_LIMITED when there were too many. */
   badKey(address: string): void;
 }
 

@@ -22,7 +22,7 @@ export interface KeysOptions {
   head(): Promise<LedgerHead>;
   clock(): number;
   newId(): string;
-  /** Told of every request that a key was good for. */
+  /** Called for every request with a valid key. */
   used(keyId: string, now: number): void;
 }
 

@@ -3,7 +3,10 @@ import type { Storage } from "../contract/storage.ts";
 import { toHex } from "../domain/hash.ts";
 import { VaultError, type OpenVault } from "./vault.ts";
 
-/** Approval tokens of one process must be good at the others. What is kept is a MAC over nothing: it tells equal from different. */
+/**
+ * Approval tokens of one process must be good at the others. Only a MAC over nothing is kept: it shows whether two
+ * secrets are equal.
+ */
 export async function pinSecret(storage: Storage, vault: OpenVault, log: Logger, accept: boolean): Promise<void> {
   const fingerprint = toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));
   const pinned = await storage.write(async (tx) => {

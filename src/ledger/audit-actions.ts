@@ -35,7 +35,7 @@ export interface ActionsAudit {
   fault: Fault;
 }
 
-/** Answers how many actions there are. */
+/** Resolves to the number of actions. */
 export async function auditActions(audit: ActionsAudit): Promise<number> {
   const { store, totals, fault } = audit;
   let before = totals.size;

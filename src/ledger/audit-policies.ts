@@ -42,7 +42,10 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
   const policies = new Map<string, KnownPolicy>();
   const stores = new Set<string>();
   const compiled = new Map<string, Promise<CompiledPolicySet | null>>();
-  /** Changes of policies have not always been recorded: of what was before, sets and versions in them are known. */
+  /**
+   * Changes of policies have not always been recorded: of the time before, only the sets and the versions in them are
+   * known.
+   */
   let legacy = false;
 
   function follow(change: PolicyChange, at: number, by: string | null): void {
@@ -66,7 +69,7 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
       : (JSON.parse(row.document) as PolicySetDocument);
   }
 
-  /** Answers digests of definitions by name and version, as the sets have them. */
+  /** Resolves to digests of definitions by name and version, as the sets have them. */
   async function checkSets(fault: Fault, progress: (done: number, total: number) => void) {
     const members = new Map<string, string>();
     let done = 0;

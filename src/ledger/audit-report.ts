@@ -24,7 +24,7 @@ export function faultsOf(into: string[]): Fault {
   };
 }
 
-/** Looks again, after `before`, while there are faults: three times at most, and tells those of the last. */
+/** Looks up to three times, each time after `before`, until there are no faults, and reports those of the last look. */
 export async function settled(
   what: string,
   fault: Fault,

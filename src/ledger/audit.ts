@@ -14,7 +14,7 @@ import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
 import { createProofReader } from "./reader.ts";
 
 const MAX_FAULTS = 20;
-/** At the longest that an entry may be, 16 MB. */
+/** Entries read at a time: 16 MB if all are as long as they may be. */
 const PAGE = 256;
 
 export interface AuditOptions {

@@ -168,7 +168,7 @@ class Batch {
     this.epoch = head.epoch;
   }
 
-  /** From here on nothing moves the head: what a job did not wait for comes too late. */
+  /** From here on nothing moves the head: a write that its job did not await comes too late. */
   seal(): void {
     this.sealed = true;
   }
@@ -178,7 +178,10 @@ class Batch {
     this.changed = true;
   }
 
-  /** Answers whether the head was moved from here on without an entry that says so: other processes could not tell it from another history. */
+  /**
+   * Returns a function that says whether the head has moved since without an entry that records it: other processes
+   * could not tell that from another history.
+   */
   watchHead(): () => boolean {
     const { policySet, epoch } = this;
     const { length } = this.rows;

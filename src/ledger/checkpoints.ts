@@ -55,7 +55,7 @@ export function createCheckpoints(
     extendsHistory: (head) => holds(head, latest),
     async sign(read) {
       for (;;) {
-        // First of all: only a head that is read after it must hold it.
+        // Taken before the head is read: an older head need not contain it.
         const before = latest;
         const head = await read();
         if (!(await holds(head, before))) {
@@ -65,7 +65,8 @@ export function createCheckpoints(
           );
         }
         if (latest === before) return signNext(head);
-        // Signed meanwhile, on top of `before` too. One that is behind the head was not compared with it yet.
+        // Another was signed meanwhile, on top of `before` too. If it is behind the head, the two were not compared
+        // yet.
         if (latest !== null && latest.size > head.size) return latest;
       }
     },

@@ -142,8 +142,8 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     start,
   );
 
-  // Others' commits: told by the store where it can, and looked for besides, because a word can be lost. Its own, too,
-  // where it does not know what became of one.
+  // Commits of other processes: the store announces them where it can, and they are looked for as well, because an
+  // announcement can be lost. So are this process's own whose outcome it does not know.
   let looking: Promise<void> | null = null;
   let again = false;
   function catchUp(): void {

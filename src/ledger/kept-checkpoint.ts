@@ -17,7 +17,7 @@ export interface KeptCheckpoint {
   read(): string | null;
   /** Says that there may be a newer one; it is written soon. Never on the way of a decision. */
   changed(): void;
-  /** Puts the present one aside, under a name that says what it was. Answers that name. */
+  /** Puts the present one aside, under a name that says what it was. Returns that name. */
   setAside(size: number): string;
   close(): Promise<void>;
 }

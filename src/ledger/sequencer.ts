@@ -123,7 +123,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     }
   }
 
-  /** Of what the whole batch needs. False: everybody was refused. */
+  /** Prepares what the whole batch needs. False: everybody was refused. */
   async function prepared(missing: NotPrepared, live: readonly Pending[], times: number): Promise<boolean> {
     try {
       await prepare(missing, times);
@@ -134,7 +134,10 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     }
   }
 
-  /** Of what one job needs. False: it has left the batch, was refused or comes again with a later one; nobody else waits for it. */
+  /**
+   * Prepares what one job needs. False: it has left the batch, was refused or comes again with a later one; nobody else
+   * waits for it.
+   */
   function preparedAtOnce({ pending, missing }: Unprepared): boolean {
     const times = (preparations.get(pending) ?? 0) + 1;
     preparations.set(pending, times);

@@ -108,7 +108,10 @@ export function recordRefusal(tx: LedgerTransaction, source: Record<string, stri
   });
 }
 
-/** A source's whole offer in one transaction: new versions where a definition changed, the set, its entry, the head's digest. Answers the digest; null when `basis` is not what was taken last. */
+/**
+ * A source's whole offer in one transaction: new versions where a definition changed, the set, its entry, the head's
+ * digest. Resolves to the digest; to null when `basis` is not what was taken last.
+ */
 export async function activateBundle(
   tx: LedgerTransaction,
   { newId, sources }: { newId(): string; sources: readonly string[] },

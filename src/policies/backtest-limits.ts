@@ -39,7 +39,7 @@ interface Uses {
   sum: number;
 }
 
-/** Told of decisions in their order; answers what each would have been. */
+/** Returns a function that takes decisions in their order, and gives what each would have been. */
 export function createUseCount(): (to: Outcome, uses: readonly UncountedUse[], at: number) => Outcome {
   const counted = new Map<string, Uses>();
 

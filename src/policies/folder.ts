@@ -181,7 +181,7 @@ async function leadsToFolder(link: string, isFile: boolean, above: readonly stri
   return true;
 }
 
-/** What the policies are too much of together: a set with such a fault would not be taken. */
+/** Bounds that the policies exceed together: a set with such a fault would not be taken. */
 function setFaults({ documents }: PolicyFolder): TextFault[] {
   try {
     compilePolicySet(

@@ -1,4 +1,4 @@
-/** Analytics by reading every row: slow, and plain enough to hold a faster way against. */
+/** Analytics by reading every row: slow, and simple enough to check a faster way against. */
 import type { ActionCounts, ActionRow, AnalyticsQuery } from "../contract/storage.ts";
 import { maySee } from "../domain/visibility.ts";
 

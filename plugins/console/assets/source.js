@@ -4,7 +4,7 @@
  */
 import { readStream } from "./stream.js";
 
-/** A worker that could not be loaded says nothing. Milliseconds. */
+/** How long a worker may be silent: one that could not be loaded says nothing. Milliseconds. */
 const READY = 5000;
 
 /**
@@ -73,7 +73,7 @@ function byWorker(port, key, signal, { onEvent, onState }) {
 /** @param {string} key @param {AbortSignal} signal @param {Listener} listener */
 async function byLock(key, signal, { onEvent, onState }) {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key));
-  // Told to other tabs: the key itself stands in no name.
+  // Every script of the origin can see the name: it holds a digest and not the key.
   const name = `assent.stream.${[...new Uint8Array(digest.slice(0, 8))].map((byte) => byte.toString(16)).join(".")}`;
   const channel = new BroadcastChannel(name);
   /** @type {number | undefined} */

@@ -18,7 +18,7 @@ export function pathOf(folder: string, { file, line }: Pick<TextFault, "file" | 
   return file === folder && line === null ? folder : join(folder, file);
 }
 
-/** A line each: what stands in a file cannot begin one, which some CI systems would take as a command. */
+/** One line for each fault. Text from a file cannot begin a line: some CI systems would take it as a command. */
 export function tellFaults(faults: readonly TextFault[], io: Output): void {
   for (const fault of faults) io.err(safe(formatFault(fault)));
 }

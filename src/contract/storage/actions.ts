@@ -1,4 +1,4 @@
-/** Actions, the votes on them, and the keys under which requests are the same. */
+/** Actions, the votes on them, and the idempotency keys of requests. */
 import type { ActionStatus } from "../../domain/actions.ts";
 import type { Effect, ReasonCode, Risk } from "../../domain/policy/types.ts";
 import type { Visibility } from "../../domain/visibility.ts";
@@ -102,7 +102,10 @@ export interface IdempotencyRow {
 export interface ActionFilter {
   visibility: Visibility;
   status?: ActionStatus;
-  /** With a status: pending actions with `expires_at` at or before this are taken for expired, marked so already or not. */
+  /**
+   * With a status: pending actions with `expires_at` at or before this count as expired, whether or not they are marked
+   * so yet.
+   */
   as_of?: number;
   agent_id?: string;
   tool?: string;

@@ -28,8 +28,8 @@ export interface DocumentReads {
 
 export interface DocumentWrites {
   /**
-   * Compare-and-set: answers the new version, or null, and nothing changed, unless the stored document has the version
-   * `ifVersion`; null stands for a document that is not there.
+   * Compare-and-set: resolves to the new version, or to null, with nothing changed, unless the stored document has the
+   * version `ifVersion`; null stands for a document that is not there.
    */
   putDocument(plugin: string, key: string, value: string, ifVersion: number | null): Promise<number | null>;
   /** Compare-and-set: false, and nothing changed, unless the stored document has this version. */

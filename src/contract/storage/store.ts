@@ -15,7 +15,10 @@ export interface Storage extends StorageReader {
    * not there rejects then, too.
    */
   open(options?: { readOnly?: boolean }): Promise<void>;
-  /** Migrations that the store has had, and that this version knows. More than are known: a newer version migrated it. */
+  /**
+   * Migrations that the store has had, and that this version knows. More applied than known: a newer version migrated
+   * it.
+   */
   schema(): Promise<{ applied: number; known: number }>;
   /** Waits for running work. Idempotent. The same object may be opened again. */
   close(): Promise<void>;
@@ -45,14 +48,15 @@ export interface Storage extends StorageReader {
    */
   backup?(path: string): Promise<void>;
   /**
-   * Does up to `max` pieces of work that the store puts off, such as sums that make `analytics` fast, and answers how
-   * many it did. It changes nothing that anybody can read. Absent where a store puts nothing off.
+   * Does up to `max` pieces of work that the store puts off, such as sums that make `analytics` fast, and resolves to
+   * how many it did. It changes nothing that anybody can read. Absent where a store puts nothing off.
    */
   upkeep?(max: number): Promise<number>;
   /**
    * For `assent audit --repair`: takes out the entries behind the head, which no head ever covered, with all that came
    * with them, in one transaction. `keep` has the rows before they go, may write down that it happened, and stops it by
-   * rejecting. Answers how many entries went. Rejects with "corrupt" where a stored checkpoint covers them. Absent where that cannot come about.
+   * rejecting. Resolves to the number of entries removed. Rejects with "corrupt" where a stored checkpoint covers them.
+   * Absent where that cannot come about.
    */
   cutBack?(
     keep: (rows: readonly CutRow[], tx: Pick<StorageTransaction, "meta" | "putMeta">) => Promise<void>,
@@ -60,8 +64,8 @@ export interface Storage extends StorageReader {
   /** For `assent copy`; absent where a store cannot be moved. */
   readonly copying?: StorageCopying;
   /**
-   * Calls `changed` soon after any process moved the head. A hint: it may come late, more often than needed, or
-   * not at all while a connection is down. Absent where `exclusive`. Resolves to how to stop.
+   * Calls `changed` soon after any process moved the head. A hint: it may come late, more often than needed, or not at
+   * all while a connection is down. Absent where `exclusive`. Resolves to a function that stops it.
    */
   watch?(changed: () => void): Promise<() => Promise<void>>;
   /**

@@ -18,7 +18,7 @@ const MAX_STATES = 600;
 /** Instructions that are looked at. */
 const MAX_WORK = 20_000;
 
-/** Of instructions: two ways on, a position, and from the last on those that read a character. */
+/** Opcodes: alternatives, an empty-width assertion, the two ends; those from FIRST_RUNE on read a character. */
 const WAYS = [1, 2];
 const EMPTY_WIDTH = 4;
 const MATCH = 6;
@@ -40,7 +40,7 @@ export function priceOf(pattern: RE2JS): Price {
   const most = Math.max(...states.map(({ length }) => length));
   const looking = states.filter(looks);
   const look = looking.length === 0 ? 0 : 1 + Math.max(...looking.map(({ length }) => length)) / 10;
-  // Where a character beyond ASCII leads is found out for each anew.
+  // Transitions on characters beyond ASCII are not kept: each is worked out anew.
   return { ascii: 0.25 + look, other: 2 + look + most / 5 };
 }
 

@@ -203,10 +203,13 @@ const own2 = [
 const functions = [...standard, ...own2].filter(({ id }) => !NO_CONVERSIONS.includes(id));
 const names = [...new Set(functions.map(({ name }) => name))];
 
-/** Takes nothing: in the place of a function that the evaluator has and CEL has not. */
+/** A function that accepts no value, in place of one that the evaluator has and CEL does not. */
 const absent = (func: Callable): Callable => Object.create(func, { call: { value: () => undefined } }) as Callable;
 
-/** Asked last: that no function of the name takes the values becomes an error, and that is dearer than most results. */
+/**
+ * Tried last: where no function of the name takes the values the result is an error, which costs more than most
+ * results.
+ */
 function mismatch(name: string): Callable {
   return {
     name,

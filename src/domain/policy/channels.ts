@@ -1,4 +1,4 @@
-/** Channels that policies tell, and that nobody stands behind. */
+/** Channels that policies name and the configuration does not have. */
 import { suggest } from "../suggest.ts";
 import type { PolicyDocument } from "./types.ts";
 

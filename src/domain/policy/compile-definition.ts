@@ -66,7 +66,7 @@ export function compileDefinition(
   return { policy, faults };
 }
 
-/** Null where it has faults, which are told. */
+/** Null where it has faults, which go into `faults`. */
 function compileLimit(
   policy: string,
   limit: LimitDocument,

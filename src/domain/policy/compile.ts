@@ -189,7 +189,9 @@ export function isPrepared({ format, policies }: PolicySetDocument): boolean {
   return policies.every(({ definition }) => compiledDefinitions.has(keyOf(definition, format)));
 }
 
-/** Compiles what `compilePolicySet` will need, before somebody holds a lock for it. It tells the faults, not this. */
+/**
+ * Compiles what `compilePolicySet` will need, before somebody holds a lock for it. Faults are reported there, not here.
+ */
 export function preparePolicySet({ format, policies }: PolicySetDocument): void {
   mostTogether = Math.max(mostTogether, policies.length);
   for (const { definition } of policies) compiledOnce(definition, format);

@@ -127,7 +127,7 @@ function operandsOf({ exprKind }: Expr): Expr[] {
   );
 }
 
-/** What is asked of each element; null where a macro asks nothing that has a value of its own. */
+/** What a macro evaluates for each element; null where that has no value of its own. */
 function bodyOf({ exprKind }: Expr): Expr | null {
   const step = exprKind.case === "comprehensionExpr" ? exprKind.value.loopStep : undefined;
   if (step?.exprKind.case !== "callExpr") return null;

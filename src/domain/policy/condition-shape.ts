@@ -63,8 +63,8 @@ export interface Shape {
 const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[([{]|[)\]}]/g;
 
 /**
- * Where the brackets of the source nest deeper than a tree may, or -1. Asked before it is parsed: brackets
- * leave no node in the tree, and how many of them a parser's stack takes differs between runtimes.
+ * Where the brackets of the source nest deeper than a tree may, or -1. Checked before parsing: brackets leave no node
+ * in the tree, and how many of them overflow the parser's stack differs between runtimes.
  */
 export function bracketsTooDeep(source: string): number {
   let depth = 0;

@@ -37,14 +37,16 @@ export interface Condition {
 /** `offset` in UTF-16 code units of the source. */
 export type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
-/** The variables of one decision, and what its conditions may spend. Made when the first condition asks, and once. */
+/**
+ * The variables of one decision, and what its conditions may spend. Built once, when the first condition needs them.
+ */
 export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: Pick<Facts, "principal">;
   private readonly now: number;
   private variables: Record<string, CelInput> | null = null;
   private meters: (Meter | null)[] = [null, null];
-  /** Of the set that is asked. */
+  /** The edition of the policy set. */
   readonly edition: CelEdition;
 
   constructor(request: ActionRequest, facts: Pick<Facts, "principal">, now: number, edition: CelEdition = CEL_2) {
@@ -148,7 +150,7 @@ function evaluate(
   try {
     meter.charge(shape.nodes);
     const result = onMeter(meter, () => run(bindings));
-    // `||` and `&&` absorb errors: a result that came about beside a refusal is none.
+    // `||` and `&&` absorb errors: a result that was reached in spite of a refusal does not count.
     if (meter.tripped) return tooMuch(activation);
     if (isCelError(result)) return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
     return { value: result };

@@ -30,7 +30,7 @@ export function decide(compiled: CompiledPolicySet, request: ActionRequest, fact
   return decideOn(new Evaluation(compiled, request, facts, now), facts);
 }
 
-/** The same, going on from what an evaluation has found: `limitNeeds` before what was used is read. */
+/** The same, on an evaluation that has been used already: by `limitNeeds`, before the uses of limits were read. */
 export function decideOn(evaluation: Evaluation, facts: Facts): Decision {
   const { compiled, request } = evaluation;
   const barred = agentBar(compiled, request, facts);
@@ -90,7 +90,7 @@ function findingsOf(begun: Evaluation, facts: Facts): Finding[] {
   return findings;
 }
 
-/** A limit alone opens nothing: that somebody may be asked is for a rule to say. What denies is an answer always. */
+/** A limit alone allows nothing: only a rule can say that somebody may be asked. A deny is always an answer. */
 function hasAnswer({ semantics }: CompiledPolicySet, findings: readonly Finding[]): boolean {
   if (!semantics.limitsNeedRules) return findings.length > 0;
   return findings.some(({ effect, reason_code }) => effect === "deny" || reason_code === "POLICY_RULE");

@@ -25,9 +25,9 @@ export class Evaluation {
   readonly request: ActionRequest;
   readonly now: number;
   readonly activation: Activation;
-  /** Of what a limit counts apart: whoever writes a name in another way is no other. */
+  /** Evaluates what a limit counts by, with folded names: another spelling is not another subject. */
   readonly subjects: Activation;
-  /** What was found of limits already. */
+  /** Limits that were evaluated already. */
   readonly limits = new Map<CompiledLimit, LimitMatch>();
   private readonly written: Names;
   private readonly folded: Names;

@@ -46,7 +46,7 @@ export function startOfWindow(window: Window, now: number): number {
   if (window.kind === "sliding") return now - window.ms + 1;
   const local = now + offsetAt(window.zone, now);
   const start = startOf(window.unit, local);
-  // The zone's offset may have been another one then; what it was is asked at the instant that it gives.
+  // The zone's offset may have been different then, so it is looked up again at the resulting instant.
   const guess = start - offsetAt(window.zone, now);
   const exact = start - offsetAt(window.zone, guess);
   if (window.unit === "hour") return Math.min(exact, now);
@@ -56,7 +56,7 @@ export function startOfWindow(window: Window, now: number): number {
   return Math.min(twice ? first : exact, now);
 }
 
-/** From when on a use of now counts in no window; for calendars a little later than it must be. */
+/** When a use of now stops counting in every window; for calendars a little later than necessary. */
 export function endOfWindow(window: Window, now: number): number {
   return window.kind === "sliding" ? now + window.ms : startOfWindow(window, now) + LONGEST[window.unit];
 }

@@ -69,7 +69,7 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
       lines.addNewLine(at + 1);
     return { values, faults: [{ ...place(beyond.offset), message }] };
   }
-  // Keys that stand twice are found below: the parser compares each key with all before it.
+  // Duplicate keys are found below: the parser would compare each key with all before it.
   const parsed = parse(text, lines);
   for (const document of parsed as Iterable<Document>) {
     // A warning says that a tag or a directive is not understood: what it stands for is not known then.

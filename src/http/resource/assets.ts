@@ -20,7 +20,7 @@ export interface Assets {
   page: Page;
   /** Where they stand: `/prefix/version`. A module of them reaches another by a relative path. */
   base(): Promise<string>;
-  /** Addresses of what a module imports statically, by the modules that it imports too, itself included. */
+  /** Addresses of a module and of everything that it imports statically, directly or not. */
   imports(entry: string): Promise<string[]>;
 }
 
