@@ -158,6 +158,8 @@ class Batch {
   private epoch: number;
   private view: LedgerTransaction | null = null;
   private sealed = false;
+  /** What is read of agents is no longer what a commit has made lasting, also before the epoch says so. */
+  private agentsChanged = false;
 
   constructor(tx: StorageTransaction, head: LedgerHead, context: BatchContext) {
     this.tx = tx;
@@ -200,7 +202,8 @@ class Batch {
       activePolicies: await this.context.policies(tx, this.policySet),
       record: (entry: EntryBody, submittedBy?: string) => this.record(entry, submittedBy ?? null),
       confirm: (credential: Credential) => this.context.confirm(tx, credential, this.epoch, this.context.now),
-      agentFacts: (agentId: string) => this.context.agentFacts(tx, agentId, this.epoch, this.epoch === this.base.epoch),
+      agentFacts: (agentId: string) =>
+        this.context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
       activatePolicySet: (digest: string) => {
         this.move();
         this.policySet = digest;
@@ -230,6 +233,7 @@ class Batch {
       const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
       view[name] = (...args: unknown[]) => {
         this.changed = true;
+        this.agentsChanged ||= name === "insertAgent" || name === "updateAgent";
         return write(...args);
       };
     }

@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
+import { createAgents } from "../../src/identity/agents.ts";
+import { createDirectory } from "../../src/identity/directory.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
+import { agentRow } from "../../src/testing/suite/rows.ts";
 import { temporaryFolder } from "../faults/children/spawn.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 
@@ -59,6 +62,29 @@ test("a job that moves the head without a record is refused alone", async () => 
     ["fulfilled", "rejected", "rejected"],
   );
   assert.deepEqual([(await storage.head()).size, (await storage.head()).epoch], [1, 0]);
+  await ledger.close();
+  await storage.close();
+});
+
+test("what a job that was lost wrote of an agent is not remembered", async () => {
+  const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
+  await storage.open();
+  await storage.write((tx) => tx.insertAgent(agentRow(1)));
+  const directory = createDirectory();
+  const agents = createAgents({ storage, directory, head: () => storage.head(), requireRegistered: false });
+  const ledger = await openLedgerOn(storage, {
+    agentFacts: (tx, id, epoch, committed) => agents.within(tx, id, epoch, committed),
+  });
+  await assert.rejects(
+    ledger.transact(async (tx) => {
+      await tx.updateAgent("agent-1", 1, { suspended_at: 1, updated_at: 1 });
+      assert.equal((await tx.agentFacts("agent-1")).agent?.suspended, true, "inside it is");
+      throw new Error("lost");
+    }),
+    /lost/,
+  );
+  assert.equal((await ledger.transact((tx) => tx.agentFacts("agent-1"))).agent?.suspended, false);
+  assert.equal((await agents.facts("agent-1")).agent?.suspended, false);
   await ledger.close();
   await storage.close();
 });
