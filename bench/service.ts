@@ -8,7 +8,13 @@ const given = ["DATABASE_URL", "ASSENT_SECRET", "ASSENT_LOG_KEY", "ASSENT_LOG_OR
 );
 const { config } = loadConfig({
   cwd: data,
-  env: { ...Object.fromEntries(given), ASSENT_DATA: data, ASSENT_POLICIES: policies, ASSENT_PORT: "0" },
+  env: {
+    ...Object.fromEntries(given),
+    ASSENT_DATA: data,
+    ASSENT_POLICIES: policies,
+    ASSENT_PORT: "0",
+    ASSENT_AGENTS: "any",
+  },
 });
 let key = process.env["ASSENT_ADMIN_KEY"] ?? "";
 const runtime = await createRuntime(config, {

@@ -102,11 +102,12 @@ export function createHosts(options: HostOptions): {
 }
 
 /** Copied member by member: what is added to the configuration is not a plugin's to see until somebody says so here. */
-function configOf({ data, policies, approvals, permits, retention, server }: Config): HostConfig {
+function configOf({ data, policies, agents, approvals, permits, retention, server }: Config): HostConfig {
   const { max_wait_seconds, public_url } = server;
   return Object.freeze({
     data,
     policies,
+    agents,
     approvals: Object.freeze({ ...approvals }),
     permits: Object.freeze({ ...permits }),
     retention: Object.freeze({ ...retention }),

@@ -8,7 +8,14 @@ import { createChannels, readChannels, type Channel } from "./delivery/channels.
 import { createCourier, type Courier } from "./delivery/courier.ts";
 import { createMessages } from "./delivery/message.ts";
 import { createOutbox } from "./delivery/outbox.ts";
-import { addAdminKey, createFirstKeys, ensureAdminKey, type FirstKeys } from "./identity/first-keys.ts";
+import {
+  addAdminKey,
+  createFirstKeys,
+  ensureAdminKey,
+  FIRST_AGENT,
+  warnOfUnbound,
+  type FirstKeys,
+} from "./identity/first-keys.ts";
 import { loadPolicies } from "./policies/follow.ts";
 import { createLogger } from "./serve/log.ts";
 import { createDuty } from "./cluster/duty.ts";
@@ -146,6 +153,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       );
       opened.push({ name: "processes", close: parts.processes.stop });
       await parts.processes.start();
+      if (config.agents === "bound") await warnOfUnbound(parts.storage, log, clock());
       if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock);
       // Before the sources that plugins brought: these are no longer watched when their plugins stop.
       opened.push({ name: "plugins", close: registry.stop });
@@ -246,7 +254,14 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     start,
     async createFirstKeys(show) {
       if (config.admin_key === null)
-        await createFirstKeys(after("storage"), after("ledger"), after("keys"), clock, show);
+        await createFirstKeys(
+          after("storage"),
+          after("ledger"),
+          after("keys"),
+          clock,
+          config.agents === "any" ? null : FIRST_AGENT,
+          show,
+        );
     },
     hasHomePage: registry.pages.some(({ path }) => path === "/"),
     createAdminKey,

@@ -34,7 +34,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         200: { ...RECORD, description: "Allowed or denied." },
         202: { ...RECORD, description: "Waits for approval; `Location` is where to look." },
       },
-      errors: ["AGENT_MISMATCH", "IDEMPOTENCY_CONFLICT", "ACTION_ERASED"],
+      errors: ["AGENT_MISMATCH", "AGENT_UNBOUND", "IDEMPOTENCY_CONFLICT", "ACTION_ERASED"],
       async handle(context) {
         const { body, credential, headers } = context;
         const taken = await submitAction(host, credential, body, idempotencyKeyOf(headers));
@@ -66,10 +66,10 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       scope: "actions:submit",
       body: schema.ActionBody,
       responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
-      errors: ["AGENT_MISMATCH"],
+      errors: ["AGENT_MISMATCH", "AGENT_UNBOUND"],
       async handle({ body, credential }) {
         const request = requestOf(body);
-        assertBinding(credential, request.agent_id);
+        assertBinding(host, credential, request.agent_id);
         const { digest, compiled } = await host.policies.current();
         const now = host.clock();
         const baseFacts = factsOf(credential, await host.agents.facts(request.agent_id));

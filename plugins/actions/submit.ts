@@ -49,9 +49,14 @@ export function factsOf(credential: Credential, agent: AgentFacts): Facts {
   return { principal: { key_id: id, name, agent_id, owner }, ...agent };
 }
 
-export function assertBinding(credential: Credential, agentId: string): void {
+export function assertBinding({ config }: Pick<Host, "config">, credential: Credential, agentId: string): void {
   const bound = credential.key.agent_id;
-  if (bound === null || bound === agentId) return;
+  if (bound === agentId || (bound === null && config.agents === "any")) return;
+  if (bound === null)
+    throw new Refusal(
+      "AGENT_UNBOUND",
+      `the key "${credential.key.name}" is bound to no agent and cannot submit as "${agentId}"; make a key with \`agent_id\`, or set \`agents: any\` in the configuration`,
+    );
   throw new Refusal(
     "AGENT_MISMATCH",
     `the key "${credential.key.name}" is bound to the agent "${bound}" and cannot submit as "${agentId}"`,
@@ -72,7 +77,7 @@ export function submitAction(
   const call = idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" };
   return host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
-    assertBinding(who, request.agent_id);
+    assertBinding(host, who, request.agent_id);
     const earlier = await createdEarlier(tx, who, call);
     if (call !== null && earlier !== null) {
       const row = await reread(tx, earlier);

@@ -150,17 +150,20 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
   });
   return {
     status: replayed ? 200 : 201,
-    json: { ...show(row), key: replayed ? null : minted.value, warnings: warningsOf(row) },
+    json: { ...show(row), key: replayed ? null : minted.value, warnings: warningsOf(host, row) },
     headers: { Location: `/v1/api-keys/${row.id}`, ...(replayed ? REPLAYED : {}) },
   };
 }
 
-function warningsOf({ scopes }: Pick<KeyRow, "scopes">): string[] {
-  return makesApprovers(scopes)
-    ? [
-        "this key may approve and make keys that approve; its votes and theirs count as one person's. Give keys:manage and approvals:decide to different people where you can",
-      ]
-    : [];
+function warningsOf(host: Host, { scopes, agent_id }: KeyRow): string[] {
+  const warnings: string[] = [];
+  if (makesApprovers(scopes))
+    warnings.push(
+      "this key may approve and make keys that approve; its votes and theirs count as one person's. Give keys:manage and approvals:decide to different people where you can",
+    );
+  if (scopes.includes("actions:submit") && agent_id === null && host.config.agents === "bound")
+    warnings.push("this key is bound to no agent and cannot submit; give it an agent_id");
+  return warnings;
 }
 
 /** Cancels what the key submitted and is open: in the same job as much as fits, then in further ones. */

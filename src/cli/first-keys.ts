@@ -1,7 +1,7 @@
 /** Where the keys of a new store are shown, once: on standard output, or in a file where that is kept as a log. */
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { FirstKeys } from "../identity/first-keys.ts";
+import { FIRST_AGENT, type FirstKeys } from "../identity/first-keys.ts";
 import { CommandError, oneOf, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
 
@@ -33,11 +33,11 @@ export function showFirstKeys(
     io.out(`\nThis store is new. Its two keys are in ${path}, for this user alone: keep them, and remove the file.`);
   }
   io.out(`${console ? `\nThe console is at ${url}/: sign in there with ADMIN_KEY.\n` : ""}
-An agent submits with its key:
+An agent submits with its key. This one is the key of "${FIRST_AGENT}"; each other agent gets one of its own:
 
   curl -s $ASSENT_URL/v1/actions -H "Authorization: Bearer $AGENT_KEY" \\
     -H 'Content-Type: application/json' \\
-    -d '{"agent_id":"support-bot","tool":"stripe","operation":"refund","params":{"amount":50,"currency":"USD"}}'
+    -d '{"agent_id":"${FIRST_AGENT}","tool":"stripe","operation":"refund","params":{"amount":50,"currency":"USD"}}'
 
 You approve with yours:
 

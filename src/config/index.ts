@@ -41,6 +41,7 @@ export const ENVIRONMENT: readonly { name: string; path: readonly string[] }[] =
   { name: "ASSENT_DATA", path: ["data"] },
   { name: "ASSENT_STATE", path: ["state"] },
   { name: "ASSENT_POLICIES", path: ["policies"] },
+  { name: "ASSENT_AGENTS", path: ["agents"] },
   { name: "DATABASE_URL", path: ["database_url"] },
   { name: "ASSENT_SECRET", path: ["secret"] },
   { name: "ASSENT_ADMIN_KEY", path: ["admin_key"] },

@@ -207,6 +207,11 @@ export const ConfigSchema = Type.Object(
       },
       { default: {}, additionalProperties: false, description: "How long parameters are kept." },
     ),
+    agents: Type.Union([Type.Literal("bound"), Type.Literal("any")], {
+      default: "bound",
+      description:
+        "Who submits as which agent. `bound`: a key that is bound to an agent, as that agent alone. `any`: a key that is bound to none, as any agent, too. ASSENT_AGENTS wins.",
+    }),
     require_registered_agents: Type.Boolean({
       default: false,
       description: "Denies the actions of agents that are not registered.",

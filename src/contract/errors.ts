@@ -16,6 +16,7 @@ export const ERRORS = {
   KEY_ALTERED: [409, "The API key in the store is not the one in the ledger"],
   INSUFFICIENT_SCOPE: [403, "The API key may not do this"],
   AGENT_MISMATCH: [403, "The API key is bound to another agent"],
+  AGENT_UNBOUND: [403, "The API key is bound to no agent"],
   NOT_FOUND: [404, "There is nothing at this address"],
   METHOD_NOT_ALLOWED: [405, "This address does not take that method"],
   NOT_ACCEPTABLE: [406, "None of the accepted media types can be served"],

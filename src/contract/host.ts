@@ -226,7 +226,10 @@ export interface Vault {
 }
 
 /** What plugins may know of the configuration: nothing in it is a secret. */
-export interface HostConfig extends Pick<Config, "data" | "policies" | "approvals" | "permits" | "retention"> {
+export interface HostConfig extends Pick<
+  Config,
+  "data" | "policies" | "agents" | "approvals" | "permits" | "retention"
+> {
   readonly server: Pick<Config["server"], "max_wait_seconds" | "public_url">;
 }
 

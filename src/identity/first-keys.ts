@@ -1,11 +1,14 @@
 /** What an empty store gets on its first start: keys to begin with, recorded like any other. */
 import { Refusal } from "../contract/errors.ts";
-import type { Ledger, LedgerTransaction } from "../contract/host.ts";
+import type { Ledger, LedgerTransaction, Logger } from "../contract/host.ts";
 import type { KeyRow, StorageReader } from "../contract/storage.ts";
 import { keyEntry } from "../domain/changes.ts";
 import { PRESETS } from "../domain/scopes.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { keyRow, type KeyService } from "./keys.ts";
+
+/** Whom the first agent key submits as. */
+export const FIRST_AGENT = "support-bot";
 
 /** Values that exist nowhere else. They are shown to the operator once and never logged. */
 export interface FirstKeys {
@@ -49,11 +52,13 @@ export async function createFirstKeys(
   ledger: Ledger,
   keys: KeyService,
   clock: () => number,
+  /** Whom the agent key is bound to; null for none. */
+  agent_id: string | null,
   show: (keys: FirstKeys) => void,
 ): Promise<void> {
   if ((await storage.keys()).length > 0) return;
   const admin = keys.mint({ name: "admin", scopes: PRESETS.admin, now: clock() });
-  const agent = keys.mint({ name: "agent", scopes: PRESETS.agent, now: clock() });
+  const agent = keys.mint({ name: "agent", scopes: PRESETS.agent, agent_id, now: clock() });
   await ledger.transact(async (tx) => {
     // Under the ledger's lock: of several processes on one empty store one shows its keys.
     if ((await tx.keys()).length > 0) return;
@@ -61,6 +66,22 @@ export async function createFirstKeys(
     await createKey(tx, admin.row);
     await createKey(tx, agent.row);
   });
+}
+
+/** A store that an earlier version made can have keys that submitted as any agent. */
+export async function warnOfUnbound(storage: Pick<StorageReader, "keys">, log: Logger, now: number): Promise<void> {
+  const unbound = (await storage.keys()).filter(
+    ({ scopes, agent_id, revoked_at, expires_at }) =>
+      agent_id === null &&
+      scopes.includes("actions:submit") &&
+      revoked_at === null &&
+      (expires_at === null || expires_at > now),
+  );
+  if (unbound.length > 0)
+    log.warn(
+      "keys that are bound to no agent cannot submit any more: give each agent a key with agent_id, or set `agents: any` in the configuration",
+      { keys: unbound.slice(0, 20).map(({ name }) => name), count: unbound.length },
+    );
 }
 
 /** Rejects when a live key has this name. */

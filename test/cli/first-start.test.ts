@@ -25,7 +25,7 @@ async function serve(
 ): Promise<ServiceProcess> {
   const service = await startCommand(
     [process.execPath, [...ASSENT, "serve", ...args]],
-    { ...BARE, ASSENT_PORT: "0", HOME: cwd, ...env },
+    { ...BARE, ASSENT_AGENTS: "", ASSENT_PORT: "0", HOME: cwd, ...env },
     { cwd },
   );
   t.after(() => stopProcess(service));

@@ -40,6 +40,7 @@ class Walk {
     if (runtime !== "node") symlinkSync(programOf(runtime) as string, join(bin, runtime));
     this.env = {
       ...(process.env as Record<string, string>),
+      ASSENT_AGENTS: "",
       PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}`,
       CLONE: ROOT,
       ASSENT_PORT: "0",

@@ -31,7 +31,11 @@ test("every page that the README names is there", () => {
 
 test("the tour works, line by line", async () => {
   const data = mkdtempSync(join(tmpdir(), "assent-tour-"));
-  const service = await startProcess({ ASSENT_DATA: join(data, "store"), ASSENT_POLICIES: POLICIES });
+  const service = await startProcess({
+    ASSENT_DATA: join(data, "store"),
+    ASSENT_POLICIES: POLICIES,
+    ASSENT_AGENTS: "",
+  });
   try {
     const shown = (name: string): string => new RegExp(`export ${name}=(\\S+)`).exec(service.output())?.[1] ?? "";
     const blocks = [...readme.matchAll(/<!-- tour -->\n```sh\n([\s\S]*?)```/g)].map((match) => match[1] as string);
@@ -81,7 +85,7 @@ test("the tour works, line by line", async () => {
 test("the start command prints keys once, and only once", async () => {
   const data = mkdtempSync(join(tmpdir(), "assent-start-"));
   try {
-    const first = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES });
+    const first = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_AGENTS: "" });
     assert.equal([...first.output().matchAll(/assent_[\w-]{51}/g)].length, 2);
     const [, key] = /export ADMIN_KEY=(\S+)/.exec(first.output()) ?? [];
     const [, command] = /ASSENT_API_KEY=\$ADMIN_KEY (.+)/.exec(first.output()) ?? [];
@@ -92,7 +96,7 @@ test("the start command prints keys once, and only once", async () => {
     });
     assert.equal(shown.code, 0, shown.output);
     assert.equal(await stopProcess(first), 0);
-    const second = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES });
+    const second = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_AGENTS: "" });
     assert.ok(!second.output().includes("assent_"));
     assert.equal(await stopProcess(second, "SIGINT"), 0);
   } finally {

@@ -57,7 +57,14 @@ test("plugins see no secret of the configuration, and cannot change it", () =>
       },
     },
     async ({ runtime: { host } }) => {
-      assert.deepEqual(Object.keys(host.config).sort(), ["approvals", "data", "permits", "policies", "server"]);
+      assert.deepEqual(Object.keys(host.config).sort(), [
+        "agents",
+        "approvals",
+        "data",
+        "permits",
+        "policies",
+        "server",
+      ]);
       assert.deepEqual(Object.keys(host.config.server).sort(), ["max_wait_seconds", "public_url"]);
       assert.ok(!JSON.stringify(host.config).includes(SECRET));
       assert.throws(() => Object.assign(host.config.approvals, { allow_self_approval: true }), TypeError);

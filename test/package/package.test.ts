@@ -117,7 +117,7 @@ function emptied(folder: string): string {
   return folder;
 }
 
-const BARE = { DATABASE_URL: "", NODE_OPTIONS: "", NODE_ENV: "" };
+const BARE = { ASSENT_AGENTS: "", DATABASE_URL: "", NODE_OPTIONS: "", NODE_ENV: "" };
 
 /** The first minutes of somebody new, with the commands that are printed. */
 async function firstMinutes(

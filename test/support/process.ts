@@ -51,7 +51,15 @@ export async function startCommand(
 ): Promise<ServiceProcess> {
   const child = spawn(program, args, {
     cwd: ROOT,
-    env: { ...process.env, ASSENT_PORT: "0", DENO_NO_UPDATE_CHECK: "1", ...stateBeside(env), ...env },
+    // Most tests speak for any agent with an admin's key.
+    env: {
+      ...process.env,
+      ASSENT_AGENTS: "any",
+      ASSENT_PORT: "0",
+      DENO_NO_UPDATE_CHECK: "1",
+      ...stateBeside(env),
+      ...env,
+    },
     stdio: ["ignore", "pipe", "pipe"],
     ...options,
   });

@@ -83,6 +83,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     data: folder,
     policies: options.policies ?? (options.policy === undefined ? POLICIES : only),
   });
+  // Most tests speak for several agents with one key.
+  config.agents = "any";
   options.change?.(config);
   const storage = options.storage?.(folder) ?? sqliteStorage({ path: join(folder, "assent.db") });
   const logged: string[] = [];

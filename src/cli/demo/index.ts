@@ -41,6 +41,7 @@ examples:
     const config = defaultConfig({ data: folder, policies: POLICIES });
     // One admin makes the keys of all who decide, as the story goes.
     config.approvals.trust_key_makers = true;
+    config.agents = "any";
     const runtime = await createRuntime(config, {
       log: createLogger("error"),
       Response: ServerResponse,

@@ -14,6 +14,7 @@ const service = await startService({
   broken: true,
   change(config) {
     config.admin_key = admin;
+    config.agents = "any";
     config.secret = "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU";
     config.ledger.key = process.env["LOG_KEY"] ?? null;
     config.ledger.origin = "cut.test/log";

@@ -181,7 +181,7 @@ function Create({ onClose, onMade }) {
       <${Field}
         name="agent_id"
         label="Agent"
-        help="Binds the key: it submits only as this agent and sees only its actions. Empty: any agent."
+        help="Binds the key: it submits only as this agent and sees only its actions. Empty: no agent; it submits nothing unless agents: any is configured."
         error=${error}
         maxlength="100"
       />

@@ -1,0 +1,49 @@
+/** Which agent acts is told by the key that submits, unless the configuration lets keys speak for any. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
+
+let service: Service;
+before(async () => {
+  service = await startService({ change: (config) => (config.agents = "bound") });
+});
+after(() => service.close());
+
+const ask = (route: string, agent_id: string, key = service.agent): Promise<Answer> =>
+  service.call("POST", route, { key, body: { ...ALLOWED, agent_id } });
+const said = ({ status, body }: Answer): unknown[] => [status, body.code ?? body.decision];
+
+test("the first agent key is bound, and speaks for its agent alone", async () => {
+  const { body } = await service.call("GET", "/v1/me");
+  assert.equal(body.key.agent_id, "support-bot");
+  for (const route of ["/v1/actions", "/v1/gate/decide"]) {
+    assert.deepEqual(said(await ask(route, "support-bot")), [200, "allow"]);
+    for (const other of ["another", "Support-bot"])
+      assert.deepEqual(said(await ask(route, other)), [403, "AGENT_MISMATCH"]);
+  }
+});
+
+test("a key that is bound to none submits nothing, the admin's neither, and is told so when it is made", async () => {
+  const make = (body: object): Promise<Answer> =>
+    service.call("POST", "/v1/api-keys", { key: service.admin, body: { preset: "agent", ...body } });
+  const unbound = (await make({ name: "unbound" })).body;
+  assert.match(unbound.warnings[0], /bound to no agent/);
+  assert.deepEqual((await make({ name: "bound", agent_id: "bot" })).body.warnings, []);
+  const { size } = await service.storage.head();
+  for (const key of [unbound.key, service.admin])
+    for (const route of ["/v1/actions", "/v1/gate/decide"])
+      assert.deepEqual(said(await ask(route, "support-bot", key)), [403, "AGENT_UNBOUND"]);
+  assert.equal((await service.storage.head()).size, size);
+  await service.restart();
+  assert.match(service.logged.join("\n"), /keys that are bound to no agent cannot submit any more.*"unbound"/);
+});
+
+test("where any agent is configured the first key is bound to none", async () => {
+  const open = await startService({ change: (config) => (config.agents = "any") });
+  try {
+    assert.equal((await open.call("GET", "/v1/me")).body.key.agent_id, null);
+    assert.equal((await open.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "another" } })).status, 200);
+  } finally {
+    await open.close();
+  }
+});
