@@ -149,7 +149,7 @@ async function firstMinutes(
     const resident = Number(/^assent_process_resident_memory_bytes (\S+)$/m.exec(await metrics.text())?.[1]) / 2 ** 20;
     if (told === "npx assent ") assert.ok(resident < 120, `${resident} MiB are resident`);
     assert.equal(((await answer.json()) as { status: string }).status, "pending_approval");
-    for (const path of ["/", "/docs", "/redoc"]) {
+    for (const path of ["/", "/docs", "/docs/frame", "/redoc", "/redoc/frame"]) {
       const page = await (await fetch(service.url + path)).text();
       for (const [, asset = ""] of page.matchAll(/(?:src|href)="(\/[^"]+\.(?:m?js|css|svg))"/g))
         assert.equal((await fetch(service.url + asset)).status, 200, asset);
