@@ -21,6 +21,7 @@ import {
   type DocumentWrites,
   type EntryRow,
   type LedgerHead,
+  type LedgerReads,
   type StorageReader,
   type StorageTransaction,
   type StorageWrites,
@@ -28,8 +29,8 @@ import {
 import { isCoreEntry, sealEntry, type EntryBody, type PluginEntry } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
-import { toRfc3339 } from "../domain/time.ts";
 import { completedTiles } from "./completed-tiles.ts";
+import { envelopeFault } from "./envelope.ts";
 
 /** An entry of the batch at hand. */
 export interface Recorded {
@@ -226,9 +227,19 @@ class Batch {
         ...(await tx.entriesOfAction(id)),
         ...own(({ action_id }) => action_id === id),
       ],
+      entriesOfType: async (of: "api_key" | "agent", from: number, limit: number) =>
+        [...(await tx.entriesOfType(of, from, limit)), ...own(({ type, seq }) => type === of && seq >= from)].slice(
+          0,
+          limit,
+        ),
       entryByHash: async (hash: Uint8Array) =>
         (await tx.entryByHash(hash)) ?? own(({ leaf_hash }) => equalBytes(leaf_hash, hash))[0] ?? null,
-    } satisfies Partial<LedgerTransaction>);
+      leafHashes: async (from: number, to: number) => [
+        ...(await tx.leafHashes(from, to)),
+        ...own(({ seq }) => seq >= from && seq < to).map(({ leaf_hash }) => leaf_hash),
+      ],
+      // One that is forgotten does not compile. Tiles are full at the end only.
+    } satisfies Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">);
     for (const name of WRITES) {
       const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
       view[name] = (...args: unknown[]) => {
@@ -274,20 +285,4 @@ class Batch {
       epoch: this.epoch,
     };
   }
-}
-
-/** What the audit will ask of an entry, asked before it is there forever: nobody has compiled what a plugin gives. */
-function envelopeFault(
-  { v, at, action_id, agent_id, by }: PluginEntry,
-  submittedBy: string | null,
-  now: number,
-): string | null {
-  const named = (id: unknown): boolean => id === null || typeof id === "string";
-  if (!Number.isInteger(v)) return "its v is no integer";
-  if (at !== toRfc3339(now)) return "its time is not that of the batch; write at: toRfc3339(tx.now)";
-  if (!named(action_id) || !named(agent_id)) return "its action_id and agent_id must be texts, or null";
-  if (by === undefined) return "it does not say by whom; write by: actorOf(who.key, who.principal), or null";
-  if ((action_id === null) !== (submittedBy === null))
-    return "it must be recorded with the submitter of the action that it names, and without one when it names none";
-  return null;
 }

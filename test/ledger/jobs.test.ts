@@ -88,3 +88,22 @@ test("what a job that was lost wrote of an agent is not remembered", async () =>
   await ledger.close();
   await storage.close();
 });
+
+test("a job reads the entries of the jobs before it, by every way", async () => {
+  const { ledger, storage } = await opened();
+  await ledger.transact(async (tx) => tx.record(entry(0)));
+  const [, seen] = await Promise.all([
+    ledger.transact(async (tx) => tx.record(entry(1))),
+    ledger.transact(async (tx) => ({
+      entries: (await tx.entries(0, 9)).map(({ seq }) => seq),
+      ofType: (await tx.entriesOfType("agent", 0, 9)).map(({ seq }) => seq),
+      first: (await tx.entriesOfType("agent", 0, 1)).map(({ seq }) => seq),
+      behind: (await tx.entriesOfType("agent", 1, 9)).map(({ seq }) => seq),
+      others: await tx.entriesOfType("api_key", 0, 9),
+      hashes: (await tx.leafHashes(0, 9)).length,
+    })),
+  ]);
+  assert.deepEqual(seen, { entries: [0, 1], ofType: [0, 1], first: [0], behind: [1], others: [], hashes: 2 });
+  await ledger.close();
+  await storage.close();
+});

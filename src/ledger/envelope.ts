@@ -1,0 +1,19 @@
+/** What every entry must say of itself, whoever records it. */
+import type { PluginEntry } from "../domain/entries.ts";
+import { toRfc3339 } from "../domain/time.ts";
+
+/** What the audit will ask of an entry, asked before it is there forever: nobody has compiled what a plugin gives. */
+export function envelopeFault(
+  { v, at, action_id, agent_id, by }: PluginEntry,
+  submittedBy: string | null,
+  now: number,
+): string | null {
+  const named = (id: unknown): boolean => id === null || typeof id === "string";
+  if (!Number.isInteger(v)) return "its v is no integer";
+  if (at !== toRfc3339(now)) return "its time is not that of the batch; write at: toRfc3339(tx.now)";
+  if (!named(action_id) || !named(agent_id)) return "its action_id and agent_id must be texts, or null";
+  if (by === undefined) return "it does not say by whom; write by: actorOf(who.key, who.principal), or null";
+  if ((action_id === null) !== (submittedBy === null))
+    return "it must be recorded with the submitter of the action that it names, and without one when it names none";
+  return null;
+}
