@@ -13,6 +13,7 @@ import { VERSION } from "./version.ts";
 
 export interface HostOptions {
   config: Config;
+  load: Host["load"];
   log: Logger;
   clock(): number;
   newId(): string;
@@ -45,6 +46,7 @@ export function createHosts(options: HostOptions): {
   let reader: HostStorage | null = null;
   const shared: Omit<Host, "documents"> = {
     config,
+    load: options.load,
     log,
     clock,
     stopping,
@@ -103,7 +105,7 @@ export function createHosts(options: HostOptions): {
 
 /** Copied member by member: what is added to the configuration is not a plugin's to see until somebody says so here. */
 function configOf({ data, policies, agents, approvals, permits, retention, server }: Config): HostConfig {
-  const { max_wait_seconds, public_url } = server;
+  const { max_wait_seconds, public_url, max_page_bytes } = server;
   return Object.freeze({
     data,
     policies,
@@ -111,7 +113,7 @@ function configOf({ data, policies, agents, approvals, permits, retention, serve
     approvals: Object.freeze({ ...approvals }),
     permits: Object.freeze({ ...permits }),
     retention: Object.freeze({ ...retention }),
-    server: Object.freeze({ max_wait_seconds, public_url }),
+    server: Object.freeze({ max_wait_seconds, public_url, max_page_bytes }),
   });
 }
 

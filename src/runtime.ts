@@ -4,6 +4,7 @@ import type { Config } from "./config/index.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { Route } from "./contract/resource.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
+import { createInFlight } from "./http/in-flight.ts";
 import { createChannels, readChannels, type Channel } from "./delivery/channels.ts";
 import { createCourier, type Courier } from "./delivery/courier.ts";
 import { createMessages } from "./delivery/message.ts";
@@ -90,8 +91,10 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const plugins = options.plugins ?? (await loadPlugins(config));
   refuseTwice(plugins);
   const declared = declarationsOf(plugins);
+  const inFlight = createInFlight(config.server.max_bytes_in_flight);
   const { hostOf, after } = createHosts({
     config,
+    load: { bodyBytes: () => inFlight.bytes },
     log,
     clock,
     newId,
@@ -122,6 +125,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     log,
     newId,
     stopping: stopping.signal,
+    inFlight,
     onResponse: registry.onResponse,
     ...(options.Response === undefined ? {} : { Response: options.Response }),
   });

@@ -15,6 +15,7 @@ export function executionRoutes(host: Host, tag: string): Route[] {
       scope: "actions:execute",
       params: schema.IdParams,
       body: schema.StartBody,
+      bodyLimit: 8192,
       responses: { 200: RECORD },
       errors: [
         "ACTION_NOT_FOUND",

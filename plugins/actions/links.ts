@@ -46,6 +46,7 @@ export function linkRoute(host: Host): Route {
     summary: "Look at the action that a link was sent for",
     scope: null,
     body: schema.LinkBody,
+    bodyLimit: 4096,
     description:
       "Changes nothing. The token goes in the body, so that it stands in no log and in no history. POST /v1/actions/{id}/approval takes the same token, without a key.",
     responses: { 200: { description: "The action, and who would decide.", schema: schema.LinkAnswer } },

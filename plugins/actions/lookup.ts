@@ -6,10 +6,10 @@ import type { ActionFilter } from "../../src/contract/storage.ts";
 import { openEntry } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
-import { cutPage, decodeSeqCursor, DEFAULT_LIMIT, nextLink } from "../../src/http/resource/paging.ts";
+import { decodeSeqCursor, DEFAULT_LIMIT, nextLink, readPage } from "../../src/http/resource/paging.ts";
 import type { Expiry } from "./expiry.ts";
 import { answerWith, readRecord, RECORD } from "./record.ts";
-import { asOf, isOverdue, visibleAction } from "./rows.ts";
+import { asOf, isOverdue, sizeOf, visibleAction } from "./rows.ts";
 import * as schema from "./schemas.ts";
 import type { Waiters } from "./wait.ts";
 
@@ -28,11 +28,25 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
       responses: { 200: { description: "A page.", schema: schema.ActionList } },
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
-        const limit = query.limit ?? DEFAULT_LIMIT;
         const now = host.clock();
-        const result = await host.storage.actions({ ...filterOf(query, credential), as_of: now, limit: limit + 1 });
-        if (result.some((row) => isOverdue(row, now))) expiry.notice();
-        const { rows, next_cursor } = cutPage(LIST, result, limit, (row) => row.decision_seq);
+        const filter = { ...filterOf(query, credential), as_of: now };
+        const { rows, next_cursor, cut } = await readPage(
+          LIST,
+          { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes },
+          (after, limit) =>
+            host.storage.actions(
+              after === null ? { ...filter, limit } : { ...filter, offset: 0, before_seq: after.decision_seq, limit },
+            ),
+          sizeOf,
+          (row) => row.decision_seq,
+        );
+        // Who counts in offsets would skip what did not fit.
+        if (cut && query.offset !== undefined)
+          throw invalid(
+            "limit",
+            `only ${rows.length} of these actions fit into a page of ${host.config.server.max_page_bytes} bytes; ask for fewer, or go on by next_cursor instead of offset`,
+          );
+        if (rows.some((row) => isOverdue(row, now))) expiry.notice();
         const actions = await Promise.all(rows.map((row) => readRecord(host, row, credential, { token: false })));
         return {
           status: 200,

@@ -2,16 +2,17 @@
 import { Type } from "@sinclair/typebox";
 import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import type { PendingPlace } from "../../src/contract/storage.ts";
+import type { ActionRow, PendingPlace } from "../../src/contract/storage.ts";
 import {
   badCursor,
-  cutPage,
   decodeCursor,
   DEFAULT_LIMIT,
   nextLink,
   PAGE_QUERY,
+  readPage,
 } from "../../src/http/resource/paging.ts";
 import { readRecord } from "./record.ts";
+import { sizeOf } from "./rows.ts";
 import { ActionRecord } from "./schemas.ts";
 
 const LIST = "approvals";
@@ -40,17 +41,21 @@ export function pendingRoute(host: Host, tag: string): Route {
     responses: { 200: { description: "A page.", schema: Answer } },
     errors: ["INVALID_CURSOR"],
     async handle({ query, credential }) {
-      const most = query.limit ?? DEFAULT_LIMIT;
       const now = host.clock();
       const place = query.cursor === undefined ? null : placeOf(query.cursor);
       // What is overdue stays out whether or not it is marked so already: this read waits for no write.
       const after =
         place !== null && place.expires_at > now ? place : { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
-      const [result, total] = await Promise.all([
-        host.storage.pendingActions(credential.visibility, after, most + 1),
+      const [{ rows, next_cursor }, total] = await Promise.all([
+        readPage(
+          LIST,
+          { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes },
+          (last, limit) => host.storage.pendingActions(credential.visibility, placeAfter(last) ?? after, limit),
+          sizeOf,
+          (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
+        ),
         host.storage.pendingCount(credential.visibility, now),
       ]);
-      const { rows, next_cursor } = cutPage(LIST, result, most, (row) => `${row.expires_at ?? 0}.${row.decision_seq}`);
       const actions = await Promise.all(rows.map((row) => readRecord(host, row, credential, { token: false })));
       return {
         status: 200,
@@ -59,6 +64,10 @@ export function pendingRoute(host: Host, tag: string): Route {
       };
     },
   });
+}
+
+function placeAfter(row: ActionRow | null): PendingPlace | null {
+  return row === null ? null : { expires_at: row.expires_at ?? 0, decision_seq: row.decision_seq };
 }
 
 function placeOf(cursor: string): PendingPlace {

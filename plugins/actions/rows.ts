@@ -23,6 +23,11 @@ export function asOf(row: ActionRow, now: number): ActionRow {
   return isOverdue(row, now) ? { ...row, status: "expired" } : row;
 }
 
+/** Bytes of what makes a record large. */
+export function sizeOf(row: ActionRow): number {
+  return Buffer.byteLength(row.request) + (row.result === null ? 0 : Buffer.byteLength(row.result));
+}
+
 export function unknownAction(id: string): Refusal {
   return new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
 }

@@ -21,6 +21,7 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
       keyOptional: true,
       params: schema.IdParams,
       body: schema.ApprovalBody,
+      bodyLimit: 32_768,
       description:
         "With a key, and the `approval_token` that the action shows to it. Or without a key, with the link token that was sent to one person.",
       responses: { 200: { ...RECORD, schema: Type.Union([schema.ActionRecord, schema.LinkAnswer]) } },
@@ -61,6 +62,7 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
       scope: ["actions:submit", "actions:execute"],
       params: schema.IdParams,
       body: schema.CancelBody,
+      bodyLimit: 32_768,
       responses: { 200: RECORD },
       errors: ["NOT_THE_SUBMITTER", "ACTION_NOT_FOUND", "ACTION_NOT_PENDING", "APPROVAL_EXPIRED"],
       handle: async ({ credential, params, body }) =>

@@ -168,12 +168,20 @@ async function poll(
       `there is no event ${after} yet: the newest is ${size - 1}; was the store replaced by an older one?`,
     );
   const events: Event[] = [];
+  let bytes = 0;
+  let full = false;
   let next = after + 1;
   const end = Math.min(size, next + MAX_LOOKED_AT);
-  while (next < end && events.length < limit) {
+  while (next < end && events.length < limit && !full) {
     for (const row of await host.storage.entries(next, Math.min(end, next + PAGE))) {
       if (events.length === limit) break;
       const event = await filter.event(row);
+      bytes += event === null ? 0 : row.bytes.length;
+      // A page holds one event at least.
+      if (bytes > host.config.server.max_page_bytes && events.length > 0) {
+        full = true;
+        break;
+      }
       if (event !== null) events.push(event);
       next = row.seq + 1;
     }

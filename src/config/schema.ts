@@ -27,10 +27,30 @@ export const ConfigSchema = Type.Object(
           description: "How people reach the service, for links. ASSENT_PUBLIC_URL wins.",
         }),
         max_body_bytes: Type.Integer({
-          default: 1_048_576,
+          default: 65_536,
           minimum: 1024,
           maximum: 67_108_864,
-          description: "Largest request body, in bytes.",
+          description: "Largest action, in bytes, and any other body that has no limit of its own.",
+        }),
+        max_json_values: Type.Integer({
+          default: 100_000,
+          minimum: 1000,
+          maximum: 100_000_000,
+          description: "Most members and items of one JSON body.",
+        }),
+        max_bytes_in_flight: Type.Integer({
+          default: 268_435_456,
+          minimum: 4_194_304,
+          maximum: 68_719_476_736,
+          description:
+            "Bytes of request bodies that are read or worked on at once, over all requests; bodies of more than 64 KiB get half of it. Beyond it 503 with Retry-After.",
+        }),
+        max_page_bytes: Type.Integer({
+          default: 4_194_304,
+          minimum: 65_536,
+          maximum: 268_435_456,
+          description:
+            "Bytes of parameters, contexts and results, or of entries, on one page of a list. A page ends there, before its `limit`, and next_cursor goes on.",
         }),
         max_wait_seconds: Type.Integer({
           default: 60,

@@ -10,6 +10,7 @@ export const ERRORS = {
   LONE_SURROGATE: [400, "A string holds half of a surrogate pair"],
   UNSAFE_INTEGER: [400, "A number cannot be represented exactly"],
   TOO_DEEP: [400, "The body is nested too deeply"],
+  TOO_MANY_VALUES: [400, "The body has too many values"],
   BAD_REQUEST: [400, "The request cannot be understood"],
   MISSING_CREDENTIAL: [401, "No API key was sent"],
   INVALID_CREDENTIAL: [401, "The API key is not valid"],
@@ -75,6 +76,7 @@ export const ERRORS = {
   // faults
   INTERNAL: [500, "Something went wrong here"],
   STORAGE_UNAVAILABLE: [503, "The store cannot take this now"],
+  OVERLOADED: [503, "The service has more to do than it takes on"],
   NOT_READY: [503, "The service is not ready"],
   SHUTTING_DOWN: [503, "The service is shutting down"],
 } as const satisfies Record<string, readonly [status: number, title: string]>;

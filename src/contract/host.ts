@@ -230,7 +230,7 @@ export interface HostConfig extends Pick<
   Config,
   "data" | "policies" | "agents" | "approvals" | "permits" | "retention"
 > {
-  readonly server: Pick<Config["server"], "max_wait_seconds" | "public_url">;
+  readonly server: Pick<Config["server"], "max_wait_seconds" | "max_page_bytes" | "public_url">;
 }
 
 /** The store, to be read. What is written goes through the ledger. */
@@ -249,6 +249,11 @@ export interface Host {
   readonly log: Logger;
   /** Milliseconds since the epoch: the time of day, and never before the last entry of the ledger. */
   clock(): number;
+  /** How much of what this process bounds is in use. */
+  readonly load: {
+    /** Bytes of request bodies in flight. */
+    bodyBytes(): number;
+  };
   /** UUIDv7. */
   newId(): string;
   /** Aborts when the service begins to stop: long waits answer what they have. */

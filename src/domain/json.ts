@@ -8,7 +8,13 @@
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
 export type JsonObject = { [key: string]: JsonValue };
 
-export type JsonFaultCode = "MALFORMED_JSON" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP";
+export type JsonFaultCode =
+  | "MALFORMED_JSON"
+  | "DUPLICATE_KEY"
+  | "LONE_SURROGATE"
+  | "UNSAFE_INTEGER"
+  | "TOO_DEEP"
+  | "TOO_MANY_VALUES";
 
 export class JsonFault extends Error {
   readonly code: JsonFaultCode;
@@ -27,6 +33,13 @@ export class JsonFault extends Error {
 
 export const MAX_DEPTH = 64;
 
+export interface JsonLimits {
+  /** How deep arrays and objects may nest. */
+  maxDepth?: number;
+  /** How many members and items there may be in all: each costs far more memory than its few bytes. */
+  maxValues?: number;
+}
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const MINUS = 0x2d;
@@ -41,11 +54,8 @@ export function decodeUtf8(bytes: Uint8Array): string | null {
   }
 }
 
-/**
- * @param maxDepth how deep arrays and objects may nest
- * @throws JsonFault
- */
-export function parseJson(text: string, limits: { maxDepth?: number } = {}): JsonValue {
+/** @throws JsonFault */
+export function parseJson(text: string, limits: JsonLimits = {}): JsonValue {
   if (text.charCodeAt(0) === 0xfeff)
     throw new JsonFault(
       "MALFORMED_JSON",
@@ -53,7 +63,7 @@ export function parseJson(text: string, limits: { maxDepth?: number } = {}): Jso
       null,
       0,
     );
-  scan(text, limits.maxDepth ?? MAX_DEPTH);
+  scan(text, limits.maxDepth ?? MAX_DEPTH, limits.maxValues ?? Infinity);
   try {
     return JSON.parse(text) as JsonValue;
   } catch (error) {
@@ -76,7 +86,8 @@ interface Level {
 }
 
 /** Looks only for what JSON.parse would let pass; whether it is JSON at all is JSON.parse's to say. */
-function scan(text: string, maxDepth: number): void {
+function scan(text: string, maxDepth: number, maxValues: number): void {
+  let values = 0;
   const levels: Level[] = [];
   let level: Level | null = null;
   const pointer = (): string =>
@@ -84,6 +95,9 @@ function scan(text: string, maxDepth: number): void {
   const fault = (code: JsonFaultCode, message: string, offset: number): never => {
     throw new JsonFault(code, message, pointer(), offset);
   };
+
+  const tooMany = (offset: number): never =>
+    fault("TOO_MANY_VALUES", `the text has more than ${maxValues} values; send fewer members and items`, offset);
 
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
@@ -119,10 +133,12 @@ function scan(text: string, maxDepth: number): void {
       if (levels.length >= maxDepth) fault("TOO_DEEP", `the text nests deeper than ${maxDepth} levels`, i);
       level = c === 0x7b ? { keys: new Set(), at: "", wantsKey: true } : { keys: null, at: 0, wantsKey: false };
       levels.push(level);
+      if (++values > maxValues) tooMany(i);
     } else if (c === 0x7d || c === 0x5d) {
       levels.pop();
       level = levels.at(-1) ?? null;
     } else if (c === 0x2c && level !== null) {
+      if (++values > maxValues) tooMany(i);
       if (level.keys !== null) level.wantsKey = true;
       else level.at = (level.at as number) + 1;
     } else if (c === MINUS || (c >= 0x30 && c <= 0x39)) {

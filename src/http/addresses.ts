@@ -1,7 +1,7 @@
 /** What the fetch handler finds at a path: the routes by method, and the page. */
 import type { Page } from "../contract/page.ts";
 import type { Method, Route } from "../contract/resource.ts";
-import { bodyReader, type BodyReader } from "./body.ts";
+import { bodyReader, type BodyLimits, type BodyReader } from "./body.ts";
 import { parameterReader, type ParameterReader } from "./query.ts";
 
 /** A route, ready to serve. */
@@ -19,8 +19,7 @@ export interface Address {
   page: Page | null;
 }
 
-/** @param maxBody bytes, for routes that set no limit of their own */
-export function addressesOf(routes: readonly Route[], pages: readonly Page[], maxBody: number): Address[] {
+export function addressesOf(routes: readonly Route[], pages: readonly Page[], limits: BodyLimits): Address[] {
   const addresses = new Map<string, Address>();
   const at = (path: string): Address => {
     const address = addresses.get(path) ?? { path, methods: new Map(), page: null };
@@ -30,7 +29,7 @@ export function addressesOf(routes: readonly Route[], pages: readonly Page[], ma
   for (const route of routes) {
     at(route.path).methods.set(route.method, {
       route,
-      body: bodyReader(route, maxBody),
+      body: bodyReader(route, limits),
       query: parameterReader(route.query, "query"),
       params: parameterReader(route.params, "path"),
     });

@@ -5,30 +5,38 @@ import { Refusal, type FieldError } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
 import { explainFault, siblingsAt, tellingFault } from "../domain/validation.ts";
+import { createCollector } from "./collector.ts";
+import type { Share } from "./in-flight.ts";
 import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 
 const MAX_ERRORS = 20;
 /**
- * A body that is too large is read up to this many times the limit before its connection is given up: a proxy that is
- * still sending would report a broken connection and not the 413.
+ * Bytes of a body that is too large that are read before its connection is given up: a proxy that is still sending would
+ * report a broken connection and not the 413.
  */
-const DISCARDED = 4;
+const DISCARDED = 4 * 1_048_576;
 /** The longest silence while it is read. */
 const PATIENCE_MS = 200;
 
 export interface BodyReader {
   /** The parsed and checked JSON, the text of a text body, or undefined where the route takes none. */
-  read(request: Request, info: RequestInfo): Promise<{ body: unknown; contentType: string | null }>;
+  read(request: Request, info: RequestInfo, share: Share): Promise<{ body: unknown; contentType: string | null }>;
 }
 
-/** @param limit bytes, unless the route sets its own */
-export function bodyReader(route: Route, limit: number): BodyReader {
+export interface BodyLimits {
+  /** Bytes, unless the route sets its own. */
+  bytes: number;
+  /** Members and items of one body. */
+  values: number;
+}
+
+export function bodyReader(route: Route, limits: BodyLimits): BodyReader {
   const { body: schema } = route;
-  const max = route.bodyLimit ?? limit;
+  const max = route.bodyLimit ?? limits.bytes;
   if (schema === undefined && route.textBodies === undefined) {
     return {
-      async read(request, info) {
-        if (await hasBody(request, info))
+      async read(request, info, share) {
+        if (await hasBody(request, info, share))
           throw new Refusal("BAD_REQUEST", `${route.method} ${route.path} takes no body; send none`);
         return { body: undefined, contentType: null };
       },
@@ -37,7 +45,7 @@ export function bodyReader(route: Route, limit: number): BodyReader {
   const check = schema === undefined ? null : TypeCompiler.Compile(schema);
   const optional = check?.Check({}) === true;
   return {
-    async read(request, info) {
+    async read(request, info, share) {
       const type = mediaType(request.headers.get("content-type"));
       const asText = type !== null && (route.textBodies ?? []).includes(type);
       if (!asText && type !== null && type !== "application/json") throw unsupported(route, type);
@@ -48,23 +56,23 @@ export function bodyReader(route: Route, limit: number): BodyReader {
           `the content encoding "${encoding}" is not read here; send the body as it is`,
         );
       }
-      const bytes = await readBytes(request, max, info);
+      const bytes = await readBytes(request, max, info, share);
       // Many clients name the type of a body that they do not send.
       if (bytes.length === 0 && optional && !asText) return { body: {}, contentType: type };
       if (type === null) throw unsupported(route, null);
       const text = decodeUtf8(bytes);
       if (text === null) throw new Refusal("INVALID_UTF8", "the body holds bytes that are not UTF-8");
       if (asText) return { body: text, contentType: type };
-      const value = parse(text);
+      const value = parse(text, limits.values);
       if (check !== null && schema !== undefined && !check.Check(value)) throw invalid(check, schema, value);
       return { body: value, contentType: type };
     },
   };
 }
 
-function parse(text: string): unknown {
+function parse(text: string, maxValues: number): unknown {
   try {
-    return parseJson(text);
+    return parseJson(text, { maxValues });
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
     throw new Refusal(
@@ -117,64 +125,51 @@ function unsupported(route: Route, type: string | null): Refusal {
   );
 }
 
-async function hasBody(request: Request, info: RequestInfo): Promise<boolean> {
+async function hasBody(request: Request, info: RequestInfo, share: Share): Promise<boolean> {
   const length = request.headers.get("content-length");
   if (length !== null) return length.trim() !== "0";
   if (request.headers.get("transfer-encoding") === null && (info.readBody !== undefined || request.body === null))
     return false;
-  return (await readBytes(request, 1, info).catch(() => new Uint8Array(1))).length > 0;
+  return (await readBytes(request, 1, info, share).catch(() => new Uint8Array(1))).length > 0;
 }
 
 /** Counts while it reads: a length that is missing or lies costs at most `max` bytes. */
-async function readBytes(request: Request, max: number, info: RequestInfo): Promise<Uint8Array> {
+async function readBytes(request: Request, max: number, info: RequestInfo, share: Share): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > max) {
-    if (info.discardBody !== undefined) await info.discardBody(max * DISCARDED, PATIENCE_MS);
-    else if (request.body !== null)
-      await discard((request.body as ReadableStream<Uint8Array>).getReader(), max * DISCARDED);
+    if (info.discardBody !== undefined) await info.discardBody(DISCARDED, PATIENCE_MS);
+    else if (request.body !== null) await discard((request.body as ReadableStream<Uint8Array>).getReader(), DISCARDED);
     throw tooLarge(max);
   }
+  if (declared !== null) share.expect(Number(declared));
   try {
-    if (info.readBody !== undefined) return await info.readBody(max);
-    // The quick way is safe when the length is declared: servers cut a body off at its Content-Length.
-    if (declared !== null) {
-      const bytes = new Uint8Array(await request.arrayBuffer());
-      if (bytes.length > max) throw tooLarge(max);
-      return bytes;
-    }
-    return await readStream(request, max);
+    if (info.readBody !== undefined) return await info.readBody(max, share.take);
+    return await readStream(request, max, share.take);
   } catch (error) {
     if (error instanceof Refusal) throw error;
     if (error instanceof BodyTooLarge) {
-      await info.discardBody?.(max * DISCARDED, PATIENCE_MS);
+      await info.discardBody?.(DISCARDED, PATIENCE_MS);
       throw tooLarge(max);
     }
     throw new Refusal("BAD_REQUEST", "the body ended before it was whole; send it again");
   }
 }
 
-async function readStream(request: Request, max: number): Promise<Uint8Array> {
+async function readStream(request: Request, max: number, take: (bytes: number) => void): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array(0);
   const reader = (request.body as ReadableStream<Uint8Array>).getReader();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+  const body = createCollector(max, take);
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) break;
-    size += value.length;
-    if (size > max) {
-      await discard(reader, max * DISCARDED);
-      throw tooLarge(max);
+    if (done) return body.whole();
+    try {
+      body.add(value);
+    } catch (error) {
+      if (error instanceof BodyTooLarge) await discard(reader, DISCARDED);
+      else await reader.cancel().catch(() => {});
+      throw error;
     }
-    chunks.push(value);
   }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
 }
 
 /** Whoever is still sending when the connection ends does not see the answer: reads a little more, as long as it keeps coming. */

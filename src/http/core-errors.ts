@@ -10,13 +10,14 @@ const CREDENTIAL: readonly ErrorCode[] = [
   "STORAGE_UNAVAILABLE",
   "SHUTTING_DOWN",
 ];
-const BODY: readonly ErrorCode[] = ["INVALID_UTF8", "BODY_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"];
+const BODY: readonly ErrorCode[] = ["INVALID_UTF8", "BODY_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "OVERLOADED"];
 const JSON_BODY: readonly ErrorCode[] = [
   "MALFORMED_JSON",
   "DUPLICATE_KEY",
   "LONE_SURROGATE",
   "UNSAFE_INTEGER",
   "TOO_DEEP",
+  "TOO_MANY_VALUES",
 ];
 
 /** Every error that an answer of this route can carry, each once. */

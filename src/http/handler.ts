@@ -9,6 +9,7 @@ import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { addressesOf, allowed, type Endpoint } from "./addresses.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors } from "./cors.ts";
+import type { InFlight, Share } from "./in-flight.ts";
 import { problemOf } from "./problem.ts";
 import { createRateLimits, type Standing } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -26,6 +27,7 @@ export interface FetchOptions {
   newId(): string;
   onResponse?(request: AnsweredRequest): void;
   stopping: AbortSignal;
+  inFlight: InFlight;
   /** The response class of the server at hand, where a faster one than the global exists. */
   Response?: typeof Response;
 }
@@ -39,7 +41,10 @@ export function createFetch(options: FetchOptions): FetchHandler {
   const cors = createCors(config.server.cors_origins);
   const limits = createRateLimits(config.rate_limits);
   const match = createRouter(
-    addressesOf(options.routes, options.pages, config.server.max_body_bytes).map((address) => ({
+    addressesOf(options.routes, options.pages, {
+      bytes: config.server.max_body_bytes,
+      values: config.server.max_json_values,
+    }).map((address) => ({
       path: address.path,
       target: address,
     })),
@@ -85,7 +90,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     }
     const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
     const query = endpoint.query(queryOf(request.url));
-    const { body, contentType } = await endpoint.body.read(request, info);
+    const { body, contentType } = await endpoint.body.read(request, info, call.share);
     const context: RequestContext = {
       request,
       requestId: call.id,
@@ -198,6 +203,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
       status: 0,
       standing: NONE,
       cors: cors?.headers(request) ?? NONE,
+      share: options.inFlight.share(),
     };
     let response: Response;
     try {
@@ -206,6 +212,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
       const { status, body, headers } = problemOf(error, call.id, log, options.errors);
       const reply: Reply = { status, headers: { "Content-Type": "application/problem+json", ...headers } };
       response = respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
+    } finally {
+      call.share.release();
     }
     const status = call.status || response.status;
     const ms = Math.round(performance.now() - started);
@@ -232,6 +240,8 @@ interface Call {
   status: number;
   standing: Standing;
   cors: Record<string, string>;
+  /** What it holds of its body. */
+  share: Share;
 }
 
 const NONE: Record<string, string> = {};

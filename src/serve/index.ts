@@ -49,7 +49,7 @@ function infoOf(request: ServerRequest): RequestInfo {
   if (node === undefined) return { ip: () => request.ip };
   return {
     ip: () => request.ip,
-    readBody: (max) => readNodeBody(node.req as IncomingMessage, max),
+    readBody: (max, take) => readNodeBody(node.req as IncomingMessage, max, take),
     discardBody: (most, patienceMs) => discardNodeBody(node.req as IncomingMessage, most, patienceMs),
   };
 }

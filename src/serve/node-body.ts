@@ -1,12 +1,15 @@
 /** Reads a Node request's body straight from its stream: building a web stream around it costs more than the rest of a small request. */
 import type { IncomingMessage } from "node:http";
-import { BodyTooLarge } from "../http/request-info.ts";
+import { createCollector } from "../http/collector.ts";
 
-/** Rejects with BodyTooLarge above `max` bytes, and with the stream's error when the client goes away. Holds at most `max` bytes. */
-export function readNodeBody(request: IncomingMessage, max: number): Promise<Uint8Array> {
+/** Rejects with BodyTooLarge above `max` bytes, with what `take` throws, and with the stream's error when the client goes away. */
+export function readNodeBody(
+  request: IncomingMessage,
+  max: number,
+  take: (bytes: number) => void,
+): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const body = createCollector(max, take);
     const end = (settle: () => void): void => {
       request.off("data", onData);
       request.off("end", onEnd);
@@ -15,14 +18,15 @@ export function readNodeBody(request: IncomingMessage, max: number): Promise<Uin
       settle();
     };
     const onData = (chunk: Buffer): void => {
-      size += chunk.length;
-      chunks.push(chunk);
-      if (size <= max) return;
-      // What is still to come is read and thrown away by the connection's end.
-      end(() => reject(new BodyTooLarge()));
-      request.resume();
+      try {
+        body.add(chunk);
+      } catch (error) {
+        // What is still to come is read and thrown away by the connection's end.
+        end(() => reject(error as Error));
+        request.resume();
+      }
     };
-    const onEnd = (): void => end(() => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    const onEnd = (): void => end(() => resolve(body.whole()));
     const onError = (error: Error): void => end(() => reject(error));
     const onClose = (): void => end(() => reject(new Error("the connection closed before the body was whole")));
     request.on("data", onData);

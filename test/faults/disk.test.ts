@@ -36,7 +36,10 @@ function mount(size: string): { path: string; remount(mode: "ro" | "rw"): void; 
 test("a full disk gives 503 and a clear line, and the service recovers when there is room again", async (t) => {
   const disk = mount("8m");
   if (disk === null) return t.skip("mounting a tmpfs is not permitted here");
-  const service = await startService({ storage: () => sqliteStorage({ path: join(disk.path, "store", "assent.db") }) });
+  const service = await startService({
+    storage: () => sqliteStorage({ path: join(disk.path, "store", "assent.db") }),
+    change: ({ server }) => (server.max_body_bytes = 1_048_576),
+  });
   try {
     const first = await service.call("POST", "/v1/actions", { body: ALLOWED });
     assert.equal(first.status, 200);

@@ -28,6 +28,7 @@ before(async () => {
     plugins: [pigeon.plugin],
     change(config) {
       config.rate_limits.bad_keys_per_minute = 0;
+      config.server.max_json_values = 1000;
       config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna" }] } };
     },
   });
@@ -306,6 +307,7 @@ describe("every operation", () => {
       await expect("LONE_SURROGATE", { raw: '{"a":"\\ud800"}' });
       await expect("UNSAFE_INTEGER", { raw: '{"a":9007199254740993}' });
       await expect("TOO_DEEP", { raw: `${"[".repeat(100)}${"]".repeat(100)}` });
+      await expect("TOO_MANY_VALUES", { raw: `[${"0,".repeat(1000)}0]` });
       await expect("UNSUPPORTED_MEDIA_TYPE", { raw: "a", headers: { "content-type": "text/plain" } });
       await expect("VALIDATION_FAILED", { body: { unheard_of: true } });
       await expect("BODY_TOO_LARGE", { raw: JSON.stringify({ a: "x".repeat(1_100_000) }) });

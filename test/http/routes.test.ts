@@ -7,6 +7,7 @@ import type { Credential } from "../../src/contract/host.ts";
 import { defineRoute, type RequestContext } from "../../src/contract/resource.ts";
 import { bodyReader } from "../../src/http/body.ts";
 import { coreErrorsOf } from "../../src/http/core-errors.ts";
+import { createInFlight } from "../../src/http/in-flight.ts";
 import { startService } from "../support/service.ts";
 
 /** Compiles only where the two types are one. */
@@ -94,15 +95,17 @@ describe("a handler's context", () => {
 });
 
 test("an empty body is {} where that is taken, whatever its type, and refused where something must be said", async () => {
-  const of = (body: TSchema) => bodyReader(defineRoute({ ...about, path: "/v1/h", scope: null, body, handle }), 100);
+  const of = (body: TSchema) =>
+    bodyReader(defineRoute({ ...about, path: "/v1/h", scope: null, body, handle }), { bytes: 100, values: 100 });
   const handle = () => ({ status: 204 });
+  const { share } = createInFlight(1_000_000);
   const empty = (headers: Record<string, string>) => new Request("http://a/", { method: "POST", body: "", headers });
   const optional = of(Type.Object({ note: Type.Optional(Type.String()) }, { additionalProperties: false }));
   for (const type of ["application/json", "application/json; charset=utf-8"])
-    assert.deepEqual((await optional.read(empty({ "content-type": type }), {})).body, {});
-  assert.deepEqual((await optional.read(new Request("http://a/", { method: "POST" }), {})).body, {});
+    assert.deepEqual((await optional.read(empty({ "content-type": type }), {}, share())).body, {});
+  assert.deepEqual((await optional.read(new Request("http://a/", { method: "POST" }), {}, share())).body, {});
   for (const needed of [Body, Type.Object({ note: Type.Optional(Type.String()) }, { minProperties: 1 })])
-    await assert.rejects(of(needed).read(empty({ "content-type": "application/json" }), {}), {
+    await assert.rejects(of(needed).read(empty({ "content-type": "application/json" }), {}, share()), {
       code: "MALFORMED_JSON",
     });
 });

@@ -6,7 +6,12 @@ import { fromBase64Url, toBase64Url, utf8 } from "../../domain/hash.ts";
 /** The query parameters of every list. Spread into the route's query schema. */
 export const PAGE_QUERY = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 1000, default: 20, description: "Most items of one page." }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 1000,
+      default: 20,
+      description: "Most items of one page; one whose items are large ends before.",
+    }),
   ),
   cursor: Type.Optional(Type.String({ maxLength: 256, description: "`next_cursor` of the page before." })),
   offset: Type.Optional(
@@ -81,6 +86,44 @@ export function cutPage<Row>(
   const rows = result.slice(0, limit);
   const last = rows.at(-1);
   return { rows, next_cursor: result.length > limit && last !== undefined ? encodeCursor(list, position(last)) : null };
+}
+
+/** Rows that are read at once of a page whose bytes are bounded. */
+const CHUNK = 64;
+
+export interface BoundedPage<Row> extends Page<Row> {
+  /** The page has fewer rows than were asked for because of their size. */
+  cut: boolean;
+}
+
+/**
+ * A page that ends where `limit` rows or `bytes` bytes are full, whichever comes first, with one row at least: what is
+ * behind it is never in memory.
+ * @param read at most so many rows behind one, or from the beginning
+ * @param size of a row, in bytes
+ */
+export async function readPage<Row>(
+  list: string,
+  most: { limit: number; bytes: number },
+  read: (after: Row | null, limit: number) => Promise<Row[]>,
+  size: (row: Row) => number,
+  position: (row: Row) => string | number,
+): Promise<BoundedPage<Row>> {
+  const rows: Row[] = [];
+  let bytes = 0;
+  for (;;) {
+    // One more than fits tells whether there is another page.
+    const asked = Math.min(CHUNK, most.limit + 1 - rows.length);
+    const chunk = await read(rows.at(-1) ?? null, asked);
+    for (const row of chunk) {
+      bytes += size(row);
+      const cut = bytes > most.bytes && rows.length > 0;
+      if (cut || rows.length === most.limit)
+        return { rows, next_cursor: encodeCursor(list, position(rows.at(-1) as Row)), cut: rows.length < most.limit };
+      rows.push(row);
+    }
+    if (chunk.length < asked) return { rows, next_cursor: null, cut: false };
+  }
 }
 
 /** A page of a short list that is in memory: newest first by creation, then by id. */

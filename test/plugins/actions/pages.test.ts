@@ -1,0 +1,104 @@
+/** A page of a list is bounded in bytes: where they are full it ends, and the cursor goes on without a gap. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { readPage } from "../../../src/http/resource/paging.ts";
+import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
+
+let service: Service;
+const allowed: string[] = [];
+const asked: string[] = [];
+before(async () => {
+  service = await startService({ change: ({ server }) => (server.max_page_bytes = 65_536) });
+  const submit = async (body: object): Promise<string> =>
+    (await service.call("POST", "/v1/actions", { body })).body.id as string;
+  for (let i = 0; i < 100; i++) allowed.push(await submit(ALLOWED));
+  for (let i = 0; i < 3; i++) allowed.push(await submit({ ...ALLOWED, context: { pad: "ä".repeat(14_000) } }));
+  for (let i = 0; i < 5; i++) asked.push(await submit({ ...ASKED, context: { pad: "x".repeat(30_000) } }));
+  asked.push(await submit({ ...ASKED, context: { pad: "x".repeat(65_000) } }));
+});
+after(() => service.close());
+
+const get = (path: string): Promise<Answer> => service.call("GET", path, { key: service.admin });
+
+/** Ids of each page, to the end. */
+async function walk(path: string): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (let cursor: string | null = ""; cursor !== null;) {
+    const answer: Answer = await get(`${path}${cursor === "" ? "" : `&cursor=${cursor}`}`);
+    assert.equal(answer.status, 200);
+    assert.ok(pages.length < 50);
+    pages.push(answer.body.actions.map((action: { id: string }) => action.id));
+    cursor = answer.body.next_cursor as string | null;
+    assert.equal(answer.headers.has("link"), cursor !== null);
+  }
+  return pages;
+}
+
+describe("a page", () => {
+  it("of actions ends where its bytes are full, and all are there once", async () => {
+    const pages = await walk("/v1/actions?limit=1000");
+    assert.deepEqual(pages.flat(), [...allowed, ...asked].reverse());
+    assert.deepEqual(
+      pages.slice(0, 4).map((page) => page.length),
+      // One fills a page alone; of the next two fit.
+      [1, 2, 2, 2],
+    );
+  });
+
+  it("of small actions ends at its limit, whatever is read at once", async () => {
+    const pages = await walk(
+      `/v1/actions?limit=97&status=allowed&until=${new Date(Date.now() + 60_000).toISOString()}`,
+    );
+    assert.deepEqual(pages.flat(), [...allowed].reverse());
+  });
+
+  it("of approvals ends so, too", async () => {
+    const pages = await walk("/v1/approvals?limit=1000");
+    assert.deepEqual(pages.flat().sort(), [...asked].sort());
+    assert.ok(pages.length >= 3);
+    assert.equal((await get("/v1/approvals?limit=1000")).body.total, 6);
+  });
+
+  it("that is asked for by offset is refused where it would be cut: the next offset would skip", async () => {
+    const cut = await get("/v1/actions?limit=10&offset=0");
+    assert.deepEqual([cut.status, cut.body.code, cut.body.errors[0].parameter], [422, "VALIDATION_FAILED", "limit"]);
+    assert.equal((await get("/v1/actions?limit=1&offset=0")).status, 200);
+    const whole = await get("/v1/actions?limit=90&offset=10");
+    assert.equal(whole.body.actions.length, 90);
+    assert.equal(whole.body.actions[0].id, [...allowed, ...asked].reverse()[10]);
+  });
+
+  it("of events ends so, and the next begins behind it", async () => {
+    const { size } = await service.runtime.host.ledger.head();
+    const seen: number[] = [];
+    for (let next = -1; seen.length < size;) {
+      const { body } = await service.call("GET", `/v1/events?limit=1000&after=${next}`, {
+        key: service.admin,
+        headers: { accept: "application/json" },
+      });
+      assert.ok(body.events.length > 0 && body.events.length < 100, String(body.events.length));
+      seen.push(...body.events.map(({ seq }: { seq: number }) => seq));
+      next = body.next_after as number;
+    }
+    assert.deepEqual(
+      seen,
+      Array.from({ length: size }, (_, i) => i),
+    );
+  });
+
+  it("reads no more than a few rows behind its end", async () => {
+    let rows = 0;
+    const page = await readPage<number>(
+      "test",
+      { limit: 1000, bytes: 10_000 },
+      async (last, limit) => {
+        rows += limit;
+        return Array.from({ length: limit }, (_, i) => (last ?? 0) + i + 1);
+      },
+      () => 1000,
+      (row) => row,
+    );
+    assert.deepEqual([page.rows.length, page.cut], [10, true]);
+    assert.ok(rows <= 64, String(rows));
+  });
+});
