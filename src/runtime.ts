@@ -92,9 +92,10 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   refuseTwice(plugins);
   const declared = declarationsOf(plugins);
   const inFlight = createInFlight(config.server.max_bytes_in_flight);
+  const waiting = (): number => parts?.ledger.waiting() ?? 0;
   const { hostOf, after } = createHosts({
     config,
-    load: { bodyBytes: () => inFlight.bytes },
+    load: { bodyBytes: () => inFlight.bytes, waiting },
     log,
     clock,
     newId,
@@ -126,6 +127,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     newId,
     stopping: stopping.signal,
     inFlight,
+    waiting,
     onResponse: registry.onResponse,
     ...(options.Response === undefined ? {} : { Response: options.Response }),
   });

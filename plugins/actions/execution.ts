@@ -15,6 +15,7 @@ export function executionRoutes(host: Host, tag: string): Route[] {
       scope: "actions:execute",
       params: schema.IdParams,
       body: schema.StartBody,
+      queued: true,
       bodyLimit: 8192,
       responses: { 200: RECORD },
       errors: [
@@ -37,6 +38,7 @@ export function executionRoutes(host: Host, tag: string): Route[] {
       scope: "actions:execute",
       params: schema.IdParams,
       body: schema.ResultBody,
+      queued: true,
       responses: { 200: RECORD },
       errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>

@@ -27,6 +27,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       summary: "Submit an action",
       scope: "actions:submit",
       body: schema.ActionBody,
+      queued: true,
       idempotent: true,
       headers: PREFER,
       description: "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict.",

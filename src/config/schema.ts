@@ -1,6 +1,7 @@
 /** Every key of `assent.yaml`, with its default and what it means. */
 import { Type, type Static } from "@sinclair/typebox";
 import { Channel } from "./channel.ts";
+import { ServerSchema } from "./server-schema.ts";
 
 const Rate = Type.Object(
   {
@@ -13,66 +14,7 @@ const Rate = Type.Object(
 /** `assent.yaml`. Every key is optional; the defaults serve one machine from the working folder. */
 export const ConfigSchema = Type.Object(
   {
-    server: Type.Object(
-      {
-        host: Type.String({ default: "127.0.0.1", description: "Address to listen on. ASSENT_HOST wins." }),
-        port: Type.Integer({
-          default: 8000,
-          minimum: 0,
-          maximum: 65535,
-          description: "Port; 0 picks a free one and prints it. ASSENT_PORT wins.",
-        }),
-        public_url: Type.Union([Type.String(), Type.Null()], {
-          default: null,
-          description: "How people reach the service, for links. ASSENT_PUBLIC_URL wins.",
-        }),
-        max_body_bytes: Type.Integer({
-          default: 65_536,
-          minimum: 1024,
-          maximum: 67_108_864,
-          description: "Largest action, in bytes, and any other body that has no limit of its own.",
-        }),
-        max_json_values: Type.Integer({
-          default: 100_000,
-          minimum: 1000,
-          maximum: 100_000_000,
-          description: "Most members and items of one JSON body.",
-        }),
-        max_bytes_in_flight: Type.Integer({
-          default: 268_435_456,
-          minimum: 4_194_304,
-          maximum: 68_719_476_736,
-          description:
-            "Bytes of request bodies that are read or worked on at once, over all requests; bodies of more than 64 KiB get half of it. Beyond it 503 with Retry-After.",
-        }),
-        max_page_bytes: Type.Integer({
-          default: 4_194_304,
-          minimum: 65_536,
-          maximum: 268_435_456,
-          description:
-            "Bytes of parameters, contexts and results, or of entries, on one page of a list. A page ends there, before its `limit`, and next_cursor goes on.",
-        }),
-        max_wait_seconds: Type.Integer({
-          default: 60,
-          minimum: 0,
-          maximum: 3600,
-          description: "Longest wait that `Prefer: wait` and `?wait` are granted.",
-        }),
-        trusted_proxies: Type.Integer({
-          default: 0,
-          minimum: 0,
-          maximum: 10,
-          description:
-            "How many proxies stand in front and add to X-Forwarded-For; the client's address is taken that many places from its end. 0 ignores the header.",
-        }),
-        cors_origins: Type.Array(Type.String({ minLength: 1 }), {
-          default: [],
-          description:
-            "Origins whose pages may call the API, such as https://console.example; `*` for every one. Empty: no CORS.",
-        }),
-      },
-      { default: {}, additionalProperties: false, description: "The HTTP server." },
-    ),
+    server: ServerSchema,
     data: Type.String({
       default: "./data",
       description: "Folder of the embedded store and of generated keys. ASSENT_DATA wins.",
@@ -161,6 +103,13 @@ export const ConfigSchema = Type.Object(
           minimum: 1,
           maximum: 4096,
           description: "Most jobs in one transaction.",
+        }),
+        max_queue: Type.Integer({
+          default: 1000,
+          minimum: 1,
+          maximum: 1_000_000,
+          description:
+            "Most jobs that wait for a transaction. Beyond it what agents send gets 503 with Retry-After; what people decide is still taken.",
         }),
         verify_at_start: Type.Integer({
           default: 65_536,

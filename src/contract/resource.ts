@@ -68,6 +68,8 @@ export interface Route {
   textBodies?: readonly string[];
   /** Never counted against a rate limit: for probes. */
   unlimited?: boolean;
+  /** Its work waits in the ledger's queue, and is refused with OVERLOADED, before its body is read, while that is full: for what agents send, not for what people decide. */
+  queued?: boolean;
   /** Bytes. Default: the configured limit. */
   bodyLimit?: number;
   /** Reads the `Idempotency-Key` header; documented only, the handler does the work. */

@@ -9,7 +9,7 @@ import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { addressesOf, allowed, type Endpoint } from "./addresses.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors } from "./cors.ts";
-import type { InFlight, Share } from "./in-flight.ts";
+import { overloaded, type InFlight, type Share } from "./in-flight.ts";
 import { problemOf } from "./problem.ts";
 import { createRateLimits, type Standing } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -28,6 +28,8 @@ export interface FetchOptions {
   onResponse?(request: AnsweredRequest): void;
   stopping: AbortSignal;
   inFlight: InFlight;
+  /** Jobs in the ledger's queue. */
+  waiting(): number;
   /** The response class of the server at hand, where a faster one than the global exists. */
   Response?: typeof Response;
 }
@@ -90,7 +92,10 @@ export function createFetch(options: FetchOptions): FetchHandler {
     }
     const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
     const query = endpoint.query(queryOf(request.url));
+    if (route.queued === true) assertQueue();
     const { body, contentType } = await endpoint.body.read(request, info, call.share);
+    // Those that came while it was read may have filled it.
+    if (route.queued === true) assertQueue();
     const context: RequestContext = {
       request,
       requestId: call.id,
@@ -107,6 +112,11 @@ export function createFetch(options: FetchOptions): FetchHandler {
       log,
     };
     return route.handle(context);
+  }
+
+  function assertQueue(): void {
+    if (options.waiting() >= config.ledger.max_queue)
+      throw overloaded(`${config.ledger.max_queue} decisions and results wait already`, {});
   }
 
   const addressOf = (request: Request, info: RequestInfo): string =>

@@ -113,8 +113,8 @@ export async function readPage<Row>(
   let bytes = 0;
   for (;;) {
     // One more than fits tells whether there is another page.
-    const asked = Math.min(CHUNK, most.limit + 1 - rows.length);
-    const chunk = await read(rows.at(-1) ?? null, asked);
+    const count = Math.min(CHUNK, most.limit + 1 - rows.length);
+    const chunk = await read(rows.at(-1) ?? null, count);
     for (const row of chunk) {
       bytes += size(row);
       const cut = bytes > most.bytes && rows.length > 0;
@@ -122,7 +122,7 @@ export async function readPage<Row>(
         return { rows, next_cursor: encodeCursor(list, position(rows.at(-1) as Row)), cut: rows.length < most.limit };
       rows.push(row);
     }
-    if (chunk.length < asked) return { rows, next_cursor: null, cut: false };
+    if (chunk.length < count) return { rows, next_cursor: null, cut: false };
   }
 }
 

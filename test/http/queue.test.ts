@@ -1,0 +1,65 @@
+/** The queue in front of the ledger has an end: what agents send beyond it is refused at once, what people decide is not. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { it } from "node:test";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { ALLOWED, ASKED, quiet, startService, type Answer } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+it("a full queue refuses submissions before their body is read, and takes verdicts", async () => {
+  let open = true;
+  const service = await startService({
+    storage: (folder) => {
+      const store = sqliteStorage({ path: join(folder, "assent.db") });
+      return {
+        ...store,
+        async write(work) {
+          await until("the gate opens", () => open);
+          return store.write(work);
+        },
+      };
+    },
+    change: ({ ledger }) => (ledger.max_queue = 5),
+  });
+  const { load } = service.runtime.host;
+  try {
+    const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
+    const { approval_token: token } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
+    await quiet(service);
+    open = false;
+    const taken: Promise<Answer>[] = [service.call("POST", "/v1/actions", { body: ALLOWED })];
+    // The first is in a batch that waits at the gate; others' jobs of the service may be, too.
+    for (let i = 0; load.waiting() < 5; i++) {
+      taken.push(service.call("POST", "/v1/actions", { body: ALLOWED }));
+      await until("it waits, or is in the batch", () => load.waiting() > 0 || i < 2);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    for (const [path, raw] of [
+      ["/v1/actions", JSON.stringify(ALLOWED)],
+      ["/v1/actions", "not even read"],
+      [`/v1/actions/${id}/start`, "{}"],
+      [`/v1/actions/${id}/result`, "{}"],
+    ] as const) {
+      const refused = await service.call("POST", path, { key: service.admin, raw });
+      assert.deepEqual([refused.status, refused.body.code], [503, "OVERLOADED"], path);
+      assert.equal(refused.headers.get("retry-after"), "1");
+    }
+    assert.equal((await service.call("GET", "/v1/actions")).status, 200, "who only looks does not wait");
+    assert.match(
+      String((await service.call("GET", "/metrics", { key: service.admin })).body),
+      /^assent_ledger_queue_jobs 5$/m,
+    );
+    const verdict = service.call("POST", `/v1/actions/${id}/approval`, {
+      key: service.admin,
+      body: { token, approve: true },
+    });
+    await until("the verdict waits with the others", () => load.waiting() === 6);
+    open = true;
+    assert.equal((await verdict).body.status, "approved");
+    for (const answer of await Promise.all(taken)) assert.equal(answer.status, 200);
+    assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 200, "there is room again");
+  } finally {
+    open = true;
+    await service.close();
+  }
+});
