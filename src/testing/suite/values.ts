@@ -1,7 +1,7 @@
 /** Values come back as they went in, or are refused. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
-import { actionRow, type Case } from "./rows.ts";
+import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, useRow, type Case } from "./rows.ts";
 
 /** The caller's own fault: any other kind would refuse everybody of its batch. */
 const isInvalid = (error: unknown): boolean => error instanceof StorageError && error.kind === "invalid";
@@ -71,6 +71,44 @@ export function valueCases(test: Case): void {
         [n],
       );
     }
+  });
+
+  test("what rows are found by may be as long as the service lets it be", async ({ storage, reopen }) => {
+    // Of three bytes each, and hardly to be compressed.
+    const long = (length: number): string =>
+      String.fromCodePoint(...Array.from({ length }, (_, i) => 0x4e00 + ((i * 7919) % 20_000)));
+    const plain = (length: number): string =>
+      Array.from({ length }, (_, i) => String.fromCodePoint(0x21 + ((i * i * 31 + i * 17) % 90))).join("");
+    const name = long(256);
+    const action = actionRow(1, { agent_id: name, tool: name, operation: name, submitted_by: plain(64) });
+    const agent = agentRow(1, { id: name });
+    const idempotency = idempotencyRow(plain(255), { route: plain(64) });
+    const approval = approvalRow(action.id, `owner:${long(100)}`);
+    const { position, ...delivery } = deliveryRow(1, { destination: plain(2000) });
+    const use = useRow(1, { policy: plain(64), limit_name: plain(64), subject: plain(128) });
+    await storage.write(async (tx) => {
+      await tx.insertAction(action);
+      await tx.insertAgent(agent);
+      await tx.insertIdempotency(idempotency);
+      await tx.insertApproval(approval);
+      await tx.insertDelivery(delivery);
+      await tx.insertLimitUse(use);
+      await tx.putDocument(plain(64), name, "{}", null);
+      await tx.putMeta(name, "a");
+    });
+    const again = await reopen();
+    const visibility = { agent_id: name };
+    assert.deepEqual(await again.actions({ visibility, tool: name, operation: name, limit: 9 }), [action]);
+    assert.deepEqual(await again.agent(name), agent);
+    const { key_id, route, idempotency_key } = idempotency;
+    assert.deepEqual(await again.idempotency(key_id, route, idempotency_key), idempotency);
+    assert.deepEqual(await again.approvals(action.id), [approval]);
+    assert.deepEqual(await again.deliveries({ destination: delivery.destination, limit: 9 }), [
+      { position, ...delivery },
+    ]);
+    assert.equal((await again.limitUsed(use.policy, use.limit_name, use.subject, 0)).count, 1);
+    assert.equal((await again.documents({ plugin: plain(64), prefix: long(200), limit: 9 })).length, 1);
+    assert.equal(await again.meta(name), "a");
   });
 
   test("text that is not well-formed is refused, not altered", async ({ storage }) => {
