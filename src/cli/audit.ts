@@ -78,6 +78,10 @@ examples:
     if (values.json === true) io.out(JSON.stringify(report));
     else if (report.faults.length === 0) {
       io.out(`${report.entries} entries, ${report.actions} actions and ${report.policySets} policy sets hold`);
+      if (report.erased > 0)
+        io.out(
+          `${report.erased} of the actions were erased, and an entry says by whom; what they asked for is not there to be compared`,
+        );
       io.out(report.vkey === null ? "the log has no key yet" : `the newest checkpoint is signed by ${report.vkey}`);
       for (const repair of report.repairs) io.out(said(repair));
       for (const warning of report.warnings) io.err(`warning: ${warning}`);

@@ -27,6 +27,8 @@ export interface StoreAuditOptions {
 
 export interface StoreAuditReport extends AuditReport {
   actions: number;
+  /** Of them those of which the parameters were erased: what was asked of them is compared with nothing. */
+  erased: number;
   policySets: number;
   keys: number;
   agents: number;
@@ -41,6 +43,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const policies = createPoliciesAudit(store);
   const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, latest: 0 };
   let changes = 0;
+  let erased = 0;
   let folded = 0;
   const entryFault = faultsOf(faults);
 
@@ -78,6 +81,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     progress: (done, total) => options.progress?.("entries", done, total),
     onEntry(row, body) {
       if (row.type === "decision") totals.decisions++;
+      if (row.type === "erasure") erased++;
       if (row.action_id !== null) totals.actionEntries++;
       if (body === null) folded = row.seq + 1;
       else fold(row, body);
@@ -123,6 +127,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   return {
     ...ledger,
     actions,
+    erased,
     policySets: policies.sets.size,
     keys: directory.keys(),
     agents: directory.agents(),

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Host } from "../../../src/contract/host.ts";
 import { definePlugin } from "../../../src/plugin.ts";
+import { auditStore, memoryStorage, withFaults, type FaultMode, type Faults } from "../../../src/testing/index.ts";
 import { quiet, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: work
@@ -68,6 +69,8 @@ describe("erasure", () => {
     ]);
     const row = await service.storage.action(asked.id);
     assert.ok(!/Anna|ticket/.test(JSON.stringify(row)));
+    const { erased, faults } = await auditStore(service.storage);
+    assert.deepEqual([erased, faults], [1, []]);
     assert.deepEqual([row?.request, row?.request_hash, row?.salt, row?.past, row?.result], ["", "", "", null, null]);
   });
 
@@ -202,4 +205,31 @@ test("an action that somebody altered in the store is evidence, and stays", asyn
   } finally {
     await service.close();
   }
+});
+
+test("a store that fails on the way has erased and recorded it, or neither; asked again, it is erased once", async () => {
+  const modes: FaultMode[] = ["not-persisted", "persisted"];
+  for (const operation of ["tx.eraseAction", "tx.append", "commit"])
+    for (const mode of modes) {
+      const storage = withFaults(memoryStorage());
+      const faults: Faults = storage.faults;
+      const service = await startService({ policy: POLICY, storage: () => storage });
+      const name = `${operation} ${mode}`;
+      try {
+        const body = { agent_id: "bot", tool: "nothing", operation: "x", params: { customer: "Anna" } };
+        const { id } = (await service.call("POST", "/v1/actions", { body })).body as { id: string };
+        await quiet(service);
+        faults.failNext(operation, mode);
+        const erase = (): Promise<Answer> =>
+          service.call("POST", `/v1/actions/${id}/erase`, { key: service.admin, body: { reason: "r" } });
+        assert.equal((await erase()).status, 503, name);
+        faults.clear();
+        const entries = async () => (await storage.entriesOfAction(id)).filter(({ type }) => type === "erasure").length;
+        assert.equal((await storage.action(id))?.erased_at === null ? 0 : 1, await entries(), name);
+        assert.equal((await erase()).status, 200, name);
+        assert.equal(await entries(), 1, name);
+      } finally {
+        await service.close();
+      }
+    }
 });
