@@ -10,6 +10,7 @@ import type { Declarations } from "./extension/declarations.ts";
 import type { Outbox } from "./delivery/outbox.ts";
 import { createKeyUse } from "./identity/key-use.ts";
 import { createKeys, type KeyService } from "./identity/keys.ts";
+import { createTrials } from "./policies/trial.ts";
 import { createPolicies, type PolicyService } from "./policies/store.ts";
 import { pinSecret } from "./identity/pin-secret.ts";
 import { openVault, type OpenVault } from "./identity/vault.ts";
@@ -85,8 +86,11 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     used: (id, now) => keyUse.note(id, now),
   });
   const agents = createAgents({ storage, directory, head, requireRegistered: config.require_registered_agents });
+  const trials = createTrials({ storage, log });
+  opened.push({ name: "trials of policies", close: trials.close });
   const policies = createPolicies({
     storage,
+    trials,
     head,
     clock,
     log,

@@ -6,7 +6,7 @@ import { confirmed } from "../../src/http/resource/authority.ts";
 import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/http/resource/idempotency.ts";
 import { assertMatch } from "../../src/http/resource/preconditions.ts";
 import { assertOurs, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
-import type { ReadPolicy } from "../../src/http/resource/candidates.ts";
+import type { ReadPolicy } from "../../src/contract/trials.ts";
 import { policyChange } from "../../src/domain/changes.ts";
 import type { PolicyChange } from "../../src/domain/entries.ts";
 

@@ -3,11 +3,9 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Reply, type Route } from "../../src/contract/resource.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { decide } from "../../src/domain/policy/decide.ts";
-import { assumingUnused } from "../../src/domain/policy/limits.ts";
 import type { Decision, Facts } from "../../src/domain/policy/types.ts";
 import { parseRfc3339 } from "../../src/domain/time.ts";
-import { candidatesOf, withCandidates } from "../../src/http/resource/candidates.ts";
+import { candidatesOf } from "../../src/http/resource/candidates.ts";
 import { DEFINITION, Nullable } from "./schemas.ts";
 
 const SampleAction = Type.Object(
@@ -109,29 +107,34 @@ export function dryRunRoute(host: Host, tag: string, bodyLimit: number): Route {
     description:
       "Decides sample actions with the active set and with the candidate in it. Records nothing, and knows no registered agents.",
     responses: { 200: { description: "Both decisions of each action.", schema: DryRun } },
-    errors: ["POLICY_INVALID"],
-    handle: ({ body }) => dryRun(host, body),
+    errors: ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
+    handle: ({ body, signal }) => dryRun(host, body, signal),
   });
 }
 
 /** Sample actions under the active set and under the set with the candidates. Nothing is recorded. */
-async function dryRun(host: Host, body: DryRunBody): Promise<Reply> {
+async function dryRun(host: Host, body: DryRunBody, signal: AbortSignal): Promise<Reply> {
   const { compiled: active } = await host.policies.current();
-  const candidate = withCandidates(active, candidatesOf(body), body.alone === true);
+  const { trials } = host.policies;
+  const candidate = await trials.withCandidates(active, candidatesOf(body), body.alone === true, signal);
   const now = (body.now === undefined ? null : parseRfc3339(body.now)) ?? host.clock();
   const { key_id, name, agent_id, owner } = body.principal ?? {};
   const facts: Facts = {
     principal: { key_id: key_id ?? "test", name: name ?? "test", agent_id: agent_id ?? null, owner: owner ?? null },
   };
-  const results = body.actions.map((action) => {
-    const request = {
+  const cases = body.actions.map((action) => ({
+    request: {
       ...action,
       params: (action.params ?? {}) as JsonObject,
       context: (action.context ?? {}) as JsonObject,
-    };
-    const before = decide(active, request, assumingUnused(active, request, facts, now), now);
-    const after = decide(candidate, request, assumingUnused(candidate, request, facts, now), now);
-    return { current: before, candidate: after, changed: outcomeOf(before) !== outcomeOf(after) };
+    },
+    facts,
+    now,
+  }));
+  const [before = [], after = []] = await trials.decide([active, candidate], cases, signal);
+  const results = before.map((current, i) => {
+    const decided = after[i] as Decision;
+    return { current, candidate: decided, changed: outcomeOf(current) !== outcomeOf(decided) };
   });
   return { status: 200, json: { policy_set: candidate.digest, results } };
 }

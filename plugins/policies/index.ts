@@ -15,14 +15,13 @@ import {
 } from "./changes.ts";
 import { dryRunRoute } from "./dry-run.ts";
 import { findPolicy, findVersion } from "./library.ts";
-import { policiesFromYaml } from "../../src/http/resource/candidates.ts";
 import { policyOf, YAML_TYPES } from "./read.ts";
 import * as schema from "./schemas.ts";
 import { shadowRoute } from "./shadow.ts";
 import { answer, show, summary, warningsOf } from "./show.ts";
 import { versionRoutes } from "./versions.ts";
 
-/** YAML takes about a second a megabyte to parse, during which nothing is decided. */
+/** YAML takes seconds a megabyte to parse, which others who send policies wait for. */
 const MAX_BODY = 512 * 1024;
 const TAG = "policies";
 
@@ -31,6 +30,7 @@ export default definePlugin({ name: "policies", setup: (host) => ({ routes: rout
 function routes(host: Host): Route[] {
   const one = { description: "The policy.", schema: schema.PolicyRecord };
   const changed = ["POLICY_NOT_FOUND", "POLICY_MANAGED", "PRECONDITION_FAILED"] as const;
+  const reads = ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"] as const;
   const id = schema.PolicyParams;
   return [
     defineRoute({
@@ -72,9 +72,9 @@ function routes(host: Host): Route[] {
         200: { ...one, description: "It was stored by an earlier request with this Idempotency-Key." },
         201: { ...one, description: "Stored." },
       },
-      errors: ["POLICY_INVALID", "POLICY_NAME_TAKEN", "POLICY_MANAGED", "POLICY_NOT_FOUND", "IDEMPOTENCY_CONFLICT"],
-      async handle({ query, body, headers, credential }) {
-        const read = policyOf(body);
+      errors: [...reads, "POLICY_NAME_TAKEN", "POLICY_MANAGED", "POLICY_NOT_FOUND", "IDEMPOTENCY_CONFLICT"],
+      async handle({ query, body, headers, credential, signal }) {
+        const read = await policyOf(host, body, signal);
         const activate = query.activate === true;
         const call = idempotentCall(headers, "POST /v1/policies", { definition: read.text, activate });
         const { row, replayed } = await createPolicy(host, read, { credential, activate }, call);
@@ -98,10 +98,10 @@ function routes(host: Host): Route[] {
       description:
         "All or nothing. A known name becomes a new version, or stays as it is when nothing changed. Errors carry line and column.",
       responses: { 200: { description: "What became of each.", schema: schema.Imported } },
-      errors: ["POLICY_INVALID", "POLICY_MANAGED"],
-      async handle({ query, body, credential }) {
+      errors: [...reads, "POLICY_MANAGED"],
+      async handle({ query, body, credential, signal }) {
         const activate = query.activate === true;
-        const read = policiesFromYaml(typeof body === "string" ? body : body.yaml);
+        const read = await host.policies.trials.read({ yaml: typeof body === "string" ? body : body.yaml }, signal);
         const { plans, policySet } = await importPolicies(host, read, { credential, activate });
         const policies = plans.map(({ id, name, version, outcome, row }) => ({
           id,
@@ -152,11 +152,11 @@ function routes(host: Host): Route[] {
       description:
         "Versions never change. The same definition again makes none. `If-Match` with the `ETag` that was seen refuses the change when another came first.",
       responses: { 200: one },
-      errors: [...changed, "POLICY_INVALID"],
-      handle: async ({ params, query, body, headers, credential }) =>
+      errors: [...changed, ...reads],
+      handle: async ({ params, query, body, headers, credential, signal }) =>
         answer(
           host,
-          await updatePolicy(host, params.id, policyOf(body), headers, {
+          await updatePolicy(host, params.id, await policyOf(host, body, signal), headers, {
             credential,
             activate: query.activate === true,
           }),

@@ -3,7 +3,7 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
 import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/contract/storage.ts";
 import type { PolicyDocument } from "../../src/domain/policy/types.ts";
-import type { ReadPolicy } from "../../src/http/resource/candidates.ts";
+import type { ReadPolicy } from "../../src/contract/trials.ts";
 
 type Reader = Pick<StorageReader, "policy" | "policyByName" | "policyVersion">;
 

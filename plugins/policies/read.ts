@@ -1,13 +1,14 @@
 /** From a body to policies that compile: nothing else is stored. */
 import { Refusal } from "../../src/contract/errors.ts";
-import { fromJson, policiesFromYaml, type ReadPolicy } from "../../src/http/resource/candidates.ts";
+import type { Host } from "../../src/contract/host.ts";
+import type { ReadPolicy } from "../../src/contract/trials.ts";
 
 export const YAML_TYPES = ["application/yaml", "application/x-yaml", "text/yaml"] as const;
 
-/** One policy, as JSON or as YAML. Throws POLICY_INVALID. */
-export function policyOf(body: unknown): ReadPolicy {
-  if (typeof body !== "string") return fromJson(body, "");
-  const policies = policiesFromYaml(body);
+/** One policy, as JSON or as YAML. Rejects with POLICY_INVALID. */
+export async function policyOf(host: Host, body: unknown, signal: AbortSignal): Promise<ReadPolicy> {
+  const candidates = typeof body === "string" ? { yaml: body } : { policy: body, pointer: "" };
+  const policies = await host.policies.trials.read(candidates, signal);
   if (policies.length > 1)
     throw new Refusal(
       "POLICY_INVALID",

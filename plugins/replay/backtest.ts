@@ -4,9 +4,10 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply, RequestContext } from "../../src/contract/resource.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
+import type { WrittenSet } from "../../src/contract/trials.ts";
 import type { BacktestCounts, BacktestReport } from "../../src/contract/backtest.ts";
 import { backtestJson, SpanFields, spanOf } from "../../src/http/resource/backtest.ts";
-import { candidatesOf, withCandidates } from "../../src/http/resource/candidates.ts";
+import { candidatesOf } from "../../src/http/resource/candidates.ts";
 
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";
@@ -39,17 +40,17 @@ export function createBacktests(
 ): (body: RangeBody, caller: Caller) => Promise<Reply> {
   let running = 0;
 
-  async function candidate(body: RangeBody): Promise<CompiledPolicySet> {
+  async function candidate(body: RangeBody, signal: AbortSignal): Promise<CompiledPolicySet | WrittenSet> {
     const { compiled } = await host.policies.current();
     if (body.policy_set !== undefined) return compiled;
-    return withCandidates(compiled, candidatesOf(body), body.alone === true);
+    return host.policies.trials.withCandidates(compiled, candidatesOf(body), body.alone === true, signal);
   }
 
   return async (body, { visibility, headers, signal }) => {
     if (body.policy_set !== undefined && (body.policy !== undefined || body.yaml !== undefined))
       throw wrong("/policy_set", "send either `policy_set` or a candidate");
     const span = spanOf(body, host.clock());
-    const compiled = await candidate(body);
+    const compiled = await candidate(body, signal);
     if (running >= limits.max_running) {
       throw new Refusal(
         "TOO_MANY_BACKTESTS",
@@ -59,7 +60,7 @@ export function createBacktests(
     }
     running++;
     const run = (progress?: (counts: BacktestCounts) => void): Promise<BacktestReport> =>
-      host.policies
+      host.policies.trials
         .backtest(compiled, {
           ...span,
           visibility,

@@ -10,13 +10,12 @@ import { fromHex, toHex } from "../../src/domain/hash.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
 import { commitPast, openFacts, readPast } from "../../src/domain/past.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
-import { assumingUnused } from "../../src/domain/policy/limits.ts";
 import type { Decision, RecordedFacts } from "../../src/domain/policy/types.ts";
 import { commit, requestOf, sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
-import { candidatesOf, withCandidates } from "../../src/http/resource/candidates.ts";
+import type { WrittenSet } from "../../src/contract/trials.ts";
 import { BacktestAnswer } from "../../src/http/resource/backtest.ts";
 import { createBacktests, NDJSON } from "./backtest.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
@@ -77,6 +76,9 @@ export default definePlugin({
             "POLICY_INVALID",
             "INVALID_RANGE",
             "TOO_MANY_BACKTESTS",
+            "TOO_MANY_TRIALS",
+            "TRIAL_TOO_LONG",
+            "TRIAL_LOST",
           ],
           async handle({ body, credential, headers, signal }) {
             const single = body.hash !== undefined || body.action_id !== undefined;
@@ -88,7 +90,7 @@ export default definePlugin({
               );
             return ranged.length > 0
               ? backtests(body, { visibility: credential.visibility, headers, signal })
-              : replay(host, body, credential);
+              : replay(host, body, credential, signal);
           },
         }),
       ],
@@ -96,7 +98,7 @@ export default definePlugin({
   },
 });
 
-async function replay(host: Host, body: ReplayBody, credential: Credential): Promise<Reply> {
+async function replay(host: Host, body: ReplayBody, credential: Credential, signal: AbortSignal): Promise<Reply> {
   if ((body.hash === undefined) === (body.action_id === undefined))
     throw invalid("", "send either `hash` or `action_id`");
   if (body.policy !== undefined && body.policy_set !== undefined)
@@ -130,9 +132,9 @@ async function replay(host: Host, body: ReplayBody, credential: Credential): Pro
     field("commitment", entry.commitment, rebuilt.commitment),
     field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(rebuilt, row.seq).leafHash)),
   ];
-  const now = await candidate(host, body);
-  const decidedNow =
-    now === null ? null : decide(now.compiled, request, assumingUnused(now.compiled, request, facts, clock), clock);
+  const now = await candidate(host, body, signal);
+  const [[decidedNow = null] = []] =
+    now === null ? [] : await host.policies.trials.decide([now], [{ request, facts, now: clock }], signal);
   const differences =
     decidedNow === null
       ? []
@@ -221,16 +223,13 @@ async function visible(host: Host, credential: Credential, id: string): Promise<
 
 async function candidate(
   host: Host,
-  body: ReplayBody,
-): Promise<{ digest: string | null; compiled: CompiledPolicySet } | null> {
-  if (body.policy_set !== undefined) return host.policies.current();
-  if (body.policy === undefined) return null;
-  const compiled = withCandidates(
-    (await host.policies.current()).compiled,
-    candidatesOf({ policy: body.policy }),
-    false,
-  );
-  return { digest: compiled.digest, compiled };
+  { policy, policy_set }: ReplayBody,
+  signal: AbortSignal,
+): Promise<CompiledPolicySet | WrittenSet | null> {
+  if (policy === undefined && policy_set === undefined) return null;
+  const { compiled } = await host.policies.current();
+  if (policy === undefined) return compiled;
+  return host.policies.trials.withCandidates(compiled, { policy, pointer: "/policy" }, false, signal);
 }
 
 function field(name: string, recorded: unknown, replayed: unknown): FieldComparison {

@@ -29,6 +29,7 @@ export const ERRORS = {
   RATE_LIMITED: [429, "Too many requests"],
   TOO_MANY_STREAMS: [429, "Too many open event streams"],
   TOO_MANY_BACKTESTS: [429, "Too many backtests at once"],
+  TOO_MANY_TRIALS: [429, "Too many policies are read or tried out at once"],
 
   // actions and approvals
   ACTION_NOT_FOUND: [404, "No such action"],
@@ -63,6 +64,7 @@ export const ERRORS = {
   POLICY_MANAGED: [409, "A policy source manages this policy"],
   SIGNATURE_INVALID: [403, "The webhook is not signed with the secret"],
   POLICY_INVALID: [422, "The policy does not compile"],
+  TRIAL_TOO_LONG: [422, "The policies take too long to read or to try out"],
   AGENT_NOT_FOUND: [404, "No such agent"],
   AGENT_ID_TAKEN: [409, "An agent of this id is registered"],
   DELIVERY_NOT_FOUND: [404, "No such delivery"],
@@ -77,6 +79,7 @@ export const ERRORS = {
   INTERNAL: [500, "Something went wrong here"],
   STORAGE_UNAVAILABLE: [503, "The store cannot take this now"],
   OVERLOADED: [503, "The service has more to do than it takes on"],
+  TRIAL_LOST: [503, "The thread that reads and tries policies was lost"],
   NOT_READY: [503, "The service is not ready"],
   SHUTTING_DOWN: [503, "The service is shutting down"],
 } as const satisfies Record<string, readonly [status: number, title: string]>;

@@ -5,6 +5,7 @@ import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.t
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 import type { Credential, LedgerTransaction } from "./host.ts";
 import type { PolicyBundle, PolicyState } from "./policy-source.ts";
+import type { Trials } from "./trials.ts";
 
 export interface ActivePolicies {
   /** Null before the first activation. */
@@ -46,8 +47,8 @@ export interface Policies {
   ): Promise<void>;
   /** Of the committed head, whichever process moved it. */
   state(): Promise<PolicyState>;
-  /** What these policies would have decided: past decisions made again, each with its own request, facts and clock. */
-  backtest(compiled: CompiledPolicySet, range: BacktestRange): Promise<BacktestReport>;
+  /** What callers send, read and tried out away from what decides. */
+  readonly trials: Trials;
   /** What a policy in shadow mode said at the time, had it been enforced. Decisions that it had no say in are left out. */
   shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport>;
 }

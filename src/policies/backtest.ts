@@ -1,8 +1,7 @@
 /**
  * Past decisions made again with other policies: which would flip, and how. Each is made with its own recorded
- * request, facts and clock; only the policies differ. Reads pages, newest first, and lets the event loop run between them.
+ * request, facts and clock; only the policies differ. Reads pages, newest first, and lets the event loop run in between.
  */
-import { setImmediate } from "node:timers";
 import type {
   BacktestCounts,
   BacktestRange,
@@ -18,6 +17,7 @@ import { decide } from "../domain/policy/decide.ts";
 import { assumingUnused } from "../domain/policy/limits.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile.ts";
 import type { Decision, Effect, ShadowOutcome } from "../domain/policy/types.ts";
+import { createBreath, type Breath } from "./breath.ts";
 import { createUseCount, uncountedUses, type UncountedUse } from "./backtest-limits.ts";
 import { toHex } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
@@ -40,13 +40,16 @@ interface Judged {
 /** Null for what is not looked at, "erased" for what cannot be any more. */
 type Judge = (entry: DecisionEntry, input: DecisionInput) => Judged | "erased" | null;
 
+export type BacktestReader = Pick<StorageReader, "decisionSpan" | "decisions">;
+
 /** What these policies would have decided. */
 export function backtest(
-  reader: StorageReader,
+  reader: BacktestReader,
   compiled: CompiledPolicySet,
   range: BacktestRange,
+  breath = createBreath(),
 ): Promise<BacktestReport> {
-  return scan(reader, range, (entry, input) => {
+  return scan(reader, range, breath, (entry, input) => {
     const request = requestOf(input);
     if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
@@ -58,8 +61,8 @@ export function backtest(
 }
 
 /** What a policy in shadow mode said at the time, had it been enforced. Decisions that it had no say in are left out. */
-export function shadowReport(reader: StorageReader, policy: string, range: BacktestRange): Promise<BacktestReport> {
-  return scan(reader, range, ({ decision }) => {
+export function shadowReport(reader: BacktestReader, policy: string, range: BacktestRange): Promise<BacktestReport> {
+  return scan(reader, range, createBreath(), ({ decision }) => {
     const said = decision.shadow.find((outcome) => outcome.policy === policy);
     return said === undefined ? null : { to: withShadow(decision, said), otherwise: false };
   });
@@ -74,7 +77,12 @@ function withShadow(decision: Decision, said: ShadowOutcome): Outcome {
   return heard ? said : decision;
 }
 
-async function scan(reader: StorageReader, range: BacktestRange, judge: Judge): Promise<BacktestReport> {
+async function scan(
+  reader: BacktestReader,
+  range: BacktestRange,
+  breath: Breath,
+  judge: Judge,
+): Promise<BacktestReport> {
   const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0, erased: 0 };
   const groups = new Map<string, FlipGroup>();
   let unlisted = 0;
@@ -97,17 +105,18 @@ async function scan(reader: StorageReader, range: BacktestRange, judge: Judge): 
     }
   }
 
-  function report(next: number | null): BacktestReport {
-    const counted = countUses(waiting, tally);
+  async function report(next: number | null): Promise<BacktestReport> {
+    const counted = await countUses(waiting, breath, tally);
     return { ...counts, flips: [...groups.values()].sort((a, b) => b.count - a.count), unlisted, counted, next };
   }
   const span = await reader.decisionSpan(range.since, range.until);
   if (span === null) return report(null);
   const end = performance.now() + range.budgetMs;
   let before = Math.min(span.last + 1, range.before_seq ?? Infinity);
+  const isOver = (): boolean => performance.now() > end || range.signal?.aborted === true;
   while (before > span.first) {
     const wanted = Math.min(PAGE, range.limit - counts.evaluated);
-    if (wanted <= 0 || performance.now() > end || range.signal?.aborted === true) return report(before);
+    if (wanted <= 0 || isOver()) return report(before);
     const rows = await reader.decisions({
       visibility: range.visibility,
       from_seq: span.first,
@@ -117,6 +126,12 @@ async function scan(reader: StorageReader, range: BacktestRange, judge: Judge): 
       limit: wanted,
     });
     for (const input of rows) {
+      // One decision may cost as much as a page of others.
+      const due = breath();
+      if (due !== null) await due;
+      // The first of a page is made in any case: whoever goes on from the answer gets further.
+      if (input !== rows[0] && isOver()) return report(before);
+      before = input.seq;
       const entry = openEntry<DecisionEntry>(input.bytes);
       const judged = judge(entry, input);
       if (judged === "erased") counts.erased++;
@@ -135,9 +150,7 @@ async function scan(reader: StorageReader, range: BacktestRange, judge: Judge): 
         });
     }
     if (rows.length < wanted) return report(null);
-    before = (rows.at(-1) as DecisionInput).seq;
     range.progress?.({ ...counts });
-    await new Promise<void>((resolve) => setImmediate(resolve));
   }
   return report(null);
 }
@@ -152,13 +165,16 @@ interface Waiting {
 }
 
 /** @param waiting newest first */
-function countUses(
+async function countUses(
   waiting: readonly Waiting[],
+  breath: Breath,
   tally: (from: Outcome, judged: Judged, example: () => FlipExample) => void,
-): BacktestReport["counted"] {
+): Promise<BacktestReport["counted"]> {
   const count = createUseCount();
   const concerned = new Map<string, BacktestReport["counted"][number]>();
   for (const { from, judged, uses, at, example } of waiting.toReversed()) {
+    const due = breath();
+    if (due !== null) await due;
     for (const { policy, limit } of uses) {
       const key = JSON.stringify([policy, limit]);
       const subtotal = concerned.get(key) ?? { policy, limit, decisions: 0 };

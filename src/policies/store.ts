@@ -25,7 +25,8 @@ import {
 import { unknownChannels } from "../domain/policy/channels.ts";
 import { NEWEST_FORMAT } from "../domain/policy/semantics.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
-import { backtest, shadowReport } from "./backtest.ts";
+import { shadowReport } from "./backtest.ts";
+import type { Trials } from "../contract/trials.ts";
 import { checkBundle } from "./bundle.ts";
 import {
   planSet,
@@ -52,6 +53,7 @@ export interface PoliciesOptions {
   newId(): string;
   clock(): number;
   log: Logger;
+  trials: Trials;
 }
 
 export interface PolicyService extends Policies {
@@ -208,7 +210,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
           activateBundle(tx, { newId: options.newId, sources: options.sources }, sourceName, bundle, by, basis),
         );
     },
-    backtest: (set, range) => backtest(options.storage, set, range),
+    trials: options.trials,
     shadowReport: (policy, range) => shadowReport(options.storage, policy, range),
     plan: planSetOrRefuse,
     commit: commitSet,

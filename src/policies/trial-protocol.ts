@@ -1,0 +1,38 @@
+/** What goes between the main thread and the one that tries policies out. */
+import type { BacktestCounts, BacktestRange, BacktestReport } from "../contract/backtest.ts";
+import type { ErrorCode, FieldError } from "../contract/errors.ts";
+import type { StorageReader } from "../contract/storage.ts";
+import type { Candidates, ReadPolicy, TrialCase, WrittenSet } from "../contract/trials.ts";
+import type { Decision } from "../domain/policy/types.ts";
+
+/** The named jobs. */
+export interface Jobs {
+  read: { input: Candidates; output: ReadPolicy[] };
+  withCandidates: { input: { active: WrittenSet; candidates: Candidates; alone: boolean }; output: WrittenSet };
+  decide: { input: { sets: WrittenSet[]; cases: readonly TrialCase[] }; output: Decision[][] };
+  backtest: { input: { set: WrittenSet; range: Omit<BacktestRange, "signal" | "progress"> }; output: BacktestReport };
+}
+export type JobName = keyof Jobs;
+
+/** What a backtest asks of the store, which is open on the main thread. */
+export type ReaderCall =
+  | { method: "decisionSpan"; args: Parameters<StorageReader["decisionSpan"]> }
+  | { method: "decisions"; args: Parameters<StorageReader["decisions"]> };
+
+export type ToThread =
+  | {
+      [Name in JobName]: { kind: "job"; id: number; name: Name; input: Jobs[Name]["input"]; budgetMs: number };
+    }[JobName]
+  | { kind: "abort"; id: number }
+  | { kind: "answer"; call: number; value: unknown }
+  | { kind: "ping" };
+
+export type FromThread =
+  | { kind: "done"; id: number; value: unknown }
+  | { kind: "refused"; id: number; code: ErrorCode; detail: string; errors: FieldError[] }
+  | { kind: "failed"; id: number; message: string }
+  | { kind: "call"; id: number; call: number; wanted: ReaderCall }
+  | { kind: "progress"; id: number; counts: BacktestCounts }
+  /** This job is worked on from here on: whose fault it is when nothing more is heard. */
+  | { kind: "at"; id: number }
+  | { kind: "pong" };

@@ -1,0 +1,290 @@
+/** Policies that somebody sends are tried out on a thread: whoever sent them waits for it, and nobody else. */
+import assert from "node:assert/strict";
+import { setImmediate } from "node:timers/promises";
+import { after, before, describe, it } from "node:test";
+import { Worker } from "node:worker_threads";
+import type { BacktestRange } from "../../../src/contract/backtest.ts";
+import { Refusal } from "../../../src/contract/errors.ts";
+import { StorageError } from "../../../src/contract/storage.ts";
+import type { TrialCase, WrittenSet } from "../../../src/contract/trials.ts";
+import { emptyPolicySet } from "../../../src/domain/policy/compile.ts";
+import { decide } from "../../../src/domain/policy/decide.ts";
+import { assumingUnused } from "../../../src/domain/policy/limits.ts";
+import { backtest } from "../../../src/policies/backtest.ts";
+import { readCandidates, withCandidates } from "../../../src/policies/candidates.ts";
+import { createTrials, startTrialThread, type TrialOptions, type TrialService } from "../../../src/policies/trial.ts";
+import { createLogger } from "../../../src/serve/log.ts";
+import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
+import { until } from "../../support/wait.ts";
+
+/** Tens of milliseconds a decision. */
+const SLOW = {
+  policy: "slow",
+  rules: [{ name: "all", tool: "slow", when: "params.a.all(x, params.a.all(y, x + y >= 0))", effect: "allow" }],
+};
+const SLOW_ACTION = {
+  agent_id: "a",
+  tool: "slow",
+  operation: "o",
+  params: { a: Array.from({ length: 150 }, (_, i) => i) },
+  context: {},
+};
+const facts = { principal: { key_id: "k", name: "k", agent_id: null, owner: null } };
+const slowCases = (count: number): TrialCase[] =>
+  Array.from({ length: count }, () => ({ request: SLOW_ACTION, facts, now: 1 }));
+/** Seconds for the parser. */
+const HOSTILE = `a: [${"1,".repeat(250_000)}`;
+const forever = new AbortController().signal;
+
+let service: Service;
+before(async () => {
+  service = await startService();
+  for (let i = 0; i < 5; i++) await service.call("POST", "/v1/actions", { body: i % 2 === 0 ? ALLOWED : ASKED });
+});
+after(() => service.close());
+
+const admin = (path: string, body: object): Promise<Answer> => service.call("POST", path, { key: service.admin, body });
+
+describe("while policies are tried out, the service answers", () => {
+  /** Others are answered before this one is. */
+  async function othersFirst(slow: Promise<Answer>): Promise<Answer> {
+    const order: string[] = [];
+    void slow.then(() => order.push("slow"));
+    for (let i = 0; i < 5; i++) {
+      assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 200);
+      await setImmediate();
+      order.push("decided");
+    }
+    assert.deepEqual(
+      order,
+      Array.from({ length: 5 }, () => "decided"),
+    );
+    return slow;
+  }
+
+  it("beside a dry run", async () => {
+    const actions = Array.from({ length: 100 }, () => SLOW_ACTION);
+    const { status, body } = await othersFirst(admin("/v1/policies/dry-run", { policy: SLOW, actions }));
+    assert.deepEqual([status, body.results?.length], [200, 100], JSON.stringify(body).slice(0, 300));
+  });
+
+  it("beside a text that takes the parser seconds", async () => {
+    const { status, body } = await othersFirst(admin("/v1/policies/import-yaml", { yaml: HOSTILE }));
+    assert.deepEqual([status, body.code], [422, "POLICY_INVALID"]);
+    const { code } = (await othersFirst(admin("/v1/policies/dry-run", { yaml: HOSTILE, actions: [SLOW_ACTION] }))).body;
+    assert.equal(code, "POLICY_INVALID");
+  });
+
+  it("beside a backtest", async () => {
+    await admin("/v1/policies?activate=true", {
+      policy: "slow",
+      rules: [{ name: "r", tool: "slow", effect: "allow" }],
+    });
+    const { context: _, ...action } = SLOW_ACTION;
+    for (let i = 0; i < 60; i++) await service.call("POST", "/v1/actions", { body: action });
+    const { status, body } = await othersFirst(admin("/v1/replay", { policy: SLOW, limit: 1000 }));
+    assert.equal(status, 200);
+    assert.ok(body.evaluated >= 65, JSON.stringify(body));
+  });
+});
+
+describe("the thread", () => {
+  const started: TrialService[] = [];
+  after(() => Promise.all(started.map((trials) => trials.close())));
+  const logged: string[] = [];
+
+  function trialsWith(options: Partial<TrialOptions> = {}): TrialService {
+    const log = createLogger("info", (lines) => logged.push(lines));
+    const trials = createTrials({ storage: service.storage, log, ...options });
+    started.push(trials);
+    return trials;
+  }
+  const slowSet = (trials: TrialService): Promise<WrittenSet> =>
+    trials.withCandidates(emptyPolicySet(), { policy: SLOW, pointer: "" }, false, forever);
+  const refusal =
+    (code: string) =>
+    (error: unknown): boolean => {
+      assert.ok(error instanceof Refusal, String(error));
+      assert.equal(error.code, code, error.message);
+      return true;
+    };
+  const range = (): BacktestRange => ({
+    visibility: { all: true },
+    since: 0,
+    until: Date.now() + 1e9,
+    limit: 1000,
+    budgetMs: 600_000,
+    examples: 3,
+  });
+
+  it("answers what the functions themselves answer", async () => {
+    const trials = trialsWith();
+    const yaml =
+      "policy: a\nrules:\n  - { name: r, tool: slow, effect: allow }\n---\npolicy: b\nrules:\n  - { name: r, tool: x, effect: deny }\n";
+    assert.deepEqual(await trials.read({ yaml }, forever), readCandidates({ yaml }));
+    const { compiled } = await service.runtime.host.policies.current();
+    for (const alone of [true, false]) {
+      const set = await trials.withCandidates(compiled, { policy: SLOW, pointer: "" }, alone, forever);
+      const direct = withCandidates(compiled.document, readCandidates({ policy: SLOW, pointer: "" }), alone);
+      assert.deepEqual([set.digest, JSON.parse(set.text)], [direct.digest, direct.document]);
+      const cases = [
+        ...slowCases(1),
+        ...[ALLOWED, ASKED].map((action) => ({ request: { ...action, context: {} }, facts, now: 1 })),
+      ];
+      assert.deepEqual(
+        await trials.decide([compiled, set], cases, forever),
+        [compiled, direct].map((each) =>
+          cases.map(({ request, now }) => decide(each, request, assumingUnused(each, request, facts, now), now)),
+        ),
+      );
+      assert.deepEqual(await trials.backtest(set, range()), await backtest(service.storage, direct, range()));
+    }
+    for (const sent of [
+      { yaml: "policy: x\nrules: [}" },
+      { policy: { policy: "x", rules: [{}] }, pointer: "/policy" },
+    ]) {
+      const direct = ((): unknown => {
+        try {
+          return readCandidates(sent);
+        } catch (error) {
+          return error;
+        }
+      })() as Refusal;
+      await assert.rejects(trials.read(sent, forever), (error: Refusal) => {
+        assert.deepEqual([error.code, error.message, error.errors], [direct.code, direct.message, direct.errors]);
+        return true;
+      });
+    }
+  });
+
+  it("refuses what goes beyond its budget, and goes on with what is next", async () => {
+    const trials = trialsWith({ budgetMs: 100 });
+    const set = await slowSet(trials);
+    await assert.rejects(trials.decide([set], slowCases(100), forever), refusal("TRIAL_TOO_LONG"));
+    assert.equal((await trials.decide([set], slowCases(0), forever)).length, 1);
+  });
+
+  it("is ended when it does not answer: the job that it was at is refused, and the others are told to come again", async () => {
+    const ended: number[] = [];
+    const stuck =
+      'import { parentPort } from "node:worker_threads";' +
+      'parentPort.on("message", (m) => { if (m.kind === "job" && m.id === 2) { parentPort.postMessage({ kind: "at", id: 2 }); for (;;); } });';
+    const trials = trialsWith({
+      pingMs: 20,
+      mostSilent: 50,
+      startThread() {
+        const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(stuck)}`));
+        thread.on("exit", (code) => ended.push(code));
+        return thread;
+      },
+    });
+    const first = trials.read({ yaml: "a: 1" }, forever);
+    const second = trials.read({ yaml: "a: 1" }, forever);
+    await Promise.all([
+      assert.rejects(first, refusal("TRIAL_LOST")),
+      assert.rejects(second, refusal("TRIAL_TOO_LONG")),
+    ]);
+    await until("the thread has ended", () => ended.length === 1);
+  });
+
+  it("is replaced when it is lost: what it was at is refused, and nothing was decided", async () => {
+    const threads: Worker[] = [];
+    const trials = trialsWith({
+      startThread() {
+        threads.push(startTrialThread());
+        return threads.at(-1) as Worker;
+      },
+    });
+    const set = await slowSet(trials);
+    const lost = [
+      trials.decide([set], slowCases(1000), forever),
+      trials.backtest(set, range()),
+      trials.read({ yaml: HOSTILE }, forever),
+    ].map((job) => assert.rejects(job, refusal("TRIAL_LOST")));
+    await setImmediate();
+    await threads[0]?.terminate();
+    await Promise.all(lost);
+    const [[decision] = []] = await trials.decide([set], slowCases(1), forever);
+    assert.deepEqual([decision?.policy, threads.length], ["slow", 2]);
+    assert.match(logged.join(""), /thread that tries policies out was lost/);
+  });
+
+  it("refuses when it cannot start", async () => {
+    const trials = trialsWith({
+      startThread() {
+        throw new Error("no threads here");
+      },
+    });
+    await assert.rejects(trials.read({ yaml: "a: 1" }, forever), refusal("TRIAL_LOST"));
+  });
+
+  it("gives up what nobody waits for, and frees its place", async () => {
+    const trials = trialsWith({ most: 1 });
+    const set = await slowSet(trials);
+    const leaving = new AbortController();
+    const job = trials.decide([set], slowCases(1000), leaving.signal);
+    await assert.rejects(trials.decide([set], [], forever), (error: Refusal) => {
+      assert.deepEqual([error.code, error.headers["Retry-After"]], ["TOO_MANY_TRIALS", "1"]);
+      return true;
+    });
+    leaving.abort();
+    await assert.rejects(job, refusal("SHUTTING_DOWN"));
+    assert.equal((await trials.decide([set], slowCases(1), forever)).length, 1);
+    await assert.rejects(trials.decide([set], slowCases(1), leaving.signal), refusal("SHUTTING_DOWN"));
+  });
+
+  it("answers a backtest that nobody waits for with what it has, and where to go on", async () => {
+    const trials = trialsWith();
+    const leaving = new AbortController();
+    let counted = 0;
+    const progress = (): void => leaving.abort();
+    const page = service.storage.decisions.bind(service.storage);
+    const few = trialsWith({
+      storage: {
+        decisionSpan: service.storage.decisionSpan.bind(service.storage),
+        // As if it were far longer.
+        decisions: async (query) => {
+          const rows = await page({ ...query, limit: 1 });
+          counted++;
+          return Array.from({ length: query.limit }, () => rows[0]).flatMap((row) => (row === undefined ? [] : [row]));
+        },
+      },
+    });
+    const report = await few.backtest(await slowSet(trials), {
+      ...range(),
+      limit: 1e6,
+      signal: leaving.signal,
+      progress,
+    });
+    assert.ok(report.next !== null && report.evaluated >= 200 && counted >= 1);
+  });
+
+  it("tells a backtest's caller that the store failed", async () => {
+    const broken = new StorageError("unavailable", "the store is away");
+    const trials = trialsWith({
+      storage: {
+        decisionSpan: service.storage.decisionSpan.bind(service.storage),
+        decisions: () => Promise.reject(broken),
+      },
+    });
+    await assert.rejects(trials.backtest(await slowSet(trials), range()), broken);
+    assert.equal((await trials.decide([emptyPolicySet()], slowCases(1), forever)).length, 1);
+  });
+
+  it("ends when it is idle, and when the service stops; a job that is under way then is refused", async () => {
+    const ended: number[] = [];
+    const startThread = (): Worker => {
+      const thread = startTrialThread();
+      thread.on("exit", (code) => ended.push(code));
+      return thread;
+    };
+    const trials = trialsWith({ idleMs: 1, startThread });
+    await trials.read({ yaml: "policy: a\nrules:\n  - { name: r, tool: x, effect: allow }\n" }, forever);
+    await until("the idle thread has ended", () => ended.length === 1);
+    const set = await slowSet(trials);
+    const job = assert.rejects(trials.decide([set], slowCases(1000), forever), refusal("SHUTTING_DOWN"));
+    await trials.close();
+    await job;
+    await assert.rejects(trials.decide([set], [], forever), refusal("SHUTTING_DOWN"));
+  });
+});
