@@ -11,7 +11,7 @@ import type { Expiry } from "./expiry.ts";
 import { answerWith, readRecord, RECORD } from "./record.ts";
 import { asOf, isOverdue, sizeOf, visibleAction } from "./rows.ts";
 import * as schema from "./schemas.ts";
-import type { Waiters } from "./wait.ts";
+import { stillAllowed, type Waiters } from "./wait.ts";
 
 const LIST = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
@@ -71,10 +71,9 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
         const seen = await visibleAction(host.storage, params.id, credential);
         let row = asOf(seen, host.clock());
         if (row !== seen) expiry.notice();
-        if (query.wait !== undefined && row.status === "pending_approval") {
-          row = (await waiters.verdict(row.id, waiters.grant(query.wait), context.signal)) ?? row;
-        }
-        return answerWith(host, row, credential);
+        if (query.wait === undefined || row.status !== "pending_approval") return answerWith(host, row, credential);
+        row = (await waiters.verdict(row.id, waiters.grant(query.wait), context.signal)) ?? row;
+        return answerWith(host, row, await stillAllowed(host, credential));
       },
     }),
     defineRoute({

@@ -12,7 +12,7 @@ import { answerWith, RECORD } from "./record.ts";
 import { asOf } from "./rows.ts";
 import * as schema from "./schemas.ts";
 import { assertBinding, factsOf, requestOf, submitAction } from "./submit.ts";
-import type { Waiters } from "./wait.ts";
+import { stillAllowed, type Waiters } from "./wait.ts";
 
 const PREFER = Type.Object({
   Prefer: Type.Optional(Type.String({ description: "`wait=N` waits up to N seconds for the verdict (RFC 7240)." })),
@@ -35,11 +35,12 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         200: { ...RECORD, description: "Allowed or denied." },
         202: { ...RECORD, description: "Waits for approval; `Location` is where to look." },
       },
-      errors: ["AGENT_MISMATCH", "AGENT_UNBOUND", "IDEMPOTENCY_CONFLICT", "ACTION_ERASED"],
+      errors: ["AGENT_MISMATCH", "AGENT_UNBOUND", "IDEMPOTENCY_CONFLICT", "ACTION_ERASED", "TOO_MANY_PENDING"],
       async handle(context) {
         const { body, credential, headers } = context;
         const taken = await submitAction(host, credential, body, idempotencyKeyOf(headers));
         let row = taken.row;
+        let who = credential;
         const extra: Record<string, string> = taken.replayed ? { ...REPLAYED } : {};
         if (row.status === "pending_approval") {
           if (row.expires_at !== null) expiry.plan(row.expires_at);
@@ -48,11 +49,12 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
             const granted = waiters.grant(wait);
             extra["Preference-Applied"] = `wait=${granted / 1000}`;
             row = (await waiters.verdict(row.id, granted, context.signal)) ?? row;
+            who = await stillAllowed(host, credential);
           }
         }
         extra["Location"] = `/v1/actions/${row.id}`;
         const shown = asOf(row, host.clock());
-        const reply = await answerWith(host, shown, credential, {
+        const reply = await answerWith(host, shown, who, {
           headers: extra,
           fresh: row === taken.row && !taken.replayed,
         });

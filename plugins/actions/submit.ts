@@ -63,6 +63,17 @@ export function assertBinding({ config }: Pick<Host, "config">, credential: Cred
   );
 }
 
+/** People look at what waits one by one: a key that asks without end would hide the others' actions. */
+async function assertFewWait(host: Host, tx: LedgerTransaction, { key }: Credential): Promise<void> {
+  const most = host.config.approvals.max_pending_per_key;
+  if ((await tx.pendingCount({ key_id: key.id }, tx.now)) < most) return;
+  throw new Refusal(
+    "TOO_MANY_PENDING",
+    `${most} actions of the key "${key.name}" wait for approval already; wait until some are decided, or cancel some`,
+    { headers: { "Retry-After": "60" } },
+  );
+}
+
 /** Decides under the ledger's lock, so that the policy set and the key are those of this very moment. */
 export function submitAction(
   host: Host,
@@ -95,6 +106,7 @@ export function submitAction(
     const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
     const { facts, needs } = await readUses(tx, evaluation, baseFacts);
     const decision = decideOn(evaluation, facts);
+    if (decision.effect === "require_approval") await assertFewWait(host, tx, who);
     const row = record(host, tx, who, { id, salt, request, sealed, ...sealFacts(facts, newSalt), decision });
     await tx.insertAction(row);
     await writeUses(tx, usedBy(decision, needs), id);

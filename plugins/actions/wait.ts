@@ -1,5 +1,6 @@
 /** Waiting for a verdict: woken by the ledger's tail, never by polling. */
-import type { Host } from "../../src/contract/host.ts";
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 
 export interface Waiters {
@@ -11,6 +12,17 @@ export interface Waiters {
   /** How long a client that asks for so many seconds may wait. Milliseconds. */
   grant(seconds: number): number;
   stop(): void;
+}
+
+/** Whoever waited is asked for the key again: it can have been revoked meanwhile. */
+export async function stillAllowed(host: Pick<Host, "keys">, credential: Credential): Promise<Credential> {
+  const current = await host.keys.refresh(credential);
+  if (current !== null) return current;
+  throw new Refusal(
+    "INVALID_CREDENTIAL",
+    `the key "${credential.key.name}" was revoked or has expired while the request waited; use a live one`,
+    { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } },
+  );
 }
 
 export function createWaiters(host: Host): Waiters {

@@ -27,11 +27,12 @@ export default definePlugin({
         path: "/v1/api-keys",
         tag: TAG,
         summary: "List keys, newest first",
+        description: "A key that is bound to an agent sees those of that agent alone.",
         scope: "keys:manage",
         query: schema.ListQuery,
         responses: { 200: { description: "A page; revoked and expired ones included.", schema: schema.KeyList } },
         errors: ["INVALID_CURSOR"],
-        handle: ({ query }) => list(host, query),
+        handle: ({ query, credential }) => list(host, query, credential),
       }),
       defineRoute({
         method: "POST",
@@ -67,10 +68,15 @@ export default definePlugin({
   }),
 });
 
-async function list(host: Host, query: schema.ListQuery): Promise<Reply> {
+/** A key that is bound to an agent makes, sees and revokes keys of that agent alone. */
+function reaches({ key: { agent_id } }: Credential, key: Pick<KeyRow, "agent_id">): boolean {
+  return agent_id === null || key.agent_id === agent_id;
+}
+
+async function list(host: Host, query: schema.ListQuery, credential: Credential): Promise<Reply> {
   const now = host.clock();
   const all = (await host.storage.keys()).filter(
-    (key) => query.status === undefined || (query.status === "live") === isLive(key, now),
+    (key) => reaches(credential, key) && (query.status === undefined || (query.status === "live") === isLive(key, now)),
   );
   const { rows, next_cursor } = pageOf("api_keys", all, query);
   return {
@@ -129,7 +135,7 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
     const lacking = scopes.filter((scope) => !who.holds(scope));
     if (lacking.length > 0)
       throw new Refusal("SCOPE_ESCALATION", `this key does not hold ${lacking.join(", ")} and cannot give it away`);
-    if (who.key.agent_id !== null && wanted.agent_id !== who.key.agent_id) {
+    if (!reaches(who, { agent_id: wanted.agent_id ?? null })) {
       throw new Refusal(
         "SCOPE_ESCALATION",
         `this key is bound to the agent "${who.key.agent_id}"; keys that it makes must be bound to it too`,
@@ -171,7 +177,8 @@ async function revoke(host: Host, id: string, credential: Credential): Promise<R
   const { row, why, left } = await host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "keys:manage");
     const key = await tx.key(id);
-    if (key === null || key.revoked_at !== null) throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id}`);
+    if (key === null || key.revoked_at !== null || !reaches(who, key))
+      throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id} that this key may see`);
     const unreachable = key.scopes.filter((scope) => !who.holds(scope as Scope));
     if (unreachable.length > 0)
       throw new Refusal(

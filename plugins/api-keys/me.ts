@@ -82,10 +82,17 @@ export function meRoutes(host: Host): Route[] {
       scope: ["actions:read", "provenance:read", "keys:manage"],
       query: NamesQuery,
       responses: { 200: { description: "The names.", schema: Names } },
-      async handle({ query }) {
+      async handle({ query, credential }) {
+        const { agent_id } = credential.key;
+        // Who may manage an agent's keys alone learns of no others; who may read records is told who stands in them.
+        const narrow = agent_id !== null && !credential.holds("actions:read") && !credential.holds("provenance:read");
         const ids = [...new Set(query.ids.split(","))];
         const rows = await Promise.all(ids.map((id) => host.storage.key(id)));
-        const keys = rows.flatMap((key) => (key === null ? [] : [{ id: key.id, name: key.name, owner: key.owner }]));
+        const keys = rows.flatMap((key) =>
+          key === null || (narrow && key.agent_id !== agent_id)
+            ? []
+            : [{ id: key.id, name: key.name, owner: key.owner }],
+        );
         return { status: 200, json: { keys } };
       },
     }),

@@ -27,6 +27,7 @@ export const ERRORS = {
   VALIDATION_FAILED: [422, "The request does not have the expected form"],
   INVALID_CURSOR: [422, "The cursor is not one of ours"],
   RATE_LIMITED: [429, "Too many requests"],
+  TOO_MANY_PENDING: [429, "Too many actions wait for approval"],
   TOO_MANY_STREAMS: [429, "Too many open event streams"],
   TOO_MANY_BACKTESTS: [429, "Too many backtests at once"],
   TOO_MANY_TRIALS: [429, "Too many policies are read or tried out at once"],

@@ -207,7 +207,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
   return async (request, info = {}) => {
     const started = performance.now();
     const call: Call = {
-      id: requestId(request.headers.get("x-request-id")) ?? options.newId(),
+      id: options.newId(),
+      clientId: requestId(request.headers.get("x-request-id")),
       route: null,
       keyId: null,
       status: 0,
@@ -235,6 +236,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
         status,
         ms,
         request_id: call.id,
+        ...(call.clientId === null ? {} : { client_request_id: call.clientId }),
         key_id: call.keyId,
       });
     }
@@ -245,6 +247,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
 /** What is known of a request while it runs. */
 interface Call {
   id: string;
+  /** What the client calls it. */
+  clientId: string | null;
   route: string | null;
   keyId: string | null;
   status: number;
@@ -285,7 +289,7 @@ function queryOf(url: string): Iterable<readonly [string, string]> {
   return at < 0 ? [] : new URLSearchParams(url.slice(at).replace(/#.*$/, ""));
 }
 
-/** An id that the client chose is kept when it can do no harm in a log. */
+/** An id that the client chose is logged beside ours when it can do no harm there; two requests can have the same. */
 function requestId(given: string | null): string | null {
   return given !== null && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : null;
 }

@@ -63,6 +63,7 @@ test("plugins see no secret of the configuration, and cannot change it", () =>
         "data",
         "permits",
         "policies",
+        "retention",
         "server",
       ]);
       assert.deepEqual(Object.keys(host.config.server).sort(), ["max_wait_seconds", "public_url"]);

@@ -219,17 +219,11 @@ describe("addresses", () => {
     );
   });
 
-  test("request ids", async () => {
-    assert.equal(
-      (await service.call("GET", "/healthz", { key: null, headers: { "x-request-id": "trace-1.2_3" } })).headers.get(
-        "x-request-id",
-      ),
-      "trace-1.2_3",
-    );
-    const made = (await service.call("GET", "/healthz", { key: null, headers: { "x-request-id": "a b" } })).headers.get(
-      "x-request-id",
-    );
-    assert.match(made ?? "", /^[0-9a-f-]{36}$/);
+  test("request ids are ours, whatever the client calls its requests", async () => {
+    for (const given of ["trace-1.2_3", "a b"]) {
+      const { headers } = await service.call("GET", "/healthz", { key: null, headers: { "x-request-id": given } });
+      assert.match(headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
+    }
   });
 });
 

@@ -258,7 +258,9 @@ describe("the access log", () => {
           ["GET", "/v1/actions", 401],
         ],
       );
-      assert.equal(lines[0]?.["request_id"], "mine-1");
+      assert.equal(lines[0]?.["client_request_id"], "mine-1");
+      assert.match(String(lines[0]?.["request_id"]), /^[0-9a-f-]{36}$/);
+      assert.ok(!("client_request_id" in (lines[1] ?? {})));
       assert.match(String(lines[0]?.["key_id"]), /^[0-9a-f-]{36}$/);
       const all = service.logged.join("\n");
       for (const word of [secret, service.agent, service.admin])
