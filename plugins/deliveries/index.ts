@@ -61,25 +61,26 @@ function routes(host: Host): Route[] {
       method: "POST",
       path: "/v1/deliveries/:id/retry",
       tag,
-      summary: "Try a dead delivery again",
+      summary: "Try a delivery now",
       scope: "deliveries:retry",
       params: schema.DeliveryParams,
-      description: "It is tried for another three days.",
+      description:
+        "One that was given up is tried for another three days; one that waits is tried now, whatever its pause.",
       responses: { 200: one },
       errors: ["DELIVERY_NOT_FOUND", "DELIVERY_NOT_DEAD"],
       async handle({ params: { id }, credential }) {
         const row = await host.ledger.transact(async (tx) => {
           assertUnbound(await confirmed(tx, credential, "deliveries:retry"));
           const before = await deliveryOf(tx, id);
-          if (before.state !== "dead")
+          if (before.state !== "dead" && before.state !== "waiting")
             throw new Refusal(
               "DELIVERY_NOT_DEAD",
-              `the delivery is ${before.state}; only one that was given up can be retried`,
+              `the delivery is ${before.state}; only one that waits or was given up can be retried`,
             );
           await tx.updateDelivery(id, before, {
             state: "waiting",
             next_at: tx.now,
-            give_up_at: tx.now + DELIVERY_PATIENCE,
+            ...(before.state === "dead" ? { give_up_at: tx.now + DELIVERY_PATIENCE } : {}),
             updated_at: tx.now,
           });
           return deliveryOf(tx, id);

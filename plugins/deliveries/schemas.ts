@@ -7,7 +7,7 @@ const State = Type.Union(
   (["scheduled", "waiting", "delivered", "dead", "obsolete"] as const).map((state) => Type.Literal(state)),
   {
     description:
-      "scheduled: not before next_attempt_at. waiting: to be delivered, in order. dead: given up, may be retried. obsolete: there was nothing left to say.",
+      "scheduled: not before next_attempt_at. waiting: to be delivered, not before next_attempt_at. dead: given up, may be retried. obsolete: there was nothing left to say.",
   },
 );
 const Kind = Type.Union(
@@ -21,7 +21,7 @@ export const DeliveryRecord = Type.Object(
     id: Type.String({ description: "The same for every attempt; receivers know what they have by it." }),
     kind: Kind,
     state: State,
-    destination: Type.String({ description: "Notifier and recipient: its deliveries are made one after another." }),
+    destination: Type.String({ description: "Notifier and recipient: its deliveries are made one at a time." }),
     notifier: Type.String(),
     recipient: Type.String(),
     channel: Nullable(Type.String({ description: "Channel of a policy; null for feeds." })),
@@ -31,7 +31,11 @@ export const DeliveryRecord = Type.Object(
     attempts: Type.Integer(),
     next_attempt_at: Nullable(Time),
     give_up_at: Time,
-    last_error: Nullable(Type.String()),
+    last_error: Nullable(
+      Type.String({
+        description: "Why it failed, or why its destination did while it waits; null once it was delivered.",
+      }),
+    ),
     delivered_at: Nullable(Time),
     created_at: Time,
     updated_at: Time,

@@ -15,12 +15,14 @@ type Reads = ReturnType<typeof prepareDeliveryReads>;
 type Writes = ReturnType<typeof prepareDeliveryWrites>;
 type ReadMethods = Pick<
   StorageReader,
-  "delivery" | "deliveries" | "deliveriesOfAction" | "dueDeliveries" | "nextDelivery" | "limitUsed"
+  "delivery" | "deliveries" | "deliveriesOfAction" | "dueDeliveries" | "nextScheduledDelivery" | "limitUsed"
 >;
 type WriteMethods = Pick<
   StorageTransaction,
   | "insertDelivery"
   | "updateDelivery"
+  | "deferDeliveries"
+  | "hastenDeliveries"
   | "releaseDeliveries"
   | "pruneDeliveries"
   | "insertLimitUse"
@@ -33,14 +35,20 @@ const WAITING = sql<boolean>`state = 'waiting'`;
 const SCHEDULED = sql<boolean>`state = 'scheduled'`;
 const OVER = sql<boolean>`state in ('delivered', 'dead', 'obsolete')`;
 
-// From one destination to the next by the index: what waits behind the first of a destination costs a look nothing.
-const FIRST = sql<boolean>`position in (
+const urgent = (attempts: string) => sql`(
+    select position from deliveries
+    where ${WAITING} and deliveries.destination = waiting.destination and attempts ${sql.raw(attempts)} and next_at <= ${param("now")}
+      and (kind <> 'event' or position = (select first.position from deliveries as first where first.state = 'waiting' and first.kind = 'event' and first.destination = waiting.destination order by first.give_up_at, first.position limit 1))
+    order by give_up_at, position limit 1
+  )`;
+// From one destination to the next by the index, and of each by the index what is most urgent.
+const DUE = sql<boolean>`position in (
   with recursive waiting (destination) as (
     select min(destination) from deliveries where ${WAITING}
     union all
     select (select min(destination) from deliveries where ${WAITING} and deliveries.destination > waiting.destination) from waiting where waiting.destination is not null
   )
-  select (select min(position) from deliveries where ${WAITING} and deliveries.destination = waiting.destination) from waiting where waiting.destination is not null)`;
+  select coalesce(${urgent("= 0")}, ${urgent("> 0")}) from waiting where waiting.destination is not null)`;
 const DECIDED = sql<boolean>`not exists (select 1 from actions where actions.id = deliveries.action_id and actions.status = 'pending_approval')`;
 // As doubles, which are exact up to 2^53 and have room beyond: SQLite fails a sum of integers that goes beyond 2^63.
 const USED = sql<number>`cast(case when coalesce(sum(cast(amount as double precision)), 0) > 9007199254740991 then 9007199254740991 else coalesce(sum(cast(amount as double precision)), 0) end as bigint)`;
@@ -51,15 +59,7 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
     delivery: prepare(rows.where("id", "=", param("id"))),
     deliveryLists: deliveryLists(db),
     deliveriesOfAction: prepare(rows.where("action_id", "=", param("action_id")).orderBy("position")),
-    dueDeliveries: prepare(
-      rows.where(FIRST).where("next_at", "<=", param("now")).orderBy("position").limit(param<number>("limit")),
-    ),
-    nextWaiting: prepare(
-      db
-        .selectFrom("deliveries")
-        .select((eb) => eb.fn.min("next_at").as("at"))
-        .where(FIRST),
-    ),
+    dueDeliveries: prepare(rows.where(DUE).orderBy("position").limit(param<number>("limit"))),
     nextScheduled: prepare(
       db
         .selectFrom("deliveries")
@@ -102,16 +102,14 @@ function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statemen
 export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): ReadMethods {
   const many = async (statement: Statement, values: object): Promise<DeliveryRow[]> =>
     (await db.all(statement, values)).map((row) => plain<DeliveryRow>(row));
-  const at = async (statement: Statement): Promise<number> =>
-    Number((await db.all(statement, {}))[0]?.["at"] ?? Infinity);
   return {
     delivery: async (id) => (await many(reads.delivery, { id }))[0] ?? null,
     deliveries: (filter) => many(reads.deliveryLists(filter), { ...filter, offset: filter.offset ?? 0 }),
     deliveriesOfAction: (action_id) => many(reads.deliveriesOfAction, { action_id }),
     dueDeliveries: (now, limit) => many(reads.dueDeliveries, { now, limit }),
-    async nextDelivery() {
-      const next = Math.min(await at(reads.nextWaiting), await at(reads.nextScheduled));
-      return next === Infinity ? null : next;
+    async nextScheduledDelivery() {
+      const at = (await db.all(reads.nextScheduled, {}))[0]?.["at"] ?? null;
+      return at === null ? null : Number(at);
     },
     async limitUsed(policy, limit_name, subject, since) {
       const [row] = await db.all(reads.limitUsed, { policy, limit_name, subject, since });
@@ -149,12 +147,37 @@ export function prepareDeliveryWrites(db: Kysely<Tables>) {
     .where("until", "<=", param("now"))
     .orderBy("until")
     .limit(param<number>("max"));
+  const until = sql<number>`case when kind = 'event' then cast(${param("events")} as bigint) else cast(${param("others")} as bigint) end`;
   const tuple = sql.join(keys.map((column) => sql.ref(column)));
   return {
     insertDelivery: prepare(
       db.insertInto("deliveries").values({ ...params<Tables["deliveries"]>(given), position: last }),
     ),
     updateDelivery: deliveryUpdates(db),
+    deferDeliveries: prepare(
+      db
+        .updateTable("deliveries")
+        .set({
+          next_at: until,
+          last_error: sql<string>`case when attempts = 0 then ${param("last_error")} else last_error end`,
+          updated_at: param<number>("updated_at"),
+        })
+        .where(WAITING)
+        .where("destination", "=", param("destination"))
+        .where("id", "!=", param("except"))
+        .where("next_at", "<", until)
+        // For the index.
+        .where("next_at", "<", param("latest")),
+    ),
+    hastenDeliveries: prepare(
+      db
+        .updateTable("deliveries")
+        .set({ next_at: param<number>("now") })
+        .where(WAITING)
+        .where("destination", "=", param("destination"))
+        .where("attempts", "<=", param("attempts"))
+        .where("next_at", ">", param("now")),
+    ),
     releaseDeliveries: prepare(
       db
         .updateTable("deliveries")
@@ -202,6 +225,13 @@ export function writeDeliveries(writes: Writes, db: SqlExecutor): WriteMethods {
         if_state: guard.state,
         if_attempts: guard.attempts,
       })) === 1,
+    deferDeliveries: (destination, deferral) =>
+      db.run(writes.deferDeliveries, {
+        destination,
+        ...deferral,
+        latest: Math.max(deferral.events, deferral.others),
+      }),
+    hastenDeliveries: (destination, attempts, now) => db.run(writes.hastenDeliveries, { destination, attempts, now }),
     releaseDeliveries: (now) => db.run(writes.releaseDeliveries, { now }),
     pruneDeliveries: (before, max) => db.run(writes.pruneDeliveries, { before, max }),
     async insertLimitUse(row) {

@@ -69,7 +69,7 @@ export const ERRORS = {
   AGENT_NOT_FOUND: [404, "No such agent"],
   AGENT_ID_TAKEN: [409, "An agent of this id is registered"],
   DELIVERY_NOT_FOUND: [404, "No such delivery"],
-  DELIVERY_NOT_DEAD: [409, "The delivery was not given up"],
+  DELIVERY_NOT_DEAD: [409, "The delivery neither waits nor was given up"],
   NOT_WITNESSED: [409, "No witness has cosigned this yet"],
   ENTRY_NOT_FOUND: [404, "No ledger entry has this hash"],
   TILE_NOT_FOUND: [404, "The log has no such tile"],

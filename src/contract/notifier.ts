@@ -1,6 +1,6 @@
 /**
  * What tells people. The core keeps an outbox, written in the transaction of the decision, and calls a notifier for
- * each message until it resolves: at least once, in order for each destination. A notifier that throws, hangs or is
+ * each message until it resolves: at least once, one at a time for each destination. A notifier that throws, hangs or is
  * slow delays its own destination and nothing else.
  */
 import type { JsonObject } from "../domain/json.ts";

@@ -1,14 +1,15 @@
 /**
- * Delivers what the outbox holds: on one process at a time, one message after another for each destination, and
- * again with growing pauses until it went or three days are over. Nothing of a notifier reaches a decision: the
- * courier works from the store, beside the ledger.
+ * Delivers what the outbox holds: on one process at a time, one message after another for each destination, that which
+ * runs out first, and again with growing pauses until it went, ran out, or three days are over. Nothing of a notifier
+ * reaches a decision: the courier works from the store, beside the ledger.
  */
-import type { Duty, Ledger, Logger } from "../contract/host.ts";
-import { NotifierError, type Delivered, type Message, type Notifier } from "../contract/notifier.ts";
+import type { Duty, Ledger, LedgerTransaction, Logger } from "../contract/host.ts";
+import { NotifierError, type Message, type Notifier } from "../contract/notifier.ts";
 import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
 import { referenceOf, textOf } from "./notifier-answer.ts";
-import { asNotifier } from "./notifier-errors.ts";
-import { isObsolete, type MessageBuilder, type Obsolete } from "./message.ts";
+import { Failed, createCalls } from "./calls.ts";
+import { createDestinations, type Closed, LONGEST_PROBE_PAUSE } from "./destinations.ts";
+import { isObsolete, runsOut, type MessageBuilder, type Obsolete } from "./message.ts";
 
 /** Milliseconds. */
 const NAP = 2_000;
@@ -23,9 +24,6 @@ const AT_ONCE = 16;
 const LOOK = 1000;
 /** Deliveries removed in one transaction. */
 const SWEEP = 1000;
-/** Calls of one notifier that were given up and have not ended: more are not begun. */
-const MAX_HANGING = 20;
-
 export interface CourierOptions {
   storage: Storage;
   ledger: Ledger;
@@ -48,19 +46,19 @@ export interface Courier {
   stop(): Promise<void>;
 }
 
-/** Before the next attempt: doubling from 5 seconds to an hour, up to a quarter more or less. Milliseconds. */
-export function pauseAfter(attempts: number, random: number): number {
-  const pause = Math.min(FIRST_PAUSE * 2 ** Math.min(attempts - 1, 30), LONGEST_PAUSE);
+/** Before the next attempt: doubling from 5 seconds to `longest`, up to a quarter more or less. Milliseconds. */
+export function pauseAfter(attempts: number, random: number, longest: number = LONGEST_PAUSE): number {
+  const pause = Math.min(FIRST_PAUSE * 2 ** Math.min(attempts - 1, 30), longest);
   return Math.round(pause * (0.75 + random / 2));
 }
 
 export function createCourier(options: CourierOptions): Courier {
   const { storage, ledger, log, clock } = options;
-  const notifiers = new Map(options.notifiers.map((notifier) => [notifier.name, notifier]));
-  const hanging = new Map<string, number>();
+  const calls = createCalls(options.notifiers, options.timeoutMs);
+  const destinations = createDestinations();
   /** By destination. */
   const busy = new Map<string, { notifier: string; done: Promise<void> }>();
-  /** What ends whatever waits, when the service stops. */
+  /** What ends the pauses when the service stops. */
   const enders = new Set<() => void>();
   let stopping = false;
   let timer: ReturnType<typeof setTimeout> | null = null;
@@ -99,28 +97,30 @@ export function createCourier(options: CourierOptions): Courier {
 
   /** Begins what is due. Returns how long nothing needs to be looked at. */
   async function round(): Promise<number> {
-    if (!(await options.duty.mine())) return NAP;
+    if (!(await options.duty.mine())) {
+      destinations.forget();
+      return NAP;
+    }
     const now = clock();
     // A clock that was set back must not put it off for long.
     if (now >= pruneAt || pruneAt - now > PRUNE_EVERY) {
       const removed = await ledger.transact((tx) => tx.pruneDeliveries(now - options.keepMs, SWEEP));
       pruneAt = removed < SWEEP ? now + PRUNE_EVERY : now;
     }
-    const next = await storage.nextDelivery();
-    if (next === null) return NAP;
-    if (next <= now) {
-      // This writes, so it is not done at each look: every commit brings one while an attempt is under way.
-      if (Math.abs(now - releasedAt) >= RELEASE_EVERY) {
-        await ledger.transact((tx) => tx.releaseDeliveries(tx.now));
-        releasedAt = now;
-      }
-      for (const row of await storage.dueDeliveries(now, LOOK)) {
-        if (busy.has(row.destination) || underWay(row.notifier) >= AT_ONCE) continue;
-        busy.set(row.destination, { notifier: row.notifier, done: begin(row) });
-      }
+    const next = await storage.nextScheduledDelivery();
+    // This writes, so it is not done at each look: every commit brings one while an attempt is under way.
+    if (next !== null && next <= now && Math.abs(now - releasedAt) >= RELEASE_EVERY) {
+      await ledger.transact((tx) => tx.releaseDeliveries(tx.now));
+      releasedAt = now;
+    }
+    for (const row of await storage.dueDeliveries(now, LOOK)) {
+      if (busy.has(row.destination) || underWay(row.notifier) >= AT_ONCE) continue;
+      const closed = destinations.closed(row.destination, now);
+      if (closed !== null && isFresh(row)) await ledger.transact((tx) => defer(tx, row.destination, closed, ""));
+      else busy.set(row.destination, { notifier: row.notifier, done: begin(row) });
     }
     // What is due and not begun waits for an attempt that is running, which looks again when it ends.
-    return next <= now ? NAP : Math.min(next - now, NAP);
+    return next === null || next <= now ? NAP : Math.min(next - now, NAP);
   }
 
   /** Ends early when the service stops. */
@@ -158,23 +158,27 @@ export function createCourier(options: CourierOptions): Courier {
 
   async function attempt(row: DeliveryRow): Promise<void> {
     const message = await build(row);
-    if (message === null) return failed(row, new Error("the message could not be made; the log says why"));
+    if (message === null) return failed(row, new Error("the message could not be made; the log says why"), false);
     if (isObsolete(message))
       return settle(row, { state: "obsolete", last_error: message.obsolete, updated_at: clock() });
     try {
-      const reference = referenceOf(await call(row.notifier, message));
-      await settle(row, {
-        state: "delivered",
-        attempts: row.attempts + 1,
-        last_error: null,
-        reference,
-        delivered_at: clock(),
-        updated_at: clock(),
-      });
+      const reference = referenceOf(await calls.call(row.notifier, message));
+      const hasten = destinations.opened(row.destination);
+      await settle(
+        row,
+        {
+          state: "delivered",
+          attempts: row.attempts + 1,
+          last_error: null,
+          reference,
+          delivered_at: clock(),
+          updated_at: clock(),
+        },
+        async (tx) => void (hasten === null || (await tx.hastenDeliveries(row.destination, hasten.attempts, tx.now))),
+      );
     } catch (error) {
       if (!(error instanceof Failed)) throw error;
-      if (stopping) return;
-      await failed(row, error.cause);
+      if (!stopping) await failed(row, error.cause, true);
     }
   }
 
@@ -189,14 +193,18 @@ export function createCourier(options: CourierOptions): Courier {
     }
   }
 
-  async function failed(row: DeliveryRow, cause: unknown): Promise<void> {
+  /** @param there the destination may be to blame: then what waits for it waits for the next probe */
+  async function failed(row: DeliveryRow, cause: unknown, there: boolean): Promise<void> {
     const now = clock();
     const attempts = row.attempts + 1;
     const notifierError = cause instanceof NotifierError ? cause : null;
     // Whatever a notifier calls a number: NaN and fractions have no place in the store.
     const wished = Math.min(Math.ceil(notifierError?.retryAfterMs ?? 0) || 0, LONGEST_PAUSE);
-    const next = now + Math.max(pauseAfter(attempts, options.random()), wished);
-    const dead = notifierError?.permanent === true || next > row.give_up_at;
+    const pause = (times: number, longest: number): number =>
+      Math.max(pauseAfter(times, options.random(), longest), wished);
+    const next = now + pause(attempts, runsOut(row) ? LONGEST_PROBE_PAUSE : LONGEST_PAUSE);
+    const permanent = notifierError?.permanent === true;
+    const dead = permanent || next > row.give_up_at;
     const last_error = textOf(cause);
     log[dead ? "error" : "warn"](dead ? "a delivery was given up" : "a delivery failed; it is tried again", {
       delivery: row.id,
@@ -205,46 +213,30 @@ export function createCourier(options: CourierOptions): Courier {
       attempts,
       error: last_error,
     });
-    await settle(row, { state: dead ? "dead" : "waiting", attempts, next_at: next, last_error, updated_at: now });
-  }
-
-  async function settle(row: DeliveryRow, change: DeliveryChange): Promise<void> {
-    await ledger.transact((tx) => tx.updateDelivery(row.id, { state: row.state, attempts: row.attempts }, change));
-  }
-
-  /** One call, bounded in time whatever the notifier does. Throws Failed. */
-  async function call(name: string, message: Message): Promise<Delivered | void> {
-    const notifier = notifiers.get(name);
-    if (notifier === undefined) throw new Failed(new Error(`no notifier "${name}" is configured`));
-    if ((hanging.get(name) ?? 0) >= MAX_HANGING)
-      throw new Failed(new Error(`${MAX_HANGING} earlier calls of the notifier "${name}" have not ended`));
-    if (stopping) throw new Failed(STOPPING);
-    // Not AbortSignal.any() over AbortSignal.timeout(): Node 20 collects those as garbage, and then nothing ends the call.
-    const over = new AbortController();
-    const end = (): void => over.abort(STOPPING);
-    const timer = setTimeout(
-      () => over.abort(new Error(`it gave no answer within ${options.timeoutMs / 1000} s`)),
-      options.timeoutMs,
-    );
-    enders.add(end);
-    const calling = invoke(notifier, message, over.signal);
-    let ended = false;
-    const done = calling.then(
-      () => void (ended = true),
-      () => void (ended = true),
-    );
-    try {
-      return await Promise.race([calling, aborted(over.signal)]);
-    } catch (error) {
-      throw new Failed(error);
-    } finally {
-      clearTimeout(timer);
-      enders.delete(end);
-      if (!ended) {
-        hanging.set(name, (hanging.get(name) ?? 0) + 1);
-        void done.then(() => hanging.set(name, (hanging.get(name) ?? 1) - 1));
-      }
+    let closed: Closed | null = null;
+    if (there && !permanent) {
+      const until = now + pause(destinations.failed(row.destination), LONGEST_PROBE_PAUSE);
+      // None of them may go before this one.
+      const events = row.kind === "event" && !dead ? next : until;
+      closed = { until, events, last_error: textOf(`its destination failed: ${last_error}`) };
+      destinations.close(row.destination, closed);
     }
+    const change = { state: dead ? "dead" : "waiting", attempts, next_at: next, last_error, updated_at: now } as const;
+    await settle(row, change, async (tx) => {
+      if (closed !== null) await defer(tx, row.destination, closed, row.id);
+    });
+  }
+
+  /** `more` is done with it, or neither. */
+  async function settle(
+    row: DeliveryRow,
+    change: DeliveryChange,
+    more?: (tx: LedgerTransaction) => Promise<void>,
+  ): Promise<void> {
+    await ledger.transact(async (tx) => {
+      await tx.updateDelivery(row.id, { state: row.state, attempts: row.attempts }, change);
+      await more?.(tx);
+    });
   }
 
   return {
@@ -256,6 +248,7 @@ export function createCourier(options: CourierOptions): Courier {
       if (stopping) return;
       stopping = true;
       for (const end of enders) end();
+      calls.stop();
       unsubscribe();
       if (timer !== null) clearTimeout(timer);
       await looking;
@@ -265,22 +258,16 @@ export function createCourier(options: CourierOptions): Courier {
   };
 }
 
-const STOPPING = new Error("the service is stopping");
-
-/** A notifier's own failure, told apart from the store's. */
-class Failed extends Error {
-  constructor(cause: unknown) {
-    super("the notifier failed", { cause });
-  }
+async function defer(
+  tx: LedgerTransaction,
+  destination: string,
+  { until, events, last_error }: Closed,
+  except: string,
+): Promise<void> {
+  await tx.deferDeliveries(destination, { except, events, others: until, last_error, updated_at: tx.now });
 }
 
-/** What throws before its first await rejects like anything else. */
-async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<Delivered | void> {
-  return asNotifier(notifier.name, () => notifier.deliver(message, signal));
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) =>
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }),
-  );
+/** Nobody has tried it, nor found its destination closed, nor asked for a retry. */
+function isFresh({ attempts, last_error }: DeliveryRow): boolean {
+  return attempts === 0 && last_error === null;
 }

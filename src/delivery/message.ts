@@ -34,6 +34,11 @@ export function asks({ kind }: Pick<DeliveryRow, "kind">): boolean {
   return kind === "approval_requested" || kind === "approval_escalated";
 }
 
+/** Whether it is of no use once its action has run out. */
+export function runsOut(row: Pick<DeliveryRow, "kind">): boolean {
+  return asks(row) || row.kind === "approval_reminder";
+}
+
 export function createMessages({ storage, clock, mac, publicUrl }: MessageOptions): MessageBuilder {
   async function build(row: DeliveryRow): Promise<Message | Obsolete> {
     const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };

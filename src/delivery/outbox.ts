@@ -67,15 +67,17 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
         if (destinations.has(who) || (self && !allowSelfApproval)) return [];
         destinations.add(who);
         const about = { action_id: entry.action_id, channel: channel.name };
+        // Which goes first to a destination that failed is told by when it is given up.
+        const patience = (from: number): number => Math.min(from + DELIVERY_PATIENCE, expiresAt);
         const rows = [
           at > now
             ? row("approval_escalated", seq, now, recipient, {
                 ...about,
                 state: "scheduled",
                 next_at: at,
-                give_up_at: at + DELIVERY_PATIENCE,
+                give_up_at: patience(at),
               })
-            : row("approval_requested", seq, now, recipient, about),
+            : row("approval_requested", seq, now, recipient, { ...about, give_up_at: patience(now) }),
         ];
         const remindAt = channel.remindBefore === null ? null : expiresAt - channel.remindBefore;
         if (remindAt !== null && remindAt > at)
@@ -84,7 +86,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
               ...about,
               state: "scheduled",
               next_at: remindAt,
-              give_up_at: remindAt + DELIVERY_PATIENCE,
+              give_up_at: patience(remindAt),
             }),
           );
         return rows;
@@ -155,7 +157,7 @@ function wants({ types, agents }: Feed, body: EntryBody): boolean {
   return agents === undefined || agent === null || matchesAnyName(agents, agent);
 }
 
-/** One line of messages: they are delivered one after another. */
+/** One line of messages: they are delivered one at a time. */
 function destinationOf({ notifier, to }: Recipient): string {
   return `${notifier} ${to}`;
 }

@@ -11,12 +11,23 @@ interface Tables {
 const sorted = (t: Tables, test: (row: DeliveryRow) => boolean): DeliveryRow[] =>
   [...t.deliveries.values()].filter(test).sort((a, b) => a.position - b.position);
 
-/** The first waiting one of each destination. */
-function heads(t: Tables): DeliveryRow[] {
-  const first = new Map<string, DeliveryRow>();
-  for (const row of sorted(t, ({ state }) => state === "waiting"))
-    if (!first.has(row.destination)) first.set(row.destination, row);
-  return [...first.values()];
+const byEnd = (a: DeliveryRow, b: DeliveryRow): number => a.give_up_at - b.give_up_at || a.position - b.position;
+const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
+  Number(a.attempts > 0) - Number(b.attempts > 0) || byEnd(a, b);
+
+/** Of each destination the most urgent that is due; of events the first that waits, or none. */
+function due(t: Tables, now: number): DeliveryRow[] {
+  const waiting = sorted(t, ({ state }) => state === "waiting");
+  return [...new Set(waiting.map(({ destination }) => destination))]
+    .flatMap((destination) => {
+      const own = waiting.filter((row) => row.destination === destination);
+      const [event] = own.filter(({ kind }) => kind === "event").sort(byEnd);
+      return own
+        .filter((row) => row.next_at <= now && (row.kind !== "event" || row === event))
+        .sort(byUrgency)
+        .slice(0, 1);
+    })
+    .sort((a, b) => a.position - b.position);
 }
 
 export function deliveryReads(t: Tables) {
@@ -34,12 +45,9 @@ export function deliveryReads(t: Tables) {
         .reverse()
         .slice(offset, offset + limit),
     deliveriesOfAction: (id: string) => sorted(t, (row) => row.action_id === id),
-    dueDeliveries: (now: number, limit: number) =>
-      heads(t)
-        .filter((row) => row.next_at <= now)
-        .slice(0, limit),
-    nextDelivery() {
-      const times = [...heads(t), ...sorted(t, ({ state }) => state === "scheduled")].map((row) => row.next_at);
+    dueDeliveries: (now: number, limit: number) => due(t, now).slice(0, limit),
+    nextScheduledDelivery() {
+      const times = sorted(t, ({ state }) => state === "scheduled").map((row) => row.next_at);
       return times.length === 0 ? null : Math.min(...times);
     },
     limitUsed(policy: string, limitName: string, subject: string, since: number) {
@@ -91,10 +99,36 @@ export function deliveryWrites(t: Tables) {
       t.deliveries.set(id, copyOf({ ...row, ...given }));
       return true;
     },
+    deferDeliveries(...[destination, deferral]: Parameters<StorageTransaction["deferDeliveries"]>) {
+      const { except, events, others, last_error, updated_at } = deferral;
+      const until = (row: DeliveryRow): number => (row.kind === "event" ? events : others);
+      const sooner = sorted(
+        t,
+        (row) =>
+          row.state === "waiting" && row.destination === destination && row.id !== except && row.next_at < until(row),
+      );
+      for (const row of sooner)
+        t.deliveries.set(row.id, {
+          ...row,
+          next_at: until(row),
+          last_error: row.attempts === 0 ? last_error : row.last_error,
+          updated_at,
+        });
+      return sooner.length;
+    },
+    hastenDeliveries(destination: string, attempts: number, now: number) {
+      const later = sorted(
+        t,
+        (row) =>
+          row.state === "waiting" && row.destination === destination && row.attempts <= attempts && row.next_at > now,
+      );
+      for (const row of later) t.deliveries.set(row.id, { ...row, next_at: now });
+      return later.length;
+    },
     releaseDeliveries(now: number) {
-      const due = sorted(t, (row) => row.state === "scheduled" && row.next_at <= now);
-      for (const row of due) t.deliveries.set(row.id, { ...row, state: "waiting" });
-      return due.length;
+      const ripe = sorted(t, (row) => row.state === "scheduled" && row.next_at <= now);
+      for (const row of ripe) t.deliveries.set(row.id, { ...row, state: "waiting" });
+      return ripe.length;
     },
     pruneDeliveries: (before: number, max: number) =>
       removeSome(

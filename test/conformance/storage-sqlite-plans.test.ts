@@ -36,7 +36,6 @@ const {
   deliveryLists,
   documentLists,
   dueDeliveries,
-  nextWaiting,
   pendingActions,
   permittedActions,
   entriesOfType,
@@ -47,6 +46,8 @@ const {
   updateAgent,
   updatePolicy,
   updateDelivery,
+  deferDeliveries,
+  hastenDeliveries,
   pruneDeliveries,
   pruneLimitUses,
   insertDelivery: _d,
@@ -90,12 +91,11 @@ describe("query plans", () => {
   });
 
   it("deliveries that wait are found by an index over them alone, and lists by their filter", () => {
-    for (const statement of [dueDeliveries, nextWaiting]) {
-      const steps = planOf(statement).join();
-      assert.match(steps, /SEARCH deliveries USING COVERING INDEX deliveries_waiting \(destination>\?\)/);
-      assert.match(steps, /SEARCH deliveries USING COVERING INDEX deliveries_waiting \(destination=\?\)/);
-      assert.doesNotMatch(steps, /SCAN deliveries/);
-    }
+    const steps = planOf(dueDeliveries).join();
+    assert.match(steps, /SEARCH deliveries USING COVERING INDEX deliveries_(waiting|next|urgent) \(destination>\?\)/);
+    assert.match(steps, /SEARCH deliveries USING COVERING INDEX deliveries_urgent \(destination=\?\)/);
+    assert.match(steps, /SEARCH first USING COVERING INDEX deliveries_urgent \(destination=\?\)/);
+    assert.doesNotMatch(steps, /SCAN deliveries|deliveries_by_destination/);
     assert.deepEqual(planOf(reads.nextScheduled), ["SEARCH deliveries USING COVERING INDEX deliveries_scheduled"]);
     assert.deepEqual(planOf(deliveryLists({ state: "dead", before_position: 1, limit: 1 })), [
       "SEARCH deliveries USING INDEX deliveries_dead (position<?)",
@@ -106,6 +106,11 @@ describe("query plans", () => {
     assert.deepEqual(planOf(updateDelivery({ state: "dead", updated_at: 1 })), [
       "SEARCH deliveries USING INDEX sqlite_autoindex_deliveries_1 (id=?)",
     ]);
+    for (const statement of [deferDeliveries, hastenDeliveries])
+      assert.match(
+        planOf(statement).join(),
+        /^SEARCH deliveries USING INDEX deliveries_next \(destination=\? AND next_at[<>]\?/,
+      );
     assert.match(planOf(pruneDeliveries).join(), /SEARCH deliveries USING INDEX deliveries_over/);
     assert.match(planOf(pruneLimitUses).join(), /SEARCH limit_uses USING (COVERING )?INDEX limit_uses_over/);
   });

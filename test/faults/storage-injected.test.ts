@@ -71,7 +71,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.deliveries({ limit: 1 });
   await reader.deliveriesOfAction("a");
   await reader.dueDeliveries(0, 1);
-  await reader.nextDelivery();
+  await reader.nextScheduledDelivery();
   await reader.limitUsed("a", "b", "c", 0);
   await reader.document("a", "b");
   await reader.documents({ plugin: "a", prefix: "", limit: 1 });
@@ -99,6 +99,14 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   const { position: _, ...delivery } = deliveryRow(1);
   await tx.insertDelivery(delivery);
   await tx.updateDelivery(delivery.id, delivery, { state: "dead", updated_at: T0 });
+  await tx.deferDeliveries("mail a@example.com", {
+    except: "none",
+    events: T0,
+    others: T0,
+    last_error: "away",
+    updated_at: T0,
+  });
+  await tx.hastenDeliveries("mail a@example.com", 0, T0);
   await tx.releaseDeliveries(T0);
   await tx.pruneDeliveries(T0, 1);
   await tx.insertLimitUse(useRow(1));

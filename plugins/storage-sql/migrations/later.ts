@@ -170,3 +170,18 @@ export function erasure({ db, integer }: SqlDialect): string[] {
     "update idempotency set body_hash = '' where route = 'POST /v1/actions'",
   ];
 }
+
+/** Of a destination the most urgent delivery is found by an index alone, and what waits longer or shorter by another. */
+export function urgency(kit: SqlDialect): string[] {
+  const index = (name: string, columns: string[]): string =>
+    kit.db.schema
+      .createIndex(name)
+      .on("deliveries")
+      .columns(columns)
+      .where(sql<boolean>`state = 'waiting'`)
+      .compile().sql;
+  return [
+    index("deliveries_urgent", ["destination", "give_up_at", "position", "next_at", "attempts", "kind"]),
+    index("deliveries_next", ["destination", "next_at"]),
+  ];
+}

@@ -8,7 +8,7 @@ export type DeliveryKind =
   | "event";
 
 /**
- * `scheduled`: not before `next_at`, and nothing waits for it. `waiting`: in the destination's line. `delivered`.
+ * `scheduled`: not before `next_at`, and not in the destination's line yet. `waiting`: in it. `delivered`.
  * `dead`: given up, may be retried. `obsolete`: there is nothing left to say.
  */
 export type DeliveryState = "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
@@ -19,7 +19,7 @@ export interface DeliveryRow {
   position: number;
   /** Unique; the same for every attempt. */
   id: string;
-  /** Deliveries of one destination are made one after another. */
+  /** Deliveries of one destination are made one at a time. */
   destination: string;
   /** Name of the notifier, and whom or what it is to tell. */
   notifier: string;
@@ -66,10 +66,14 @@ export interface DeliveryReads {
   deliveries(filter: DeliveryFilter): Promise<DeliveryRow[]>;
   /** Ascending. */
   deliveriesOfAction(actionId: string): Promise<DeliveryRow[]>;
-  /** The first waiting delivery of each destination, where its `next_at <= now`; ascending. */
+  /**
+   * One waiting delivery of each destination with `next_at <= now`: of those without an attempt, or else of the others,
+   * that which is given up first, then that of the smallest position. Of events only that which is given up
+   * first, due or not: none goes before another. Ascending.
+   */
   dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
-  /** The smallest `next_at` of scheduled deliveries and of the first waiting one of each destination. */
-  nextDelivery(): Promise<number | null>;
+  /** The smallest `next_at` of scheduled deliveries. */
+  nextScheduledDelivery(): Promise<number | null>;
 }
 
 export interface DeliveryWrites {
@@ -77,6 +81,16 @@ export interface DeliveryWrites {
   insertDelivery(row: Omit<DeliveryRow, "position">): Promise<void>;
   /** Compare-and-set: false, and nothing changed, unless the delivery has this state and this many attempts. */
   updateDelivery(id: string, guard: Pick<DeliveryRow, "state" | "attempts">, change: DeliveryChange): Promise<boolean>;
+  /**
+   * Of a destination that failed: its waiting deliveries, that one left out, wait until `events` or, if they are none,
+   * `others`, where they would be due sooner; those without an attempt show the error. Returns how many.
+   */
+  deferDeliveries(
+    destination: string,
+    deferral: { except: string; events: number; others: number; last_error: string; updated_at: number },
+  ): Promise<number>;
+  /** Of a destination that works again: its waiting deliveries of at most `attempts` are due at `now` where they would be later. Returns how many. */
+  hastenDeliveries(destination: string, attempts: number, now: number): Promise<number>;
   /** Makes scheduled deliveries with `next_at <= now` wait. Returns how many. */
   releaseDeliveries(now: number): Promise<number>;
   /** Removes up to `max` that are over (neither scheduled nor waiting) and were last changed before, unless their action still is pending: reminders and the end refer to them. Returns how many. */

@@ -1,4 +1,4 @@
-/** What deliveries and the uses of limits promise. */
+/** What deliveries promise. */
 import assert from "node:assert/strict";
 import { StorageError, type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
 import { actionRow, deliveryRow, T0, useRow, type Case } from "./rows.ts";
@@ -60,23 +60,67 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(await list({ offset: 1, limit: 2 }), ["delivery-3", "delivery-2"]);
   });
 
-  test("the first waiting delivery of each destination is due, and holds up those behind it", async ({ storage }) => {
+  test("of each destination the waiting delivery that is given up first is due, and of events the first alone", async ({
+    storage,
+  }) => {
+    const event = { kind: "event", destination: "hook ops" } as const;
     await storage.write((tx) =>
       insert(
         tx,
-        deliveryRow(1, { state: "delivered" }),
-        deliveryRow(2, { next_at: T0 + 10 }),
+        deliveryRow(1, { state: "delivered", give_up_at: T0 + 1 }),
+        deliveryRow(2, { give_up_at: T0 + 500, next_at: T0 + 10 }),
         deliveryRow(3),
-        deliveryRow(4, { destination: "hook ops", next_at: T0 + 2 }),
-        deliveryRow(5, { destination: "hook ops" }),
-        deliveryRow(6, { destination: "chat", state: "scheduled", next_at: T0 + 1 }),
+        deliveryRow(4, { give_up_at: T0 + 900 }),
+        deliveryRow(5, { ...event, next_at: T0 + 2 }),
+        deliveryRow(6, event),
+        deliveryRow(7, { attempts: 1, give_up_at: T0 + 1 }),
+        deliveryRow(8, { destination: "chat", state: "scheduled", next_at: T0 + 1 }),
       ),
     );
-    assert.deepEqual(ids(await storage.dueDeliveries(T0 + 1, 10)), []);
-    assert.equal(await storage.nextDelivery(), T0 + 1);
-    assert.deepEqual(ids(await storage.dueDeliveries(T0 + 2, 10)), ["delivery-4"]);
-    assert.deepEqual(ids(await storage.dueDeliveries(T0 + 10, 10)), ["delivery-2", "delivery-4"]);
+    assert.deepEqual(ids(await storage.dueDeliveries(T0 - 1, 10)), []);
+    assert.deepEqual(ids(await storage.dueDeliveries(T0, 10)), ["delivery-4"]);
+    assert.deepEqual(ids(await storage.dueDeliveries(T0 + 2, 10)), ["delivery-4", "delivery-5"]);
+    assert.deepEqual(ids(await storage.dueDeliveries(T0 + 10, 10)), ["delivery-2", "delivery-5"]);
     assert.deepEqual(ids(await storage.dueDeliveries(T0 + 10, 1)), ["delivery-2"]);
+    assert.equal(await storage.nextScheduledDelivery(), T0 + 1);
+    await storage.write((tx) => insert(tx, deliveryRow(9, { destination: "hook ops", give_up_at: T0 + 2000 })));
+    assert.deepEqual(ids(await storage.dueDeliveries(T0, 10)), ["delivery-4", "delivery-9"], "others pass an event");
+  });
+
+  test("what waits for a destination is deferred, and hastened, as a whole", async ({ storage }) => {
+    await storage.write((tx) =>
+      insert(
+        tx,
+        deliveryRow(1, { attempts: 1, next_at: T0 + 5 }),
+        deliveryRow(2),
+        deliveryRow(3, { kind: "event" }),
+        deliveryRow(4, { next_at: T0 + 50 }),
+        deliveryRow(5, { state: "scheduled" }),
+        deliveryRow(6, { destination: "chat" }),
+      ),
+    );
+    const deferral = { except: "delivery-1", events: T0 + 30, others: T0 + 20, last_error: "away", updated_at: T0 + 3 };
+    const deferred = async (destination: string): Promise<number> =>
+      storage.write((tx) => tx.deferDeliveries(destination, deferral));
+    const times = async (): Promise<number[]> =>
+      (await storage.deliveries({ limit: 10 })).reverse().map(({ next_at }) => next_at - T0);
+    const { destination } = deliveryRow(1);
+    assert.equal(await deferred("nobody"), 0);
+    assert.equal(await deferred(destination), 2);
+    assert.deepEqual(await times(), [5, 20, 30, 50, 0, 0]);
+    const second = await storage.delivery("delivery-2");
+    assert.deepEqual([second?.last_error, second?.updated_at, second?.attempts], ["away", T0 + 3, 0]);
+    assert.equal(
+      await storage.write((tx) => tx.deferDeliveries(destination, { ...deferral, except: "none", others: T0 + 6 })),
+      1,
+    );
+    const first = await storage.delivery("delivery-1");
+    assert.deepEqual([first?.next_at, first?.last_error], [T0 + 6, null], "what was tried has an error of its own");
+    assert.equal(await deferred(destination), 0, "they wait so long already");
+    assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 0, T0 + 4)), 3);
+    assert.deepEqual(await times(), [6, 4, 4, 4, 0, 0]);
+    assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 1, T0 + 4)), 1);
+    assert.deepEqual(await times(), [4, 4, 4, 4, 0, 0]);
   });
 
   test("a scheduled delivery waits once its time has come", async ({ storage }) => {
@@ -125,7 +169,7 @@ export function deliveryCases(test: Case): void {
       true,
     );
     assert.deepEqual(await again.delivery("delivery-1"), deliveryRow(1, { ...change, ...done }));
-    assert.equal(await again.nextDelivery(), null);
+    assert.deepEqual(await again.dueDeliveries(T0 + 99, 10), []);
   });
 
   test("only deliveries that are over are pruned, and positions go on", async ({ storage }) => {
@@ -190,73 +234,5 @@ export function deliveryCases(test: Case): void {
     );
     assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
     assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1, sum: 1_000_000 });
-  });
-
-  test("uses count by limit, subject and time", async ({ storage, reopen }) => {
-    const rows = [
-      useRow(1),
-      useRow(2),
-      useRow(3, { at: T0 + 2 }),
-      useRow(4, { subject: "agent-2" }),
-      useRow(5, { limit_name: "other" }),
-      useRow(6, { policy: "shell" }),
-    ];
-    await storage.write(async (tx) => {
-      for (const row of rows) await tx.insertLimitUse(row);
-    });
-    const again = await reopen();
-    const used = (since: number, subject = "agent-1") => again.limitUsed("payments", "refunds a day", subject, since);
-    assert.deepEqual(await used(T0), { count: 3, sum: 6_000_000 });
-    assert.deepEqual(await used(T0 + 2), { count: 2, sum: 5_000_000 });
-    assert.deepEqual(await used(T0 + 3), { count: 0, sum: 0 });
-    assert.deepEqual(await used(T0, "agent-2"), { count: 1, sum: 4_000_000 });
-    assert.deepEqual(await used(T0, "agent-3"), { count: 0, sum: 0 });
-    await assert.rejects(
-      again.write((tx) => tx.insertLimitUse(useRow(1))),
-      isStorageError,
-    );
-  });
-
-  test("a sum stays a number that a double holds", async ({ storage }) => {
-    await storage.write(async (tx) => {
-      for (const n of [1, 2]) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
-    });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
-      count: 2,
-      sum: Number.MAX_SAFE_INTEGER,
-    });
-    // Nor does it fail where it leaves what 64 bits hold.
-    await storage.write(async (tx) => {
-      for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
-    });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
-      count: 1100,
-      sum: Number.MAX_SAFE_INTEGER,
-    });
-  });
-
-  test("a sum is exact up to its largest amount", async ({ storage }) => {
-    await storage.write(async (tx) => {
-      await tx.insertLimitUse(useRow(1, { amount: Number.MAX_SAFE_INTEGER - 11 }));
-      for (let n = 2; n <= 11; n++) await tx.insertLimitUse(useRow(n, { amount: 1 }));
-    });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
-      count: 11,
-      sum: Number.MAX_SAFE_INTEGER - 1,
-    });
-  });
-
-  test("uses go with their action, and when they are over", async ({ storage }) => {
-    await storage.write(async (tx) => {
-      for (const row of [useRow(1), useRow(1, { limit_name: "other" }), useRow(2), useRow(3)])
-        await tx.insertLimitUse(row);
-    });
-    await storage.write((tx) => tx.releaseLimitUses("action-1"));
-    await storage.write((tx) => tx.releaseLimitUses("action-9"));
-    assert.deepEqual(await storage.limitUsed("payments", "other", "agent-1", T0), { count: 0, sum: 0 });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 2, sum: 5_000_000 });
-    assert.equal(await storage.write((tx) => tx.pruneLimitUses(T0 + 101, 10)), 0);
-    assert.equal(await storage.write((tx) => tx.pruneLimitUses(T0 + 103, 1)), 1);
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1, sum: 3_000_000 });
   });
 }

@@ -36,6 +36,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.putPolicySet(setRow(1));
   const { position: _, ...delivery } = deliveryRow(1);
   await tx.insertDelivery(delivery);
+  await tx.insertDelivery({ ...delivery, id: "delivery-2", state: "scheduled" });
   await tx.insertLimitUse(useRow(1));
   await tx.putDocument("notes", "a", "{}", null);
   await tx.putMeta("origin", "example.com/log");
@@ -84,7 +85,7 @@ export async function everything(reader: StorageReader): Promise<Everything> {
     deliveries: await reader.deliveries({ limit: 10 }),
     deliveriesOfAction: await reader.deliveriesOfAction("action-1"),
     dueDeliveries: await reader.dueDeliveries(T0, 10),
-    nextDelivery: await reader.nextDelivery(),
+    nextScheduledDelivery: await reader.nextScheduledDelivery(),
     limitUsed: await reader.limitUsed("payments", "refunds a day", "agent-1", 0),
     document: await reader.document("notes", "a"),
     documents: await reader.documents({ plugin: "notes", prefix: "", limit: 10 }),
@@ -129,7 +130,7 @@ export const NOTHING: Everything = {
   deliveries: [],
   deliveriesOfAction: [],
   dueDeliveries: [],
-  nextDelivery: null,
+  nextScheduledDelivery: null,
   limitUsed: { count: 0, sum: 0 },
   document: null,
   documents: [],

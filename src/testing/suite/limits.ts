@@ -1,0 +1,76 @@
+/** What the uses of limits promise. */
+import assert from "node:assert/strict";
+import { StorageError } from "../../contract/storage.ts";
+import { T0, useRow, type Case } from "./rows.ts";
+
+const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+
+export function limitCases(test: Case): void {
+  test("uses count by limit, subject and time", async ({ storage, reopen }) => {
+    const rows = [
+      useRow(1),
+      useRow(2),
+      useRow(3, { at: T0 + 2 }),
+      useRow(4, { subject: "agent-2" }),
+      useRow(5, { limit_name: "other" }),
+      useRow(6, { policy: "shell" }),
+    ];
+    await storage.write(async (tx) => {
+      for (const row of rows) await tx.insertLimitUse(row);
+    });
+    const again = await reopen();
+    const used = (since: number, subject = "agent-1") => again.limitUsed("payments", "refunds a day", subject, since);
+    assert.deepEqual(await used(T0), { count: 3, sum: 6_000_000 });
+    assert.deepEqual(await used(T0 + 2), { count: 2, sum: 5_000_000 });
+    assert.deepEqual(await used(T0 + 3), { count: 0, sum: 0 });
+    assert.deepEqual(await used(T0, "agent-2"), { count: 1, sum: 4_000_000 });
+    assert.deepEqual(await used(T0, "agent-3"), { count: 0, sum: 0 });
+    await assert.rejects(
+      again.write((tx) => tx.insertLimitUse(useRow(1))),
+      isStorageError,
+    );
+  });
+
+  test("a sum stays a number that a double holds", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      for (const n of [1, 2]) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
+    });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
+      count: 2,
+      sum: Number.MAX_SAFE_INTEGER,
+    });
+    // Nor does it fail where it leaves what 64 bits hold.
+    await storage.write(async (tx) => {
+      for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
+    });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
+      count: 1100,
+      sum: Number.MAX_SAFE_INTEGER,
+    });
+  });
+
+  test("a sum is exact up to its largest amount", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      await tx.insertLimitUse(useRow(1, { amount: Number.MAX_SAFE_INTEGER - 11 }));
+      for (let n = 2; n <= 11; n++) await tx.insertLimitUse(useRow(n, { amount: 1 }));
+    });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
+      count: 11,
+      sum: Number.MAX_SAFE_INTEGER - 1,
+    });
+  });
+
+  test("uses go with their action, and when they are over", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      for (const row of [useRow(1), useRow(1, { limit_name: "other" }), useRow(2), useRow(3)])
+        await tx.insertLimitUse(row);
+    });
+    await storage.write((tx) => tx.releaseLimitUses("action-1"));
+    await storage.write((tx) => tx.releaseLimitUses("action-9"));
+    assert.deepEqual(await storage.limitUsed("payments", "other", "agent-1", T0), { count: 0, sum: 0 });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 2, sum: 5_000_000 });
+    assert.equal(await storage.write((tx) => tx.pruneLimitUses(T0 + 101, 10)), 0);
+    assert.equal(await storage.write((tx) => tx.pruneLimitUses(T0 + 103, 1)), 1);
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1, sum: 3_000_000 });
+  });
+}
