@@ -3,7 +3,7 @@
  * none, for however many subscribers. Older entries come from the store.
  */
 import type { Host } from "../../src/contract/host.ts";
-import type { EntryRow } from "../../src/contract/storage.ts";
+import { withoutGap, type EntryRow } from "../../src/contract/storage.ts";
 
 export const PAGE = 256;
 const KEPT = 2048;
@@ -32,7 +32,7 @@ export function createFeed(host: Host): Feed {
     async page(seq) {
       const first = kept[0]?.seq;
       if (first !== undefined && seq >= first) return kept.slice(seq - first, seq - first + PAGE);
-      return host.storage.entries(seq, seq + PAGE);
+      return withoutGap(await host.storage.entries(seq, seq + PAGE), seq);
     },
     wait(seq, ms, signal) {
       if (end() > seq) return Promise.resolve(true);

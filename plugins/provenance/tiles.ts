@@ -2,6 +2,7 @@
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
+import { StorageError, withoutGap } from "../../src/contract/storage.ts";
 import { concat } from "../../src/domain/hash.ts";
 import { encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/domain/tiles.ts";
 
@@ -37,6 +38,8 @@ export async function hashTile(host: Host, at: { level: string; tile: string }, 
     level === 0
       ? await host.storage.leafHashes(from, from + width)
       : await host.storage.tileRoots(level - 1, from, from + width);
+  if (hashes.length !== width)
+    throw new StorageError("corrupt", `the store lacks hashes of the tile ${path}; run assent audit`);
   return { status: 200, bytes: concat(...hashes), headers: cached(open) };
 }
 
@@ -53,7 +56,8 @@ export async function entryBundle(host: Host, tile: string, { visibility }: Cred
   if (at === null) throw missing(path);
   const { size } = await host.ledger.checkpoint();
   const from = at.index * TILE_WIDTH;
-  if (from + at.width > size) throw missing(path);
-  const rows = await host.storage.entries(from, from + at.width);
+  const to = from + at.width;
+  if (to > size) throw missing(path);
+  const rows = withoutGap(await host.storage.entries(from, to), from, to);
   return { status: 200, bytes: encodeEntryBundle(rows.map((row) => row.bytes)), headers: cached(false) };
 }

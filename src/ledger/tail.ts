@@ -3,7 +3,7 @@
  * commit itself, or committed without learning so, is read from the store by sequence.
  */
 import type { Logger } from "../contract/host.ts";
-import type { EntryRow, StorageReader } from "../contract/storage.ts";
+import { withoutGap, type EntryRow, type StorageReader } from "../contract/storage.ts";
 
 export type Listener = (entries: readonly EntryRow[]) => void;
 
@@ -54,7 +54,8 @@ export function createTail(reader: StorageReader, size: number, log: Logger): Ta
   async function fill(): Promise<boolean> {
     try {
       while (delivered < announced) {
-        const entries = await reader.entries(delivered, Math.min(delivered + PAGE, announced));
+        const page = await reader.entries(delivered, Math.min(delivered + PAGE, announced));
+        const entries = withoutGap(page, delivered);
         if (entries.length === 0) return false;
         deliver(entries);
       }

@@ -69,3 +69,18 @@ it("a read that fails loses nothing: the next word reads from the same place", a
   await tail.settled();
   assert.deepEqual(got, [0, 1]);
 });
+
+it("an entry that the store lacks is waited for, not passed over", async () => {
+  const { rows, reader } = ledger();
+  const tail = createTail(reader, 0, LOG);
+  const got: number[] = [];
+  tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
+  rows.push(entryRow(0), entryRow(2));
+  tail.reached(3);
+  await tail.settled();
+  assert.deepEqual([got, tail.delivered()], [[], 0]);
+  rows.splice(1, 0, entryRow(1));
+  tail.reached(3);
+  await tail.settled();
+  assert.deepEqual(got, [0, 1, 2]);
+});

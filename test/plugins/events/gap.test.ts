@@ -1,0 +1,34 @@
+/** A store that lacks entries: neither the stream nor a page passes them over in silence. */
+import assert from "node:assert/strict";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import { loadSqlite } from "../../../plugins/storage-sqlite/library.ts";
+import { ALLOWED, startService } from "../../support/service.ts";
+
+test("a page that lacks entries is refused, wherever the gap is", async () => {
+  const path = join(mkdtempSync(join(tmpdir(), "assent-gap-")), "assent.db");
+  const service = await startService({ storage: () => sqliteStorage({ path }), broken: true });
+  try {
+    for (let i = 0; i < 3; i++) await service.call("POST", "/v1/actions", { body: ALLOWED });
+    const { size } = await service.storage.head();
+    const read = (after: number) =>
+      service.call("GET", `/v1/events?after=${after}`, { headers: { accept: "application/json" }, key: service.admin });
+    assert.equal((await read(size - 4)).body.events.length, 3);
+    const { DatabaseSync } = await loadSqlite();
+    const db = new DatabaseSync(path);
+    db.exec(`drop trigger entries_no_delete; delete from entries where seq = ${size - 2}`);
+    for (const after of [size - 4, size - 3]) {
+      const { status, body } = await read(after);
+      assert.deepEqual([status, body.code], [503, "STORAGE_UNAVAILABLE"], `after ${after}`);
+    }
+    assert.equal((await read(size - 2)).body.events.length, 1, "what is behind it can be read");
+    db.exec(`delete from entries where seq = ${size - 1}`);
+    db.close();
+    assert.equal((await read(size - 2)).status, 503, "the newest ones are missing");
+  } finally {
+    await service.close();
+  }
+});
