@@ -22,7 +22,7 @@ export const DeliveryRecord = Type.Object(
     kind: Kind,
     state: State,
     destination: Type.String({ description: "Notifier and recipient: its deliveries are made one at a time." }),
-    notifier: Type.String(),
+    notifier: Type.String({ description: "Empty where a policy names a channel that is not configured." }),
     recipient: Type.String(),
     channel: Nullable(Type.String({ description: "Channel of a policy; null for feeds." })),
     person: Nullable(Type.String({ description: "Owner that got a link of their own; null for places and feeds." })),

@@ -116,6 +116,36 @@ function gauges(host: Host, register: Registry): void {
     "By how much the ledger's clock is ahead of this machine's, because the last entry is; 0 when it is not.",
     (it) => it.set(host.ledger.clockAhead() / 1000),
   );
+  const age = (since: number): number => Math.max(0, host.clock() - since) / 1000;
+  gauge("assent_approvals_pending", "Actions that wait for a person and have not run out.", async (it) =>
+    it.set(await host.storage.pendingCount({ all: true }, host.clock())),
+  );
+  gauge(
+    "assent_approvals_pending_oldest_age_seconds",
+    "For how long the oldest of them has waited; absent while none does.",
+    async (it) => {
+      const since = await host.storage.oldestPending(host.clock());
+      if (since === null) it.remove();
+      else it.set(age(since));
+    },
+  );
+  gauge(
+    "assent_deliveries",
+    "Messages that are to go at a later time (scheduled), that are to go or go again (waiting), and that were given up (dead).",
+    async (it) => {
+      for (const [state, { count }] of Object.entries(await host.storage.deliveryBacklog())) it.set({ state }, count);
+    },
+    ["state"],
+  );
+  gauge(
+    "assent_deliveries_oldest_age_seconds",
+    "How long ago the oldest of them was made; absent while there is none.",
+    async (it) => {
+      for (const [state, { oldest }] of Object.entries(await host.storage.deliveryBacklog()))
+        if (oldest !== null) it.set({ state }, age(oldest));
+    },
+    ["state"],
+  );
   gauge("assent_policies_active", "Policies in the active set.", async (it) =>
     it.set((await host.policies.state()).count),
   );

@@ -1,6 +1,7 @@
 /** Deliveries and the uses of limits as SQL: what `queries.ts` and `writes.ts` are for the rest. */
-import { sql, type Kysely } from "kysely";
+import { sql, type Kysely, type RawBuilder } from "kysely";
 import type {
+  Backlog,
   DeliveryChange,
   DeliveryFilter,
   DeliveryRow,
@@ -9,13 +10,19 @@ import type {
 } from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
-import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDeliveryReads>;
 type Writes = ReturnType<typeof prepareDeliveryWrites>;
 type ReadMethods = Pick<
   StorageReader,
-  "delivery" | "deliveries" | "deliveriesOfAction" | "dueDeliveries" | "nextScheduledDelivery" | "limitUsed"
+  | "delivery"
+  | "deliveries"
+  | "deliveriesOfAction"
+  | "dueDeliveries"
+  | "deliveryBacklog"
+  | "nextScheduledDelivery"
+  | "limitUsed"
 >;
 type WriteMethods = Pick<
   StorageTransaction,
@@ -60,6 +67,11 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
     deliveryLists: deliveryLists(db),
     deliveriesOfAction: prepare(rows.where("action_id", "=", param("action_id")).orderBy("position")),
     dueDeliveries: prepare(rows.where(DUE).orderBy("position").limit(param<number>("limit"))),
+    deliveryBacklog: {
+      scheduled: backlog(db, SCHEDULED),
+      waiting: backlog(db, WAITING),
+      dead: backlog(db, sql<boolean>`state = 'dead'`),
+    },
     nextScheduled: prepare(
       db
         .selectFrom("deliveries")
@@ -76,6 +88,15 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
         .where("at", ">=", param("since")),
     ),
   };
+}
+
+function backlog(db: Kysely<Tables>, of: RawBuilder<boolean>): Statement {
+  return prepare(
+    db
+      .selectFrom("deliveries")
+      .select([(eb) => eb.fn.countAll<number>().as("count"), (eb) => eb.fn.min("created_at").as("oldest")])
+      .where(of),
+  );
 }
 
 function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statement {
@@ -107,6 +128,12 @@ export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): Read
     deliveries: (filter) => many(reads.deliveryLists(filter), { ...filter, offset: filter.offset ?? 0 }),
     deliveriesOfAction: (action_id) => many(reads.deliveriesOfAction, { action_id }),
     dueDeliveries: (now, limit) => many(reads.dueDeliveries, { now, limit }),
+    async deliveryBacklog() {
+      const of = async (statement: Statement): Promise<Backlog> =>
+        plain<Backlog & SqlRow>((await db.all(statement, {}))[0] as SqlRow);
+      const { scheduled, waiting, dead } = reads.deliveryBacklog;
+      return { scheduled: await of(scheduled), waiting: await of(waiting), dead: await of(dead) };
+    },
     async nextScheduledDelivery() {
       const at = (await db.all(reads.nextScheduled, {}))[0]?.["at"] ?? null;
       return at === null ? null : Number(at);

@@ -108,6 +108,13 @@ export function prepareReads(db: Kysely<Tables>) {
       key_id: pendingLists(db, "key_id"),
     },
     permittedActions: { allowed: permittedLists(db, "allowed"), approved: permittedLists(db, "approved") },
+    oldestPending: prepare(
+      db
+        .selectFrom("actions")
+        .select((eb) => eb.fn.min("created_at").as("at"))
+        .where(pending)
+        .where("expires_at", ">", param("now")),
+    ),
     nextExpiry: prepare(
       db
         .selectFrom("actions")
@@ -214,6 +221,7 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
       Number(
         (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,
       ),
+    oldestPending: async (now) => (await one<{ at: number | null }>(reads.oldestPending, { now }))?.at ?? null,
     nextExpiry: async () => (await one<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,
     analytics: (query) =>
       db.snapshot === undefined

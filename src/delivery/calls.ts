@@ -1,9 +1,12 @@
 /** Calls of notifiers, bounded in time and in number whatever a notifier does. */
-import type { Delivered, Message, Notifier } from "../contract/notifier.ts";
+import { NotifierError, type Delivered, type Message, type Notifier } from "../contract/notifier.ts";
 import { asNotifier } from "./notifier-errors.ts";
 
 /** Calls of one notifier that were given up and have not ended: more are not begun. */
 const MAX_HANGING = 20;
+
+/** Stands for the notifier of a channel that the configuration does not have. */
+export const NO_NOTIFIER = "";
 
 /** A notifier's own failure, told apart from the store's. */
 export class Failed extends Error {
@@ -19,6 +22,10 @@ export interface Calls {
   stop(): void;
 }
 
+export function noChannel(name: string): string {
+  return `nobody was told: the configuration has no channel "${name}"; add it to channels in assent.yaml, or correct approval.notify of the policy`;
+}
+
 const STOPPING = new Error("the service is stopping");
 
 /** @param timeoutMs of one call */
@@ -31,6 +38,7 @@ export function createCalls(notifiers: readonly Notifier[], timeoutMs: number): 
   return {
     async call(name, message) {
       const notifier = byName.get(name);
+      if (name === NO_NOTIFIER) throw new Failed(new NotifierError(noChannel(message.to), { permanent: true }));
       if (notifier === undefined) throw new Failed(new Error(`no notifier "${name}" is configured`));
       if ((hanging.get(name) ?? 0) >= MAX_HANGING)
         throw new Failed(new Error(`${MAX_HANGING} earlier calls of the notifier "${name}" have not ended`));

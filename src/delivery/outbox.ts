@@ -10,6 +10,7 @@ import { matchesAnyName } from "../domain/policy/semantics.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import type { Channel, Recipient } from "./channels.ts";
 import type { AfterEntries } from "../ledger/batch.ts";
+import { noChannel, NO_NOTIFIER } from "./calls.ts";
 import { asks } from "./message.ts";
 
 export interface Outbox {
@@ -54,6 +55,18 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
     };
   }
 
+  /** Where a channel is not configured: nobody is told, and that is said where deliveries are looked at. */
+  function nobody(name: string, action_id: string, seq: number, now: number): NewRow {
+    const about = { action_id, channel: name, destination: `channel ${name}` };
+    return row(
+      "approval_requested",
+      seq,
+      now,
+      { notifier: NO_NOTIFIER, to: name, person: null },
+      { ...about, state: "dead", last_error: noChannel(name) },
+    );
+  }
+
   /** One request for each person, however many channels they are in. Nobody is asked about their own action. */
   function approvalRequests(entry: DecisionEntry, seq: number, now: number): NewRow[] {
     const expiresAt = (entry.expires_at === null ? null : parseRfc3339(entry.expires_at)) ?? now;
@@ -91,8 +104,10 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
           );
         return rows;
       });
-    const named = (entry.decision.approval?.notify ?? []).flatMap((name) => channels.get(name) ?? []);
+    const names = [...new Set(entry.decision.approval?.notify ?? [])];
+    const named = names.flatMap((name) => channels.get(name) ?? []);
     const rows = named.flatMap((channel) => tell(channel, now));
+    for (const name of names) if (!channels.has(name)) rows.push(nobody(name, entry.action_id, seq, now));
     for (const { escalate } of named) {
       const further = escalate === null ? undefined : channels.get(escalate.to);
       if (escalate !== null && further !== undefined && now + escalate.after < expiresAt)

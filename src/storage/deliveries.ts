@@ -1,5 +1,12 @@
 /** Deliveries and the uses of limits of a storage in memory. */
-import type { ActionRow, DeliveryFilter, DeliveryRow, LimitUseRow, StorageTransaction } from "../contract/storage.ts";
+import type {
+  ActionRow,
+  Backlog,
+  DeliveryFilter,
+  DeliveryRow,
+  LimitUseRow,
+  StorageTransaction,
+} from "../contract/storage.ts";
 import { copyOf, keyOf, type Table } from "./tables.ts";
 
 interface Tables {
@@ -46,6 +53,16 @@ export function deliveryReads(t: Tables) {
         .slice(offset, offset + limit),
     deliveriesOfAction: (id: string) => sorted(t, (row) => row.action_id === id),
     dueDeliveries: (now: number, limit: number) => due(t, now).slice(0, limit),
+    deliveryBacklog() {
+      const of = (state: DeliveryRow["state"]): Backlog => {
+        const rows = sorted(t, (row) => row.state === state);
+        return {
+          count: rows.length,
+          oldest: rows.length === 0 ? null : Math.min(...rows.map((row) => row.created_at)),
+        };
+      };
+      return { scheduled: of("scheduled"), waiting: of("waiting"), dead: of("dead") };
+    },
     nextScheduledDelivery() {
       const times = sorted(t, ({ state }) => state === "scheduled").map((row) => row.next_at);
       return times.length === 0 ? null : Math.min(...times);

@@ -120,6 +120,10 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
       ).slice(0, limit),
     pendingCount: (visibility: Visibility, now: number) =>
       pending().filter((row) => (row.expires_at ?? 0) > now && maySee(visibility, row)).length,
+    oldestPending: (now: number) =>
+      pending()
+        .filter((row) => (row.expires_at ?? 0) > now)
+        .reduce<number | null>((oldest, row) => Math.min(oldest ?? Infinity, row.created_at), null),
     nextExpiry: () => pending()[0]?.expires_at,
     analytics: (query: AnalyticsQuery) => countActions([...t.actions.values()], query),
     approvals: (id: string) =>

@@ -33,6 +33,7 @@ const {
   agents,
   sums,
   decisions,
+  deliveryBacklog,
   deliveryLists,
   documentLists,
   dueDeliveries,
@@ -96,6 +97,12 @@ describe("query plans", () => {
     assert.match(steps, /SEARCH deliveries USING COVERING INDEX deliveries_urgent \(destination=\?\)/);
     assert.match(steps, /SEARCH first USING COVERING INDEX deliveries_urgent \(destination=\?\)/);
     assert.doesNotMatch(steps, /SCAN deliveries|deliveries_by_destination/);
+    for (const [state, statement] of Object.entries(deliveryBacklog))
+      assert.match(
+        planOf(statement).join(),
+        state === "dead" ? /USING INDEX deliveries_dead/ : /USING INDEX deliveries_/,
+        state,
+      );
     assert.deepEqual(planOf(reads.nextScheduled), ["SEARCH deliveries USING COVERING INDEX deliveries_scheduled"]);
     assert.deepEqual(planOf(deliveryLists({ state: "dead", before_position: 1, limit: 1 })), [
       "SEARCH deliveries USING INDEX deliveries_dead (position<?)",

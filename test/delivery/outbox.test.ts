@@ -80,8 +80,12 @@ test("everybody is asked once at each address, whatever number of channels they 
       ["anna", "a"],
       ["ben", "a"],
       ["ben@home", "b"],
+      ["unknown", "unknown"],
     ],
   );
+  const { state, destination, last_error } = rows[3] as DeliveryRow;
+  assert.deepEqual([state, destination], ["dead", "channel unknown"]);
+  assert.match(last_error ?? "", /nobody was told: the configuration has no channel "unknown"/);
 });
 
 test("who submitted is not asked, however the name is written, unless the operator lets them approve", async () => {

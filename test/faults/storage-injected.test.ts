@@ -52,6 +52,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.entriesOfType("agent", 0, 1);
   await reader.permittedActions("allowed", { permit_expires_at: 0, decision_seq: 0 }, 1);
   await reader.pendingCount({ all: true }, 0);
+  await reader.oldestPending(0);
   await reader.nextExpiry();
   await reader.approvals("a");
   await reader.analytics({ visibility: { all: true }, boundaries: [0, 1] });
@@ -71,6 +72,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.deliveries({ limit: 1 });
   await reader.deliveriesOfAction("a");
   await reader.dueDeliveries(0, 1);
+  await reader.deliveryBacklog();
   await reader.nextScheduledDelivery();
   await reader.limitUsed("a", "b", "c", 0);
   await reader.document("a", "b");

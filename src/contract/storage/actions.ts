@@ -174,6 +174,8 @@ export interface ActionReads {
   permittedActions(status: "allowed" | "approved", after: PermitPlace, limit: number): Promise<ActionRow[]>;
   /** How many pending actions have `expires_at > now`. */
   pendingCount(visibility: Visibility, now: number): Promise<number>;
+  /** When the oldest of those was created; null where there is none. */
+  oldestPending(now: number): Promise<number | null>;
   /** The smallest `expires_at` of a pending action. */
   nextExpiry(): Promise<number | null>;
   approvals(actionId: string): Promise<ApprovalRow[]>;

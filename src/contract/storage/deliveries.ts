@@ -60,6 +60,12 @@ export interface DeliveryFilter {
   limit: number;
 }
 
+/** How many there are, and when the oldest was created. */
+export interface Backlog {
+  count: number;
+  oldest: number | null;
+}
+
 export interface DeliveryReads {
   delivery(id: string): Promise<DeliveryRow | null>;
   /** Newest first (descending `position`). */
@@ -72,6 +78,8 @@ export interface DeliveryReads {
    * first, due or not: none goes before another. Ascending.
    */
   dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
+  /** What is not over, and what was given up. */
+  deliveryBacklog(): Promise<Record<"scheduled" | "waiting" | "dead", Backlog>>;
   /** The smallest `next_at` of scheduled deliveries. */
   nextScheduledDelivery(): Promise<number | null>;
 }

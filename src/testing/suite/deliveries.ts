@@ -123,6 +123,26 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(await times(), [4, 4, 4, 4, 0, 0]);
   });
 
+  test("what waits and what was given up is counted, with the oldest of each", async ({ storage }) => {
+    const none = { count: 0, oldest: null };
+    assert.deepEqual(await storage.deliveryBacklog(), { scheduled: none, waiting: none, dead: none });
+    await storage.write((tx) =>
+      insert(
+        tx,
+        deliveryRow(1, { created_at: T0 + 5 }),
+        deliveryRow(2, { created_at: T0 + 3 }),
+        deliveryRow(3, { state: "dead", created_at: T0 + 2 }),
+        deliveryRow(4, { state: "delivered", created_at: T0 + 1 }),
+        deliveryRow(5, { state: "obsolete", created_at: T0 + 1 }),
+      ),
+    );
+    assert.deepEqual(await storage.deliveryBacklog(), {
+      scheduled: none,
+      waiting: { count: 2, oldest: T0 + 3 },
+      dead: { count: 1, oldest: T0 + 2 },
+    });
+  });
+
   test("a scheduled delivery waits once its time has come", async ({ storage }) => {
     await storage.write((tx) =>
       insert(

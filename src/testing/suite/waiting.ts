@@ -102,6 +102,11 @@ export function waitingCases(test: Case): void {
     assert.equal(await storage.pendingCount(everything, T0 + 10), 4);
     assert.equal(await storage.pendingCount({ agent_id: "agent-1" }, T0), 3);
     assert.equal(await storage.pendingCount({ key_id: "key-9" }, T0), 0);
+    const created = (await storage.pendingActions(everything, { expires_at: T0, decision_seq: 99 }, 99)).map(
+      (row) => row.created_at,
+    );
+    assert.equal(await storage.oldestPending(T0), Math.min(...created));
+    assert.equal(await storage.oldestPending(Number.MAX_SAFE_INTEGER), null);
   });
 
   test("the next expiry moves with what is pending", async ({ storage }) => {

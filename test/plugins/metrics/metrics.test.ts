@@ -81,4 +81,27 @@ describe("metrics", () => {
     assert.equal((await service.call("GET", "/metrics", { key: null })).status, 401);
     assert.equal((await service.call("GET", "/metrics")).status, 403);
   });
+
+  it("count what waits for a person, and tell for how long the oldest has", async () => {
+    const before = await read();
+    assert.deepEqual(
+      ["scheduled", "waiting", "dead"].map((state) => before.get(`assent_deliveries{state="${state}"}`)),
+      [0, 0, 0],
+    );
+    assert.ok(![...before.keys()].some((name) => name.startsWith("assent_deliveries_oldest_age_seconds")));
+    await service.call("POST", "/v1/actions", { body: ASKED });
+    service.clock.now += 600_000;
+    const seen = await read();
+    const waiting = await service.storage.actions({ visibility: { all: true }, status: "pending_approval", limit: 10 });
+    assert.equal(seen.get("assent_approvals_pending"), waiting.length);
+    const age = seen.get("assent_approvals_pending_oldest_age_seconds") ?? 0;
+    assert.ok(age >= 600, String(age));
+    for (const { id } of waiting)
+      await service.call("POST", `/v1/actions/${id}/cancel`, { key: service.admin, body: {} });
+    const over = await read();
+    assert.deepEqual(
+      [over.get("assent_approvals_pending"), over.has("assent_approvals_pending_oldest_age_seconds")],
+      [0, false],
+    );
+  });
 });
