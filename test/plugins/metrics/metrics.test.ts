@@ -54,6 +54,18 @@ describe("metrics", () => {
     assert.ok(![...seen.keys()].some((name) => name.includes("made-up")));
   });
 
+  it("count a decision whatever stands in its texts", async () => {
+    const denials = 'assent_decisions_seen_total{effect="deny",reason_code="POLICY_RULE"}';
+    const before = (await read()).get(denials) ?? 0;
+    const reason = 'a line\u2028 and "effect":"allow" \r\n another';
+    const body = { policy: "odd", rules: [{ name: "r", tool: "odd", effect: "deny", reason }] };
+    assert.equal((await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body })).status, 201);
+    const { body: action } = await service.call("POST", "/v1/actions", { body: { ...ALLOWED, tool: "odd" } });
+    assert.deepEqual([action.decision, action.reason], ["deny", reason]);
+    assert.equal((await read()).get(denials), before + 1);
+    await service.call("DELETE", "/v1/policies/odd", { key: service.admin });
+  });
+
   it("say where a policy could not be taken, since when, and when that is over", async () => {
     assert.deepEqual(
       [
