@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import { defineRoute, type Reply, type RequestContext } from "../../src/contract/resource.ts";
+import { withoutGap } from "../../src/contract/storage.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { createFeed, PAGE, type Feed } from "./feed.ts";
 import { createFilter, toolLookup, type ToolOf } from "./filter.ts";
@@ -173,7 +174,8 @@ async function poll(
   let next = after + 1;
   const end = Math.min(size, next + MAX_LOOKED_AT);
   while (next < end && events.length < limit && !full) {
-    for (const row of await host.storage.entries(next, Math.min(end, next + PAGE))) {
+    const to = Math.min(end, next + PAGE);
+    for (const row of withoutGap(await host.storage.entries(next, to), next, to)) {
       if (events.length === limit) break;
       const event = await filter.event(row);
       bytes += event === null ? 0 : row.bytes.length;
