@@ -55,7 +55,14 @@ const Options = Type.Object(
     signed_by: Type.Optional(
       Type.Array(Type.String({ pattern: "^(ssh|sk-ssh|ecdsa|sk-ecdsa)-[^\\s]+ [A-Za-z0-9+/=]+( .*)?$" }), {
         minItems: 1,
-        description: "OpenSSH public keys; the commit must be signed by one of them.",
+        description:
+          "OpenSSH public keys; the commit must be signed by one of them, and descend from the one that was accepted last.",
+      }),
+    ),
+    accept: Type.Optional(
+      Type.String({
+        pattern: "^[0-9a-f]{40}([0-9a-f]{24})?$",
+        description: "With signed_by: the one commit that need not descend from the one that was accepted last.",
       }),
     ),
     webhook_secret: Type.Optional(
@@ -139,6 +146,14 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
     });
   }
 
+  /** What was taken last of what is followed, by whichever process; null where the configuration follows something else now. */
+  async function acceptedBefore(commit: string): Promise<string | null> {
+    if (options.signed_by === undefined || commit === options.accept) return null;
+    const taken = await host.storage.meta("policy_source:policy-git");
+    const { source = {} } = (taken === null ? {} : JSON.parse(taken)) as { source?: Record<string, string> };
+    return source["url"] === url && source["ref"] === options.ref ? (source["commit"] ?? null) : null;
+  }
+
   async function load(): Promise<PolicyBundle> {
     return alone(async () => {
       const from = repository();
@@ -146,7 +161,7 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
       try {
         commit = await from.fetch();
         seen = commit;
-        const { files, faults } = await from.files(commit, folder, options.recursive);
+        const { files, faults } = await from.files(commit, folder, options.recursive, await acceptedBefore(commit));
         const where = `${folder === "" ? url : `${url}/${folder}`}@${commit.slice(0, 12)}`;
         const checked = testPolicyFolder(parsePolicyFolder(where, files, faults));
         if (checked.faults.length > 0)

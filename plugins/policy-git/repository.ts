@@ -1,9 +1,10 @@
 /** A bare mirror of one branch or tag, and the files of one commit of it. */
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { MAX_FILE, type TextFault } from "../../src/domain/policy/parse.ts";
 import { listPolicyTree, readPolicyTree, sizePolicyTree, type PolicyFile, type TreeFile } from "../../src/plugin.ts";
 import { git, GitError, type GitOptions } from "./git.ts";
+import { assertDescends, assertSigned, Unacceptable, type Mirror } from "./signed.ts";
 
 export interface RepositoryOptions {
   /** Without credentials. */
@@ -25,8 +26,16 @@ export class RemoteError extends Error {}
 export interface Repository {
   /** Asks the remote. Resolves to the commit's id. Rejects with RemoteError. */
   fetch(): Promise<string>;
-  /** Policy files below `path` in the commit. Rejects with RemoteError where there is no such folder, or the signature is missing. */
-  files(commit: string, path: string, recursive: boolean): Promise<{ files: PolicyFile[]; faults: TextFault[] }>;
+  /**
+   * Policy files below `path` in the commit. Rejects with RemoteError where there is no such folder, and where signers
+   * are listed for a commit that none of them signed, or that does not descend from `accepted`.
+   */
+  files(
+    commit: string,
+    path: string,
+    recursive: boolean,
+    accepted: string | null,
+  ): Promise<{ files: PolicyFile[]; faults: TextFault[] }>;
 }
 
 const HEAD = "refs/assent/head";
@@ -165,37 +174,33 @@ export function openRepository(options: RepositoryOptions): Repository {
     }
   }
 
-  async function verify(commit: string): Promise<void> {
+  async function verify(commit: string, accepted: string | null): Promise<void> {
     const { signers } = options;
     if (signers === null) return;
-    const list = join(folder, "assent-signers");
-    await writeFile(list, signers.map((key) => `listed namespaces="git" ${key}\n`).join(""), { mode: 0o600 });
-    let status: string;
-    try {
-      status = (
+    const mirror: Mirror = {
+      folder,
+      timeoutMs,
+      async deepen(of, by) {
+        const how = by === null ? "--unshallow" : `--deepen=${by}`;
         await git(
-          ["-c", "gpg.format=ssh", "-c", `gpg.ssh.allowedSignersFile=${list}`, "log", "-1", "--format=%G?", commit],
-          { dir: folder, timeoutMs },
-        )
-      )
-        .toString("utf8")
-        .trim();
+          ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0", how, "--", url, of],
+          remote,
+        );
+      },
+    };
+    try {
+      await assertSigned(mirror, commit, signers);
+      if (accepted !== null) await assertDescends(mirror, commit, accepted);
     } catch (error) {
-      throw new RemoteError(`the signature of commit ${commit} could not be checked: ${(error as Error).message}`);
+      const why = error instanceof Unacceptable ? error.message : `could not be checked: ${(error as Error).message}`;
+      throw new RemoteError(`the commit ${commit} ${why}`);
     }
-    // G: a good signature of a listed key. U: a good one of another key. N: none.
-    if (status === "G") return;
-    throw new RemoteError(
-      status === "N"
-        ? `the commit ${commit} is not signed, and signed_by asks for it`
-        : `the commit ${commit} is not signed by a key of signed_by`,
-    );
   }
 
   return {
     fetch,
-    async files(commit, path, recursive) {
-      await verify(commit);
+    async files(commit, path, recursive, accepted) {
+      await verify(commit, accepted);
       const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
       const listing = await listPolicyTree(
         local,

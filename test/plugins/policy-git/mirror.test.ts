@@ -45,7 +45,7 @@ function bytesOf(folder: string): number {
   );
 }
 async function contents(from: Repository, commit: string, folder: string): Promise<Record<string, string>> {
-  const { files, faults } = await from.files(commit, folder, true);
+  const { files, faults } = await from.files(commit, folder, true, null);
   assert.deepEqual(faults, []);
   return Object.fromEntries(files.map(({ name, content }) => [name, new TextDecoder().decode(content)]));
 }
