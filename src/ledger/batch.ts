@@ -9,7 +9,6 @@ import {
   type AgentFacts,
   type Appended,
   type Credential,
-  type Job,
   type LedgerTransaction,
 } from "../contract/host.ts";
 import {
@@ -31,6 +30,7 @@ import { equalBytes, toHex } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
 import { completedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";
+import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
 
 /** An entry of the batch at hand. */
 export interface Recorded {
@@ -41,34 +41,6 @@ export interface Recorded {
 /** Writes what follows from a batch's entries, in its transaction. */
 export type AfterEntries = (tx: StorageTransaction, entries: readonly Recorded[], now: number) => Promise<void>;
 
-export interface Pending {
-  job: Job<unknown>;
-  resolve(value: unknown): void;
-  reject(error: unknown): void;
-}
-
-export type Outcome = { pending: Pending; value: unknown } | { pending: Pending; refusal: Refusal };
-
-/** A job failed after it had begun to write, or not by a Refusal: the batch is lost, the other jobs are not at fault. */
-export class Poisoned extends Error {
-  readonly pending: Pending;
-  constructor(pending: Pending, cause: unknown) {
-    super("a job failed inside its batch", { cause });
-    this.pending = pending;
-  }
-}
-
-/** A job, and not the batch, needs something that takes too long under the lock. */
-export class Unprepared extends Error {
-  readonly pending: Pending;
-  readonly missing: NotPrepared;
-  constructor(pending: Pending, missing: NotPrepared) {
-    super(missing.message);
-    this.pending = pending;
-    this.missing = missing;
-  }
-}
-
 export interface BatchContext {
   now: number;
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
@@ -76,6 +48,8 @@ export interface BatchContext {
   /** `committed`: the epoch is the head's own, not one that this batch has begun. */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
   outbox: AfterEntries | null;
+  /** Longest run of a batch's jobs, in milliseconds; the one that runs then is taken out. */
+  jobMs: number;
   /** What is wrong with an entry of a plugin's own type; null when nothing is. */
   entryFault(entry: PluginEntry): string | null;
 }
@@ -110,10 +84,16 @@ export async function runBatch(
   context: BatchContext,
 ): Promise<BatchResult> {
   const batch = new Batch(tx, before, context);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Late()), context.jobMs);
+  });
+  late.catch(() => undefined);
   let done: { outcomes: Outcome[]; touched: boolean };
   try {
-    done = await runJobs(batch, jobs);
+    done = await runJobs(batch, jobs, late);
   } finally {
+    clearTimeout(timer);
     batch.seal();
   }
   if (!done.touched) return { head: before, entries: [], outcomes: done.outcomes };
@@ -124,17 +104,24 @@ export async function runBatch(
   return { head, entries: batch.rows, outcomes: done.outcomes };
 }
 
-async function runJobs(batch: Batch, jobs: readonly Pending[]): Promise<{ outcomes: Outcome[]; touched: boolean }> {
+/** `late` rejects with Late. */
+async function runJobs(
+  batch: Batch,
+  jobs: readonly Pending[],
+  late: Promise<never>,
+): Promise<{ outcomes: Outcome[]; touched: boolean }> {
   const outcomes: Outcome[] = [];
   let touched = false;
   for (const pending of jobs) {
     const view = batch.currentView() ?? (await batch.makeView());
     const unrecorded = batch.watchHead();
     try {
-      outcomes.push({ pending, value: await pending.job(view) });
+      outcomes.push({ pending, value: await Promise.race([pending.job(view), late]) });
       if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
     } catch (error) {
       if (error instanceof NotPrepared) throw new Unprepared(pending, error);
+      if (error instanceof Late)
+        throw new Poisoned(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
       // A value that no store could keep is this job's fault; anything else of the store is everybody's.
       if (error instanceof StorageError && error.kind !== "invalid") throw error;
       if (!(error instanceof Refusal) || batch.changed) throw new Poisoned(pending, error);

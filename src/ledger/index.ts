@@ -21,6 +21,9 @@ const STORE_CHECKPOINT_AFTER = 200;
 /** How often the head is looked at where it may have moved without a word. Milliseconds. */
 const CATCH_UP_EVERY = 2000;
 
+/** Longer than any batch on a slow disk, or of a database that is slow to answer. Milliseconds. */
+const LONGEST_JOBS = 60_000;
+
 export interface LedgerOptions {
   storage: Storage;
   vault: Vault;
@@ -28,6 +31,8 @@ export interface LedgerOptions {
   clock: LedgerClock;
   origin: string;
   maxBatch: number;
+  /** Longest run of a batch's jobs, in milliseconds. Default 60,000. */
+  jobMs?: number;
   verifyAtStart: number;
   /** File of the newest checkpoint, beside the store; null keeps none. */
   keptCheckpoint: string | null;
@@ -116,6 +121,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       log,
       clock: options.clock,
       maxBatch: options.maxBatch,
+      jobMs: options.jobMs ?? LONGEST_JOBS,
       policies: options.policies,
       follow: options.follow ?? (() => Promise.resolve()),
       confirm: options.confirm,

@@ -17,13 +17,15 @@ import { equalBytes } from "../domain/hash.ts";
 import { rootOfEdge } from "../domain/merkle.ts";
 import type { LedgerClock } from "./clock.ts";
 import { goesOn, mayFollow, sameHead, type TrustedHistory } from "./continuity.ts";
-import { Poisoned, runBatch, Unprepared, type BatchContext, type BatchResult, type Pending } from "./batch.ts";
+import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
+import { Poisoned, Unprepared, type Pending } from "./job.ts";
 
 export interface SequencerOptions extends TrustedHistory {
   storage: Storage;
   log: Logger;
   clock: LedgerClock;
   maxBatch: number;
+  jobMs: BatchContext["jobMs"];
   policies: BatchContext["policies"];
   /** Under the lock, before the jobs: brings what is known of keys and agents up to this head. */
   follow(tx: StorageReader, head: LedgerHead): Promise<void>;
@@ -207,6 +209,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
           confirm: options.confirm,
           agentFacts: options.agentFacts,
           outbox: options.outbox,
+          jobMs: options.jobMs,
           entryFault: options.entryFault,
         };
         const done = await runBatch(tx, before, live, context);

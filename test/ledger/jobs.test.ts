@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import type { Storage } from "../../src/contract/storage.ts";
+import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { createAgents } from "../../src/identity/agents.ts";
 import { createDirectory } from "../../src/identity/directory.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
@@ -104,6 +104,32 @@ test("a job reads the entries of the jobs before it, by every way", async () => 
     })),
   ]);
   assert.deepEqual(seen, { entries: [0, 1], ofType: [0, 1], first: [0], behind: [1], others: [], hashes: 2 });
+  await ledger.close();
+  await storage.close();
+});
+
+test("a job that does not end is refused alone, and so is one that waits for a batch behind its own", async () => {
+  const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
+  await storage.open();
+  const ledger = await openLedgerOn(storage, { jobMs: 200 });
+  const done = await Promise.allSettled([
+    ledger.transact(async (tx) => tx.record(entry(1)).seq),
+    ledger.transact(async (tx) => {
+      tx.record(entry(2));
+      await new Promise(() => undefined);
+    }),
+    ledger.transact(async (tx) => tx.record(entry(3)).seq),
+    ledger.transact(() => ledger.transact(async (tx) => tx.record(entry(4)).seq)),
+  ]);
+  assert.deepEqual(
+    done.map(({ status }) => status),
+    ["fulfilled", "rejected", "fulfilled", "rejected"],
+  );
+  for (const i of [1, 3]) {
+    const { reason } = done[i] as PromiseRejectedResult;
+    assert.ok(reason instanceof StorageError && reason.kind === "unavailable", String(reason));
+    assert.match(reason.message, /did not end/);
+  }
   await ledger.close();
   await storage.close();
 });

@@ -1,0 +1,34 @@
+/** A job of a batch, and what becomes of it there. */
+import type { Refusal } from "../contract/errors.ts";
+import type { Job, NotPrepared } from "../contract/host.ts";
+
+export interface Pending {
+  job: Job<unknown>;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+export type Outcome = { pending: Pending; value: unknown } | { pending: Pending; refusal: Refusal };
+
+/** A job failed after it had begun to write, or not by a Refusal: the batch is lost, the other jobs are not at fault. */
+export class Poisoned extends Error {
+  readonly pending: Pending;
+  constructor(pending: Pending, cause: unknown) {
+    super("a job failed inside its batch", { cause });
+    this.pending = pending;
+  }
+}
+
+/** A job, and not the batch, needs something that takes too long under the lock. */
+export class Unprepared extends Error {
+  readonly pending: Pending;
+  readonly missing: NotPrepared;
+  constructor(pending: Pending, missing: NotPrepared) {
+    super(missing.message);
+    this.pending = pending;
+    this.missing = missing;
+  }
+}
+
+/** The running job has had its time: it would hold the lock, and everybody behind it, for good. */
+export class Late extends Error {}
