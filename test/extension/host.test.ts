@@ -66,7 +66,7 @@ test("plugins see no secret of the configuration, and cannot change it", () =>
         "retention",
         "server",
       ]);
-      assert.deepEqual(Object.keys(host.config.server).sort(), ["max_wait_seconds", "public_url"]);
+      assert.deepEqual(Object.keys(host.config.server).sort(), ["max_page_bytes", "max_wait_seconds", "public_url"]);
       assert.ok(!JSON.stringify(host.config).includes(SECRET));
       assert.throws(() => Object.assign(host.config.approvals, { allow_self_approval: true }), TypeError);
     },

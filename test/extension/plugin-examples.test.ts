@@ -92,7 +92,11 @@ describe("notify-ntfy", () => {
 
 describe("resource-denials", () => {
   it("counts over many pages, and shows a key what it may see", async () => {
-    const service = await startService({ plugins: [given(denials)] });
+    const service = await startService({
+      plugins: [given(denials)],
+      // All of them at once.
+      change: (config) => (config.ledger.max_queue = 2000),
+    });
     try {
       const submit = (agent_id: string): Promise<unknown> =>
         service.call("POST", "/v1/actions", { key: service.admin, body: { ...DENIED, agent_id } });
