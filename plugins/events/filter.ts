@@ -2,6 +2,7 @@
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { EntryRow } from "../../src/contract/storage.ts";
 import { openEntry } from "../../src/domain/entries.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
@@ -10,8 +11,25 @@ import type { Event, EventsQuery } from "./schemas.ts";
 const KNOWN_TOOLS = 10_000;
 
 export interface EventFilter {
-  /** Null for what the subscriber does not get. */
-  event(row: EntryRow): Promise<Event | null>;
+  /** False for what the subscriber does not get. */
+  passes(row: EntryRow): Promise<boolean>;
+}
+
+export function eventOf(row: EntryRow): Event {
+  const { seq, leaf_hash, type, created_at, action_id, bytes } = row;
+  return { seq, hash: toHex(leaf_hash), type, at: toRfc3339(created_at), action_id, entry: openEntry<JsonObject>(bytes) };
+}
+
+const texts = new WeakMap<EntryRow, string>();
+
+/** The event as JSON: written once for however many streams, of which the newest entries are the same objects. */
+export function textOf(row: EntryRow): string {
+  let text = texts.get(row);
+  if (text === undefined) {
+    text = JSON.stringify(eventOf(row));
+    texts.set(row, text);
+  }
+  return text;
 }
 
 /** The tool of an action, which only its decision names. It never changes. */
@@ -34,19 +52,14 @@ export function createFilter(query: EventsQuery, { visibility }: Credential, too
   const types = query.type === undefined ? null : new Set(query.type.split(","));
   const agent = query.agent_id ?? query.agent;
   return {
-    async event(row) {
-      if (!maySee(visibility, row)) return null;
-      if (types !== null && !types.has(row.type)) return null;
-      if (agent !== undefined && row.agent_id !== agent) return null;
-      if (query.action_id !== undefined && row.action_id !== query.action_id) return null;
-      const entry = openEntry(row.bytes);
-      if (query.tool !== undefined) {
-        const tool =
-          row.action_id === null ? null : ((entry["tool"] as string | undefined) ?? (await toolOf(row.action_id)));
-        if (tool !== query.tool) return null;
-      }
-      const { seq, leaf_hash, type, created_at, action_id } = row;
-      return { seq, hash: toHex(leaf_hash), type, at: toRfc3339(created_at), action_id, entry };
+    async passes(row) {
+      if (!maySee(visibility, row)) return false;
+      if (types !== null && !types.has(row.type)) return false;
+      if (agent !== undefined && row.agent_id !== agent) return false;
+      if (query.action_id !== undefined && row.action_id !== query.action_id) return false;
+      if (query.tool === undefined) return true;
+      if (row.action_id === null) return false;
+      return ((openEntry(row.bytes)["tool"] as string | undefined) ?? (await toolOf(row.action_id))) === query.tool;
     },
   };
 }

@@ -6,7 +6,7 @@ import { defineRoute, type Reply, type RequestContext } from "../../src/contract
 import { withoutGap } from "../../src/contract/storage.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { createFeed, PAGE, type Feed } from "./feed.ts";
-import { createFilter, toolLookup, type ToolOf } from "./filter.ts";
+import { createFilter, eventOf, toolLookup, type ToolOf } from "./filter.ts";
 import { EventPage, eventsQuery, type Event, type EventsQuery } from "./schemas.ts";
 import { createStream } from "./stream.ts";
 
@@ -177,14 +177,14 @@ async function poll(
     const to = Math.min(end, next + PAGE);
     for (const row of withoutGap(await host.storage.entries(next, to), next, to)) {
       if (events.length === limit) break;
-      const event = await filter.event(row);
-      bytes += event === null ? 0 : row.bytes.length;
+      const passes = await filter.passes(row);
+      bytes += passes ? row.bytes.length : 0;
       // A page holds one event at least.
       if (bytes > host.config.server.max_page_bytes && events.length > 0) {
         full = true;
         break;
       }
-      if (event !== null) events.push(event);
+      if (passes) events.push(eventOf(row));
       next = row.seq + 1;
     }
   }

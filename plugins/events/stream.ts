@@ -5,7 +5,7 @@
  */
 import { setImmediate } from "node:timers";
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { EventFilter } from "./filter.ts";
+import { textOf, type EventFilter } from "./filter.ts";
 import type { Feed } from "./feed.ts";
 
 export interface StreamOptions {
@@ -69,8 +69,7 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
     let looked = 0;
     let keysChanged = false;
     for (const row of await feed.page(next)) {
-      const event = await filter.event(row);
-      if (event !== null) text += `id: ${row.seq}\ndata: ${JSON.stringify(event)}\n\n`;
+      if (await filter.passes(row)) text += `id: ${row.seq}\ndata: ${textOf(row)}\n\n`;
       keysChanged ||= row.type === "api_key";
       looked += 1;
       if (keysChanged || text.length > CHUNK) break;
