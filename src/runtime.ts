@@ -4,7 +4,7 @@ import type { Config } from "./config/index.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { Route } from "./contract/resource.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
-import { createInFlight } from "./http/in-flight.ts";
+import { createInFlight, createQueue } from "./http/in-flight.ts";
 import { createChannels, readChannels, type Channel } from "./delivery/channels.ts";
 import { createCourier, type Courier } from "./delivery/courier.ts";
 import { createMessages } from "./delivery/message.ts";
@@ -92,10 +92,10 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   refuseTwice(plugins);
   const declared = declarationsOf(plugins);
   const inFlight = createInFlight(config.server.max_bytes_in_flight);
-  const waiting = (): number => parts?.ledger.waiting() ?? 0;
+  const queue = createQueue(config.ledger.max_queue);
   const { hostOf, after } = createHosts({
     config,
-    load: { bodyBytes: () => inFlight.bytes, waiting },
+    load: { bodyBytes: () => inFlight.bytes, queued: () => queue.length },
     log,
     clock,
     newId,
@@ -127,7 +127,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     newId,
     stopping: stopping.signal,
     inFlight,
-    waiting,
+    queue,
     onResponse: registry.onResponse,
     ...(options.Response === undefined ? {} : { Response: options.Response }),
   });

@@ -46,6 +46,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
           if (row.expires_at !== null) expiry.plan(row.expires_at);
           const wait = preferredWait(headers.get("prefer"));
           if (wait !== null) {
+            context.rests();
             const granted = waiters.grant(wait);
             extra["Preference-Applied"] = `wait=${granted / 1000}`;
             row = (await waiters.verdict(row.id, granted, context.signal)) ?? row;

@@ -17,7 +17,14 @@ export interface EventFilter {
 
 export function eventOf(row: EntryRow): Event {
   const { seq, leaf_hash, type, created_at, action_id, bytes } = row;
-  return { seq, hash: toHex(leaf_hash), type, at: toRfc3339(created_at), action_id, entry: openEntry<JsonObject>(bytes) };
+  return {
+    seq,
+    hash: toHex(leaf_hash),
+    type,
+    at: toRfc3339(created_at),
+    action_id,
+    entry: openEntry<JsonObject>(bytes),
+  };
 }
 
 const texts = new WeakMap<EntryRow, string>();

@@ -102,8 +102,8 @@ function gauges(host: Host, register: Registry): void {
   gauge("assent_http_body_bytes", "Bytes of request bodies that are in flight, of server.max_bytes_in_flight.", (it) =>
     it.set(host.load.bodyBytes()),
   );
-  gauge("assent_ledger_queue_jobs", "Jobs that wait for the ledger, of ledger.max_queue.", (it) =>
-    it.set(host.load.waiting()),
+  gauge("assent_ledger_queue_requests", "Requests of agents on their way into the ledger, of ledger.max_queue.", (it) =>
+    it.set(host.load.queued()),
   );
   gauge("assent_ledger_size", "Entries in the ledger.", async (it) => it.set((await host.ledger.head()).size));
   gauge(

@@ -109,7 +109,7 @@ export const ConfigSchema = Type.Object(
           minimum: 1,
           maximum: 1_000_000,
           description:
-            "Most jobs that wait for a transaction. Beyond it what agents send gets 503 with Retry-After; what people decide is still taken.",
+            "Most decisions, starts and results on their way into the ledger at once. Beyond it what agents send gets 503 with Retry-After; what people decide is still taken.",
         }),
         verify_at_start: Type.Integer({
           default: 65_536,

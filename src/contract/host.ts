@@ -253,8 +253,8 @@ export interface Host {
   readonly load: {
     /** Bytes of request bodies in flight. */
     bodyBytes(): number;
-    /** Jobs in the ledger's queue. */
-    waiting(): number;
+    /** Requests of agents on their way into the ledger. */
+    queued(): number;
   };
   /** UUIDv7. */
   newId(): string;

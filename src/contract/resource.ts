@@ -26,6 +26,8 @@ export interface RequestContext<
   readonly headers: Headers;
   /** Aborts when the client went away or the service stops. Made when it is read, which is not free: read it only to wait. */
   readonly signal: AbortSignal;
+  /** For a route that is `queued`: its work is done, and what is left is waiting. It makes room for the next. */
+  rests(): void;
   readonly log: Logger;
 }
 
@@ -68,7 +70,7 @@ export interface Route {
   textBodies?: readonly string[];
   /** Never counted against a rate limit: for probes. */
   unlimited?: boolean;
-  /** Its work waits in the ledger's queue, and is refused with OVERLOADED, before its body is read, while that is full: for what agents send, not for what people decide. */
+  /** Counts in `ledger.max_queue` until it is answered, and is refused with OVERLOADED, before its body is read, while that is full: for what agents send, not for what people decide. */
   queued?: boolean;
   /** Bytes. Default: the configured limit. */
   bodyLimit?: number;

@@ -9,7 +9,7 @@ import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { addressesOf, allowed, type Endpoint } from "./addresses.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors } from "./cors.ts";
-import { overloaded, type InFlight, type Share } from "./in-flight.ts";
+import type { InFlight, Queue, Share } from "./in-flight.ts";
 import { problemOf } from "./problem.ts";
 import { createRateLimits, type Standing } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -28,8 +28,7 @@ export interface FetchOptions {
   onResponse?(request: AnsweredRequest): void;
   stopping: AbortSignal;
   inFlight: InFlight;
-  /** Jobs in the ledger's queue. */
-  waiting(): number;
+  queue: Queue;
   /** The response class of the server at hand, where a faster one than the global exists. */
   Response?: typeof Response;
 }
@@ -37,7 +36,7 @@ export interface FetchOptions {
 export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response>;
 
 export function createFetch(options: FetchOptions): FetchHandler {
-  const { log, config } = options;
+  const { log, config, queue } = options;
   const Answer = options.Response ?? Response;
   const always = standingHeaders(config);
   const cors = createCors(config.server.cors_origins);
@@ -81,6 +80,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
     info: RequestInfo,
   ): Promise<Reply> {
     const { route } = endpoint;
+    // First of all: to refuse must cost little.
+    if (route.queued === true) queue.assertRoom();
     const keyless = route.scope === null || (route.keyOptional === true && !request.headers.has("authorization"));
     const credential = keyless ? null : await identify(request, call, info);
     if (credential !== null) {
@@ -92,10 +93,9 @@ export function createFetch(options: FetchOptions): FetchHandler {
     }
     const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
     const query = endpoint.query(queryOf(request.url));
-    if (route.queued === true) assertQueue();
     const { body, contentType } = await endpoint.body.read(request, info, call.share);
-    // Those that came while it was read may have filled it.
-    if (route.queued === true) assertQueue();
+    // Not before: who sends slowly takes nobody's place.
+    if (route.queued === true) call.leave = queue.enter();
     const context: RequestContext = {
       request,
       requestId: call.id,
@@ -105,6 +105,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
       contentType,
       credential,
       headers: request.headers,
+      rests: () => call.leave?.(),
       // Made on demand: most handlers never wait.
       get signal() {
         return AbortSignal.any([request.signal, options.stopping]);
@@ -112,11 +113,6 @@ export function createFetch(options: FetchOptions): FetchHandler {
       log,
     };
     return route.handle(context);
-  }
-
-  function assertQueue(): void {
-    if (options.waiting() >= config.ledger.max_queue)
-      throw overloaded(`${config.ledger.max_queue} decisions and results wait already`, {});
   }
 
   const addressOf = (request: Request, info: RequestInfo): string =>
@@ -225,6 +221,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
       response = respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
     } finally {
       call.share.release();
+      call.leave?.();
     }
     const status = call.status || response.status;
     const ms = Math.round(performance.now() - started);
@@ -256,6 +253,7 @@ interface Call {
   cors: Record<string, string>;
   /** What it holds of its body. */
   share: Share;
+  leave?: () => void;
 }
 
 const NONE: Record<string, string> = {};

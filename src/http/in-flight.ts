@@ -56,3 +56,35 @@ export function overloaded(why: string, headers: Record<string, string> = { Conn
     headers: { "Retry-After": "1", ...headers },
   });
 }
+
+/** Requests of agents that are on their way into the ledger: read, and not answered yet. */
+export interface Queue {
+  /** Throws OVERLOADED when it is full. */
+  assertRoom(): void;
+  /** Answers how to leave; leaving twice is leaving once. Throws OVERLOADED. */
+  enter(): () => void;
+  readonly length: number;
+}
+
+export function createQueue(most: number): Queue {
+  let length = 0;
+  function assertRoom(): void {
+    // The connection is kept: to open it again costs more than its small body.
+    if (length >= most) throw overloaded(`${length} decisions, starts and results are on their way already`, {});
+  }
+  return {
+    get length() {
+      return length;
+    },
+    assertRoom,
+    enter() {
+      assertRoom();
+      length += 1;
+      let inside = true;
+      return () => {
+        if (inside) length -= 1;
+        inside = false;
+      };
+    },
+  };
+}

@@ -51,8 +51,6 @@ export interface LedgerOptions {
 }
 
 export interface OpenLedger extends Ledger {
-  /** Jobs that wait for a batch. */
-  waiting(): number;
   halted(): string | null;
   /** Answers everything taken, stores the last signature. */
   close(): Promise<void>;
@@ -191,7 +189,6 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     transact: (job) => sequencer.transact(job),
     head,
     checkpoint,
-    waiting: () => sequencer.waiting(),
     halted: () => sequencer.halted(),
     clockAhead: () => options.clock.ahead(),
     subscribe: (listener) => tail.subscribe(listener),

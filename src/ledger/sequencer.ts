@@ -50,8 +50,6 @@ export interface Sequencer {
   lastHead(): LedgerHead | null;
   /** Takes no more jobs, and resolves when all taken ones are answered. */
   drain(): Promise<void>;
-  /** Jobs that wait for a batch. */
-  waiting(): number;
   /** Why nothing more is written, or null. */
   halted(): string | null;
 }
@@ -265,7 +263,6 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       });
     },
     lastHead: () => lastHead,
-    waiting: () => queue.length,
     halted: () => halted,
     async drain() {
       closed = true;

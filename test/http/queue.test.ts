@@ -22,18 +22,22 @@ it("a full queue refuses submissions before their body is read, and takes verdic
     change: ({ ledger }) => (ledger.max_queue = 5),
   });
   const { load } = service.runtime.host;
+  let waiting: Promise<Answer> | null = null;
   try {
     const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
     const { approval_token: token } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
     await quiet(service);
     open = false;
-    const taken: Promise<Answer>[] = [service.call("POST", "/v1/actions", { body: ALLOWED })];
-    // The first is in a batch that waits at the gate; others' jobs of the service may be, too.
-    for (let i = 0; load.waiting() < 5; i++) {
-      taken.push(service.call("POST", "/v1/actions", { body: ALLOWED }));
-      await until("it waits, or is in the batch", () => load.waiting() > 0 || i < 2);
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+    // A wait for a verdict takes nobody's place.
+    const { size } = await service.runtime.host.ledger.head();
+    waiting = service.call("POST", "/v1/actions", { body: ASKED, headers: { prefer: "wait=60" } });
+    open = true;
+    await until("it is recorded", async () => (await service.runtime.host.ledger.head()).size > size);
+    await until("it is out", () => load.queued() === 0);
+    await quiet(service);
+    open = false;
+    const taken = Array.from({ length: 5 }, () => service.call("POST", "/v1/actions", { body: ALLOWED }));
+    await until("they are in", () => load.queued() === 5);
     for (const [path, raw] of [
       ["/v1/actions", JSON.stringify(ALLOWED)],
       ["/v1/actions", "not even read"],
@@ -47,13 +51,12 @@ it("a full queue refuses submissions before their body is read, and takes verdic
     assert.equal((await service.call("GET", "/v1/actions")).status, 200, "who only looks does not wait");
     assert.match(
       String((await service.call("GET", "/metrics", { key: service.admin })).body),
-      /^assent_ledger_queue_jobs 5$/m,
+      /^assent_ledger_queue_requests 5$/m,
     );
     const verdict = service.call("POST", `/v1/actions/${id}/approval`, {
       key: service.admin,
       body: { token, approve: true },
     });
-    await until("the verdict waits with the others", () => load.waiting() === 6);
     open = true;
     assert.equal((await verdict).body.status, "approved");
     for (const answer of await Promise.all(taken)) assert.equal(answer.status, 200);
@@ -61,5 +64,6 @@ it("a full queue refuses submissions before their body is read, and takes verdic
   } finally {
     open = true;
     await service.close();
+    assert.equal((await waiting)?.status, 202, "it was only waiting");
   }
 });
