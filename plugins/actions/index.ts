@@ -1,4 +1,5 @@
 /** The actions resource: submit, look, approve, run. README.md tells its life. */
+import { Type } from "@sinclair/typebox";
 import { definePlugin } from "../../src/plugin.ts";
 import { erasureRoutes } from "./erasure.ts";
 import { executionRoutes } from "./execution.ts";
@@ -11,11 +12,24 @@ import { createWaiters } from "./wait.ts";
 
 const TAG = "actions";
 
+const Options = Type.Object(
+  {
+    max_waits_per_key: Type.Integer({
+      default: 500,
+      minimum: 1,
+      maximum: 100_000,
+      description: "Requests with one API key that wait for verdicts at a time in this process.",
+    }),
+  },
+  { additionalProperties: false },
+);
+
 export default definePlugin({
   name: "actions",
-  setup(host) {
+  options: Options,
+  setup(host, options) {
     const expiry = createExpiry(host);
-    const waiters = createWaiters(host);
+    const waiters = createWaiters(host, options.max_waits_per_key);
     const retention = createRetention(host);
     return {
       routes: [

@@ -65,14 +65,15 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
       query: schema.WaitQuery,
       description: "`?wait=N` waits up to N seconds while the action is pending.",
       responses: { 200: RECORD },
-      errors: ["ACTION_NOT_FOUND"],
+      errors: ["ACTION_NOT_FOUND", "TOO_MANY_WAITS"],
       async handle(context) {
         const { params, query, credential } = context;
         const seen = await visibleAction(host.storage, params.id, credential);
         let row = asOf(seen, host.clock());
         if (row !== seen) expiry.notice();
         if (query.wait === undefined || row.status !== "pending_approval") return answerWith(host, row, credential);
-        row = (await waiters.verdict(row.id, waiters.grant(query.wait), context.signal)) ?? row;
+        waiters.assertRoom(credential);
+        row = (await waiters.verdict(row.id, waiters.grant(query.wait), context)) ?? row;
         return answerWith(host, row, await stillAllowed(host, credential));
       },
     }),

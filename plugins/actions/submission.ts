@@ -45,11 +45,12 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         if (row.status === "pending_approval") {
           if (row.expires_at !== null) expiry.plan(row.expires_at);
           const wait = preferredWait(headers.get("prefer"));
-          if (wait !== null) {
+          // A preference may be passed over; what was submitted is not refused for it.
+          if (wait !== null && waiters.hasRoom(credential)) {
             context.rests();
             const granted = waiters.grant(wait);
             extra["Preference-Applied"] = `wait=${granted / 1000}`;
-            row = (await waiters.verdict(row.id, granted, context.signal)) ?? row;
+            row = (await waiters.verdict(row.id, granted, context)) ?? row;
             who = await stillAllowed(host, credential);
           }
         }

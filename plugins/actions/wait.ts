@@ -3,12 +3,22 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 
+/** Of the request's context. `request.signal` aborts when the client goes away. */
+export interface Waiter {
+  request: Pick<Request, "signal">;
+  credential: Credential;
+}
+
 export interface Waiters {
   /**
    * Resolves with the action when it is no longer pending, or as it stands when `ms` have passed,
    * the client went away or the service stops.
    */
-  verdict(id: string, ms: number, signal: AbortSignal): Promise<ActionRow | null>;
+  verdict(id: string, ms: number, who: Waiter): Promise<ActionRow | null>;
+  /** Whether one more request with this credential may wait. */
+  hasRoom(who: Credential): boolean;
+  /** Throws TOO_MANY_WAITS. */
+  assertRoom(who: Credential): void;
   /** How long a client that asks for so many seconds may wait. Milliseconds. */
   grant(seconds: number): number;
   stop(): void;
@@ -25,8 +35,13 @@ export async function stillAllowed(host: Pick<Host, "keys">, credential: Credent
   );
 }
 
-export function createWaiters(host: Host): Waiters {
+export function createWaiters(host: Host, mostPerKey: number): Waiters {
   const waiting = new Map<string, Set<() => void>>();
+  const perKey = new Map<string, number>();
+  // One listener for all: Node keeps a bit of each signal that is joined with one that lives as long as the service.
+  host.stopping.addEventListener("abort", () => {
+    for (const wakes of waiting.values()) for (const wake of wakes) wake();
+  });
   let unsubscribe: (() => void) | null = null;
 
   function listen(): void {
@@ -39,26 +54,40 @@ export function createWaiters(host: Host): Waiters {
     });
   }
 
-  function add(id: string, wake: () => void): () => void {
+  function add(id: string, keyId: string, wake: () => void): () => void {
     const set = waiting.get(id) ?? new Set();
     waiting.set(id, set.add(wake));
+    perKey.set(keyId, (perKey.get(keyId) ?? 0) + 1);
     return () => {
       set.delete(wake);
       if (set.size === 0) waiting.delete(id);
+      const left = (perKey.get(keyId) ?? 1) - 1;
+      if (left === 0) perKey.delete(keyId);
+      else perKey.set(keyId, left);
     };
   }
 
+  const hasRoom = ({ key }: Credential): boolean => (perKey.get(key.id) ?? 0) < mostPerKey;
+
   return {
     grant: (seconds) => Math.min(seconds, host.config.server.max_wait_seconds) * 1000,
-    async verdict(id, ms, signal) {
+    hasRoom,
+    assertRoom(who) {
+      if (hasRoom(who)) return;
+      throw new Refusal(
+        "TOO_MANY_WAITS",
+        `${mostPerKey} requests with the key "${who.key.name}" wait for verdicts, as many as may; look without \`wait\``,
+        { headers: { "Retry-After": "5" } },
+      );
+    },
+    async verdict(id, ms, { request: { signal }, credential }) {
       listen();
-      const end = AbortSignal.any([signal, host.stopping]);
       let wake: () => void = () => {};
       let pulse = new Promise<void>((resolve) => (wake = resolve));
       // Registered before the first read, so that a verdict between the two is not missed.
-      const remove = add(id, () => wake());
+      const remove = add(id, credential.key.id, () => wake());
       const stop = () => wake();
-      end.addEventListener("abort", stop);
+      signal.addEventListener("abort", stop);
       let over = false;
       const timer = setTimeout(() => {
         over = true;
@@ -67,13 +96,14 @@ export function createWaiters(host: Host): Waiters {
       try {
         for (;;) {
           const row = await host.storage.action(id);
-          if (row === null || row.status !== "pending_approval" || over || end.aborted) return row;
+          const ended = over || signal.aborted || host.stopping.aborted;
+          if (row === null || row.status !== "pending_approval" || ended) return row;
           await pulse;
           pulse = new Promise<void>((resolve) => (wake = resolve));
         }
       } finally {
         clearTimeout(timer);
-        end.removeEventListener("abort", stop);
+        signal.removeEventListener("abort", stop);
         remove();
       }
     },

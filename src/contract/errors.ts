@@ -29,6 +29,7 @@ export const ERRORS = {
   RATE_LIMITED: [429, "Too many requests"],
   TOO_MANY_PENDING: [429, "Too many actions wait for approval"],
   TOO_MANY_STREAMS: [429, "Too many open event streams"],
+  TOO_MANY_WAITS: [429, "Too many requests wait for verdicts"],
   TOO_MANY_BACKTESTS: [429, "Too many backtests at once"],
   TOO_MANY_TRIALS: [429, "Too many policies are read or tried out at once"],
 
