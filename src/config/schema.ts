@@ -127,7 +127,7 @@ export const ConfigSchema = Type.Object(
             "Lets the submitter approve its own action, for working alone. Each such approval is recorded as a self-approval.",
         }),
         max_pending_per_key: Type.Integer({
-          default: 1000,
+          default: 10_000,
           minimum: 1,
           maximum: 1_000_000,
           description: "How many actions that one key submitted may wait for approval at a time; more get 429.",
