@@ -21,6 +21,9 @@ const KIND = {
 const PAGE = 50;
 const EVERY = 5000;
 
+/** What was given up, or waits because something failed. */
+const canGoNow = ({ state, last_error }) => state === "dead" || (state === "waiting" && last_error !== null);
+
 /** @param {{ query: URLSearchParams }} props */
 export function Deliveries({ query }) {
   return html`<${List}
@@ -120,7 +123,7 @@ function List({ state, action }) {
                     />${row.last_error === null ? null : html`<br /><span class="quiet"><${Text} value=${row.last_error} /></span>`}
                   </td>
                   <td data-label="Attempts">
-                    ${row.attempts}${row.state === "dead" ? html` <button type="button" class="small" onClick=${() => retry(row)}>Try again</button>` : null}
+                    ${row.attempts}${canGoNow(row) ? html` <button type="button" class="small" onClick=${() => retry(row)}>Try again</button>` : null}
                   </td>
                   <td>
                     ${row.delivered_at !== null ? html`<${Time} at=${row.delivered_at} />` : row.next_attempt_at !== null ? html`next <${Time} at=${row.next_attempt_at} />` : html`<${Time} at=${row.updated_at} />`}

@@ -44,7 +44,7 @@ export const SCOPES = {
   "replay:run": "replay decisions",
   "metrics:read": "read metrics",
   "deliveries:read": "see what was sent to people",
-  "deliveries:retry": "send again what was given up",
+  "deliveries:retry": "send again what failed",
 };
 
 const PRESETS = {
