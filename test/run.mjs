@@ -23,6 +23,7 @@ const REST = [
   "test/deploy/",
   "test/package/",
   "test/conformance/storage-postgres.test.ts",
+  "test/faults/audit-columns.test.ts",
   "test/faults/audit-columns-postgres.test.ts",
   "test/faults/clocks.test.ts",
   "test/faults/containment.test.ts",
@@ -37,6 +38,7 @@ const REST = [
   "test/faults/storage-repair.test.ts",
   "test/faults/storage-sums.test.ts",
   "test/cli/store.test.ts",
+  "test/cli/first-start.test.ts",
   // The browser's verifier on every proof of many trees.
   "test/plugins/console/verify.test.ts",
 ];
@@ -51,6 +53,7 @@ const LONG = [
   "test/conformance/storage-postgres.test.ts",
   "test/cli/store.test.ts",
   "test/faults/sequencer.test.ts",
+  "test/faults/audit-columns.test.ts",
   "test/plugins/console/verify.test.ts",
   "test/ledger/tamper.test.ts",
   "test/conformance/storage-sqlite.test.ts",
