@@ -44,8 +44,9 @@ const REST = [
 ];
 /** The longest, which begin first so that no core waits for them at the end. */
 const LONG = [
+  "test/runtimes/core-deno.test.ts",
+  "test/runtimes/core-bun.test.ts",
   "test/faults/fleet.test.ts",
-  "test/runtimes/core.test.ts",
   "test/runtimes/service.test.ts",
   "test/browser/console-pictures.test.ts",
   "test/deploy/ci.test.ts",

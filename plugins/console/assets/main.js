@@ -68,6 +68,8 @@ function Console() {
       setUnfolded(false);
     };
     addEventListener("hashchange", moved);
+    // The address may have changed since this was first drawn, and nobody listened.
+    moved();
     return () => removeEventListener("hashchange", moved);
   }, []);
   const mine = who === null ? [] : PAGES.filter(mayOpen);

@@ -5,8 +5,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it } from "node:test";
-import { ROOT } from "../support/process.ts";
-import { denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { ROOT } from "./process.ts";
+import { denoPermissions, programOf, without } from "./runtimes.ts";
 
 /** The folders that `deno task test` names, so that they stand in one place. */
 const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as { tasks: { test: { command: string } } };
@@ -37,16 +37,21 @@ function run(program: string, args: string[], env: Record<string, string>): Prom
   });
 }
 
-const RUNNERS: readonly [RuntimeName, string[], counted: RegExp][] = [
-  ["deno", ["test", ...denoPermissions("test"), ...files], /^ok \| (\d+) passed \((\d+) steps\) \| 0 failed/m],
-  ["bun", ["test", "--timeout", "120000", ...files], /^ *(\d+) pass$/m],
-];
+const RUNNERS = {
+  deno: {
+    args: ["test", ...denoPermissions("test"), ...files],
+    counted: /^ok \| (\d+) passed \((\d+) steps\) \| 0 failed/m,
+  },
+  bun: { args: ["test", "--timeout", "120000", ...files], counted: /^ *(\d+) pass$/m },
+} as const;
 
-for (const [runtime, args, counted] of RUNNERS) {
+/** One test: all of them pass. */
+export function coreTests(runtime: keyof typeof RUNNERS): void {
+  const { args, counted } = RUNNERS[runtime];
   it(`pass on ${runtime}`, { skip: without(runtime) }, async () => {
     const cache = mkdtempSync(join(tmpdir(), "assent-cache-"));
     try {
-      const { code, output } = await run(programOf(runtime) as string, args, {
+      const { code, output } = await run(programOf(runtime) as string, [...args], {
         DENO_DIR: cache,
         DENO_NO_UPDATE_CHECK: "1",
       });

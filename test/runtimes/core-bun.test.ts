@@ -1,0 +1,4 @@
+/** The core's own tests on Bun. */
+import { coreTests } from "../support/core.ts";
+
+coreTests("bun");
