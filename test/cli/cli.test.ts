@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,29 +6,12 @@ import { after, before, describe, test } from "node:test";
 import { CORE_COMMANDS } from "../../src/contract/command.ts";
 import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
 import { EXIT } from "../../src/cli/command.ts";
-import { assentHere } from "../support/cli.ts";
-import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { assent as run, assentHere, type Run } from "../support/cli.ts";
+import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
 
-interface Run {
-  code: number | null;
-  out: string;
-  err: string;
-}
-
 function assent(args: string[], env: Record<string, string> = {}, input = "", cwd = ROOT): Promise<Run> {
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, [...ASSENT, ...args], {
-      cwd,
-      env: { ...process.env, ASSENT_API_KEY: "", ASSENT_URL: "", ...env },
-    });
-    let out = "";
-    let err = "";
-    child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
-    child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
-    child.stdin.end(input);
-    child.once("close", (code) => resolve({ code, out, err }));
-  });
+  return run(args, { cwd, env, input });
 }
 
 describe("help and usage", () => {
