@@ -31,6 +31,7 @@ const REST = [
   "test/faults/disk.test.ts",
   "test/faults/fleet.test.ts",
   "test/faults/replicas.test.ts",
+  "test/faults/sequencer.test.ts",
   "test/faults/storage-crash.test.ts",
   "test/faults/storage-cut.test.ts",
   "test/faults/storage-failover.test.ts",

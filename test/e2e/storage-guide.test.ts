@@ -29,11 +29,18 @@ describe("the guide to a storage of one's own", () => {
     CLONE: ROOT,
     ASSENT_PORT: "0",
     ASSENT_ADMIN_KEY: ADMIN,
+    // The one key there is is bound to no agent.
+    ASSENT_AGENTS: "any",
     ASSENT_POLICIES: join(ROOT, "policies"),
   };
   // Set by the runner that runs this file: its own child would not run tests.
   delete (env as Record<string, unknown>)["NODE_TEST_CONTEXT"];
-  after(() => rmSync(folder, { recursive: true, force: true }));
+  const services: ChildProcess[] = [];
+  after(async () => {
+    // One that a failed test left would keep this process, too.
+    for (const child of services) await endGroup(child, "SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  });
 
   function serve(): Promise<{ child: ChildProcess; url: string }> {
     // A group of its own, so that the service is reached behind the shell and npx.
@@ -43,6 +50,7 @@ describe("the guide to a storage of one's own", () => {
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
     });
+    services.push(child);
     const ended = new Promise((resolve) => child.once("close", resolve));
     return new Promise((resolve, reject) => {
       let said = "";
