@@ -31,17 +31,23 @@ export interface RecordedAction {
   policy_hash: string | null;
   decision_seq: number;
   decision_hash: string;
+  /** Key that submitted, with its binding and owner at that moment: approvals are judged against these. */
   submitted_by: string;
   submitted_agent: string | null;
   submitted_owner: string | null;
+  /** Approvals needed; null unless approval was asked for. */
   quorum: number | null;
+  /** When a pending approval expires; null unless approval was asked for. */
   expires_at: number | null;
+  /** Set when the action became allowed or approved: the permit's issue time and end. */
   permit_issued_at: number | null;
   /** Undefined where the entry that gave the permit is of a version that does not say. */
   permit_expires_at: number | null | undefined;
   started_at: number | null;
   started_by: string | null;
+  /** From the submission to a person's verdict; null unless a person has decided. */
   waited_ms: number | null;
+  /** When request, hash, salt, past and result were erased. */
   erased_at: number | null;
   created_at: number;
   updated_at: number;

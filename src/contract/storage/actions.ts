@@ -1,13 +1,10 @@
 /** Actions, the votes on them, and the idempotency keys of requests. */
+import type { RecordedAction } from "../../domain/action-history.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
-import type { Effect, ReasonCode, Risk } from "../../domain/policy/types.ts";
 import type { Visibility } from "../../domain/visibility.ts";
 
-export interface ActionRow {
-  id: string;
-  agent_id: string;
-  tool: string;
-  operation: string;
+/** What the ledger says of an action, and beside it what the ledger only has commitments to. */
+export interface ActionRow extends RecordedAction {
   /** JSON of `{agent_id, context, operation, params, tool}`, whose canonical form `request_hash` is of. Empty, as are `request_hash` and `salt`, when it was erased. */
   request: string;
   request_hash: string;
@@ -15,38 +12,9 @@ export interface ActionRow {
   salt: string;
   /** What the decision read of the past, as canonical JSON that opens the commitment of its entry; null where it read nothing. */
   past: string | null;
-  status: ActionStatus;
-  decision: Effect;
-  reason: string;
-  reason_code: ReasonCode;
-  risk_level: Risk | null;
-  policy: string | null;
-  rule: string | null;
-  policy_version: number | null;
-  policy_hash: string | null;
-  decision_seq: number;
-  decision_hash: string;
-  /** Key that submitted, with its binding and owner at that moment: approvals are judged against these. */
-  submitted_by: string;
-  submitted_agent: string | null;
-  submitted_owner: string | null;
-  /** Approvals needed; null unless approval was asked for. */
-  quorum: number | null;
-  /** When a pending approval expires; null unless approval was asked for. */
-  expires_at: number | null;
-  /** Set when the action became allowed or approved: the permit's issue time and end. */
-  permit_issued_at: number | null;
   permit_expires_at: number | null;
-  started_at: number | null;
-  started_by: string | null;
   /** Canonical JSON of `{error, meta, success}` once reported. */
   result: string | null;
-  /** From the submission to a person's verdict; null unless a person has decided. */
-  waited_ms: number | null;
-  /** When request, hash, salt, past and result were erased. */
-  erased_at: number | null;
-  created_at: number;
-  updated_at: number;
 }
 
 /** What a transition may change besides the status. */
