@@ -1,4 +1,4 @@
-import type { ActionView } from "../client/index.ts";
+import type { ActionQuery, ActionRecord } from "../client/index.ts";
 import { EXIT, parse, safe, table, usage, type Command } from "./command.ts";
 import { client, exitOf, jsonFlag, reaching, showAction } from "./remote.ts";
 
@@ -70,7 +70,7 @@ examples:
     async run(args, io) {
       const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
       const id = onlyId(positionals, verb);
-      const action = await reaching(() => client().decide(id, approve, values.reason));
+      const action = await reaching(() => client().vote(id, approve, { reason: values.reason }));
       showAction(io, action, values.json === true);
       return EXIT.ok;
     },
@@ -102,17 +102,15 @@ examples:
       return EXIT.ok;
     }
     const { status, agent, tool, limit } = values;
-    const query = Object.entries({ status, agent_id: agent, tool, limit }).filter(
-      (pair): pair is [string, string] => pair[1] !== undefined,
-    );
-    const page = await reaching(() => client().actions(Object.fromEntries(query)));
+    const query = { status: status as ActionQuery["status"], agent_id: agent, tool, limit };
+    const page = await reaching(() => client().actionsPage(query));
     if (values.json === true) io.out(JSON.stringify(page));
     else table(io, ["id", "status", "agent", "tool", "operation", "created"], page.actions.map(row));
     return EXIT.ok;
   },
 };
 
-function row(action: ActionView): string[] {
+function row(action: ActionRecord): string[] {
   return [
     action.id,
     action.status,

@@ -1,11 +1,14 @@
 /** Commands that talk to a running service: ASSENT_URL and ASSENT_API_KEY say to which and as whom. */
-import { AssentError, createClient, type ActionView, type Client } from "../client/index.ts";
+import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
 import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";
 
-export function client(): Client {
+/** Seconds. A backtest looks at a million decisions before it answers. */
+export const PATIENCE = 600;
+
+export function client(): Assent {
   const apiKey = process.env["ASSENT_API_KEY"];
   if (apiKey === undefined || apiKey === "") throw usage("set ASSENT_API_KEY to the key that this command acts with");
-  return createClient({ url: process.env["ASSENT_URL"] || "http://127.0.0.1:8000", apiKey });
+  return createAssent({ apiKey, timeout: PATIENCE });
 }
 
 /** Turns the service's refusals into exits. */
@@ -21,12 +24,12 @@ export async function reaching<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-export function exitOf(action: ActionView): number {
+export function exitOf(action: ActionRecord): number {
   if (action.status === "pending_approval") return EXIT.pending;
   return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT.denied : EXIT.ok;
 }
 
-export function showAction(io: Output, action: ActionView, json: boolean): void {
+export function showAction(io: Output, action: ActionRecord, json: boolean): void {
   if (json) {
     io.out(JSON.stringify(action));
     return;

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { check } from "../../src/cli/verify.ts";
-import { createClient, type ActionView } from "../../src/client/index.ts";
+import { createAssent, type ActionRecord, type Assent } from "../../src/client/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { ALLOWED, POLICIES } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
@@ -36,12 +36,12 @@ test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, a
   const next = random(SEED);
   const folder = mkdtempSync(join(tmpdir(), "assent-crash-"));
   const env = { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
-  const acknowledged = new Map<string, ActionView>();
+  const acknowledged = new Map<string, ActionRecord>();
   let unanswered: string[] = [];
   try {
     for (let crash = 0; crash <= CRASHES; crash++) {
       const service = await startProcess(env);
-      const client = createClient({ url: service.url, apiKey: ADMIN });
+      const client = createAssent({ url: service.url, apiKey: ADMIN });
       // What was in flight at the kill: the same key gives the one action, whether it was recorded or not.
       for (const key of unanswered) remember(acknowledged, await client.submit(ALLOWED, { idempotencyKey: key }), key);
       unanswered = [];
@@ -59,7 +59,12 @@ test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, a
         break;
       }
       const load = Array.from({ length: CLIENTS }, (_, i) =>
-        submitUntilDead(createClient({ url: service.url, apiKey: ADMIN }), `${crash}-${i}`, acknowledged, unanswered),
+        submitUntilDead(
+          createAssent({ url: service.url, apiKey: ADMIN, retries: 0 }),
+          `${crash}-${i}`,
+          acknowledged,
+          unanswered,
+        ),
       );
       await new Promise((resolve) => setTimeout(resolve, 5 + next() * 250));
       assert.equal(await stopProcess(service, "SIGKILL"), "SIGKILL");
@@ -89,19 +94,15 @@ test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, a
 
 /** No retries of the client's own: an unanswered request is noted and asked for again after the restart. */
 async function submitUntilDead(
-  client: ReturnType<typeof createClient>,
+  client: Assent,
   name: string,
-  acknowledged: Map<string, ActionView>,
+  acknowledged: Map<string, ActionRecord>,
   unanswered: string[],
 ): Promise<void> {
   for (let n = 0; ; n++) {
     const key = `${name}-${n}`;
     try {
-      remember(
-        acknowledged,
-        await client.call<ActionView>("POST", "/v1/actions", ALLOWED, { "idempotency-key": key }, 0),
-        key,
-      );
+      remember(acknowledged, await client.submit(ALLOWED, { idempotencyKey: key }), key);
     } catch {
       unanswered.push(key);
       return;
@@ -109,21 +110,18 @@ async function submitUntilDead(
   }
 }
 
-function remember(acknowledged: Map<string, ActionView>, view: ActionView, key: string): void {
+function remember(acknowledged: Map<string, ActionRecord>, view: ActionRecord, key: string): void {
   assert.equal(view.status, "allowed");
   const known = acknowledged.get(key);
   assert.ok(known === undefined || known.id === view.id, `the key ${key} gave two actions`);
   acknowledged.set(key, view);
 }
 
-function newest(acknowledged: Map<string, ActionView>, count: number): ActionView[] {
+function newest(acknowledged: Map<string, ActionRecord>, count: number): ActionRecord[] {
   return [...acknowledged.values()].slice(-count);
 }
 
-async function verifyAll(
-  client: ReturnType<typeof createClient>,
-  acknowledged: Map<string, ActionView>,
-): Promise<void> {
+async function verifyAll(client: Assent, acknowledged: Map<string, ActionRecord>): Promise<void> {
   const { keys } = await client.logKeys();
   const vkey = keys[0]?.vkey as string;
   for (const view of acknowledged.values()) {

@@ -56,9 +56,9 @@ export default definePlugin({
   }),
 });
 `;
-const CLIENT = `import { createClient } from "assent/client";
+const CLIENT = `import { createAssent } from "assent/client";
 
-const client = createClient({ url: "http://127.0.0.1:8000", apiKey: "key" });
+const client = createAssent({ url: "http://127.0.0.1:8000", apiKey: "key" });
 export const status: string = (await client.call<{ status: string }>("GET", "/v1/actions/1")).status;
 `;
 const STORAGE = `import { StorageError, type Storage } from "assent/storage";

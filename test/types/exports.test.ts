@@ -8,7 +8,15 @@ import { ROOT } from "../support/runtimes.ts";
 /** Values that users import, by entrance; exports.ts beside this file has the types. */
 const PROMISED: Record<string, string[]> = {
   ".": ["createRuntime", "defaultConfig", "loadConfig", "ConfigError", "definePlugin", "Refusal", "createLogger"],
-  "./client": ["createClient", "govern", "AssentError", "ActionRefused"],
+  "./client": [
+    "createAssent",
+    "govern",
+    "AssentError",
+    "ServiceUnavailable",
+    "Unauthorized",
+    "RequestRefused",
+    "ActionRefused",
+  ],
   "./plugin": ["definePlugin", "defineRoute", "Type", "NotifierError", "PolicySourceError", "Refusal"],
   "./storage": ["StorageError"],
   "./storage-sql": [],

@@ -3,7 +3,7 @@
  * nothing runs it. A line below `@ts-expect-error` that compiles is an error itself.
  */
 import { createRuntime, defaultConfig, type Config, type Runtime } from "assent";
-import { createClient, govern, type ActionView, type Client } from "assent/client";
+import { createAssent, govern, type ActionRecord, type Assent } from "assent/client";
 import { definePlugin, defineRoute, Type, type Credential, type Plugin } from "assent/plugin";
 import { createLoggedStorage, type Storage, type StorageLog, type StorageTransaction } from "assent/storage";
 import { createSqlStorage, sqliteDialect, type SqlEngine } from "assent/storage-sql";
@@ -99,9 +99,9 @@ defineRoute({
 });
 
 // A client, and a call that is governed.
-export async function use(client: Client = createClient({ url: "http://127.0.0.1:8000" })): Promise<number> {
+export async function use(client: Assent = createAssent({ url: "http://127.0.0.1:8000" })): Promise<number> {
   const view = await client.submit({ agent_id: "a", tool: "t", operation: "o" }, { wait: 5 });
-  is<ActionView>()(view);
+  is<ActionRecord>()(view);
   is<"allow" | "deny" | "require_approval">()(view.decision);
   // @ts-expect-error: an action has a tool
   await client.submit({ agent_id: "a", operation: "o" });

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClient, type ActionInput, type ActionView, type Client } from "../../client/index.ts";
+import { createAssent, type ActionRecord, type ActionRequest, type Assent } from "../../client/index.ts";
 import { defaultConfig } from "../../config/index.ts";
 import { createLogger } from "../../serve/log.ts";
 import { createRuntime } from "../../runtime.ts";
@@ -16,8 +16,8 @@ import day from "./day.json" with { type: "json" };
 
 interface Step {
   time: string;
-  action: ActionInput;
-  expect: ActionView["decision"];
+  action: ActionRequest;
+  expect: ActionRecord["decision"];
   people?: { who: string; approve: boolean; reason: string }[];
   fails?: string;
 }
@@ -64,19 +64,19 @@ examples:
 };
 
 async function play(url: string, keys: { admin: string; agent: string }, io: Output): Promise<number> {
-  const admin = createClient({ url, apiKey: keys.admin });
-  const agent = createClient({ url, apiKey: keys.agent });
-  const people = new Map<string, Client>();
+  const admin = createAssent({ url, apiKey: keys.admin });
+  const agent = createAssent({ url, apiKey: keys.agent });
+  const people = new Map<string, Assent>();
   for (const name of ["grace", "linus"]) {
     const { key } = await admin.call<{ key: string }>("POST", "/v1/api-keys", {
       name,
       preset: "approver",
       owner: name,
     });
-    people.set(name, createClient({ url, apiKey: key }));
+    people.set(name, createAssent({ url, apiKey: key }));
   }
   const wrong: string[] = [];
-  const done: ActionView[] = [];
+  const done: ActionRecord[] = [];
   for (const step of day as Step[]) {
     const view = await playStep(step, agent, people, io);
     if (view.decision !== step.expect)
@@ -97,10 +97,10 @@ async function play(url: string, keys: { admin: string; agent: string }, io: Out
 
 async function playStep(
   step: Step,
-  agent: Client,
-  people: ReadonlyMap<string, Client>,
+  agent: Assent,
+  people: ReadonlyMap<string, Assent>,
   io: Output,
-): Promise<ActionView> {
+): Promise<ActionRecord> {
   const { tool, operation, agent_id } = step.action;
   const view = await agent.submit(step.action, { idempotencyKey: `demo-${step.time}` });
   const tint = { allow: "green", deny: "red", require_approval: "yellow" } as const;
@@ -109,17 +109,17 @@ async function playStep(
   );
   let current = view;
   for (const { who, approve, reason } of step.people ?? []) {
-    current = await (people.get(who) as Client).decide(view.id, approve, reason);
+    current = await (people.get(who) as Assent).vote(view.id, approve, { reason });
     io.out(`       ${approve ? "approved" : "denied"} by ${who}: ${reason}`);
   }
   if (current.status === "allowed" || current.status === "approved") await execute(agent, view.id, step);
   return view;
 }
 
-async function execute(agent: Client, id: string, step: Step): Promise<void> {
+async function execute(agent: Assent, id: string, step: Step): Promise<void> {
   const { permit } = await agent.action(id);
   if (permit === null) return;
-  await agent.start(id, permit);
+  await agent.start(id, { permit });
   await agent.result(
     id,
     step.fails === undefined ? { success: true, meta: { simulated: true } } : { success: false, error: step.fails },
@@ -133,7 +133,7 @@ function expectedStatus(step: Step): string {
 }
 
 /** Every decision: its proof offline under the pinned key, and the decision made again. */
-async function checkAll(admin: Client, actions: readonly ActionView[], io: Output): Promise<string[]> {
+async function checkAll(admin: Assent, actions: readonly ActionRecord[], io: Output): Promise<string[]> {
   const wrong: string[] = [];
   const { keys } = await admin.logKeys();
   const vkey = keys[0]?.vkey ?? "";

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import { createClient } from "../../client/index.ts";
+import { createAssent } from "../../client/index.ts";
 import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
 import { CommandError, EXIT, oneOf, parse, usage, type Output } from "../command.ts";
-import { reaching } from "../remote.ts";
+import { PATIENCE, reaching } from "../remote.ts";
 import { configFrom } from "../serve.ts";
 import { assertCurrent, withStore } from "../store.ts";
 import { withStatus } from "../status.ts";
@@ -99,7 +99,7 @@ async function overHttp(
   const apiKey = process.env["ASSENT_API_KEY"];
   if (!apiKey) throw usage("set ASSENT_API_KEY to a key with the scope replay:run");
   const yaml = [...new Set(files)].map((name) => readFileSync(`${folder}/${name}`, "utf8")).join("\n---\n");
-  const client = createClient({ url, apiKey });
+  const client = createAssent({ url, apiKey, timeout: PATIENCE });
   const span = { since: toRfc3339(since), until: toRfc3339(until) };
   const total: Result = {
     ...span,

@@ -1,0 +1,180 @@
+/** The API's calls by their names. */
+import { RequestRefused, ServiceUnavailable, timedOut, unreadable } from "./errors.ts";
+import { createTransport, deadline, isObject, pause, pauseBefore, type Call } from "./transport.ts";
+import type {
+  ActionQuery,
+  ActionRecord,
+  ActionRequest,
+  ActionResult,
+  CallOptions,
+  StartOptions,
+  SubmitOptions,
+  VoteOptions,
+  WaitOptions,
+} from "./types.ts";
+
+export interface AssentOptions {
+  /** Default: ASSENT_URL, or http://127.0.0.1:8000. */
+  url?: string | undefined;
+  /** Default: ASSENT_API_KEY. Null: none is sent. */
+  apiKey?: string | null | undefined;
+  fetch?: typeof fetch | undefined;
+  /** Ends every call of this client. */
+  signal?: AbortSignal | undefined;
+  /** Seconds for one attempt, besides what the service is asked to wait. Default 30. */
+  timeout?: number | undefined;
+  /** Attempts after the first, of calls that are safe to repeat. Default 3. */
+  retries?: number | undefined;
+}
+
+export type Assent = ReturnType<typeof createAssent>;
+
+/** Seconds of one request for a verdict: proxies end those that are silent for a minute. */
+const LONGEST_WAIT = 30;
+
+/** Seconds beyond the end of a wait in which the service's last word may arrive. */
+const GRACE = 5;
+
+/** A client of one service as one key. Every call throws AssentError, or the reason of an aborted signal. */
+export function createAssent(options: AssentOptions = {}) {
+  const url = options.url ?? (environment("ASSENT_URL") || "http://127.0.0.1:8000");
+  if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ""))
+    throw new TypeError(`the service's address is an http or https URL, not "${url}"`);
+  const transport = createTransport({
+    url,
+    apiKey: options.apiKey === undefined ? environment("ASSENT_API_KEY") || null : options.apiKey,
+    fetch: options.fetch ?? ((...request) => fetch(...request)),
+    signal: options.signal,
+    timeout: options.timeout ?? 30,
+    retries: options.retries ?? 3,
+  });
+
+  async function call<T>(method: string, path: string, body?: unknown, details: Call = {}): Promise<T> {
+    return (await transport.send(method, path, { ...details, body })).json as T;
+  }
+
+  /** The record of `id`, or of any action where that is null. */
+  async function record(id: string | null, method: string, verb: string, details: Call): Promise<ActionRecord> {
+    const path = id === null ? "" : `/${encodeURIComponent(id)}`;
+    const { json } = await transport.send(method, `/v1/actions${path}${verb}`, details);
+    if (!isObject(json) || typeof json["id"] !== "string" || typeof json["status"] !== "string")
+      throw unreadable(200, "it is no action");
+    if (id !== null && json["id"] !== id) throw unreadable(200, `it is about ${json["id"]}, not ${id}`);
+    return json as unknown as ActionRecord;
+  }
+
+  const action = (id: string, { wait, signal }: CallOptions & { wait?: number | undefined } = {}) =>
+    record(id, "GET", "", { query: { wait }, wait, signal });
+
+  /** With the caller's own approval token, which is read first. */
+  async function vote(id: string, approve: boolean, { reason, signal }: VoteOptions = {}): Promise<ActionRecord> {
+    const { approval_token: token, status } = await action(id, { signal });
+    if (token === undefined)
+      throw new RequestRefused(
+        `this key gets no approval token for ${id}: it is ${status}, or the key may not decide on it, or it has already`,
+        { status: 403, code: "NO_TOKEN" },
+      );
+    return record(id, "POST", "/approval", { body: { token, approve, reason }, signal });
+  }
+
+  return {
+    /** Any other call: JSON in, JSON out. */
+    call,
+    action,
+    vote,
+    /** Asks. Is sent again when the answer is missing, where that cannot ask twice: with `join` or `idempotencyKey`. */
+    submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
+      const { join, meta, wait, permit, idempotencyKey, signal } = how;
+      const prefer = [...(wait === undefined ? [] : [`wait=${wait}`]), ...(permit === true ? ["permit"] : [])];
+      return record(null, "POST", "", {
+        query: { join: join === true ? "open" : undefined },
+        body: { agent_id, tool, operation, params, context, meta },
+        headers: {
+          ...(prefer.length === 0 ? {} : { prefer: prefer.join(", ") }),
+          ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+        },
+        wait,
+        signal,
+        repeatable: join === true || idempotencyKey !== undefined,
+      });
+    },
+    /** Waits until the action is no longer pending. A service that is away meanwhile is waited for too. */
+    async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {
+      const end = performance.now() + timeout * 1000;
+      const limit = deadline(timeout + GRACE, [options.signal, signal]);
+      try {
+        for (let failures = 0; ;) {
+          const begun = performance.now();
+          const left = Math.max(0, (end - begun) / 1000);
+          try {
+            const now = await action(id, { wait: Math.min(LONGEST_WAIT, Math.ceil(left)), signal: limit.signal });
+            if (now.status !== "pending_approval" || performance.now() >= end) return now;
+            failures = 0;
+            // An answer at once that still says "pending" comes from a service that lets nobody wait.
+            if (performance.now() - begun < 1000) await pause(Math.min(left, 1), [limit.signal]);
+          } catch (error) {
+            if (!(error instanceof ServiceUnavailable) || performance.now() >= end) throw error;
+            await pause(Math.min(left, pauseBefore(++failures, error.retryAfter)), [limit.signal]);
+          }
+        }
+      } catch (error) {
+        if (!limit.isOver()) throw error;
+        throw timedOut(`there was no answer about ${id} within ${timeout} seconds`);
+      } finally {
+        limit.end();
+      }
+    },
+    /** A new permit. The action is decided again first, with the policies of this moment. */
+    permit: (id: string, { signal }: CallOptions = {}) =>
+      record(id, "POST", "/permit", { body: {}, signal, repeatable: true }),
+    /** Begins, once. Never sent twice: whoever gets no answer has not started. */
+    async start(id: string, { permit, signal }: StartOptions = {}): Promise<ActionRecord> {
+      const started = await record(id, "POST", "/start", { body: { permit }, signal });
+      if (started.status !== "executing") throw unreadable(200, `${id} is ${started.status} after it was started`);
+      return started;
+    },
+    /** Says how it went. Is sent again when the answer is missing: the service keeps the first. */
+    async result(id: string, { success, error, meta }: ActionResult, { signal }: CallOptions = {}) {
+      const details = { body: { success, error, meta }, signal, repeatable: true };
+      try {
+        return await record(id, "POST", "/result", details);
+      } catch (failure) {
+        if (!(failure instanceof RequestRefused) || failure.code !== "ACTION_NOT_STARTED") throw failure;
+        const now = await action(id, { signal });
+        if (now.status !== (success ? "succeeded" : "failed")) throw failure;
+        return now;
+      }
+    },
+    cancel: (id: string, { reason, signal }: VoteOptions = {}) =>
+      record(id, "POST", "/cancel", { body: { reason }, signal }),
+    approve: (id: string, how?: VoteOptions) => vote(id, true, how),
+    deny: (id: string, how?: VoteOptions) => vote(id, false, how),
+    replay: (request: Record<string, unknown>, { signal }: CallOptions = {}) =>
+      call<{ equal: boolean; fields: { field: string; equal: boolean }[]; now: { changed: boolean } | null }>(
+        "POST",
+        "/v1/replay",
+        request,
+        { signal, repeatable: true },
+      ),
+    proof: (hash: string, { signal }: CallOptions = {}) =>
+      call<Record<string, unknown>>("GET", `/v1/provenance/${encodeURIComponent(hash)}/proof`, undefined, { signal }),
+    logKeys: ({ signal }: CallOptions = {}) =>
+      call<{ origin: string; keys: { vkey: string }[] }>("GET", "/v1/provenance/keys", undefined, { signal }),
+    /** One page, newest first. */
+    actionsPage: (query: ActionQuery = {}, { signal }: CallOptions = {}) =>
+      call<{ actions: ActionRecord[]; next_cursor: string | null }>("GET", "/v1/actions", undefined, { query, signal }),
+    /** What would be decided; nothing is recorded. */
+    gate: ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
+      call<{ outcome: "EXECUTE" | "ABSTAIN" | "HALT"; decision: ActionRecord["decision"]; reason: string }>(
+        "POST",
+        "/v1/gate/decide",
+        { agent_id, tool, operation, params, context },
+        { signal, repeatable: true },
+      ),
+  };
+}
+
+/** Read only where an option is missing: Deno asks for leave to read it, and a browser has none. */
+function environment(name: string): string | undefined {
+  return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name];
+}

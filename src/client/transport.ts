@@ -1,0 +1,186 @@
+/** One call of the API: its deadline, its retries, and what its answer means. */
+import { AssentError, errorOf, ServiceUnavailable, timedOut, unreadable, type Problem } from "./errors.ts";
+
+export interface TransportOptions {
+  url: string;
+  apiKey: string | null;
+  fetch: typeof fetch;
+  /** Ends every call of this client. */
+  signal: AbortSignal | undefined;
+  /** Seconds for one attempt, besides what the service was asked to wait. */
+  timeout: number;
+  retries: number;
+}
+
+export interface Call {
+  query?: object | undefined;
+  body?: unknown;
+  headers?: Record<string, string> | undefined;
+  signal?: AbortSignal | undefined;
+  /** Seconds that the service was asked to wait before it answers. */
+  wait?: number | undefined;
+  /** Whether the call may be sent again when its answer is missing. Default: only a GET. */
+  repeatable?: boolean;
+}
+
+/** Longest pause before another attempt. Seconds. A service that asks for more is left alone: the caller is told. */
+const LONGEST_PAUSE = 30;
+
+export type Transport = ReturnType<typeof createTransport>;
+
+export function createTransport(options: TransportOptions) {
+  const base = options.url.replace(/\/+$/, "");
+
+  async function open(method: string, path: string, call: Call, signal: AbortSignal): Promise<Response> {
+    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+    return options.fetch(base + path + queryOf(call.query), {
+      method,
+      // A key is sent to the address that was named and to no other; an answer comes from there or not at all.
+      redirect: "error",
+      credentials: "omit",
+      signal,
+      headers: {
+        accept: "application/json",
+        ...(options.apiKey === null ? {} : { authorization: `Bearer ${options.apiKey}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...call.headers,
+      },
+      ...(body === undefined ? {} : { body }),
+    });
+  }
+
+  async function once(method: string, path: string, call: Call): Promise<{ json: unknown; headers: Headers }> {
+    const seconds = options.timeout + (call.wait ?? 0);
+    const limit = deadline(seconds, [options.signal, call.signal]);
+    try {
+      limit.rethrowAbort();
+      return await limit.race(
+        open(method, path, call, limit.signal).then(async (response) => ({
+          json: read(response, await response.text()),
+          headers: response.headers,
+        })),
+      );
+    } catch (error) {
+      if (error instanceof AssentError) throw error;
+      limit.rethrowAbort();
+      throw limit.isOver()
+        ? timedOut(`${base} did not answer within ${seconds} seconds`)
+        : new ServiceUnavailable(`${base} cannot be reached; is the service running there?`, {
+            status: 0,
+            code: "UNREACHABLE",
+            cause: error,
+          });
+    } finally {
+      limit.end();
+    }
+  }
+
+  return {
+    /** The answer's JSON, undefined for none, and its headers. Throws AssentError, or the reason of an aborted signal. */
+    async send(method: string, path: string, call: Call = {}): Promise<{ json: unknown; headers: Headers }> {
+      const repeatable = call.repeatable ?? method === "GET";
+      for (let attempt = 0; ; attempt++) {
+        try {
+          return await once(method, path, call);
+        } catch (error) {
+          if (!(error instanceof ServiceUnavailable) || !repeatable || attempt >= options.retries) throw error;
+          if ((error.retryAfter ?? 0) > LONGEST_PAUSE) throw error;
+          await pause(pauseBefore(attempt, error.retryAfter), [options.signal, call.signal]);
+        }
+      }
+    },
+    open,
+    signal: options.signal,
+  };
+}
+
+/** Seconds before the next attempt: what the service asked for, or twice as long each time, spread by chance. */
+export function pauseBefore(attempt: number, retryAfter: number | null): number {
+  const backoff = Math.min(LONGEST_PAUSE, 0.1 * 2 ** attempt);
+  return Math.max(retryAfter ?? 0, backoff * (0.5 + Math.random() / 2));
+}
+
+function read(response: Response, text: string): unknown {
+  const { status } = response;
+  if (response.ok && text === "") return undefined;
+  const isJson = /^application\/(?:[a-z.]+\+)?json\b/i.test(response.headers.get("content-type") ?? "");
+  let json: unknown;
+  try {
+    json = isJson ? JSON.parse(text) : undefined;
+  } catch {
+    throw unreadable(status, "it is not JSON");
+  }
+  if (!response.ok) throw errorOf(status, isObject(json) ? (json as Problem) : {}, retryAfterOf(response.headers));
+  if (!isJson) throw unreadable(status, "it is not JSON");
+  return json;
+}
+
+/** RFC 9110 section 10.2.3: seconds, or a date. */
+function retryAfterOf(headers: Headers): number | null {
+  const value = headers.get("retry-after");
+  if (value === null) return null;
+  if (/^\d{1,9}$/.test(value)) return Number(value);
+  const until = Date.parse(value);
+  return Number.isNaN(until) ? null : Math.max(0, Math.ceil((until - Date.now()) / 1000));
+}
+
+function queryOf(query: object = {}): string {
+  const pairs = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
+  return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}`;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+type Signals = (AbortSignal | undefined)[];
+
+/**
+ * A signal that aborts after so many seconds or with the first of `signals`. Put together by hand: AbortSignal.any
+ * keeps something of each signal that is joined with one that lives long.
+ */
+export function deadline(seconds: number, signals: Signals) {
+  const controller = new AbortController();
+  let over = false;
+  const end = () => {
+    over = true;
+    controller.abort(new DOMException("the time is over", "TimeoutError"));
+  };
+  // A timer takes no more than 24 days; who waits longer than that has no end.
+  const timer = seconds * 1000 < 2 ** 31 ? setTimeout(end, seconds * 1000) : undefined;
+  const ends = signals.map((signal) => {
+    const abort = () => controller.abort(signal?.reason);
+    if (signal?.aborted) abort();
+    signal?.addEventListener("abort", abort, { once: true });
+    return () => signal?.removeEventListener("abort", abort);
+  });
+  return {
+    signal: controller.signal,
+    /** For a fetch of the caller's own, which may pass the signal over. */
+    race: <T>(work: Promise<T>): Promise<T> =>
+      new Promise((resolve, reject) => {
+        controller.signal.addEventListener("abort", () => reject(controller.signal.reason as Error), { once: true });
+        work.then(resolve, reject);
+      }),
+    isOver: () => over,
+    rethrowAbort: () => signals.forEach((signal) => signal?.throwIfAborted()),
+    end() {
+      clearTimeout(timer);
+      for (const end of ends) end();
+    },
+  };
+}
+
+/** Resolves after so many seconds; throws the reason of the first signal that aborts. */
+export async function pause(seconds: number, signals: Signals): Promise<void> {
+  const limit = deadline(seconds, signals);
+  try {
+    if (!limit.signal.aborted)
+      await new Promise<void>((resolve) => {
+        limit.signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    limit.rethrowAbort();
+  } finally {
+    limit.end();
+  }
+}

@@ -1,0 +1,177 @@
+/** The client's calls, against a real service. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { createAssent, RequestRefused, ServiceUnavailable, Unauthorized, type Assent } from "../../src/client/index.ts";
+import { pauseBefore } from "../../src/client/transport.ts";
+import { ALLOWED, ASKED, DENIED, startService, type Service } from "../support/service.ts";
+
+let service: Service;
+let agent: Assent;
+let admin: Assent;
+
+/** Straight into the service: the handler is the same that a socket leads to. */
+const inside: typeof fetch = (input, init) => service.runtime.fetch(new Request(input, init));
+
+before(async () => {
+  service = await startService();
+  agent = createAssent({ url: "http://assent.test", apiKey: service.agent, fetch: inside });
+  admin = createAssent({ url: "http://assent.test", apiKey: service.admin, fetch: inside });
+});
+after(() => service.close());
+
+describe("an action's way", () => {
+  test("allowed, started, reported", async () => {
+    const action = await agent.submit(ALLOWED, { permit: true });
+    assert.equal(action.status, "allowed");
+    assert.equal((await agent.start(action.id, { permit: action.permit ?? undefined })).status, "executing");
+    assert.equal((await agent.result(action.id, { success: true, meta: { refund: "re_1" } })).status, "succeeded");
+  });
+
+  test("wait gives the verdict that a person gives meanwhile", async () => {
+    const { id, status } = await agent.submit(ASKED);
+    assert.equal(status, "pending_approval");
+    const [waited] = await Promise.all([agent.wait(id), admin.approve(id, { reason: "checked" })]);
+    assert.equal(waited.status, "approved");
+    assert.equal(waited.approvals[0]?.reason, "checked");
+  });
+
+  test("wait with a timeout gives the action as it stands", async () => {
+    const { id } = await agent.submit(ASKED);
+    assert.equal((await agent.wait(id, { timeout: 0.2 })).status, "pending_approval");
+    assert.equal((await agent.cancel(id, { reason: "not needed" })).status, "cancelled");
+  });
+
+  test("a key that may not decide is told so", async () => {
+    const { id } = await agent.submit(ASKED);
+    await assert.rejects(agent.deny(id), { name: "RequestRefused", code: "NO_TOKEN" });
+    assert.equal((await admin.deny(id)).status, "denied");
+  });
+
+  test("a denied action cannot start", async () => {
+    const { id, status } = await agent.submit(DENIED);
+    assert.equal(status, "denied");
+    await assert.rejects(
+      agent.start(id, { permit: "x" }),
+      (error) => error instanceof RequestRefused && error.status === 409 && error.code === "ACTION_NOT_STARTABLE",
+    );
+  });
+});
+
+describe("errors", () => {
+  const other = (fetch: typeof globalThis.fetch, options = {}) =>
+    createAssent({ url: "http://assent.test", apiKey: "none", retries: 0, fetch, ...options });
+
+  test("a key that is not valid is unauthorised", async () => {
+    await assert.rejects(
+      other(inside).submit(ALLOWED),
+      (error) => error instanceof Unauthorized && error.status === 401 && error.code === "INVALID_CREDENTIAL",
+    );
+  });
+
+  test("a request that the service refuses names the fault", async () => {
+    await assert.rejects(
+      agent.submit({ ...ALLOWED, tool: "" }),
+      (error) => error instanceof RequestRefused && error.problem.errors?.[0]?.pointer === "/tool",
+    );
+  });
+
+  test("nobody at the address: unavailable, and never an action", async () => {
+    await assert.rejects(
+      createAssent({ url: "http://127.0.0.1:1", apiKey: "none", retries: 1 }).action("x"),
+      (error) => error instanceof ServiceUnavailable && error.status === 0 && error.code === "UNREACHABLE",
+    );
+  });
+
+  test("an answer that is not the service's is not taken for one", async () => {
+    const answers: [string, string][] = [
+      ["<h1>sign in</h1>", "text/html"],
+      ["{", "application/json"],
+      ["[]", "application/json"],
+      ['{"status":"allowed"}', "application/json"],
+      ['{"id":"another","status":"allowed"}', "application/json"],
+    ];
+    for (const [text, type] of answers)
+      await assert.rejects(
+        other(async () => new Response(text, { headers: { "content-type": type } })).action("one"),
+        (error) => error instanceof ServiceUnavailable && error.code === "UNREADABLE_ANSWER",
+        text,
+      );
+  });
+
+  test("Retry-After is told, and kept to where it is not too long for a caller to hold", async () => {
+    const busyFor = (retryAfter: string) => {
+      let sent = 0;
+      const busy = other(
+        async () => {
+          sent++;
+          return new Response('{"code":"OVERLOADED","detail":"busy"}', {
+            status: 503,
+            headers: { "content-type": "application/problem+json", "retry-after": retryAfter },
+          });
+        },
+        { retries: 1 },
+      );
+      return { busy, sent: () => sent };
+    };
+    const short = busyFor("1");
+    await assert.rejects(short.busy.action("x"), { code: "OVERLOADED", retryAfter: 1, name: "ServiceUnavailable" });
+    assert.equal(short.sent(), 2);
+    const long = busyFor("3600");
+    await assert.rejects(long.busy.action("x"), { retryAfter: 3600 });
+    assert.equal(long.sent(), 1);
+    assert.ok(pauseBefore(0, 7) >= 7);
+  });
+
+  test("only a call that cannot do something twice is sent again", async () => {
+    let sent = 0;
+    const cut = other(
+      async () => {
+        sent++;
+        throw new TypeError("the connection was cut");
+      },
+      { retries: 2 },
+    );
+    const attempts = async (work: () => Promise<unknown>): Promise<number> => {
+      sent = 0;
+      await assert.rejects(work(), { code: "UNREACHABLE" });
+      return sent;
+    };
+    assert.equal(await attempts(() => cut.submit(ALLOWED)), 1);
+    assert.equal(await attempts(() => cut.submit(ALLOWED, { idempotencyKey: "a" })), 3);
+    assert.equal(await attempts(() => cut.submit(ALLOWED, { join: true })), 3);
+    assert.equal(await attempts(() => cut.start("x")), 1);
+    assert.equal(await attempts(() => cut.cancel("x")), 1);
+    assert.equal(await attempts(() => cut.permit("x")), 3);
+    assert.equal(await attempts(() => cut.action("x")), 3);
+  });
+
+  test("a signal ends a call, and the pause before another attempt", async () => {
+    const controller = new AbortController();
+    const hanging = other(
+      (_, init) =>
+        new Promise((_resolve, reject) => {
+          init?.signal?.addEventListener("abort", () => reject(init.signal?.reason as Error));
+          controller.abort(new Error("enough"));
+        }),
+    );
+    await assert.rejects(hanging.action("x", { signal: controller.signal }), { message: "enough" });
+    await assert.rejects(agent.wait("x", { signal: AbortSignal.abort(new Error("before")) }), { message: "before" });
+  });
+
+  test("an answer that does not come ends with the time", async () => {
+    const hanging = other(
+      (_, init) =>
+        new Promise((_resolve, reject) => {
+          init?.signal?.addEventListener("abort", () => reject(init.signal?.reason as Error));
+        }),
+      { timeout: 0.05 },
+    );
+    await assert.rejects(hanging.submit(ALLOWED), { code: "TIMEOUT", name: "ServiceUnavailable" });
+    const deaf = other(() => new Promise(() => {}), { timeout: 0.05 });
+    await assert.rejects(deaf.submit(ALLOWED), { code: "TIMEOUT" });
+  });
+
+  test("an address that is none is said at once", () => {
+    assert.throws(() => createAssent({ url: "assent.example" }), /http or https URL/);
+  });
+});
