@@ -7,12 +7,11 @@ import { canonicalText } from "../../src/domain/canonical.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { aboutAction } from "../../src/domain/open-actions.ts";
-import { checkPermit } from "../../src/domain/permit.ts";
 import { commitResult } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed } from "./again.ts";
-import { permitClaims } from "./record.ts";
+import { permitFault } from "./permits.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, reread, unknownAction } from "./rows.ts";
 import type { ResultBody } from "./schemas.ts";
@@ -22,9 +21,8 @@ export async function startAction(host: Host, credential: Credential, id: string
   const row = await host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
     const row = await tx.action(id);
-    const claims = row === null ? null : permitClaims(host, row);
-    const genuine =
-      claims !== null && checkPermit(permit, claims, host.vault.publicKey, (...args) => host.vault.verify(...args));
+    const fault = row === null ? null : permitFault(host, row, permit, tx.now);
+    const genuine = fault === null || fault === "expired";
     const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
     if (!reachable) throw unknownAction(id);
     assertKept(row);
@@ -42,12 +40,11 @@ export async function startAction(host: Host, credential: Credential, id: string
     if (row.status !== "allowed" && row.status !== "approved") {
       throw new Refusal("ACTION_NOT_STARTABLE", `the action is ${row.status}; a permit is good for one start`);
     }
-    if (row.permit_expires_at <= tx.now) {
+    if (fault === "expired" || row.permit_expires_at <= tx.now)
       throw new Refusal(
         "PERMIT_EXPIRED",
         `the permit ended at ${toRfc3339(row.permit_expires_at)}; submit the action again`,
       );
-    }
     const by = actorOf(who.key, who.principal);
     const again = await decideAgain(tx, row, first);
     if (again.decision.effect === "deny") return denyNow(tx, row, again, "start", by);

@@ -16,7 +16,7 @@ export function executionRoutes(host: Host, tag: string): Route[] {
       params: schema.IdParams,
       body: schema.StartBody,
       queued: true,
-      bodyLimit: 8192,
+      bodyLimit: 16_384,
       responses: { 200: RECORD },
       errors: [
         "ACTION_NOT_FOUND",

@@ -2,10 +2,10 @@
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
 import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
-import { makePermit, type PermitClaims } from "../../src/domain/permit.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
+import { mintPermit } from "./permits.ts";
 import { isRecorded } from "./recorded.ts";
 import { asOf } from "./rows.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
@@ -23,22 +23,6 @@ export function linkMac(host: Host): (message: Uint8Array) => Uint8Array {
   return (message) => host.vault.mac("approval-link", message);
 }
 
-/** Null before the action was allowed, and when what it asked for was erased. */
-export function permitClaims(host: Host, row: ActionRow): PermitClaims | null {
-  if (row.erased_at !== null || row.permit_issued_at === null || row.permit_expires_at === null) return null;
-  return {
-    issuer: host.ledger.origin,
-    action_id: row.id,
-    agent_id: row.agent_id,
-    tool: row.tool,
-    operation: row.operation,
-    request_hash: row.request_hash,
-    decision_hash: row.decision_hash,
-    issued_at: row.permit_issued_at,
-    expires_at: row.permit_expires_at,
-  };
-}
-
 /** The token only where this credential may use it now; `approvals` are the votes so far. */
 function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], credential: Credential): string | null {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
@@ -51,9 +35,10 @@ function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], cre
 /** @param fresh the row comes from the transaction that wrote it; one that was read is held against the ledger first */
 function permitFor(host: Host, row: ActionRow, credential: Credential, fresh: boolean): Promise<string | null> | null {
   if (row.status !== "allowed" && row.status !== "approved") return null;
-  const claims = permitClaims(host, row);
-  if (claims === null || claims.expires_at <= host.clock() || !credential.holds("actions:execute")) return null;
-  const permit = () => makePermit(claims, host.vault.publicKey, (message) => host.vault.signAsync(message));
+  const { permit_issued_at: issued_at, permit_expires_at: expires_at, decision_hash } = row;
+  if (issued_at === null || expires_at === null || expires_at <= host.clock()) return null;
+  if (!credential.holds("actions:execute")) return null;
+  const permit = () => mintPermit(host, row, { decision_hash, issued_at, expires_at });
   return fresh ? permit() : isRecorded(host, row).then((recorded) => (recorded ? permit() : null));
 }
 

@@ -51,7 +51,7 @@ export const ApprovalBody = Type.Object(
 export type ApprovalBody = Static<typeof ApprovalBody>;
 
 export const StartBody = Type.Object(
-  { permit: Type.String({ minLength: 1, maxLength: 4096, description: "The action's permit." }) },
+  { permit: Type.String({ minLength: 1, maxLength: 8192, description: "The action's permit." }) },
   { additionalProperties: false },
 );
 export type StartBody = Static<typeof StartBody>;

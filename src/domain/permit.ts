@@ -1,79 +1,194 @@
 /**
- * Permits: a compact JWS (RFC 7515) with EdDSA (RFC 8037), so that any tool can check one with a
- * stock library and the log's public key. A permit is a function of the action alone: it is not
- * stored, and it can be used once because starting is a compare-and-set of the action's state.
+ * Permits: a compact JWS (RFC 7515) with Ed25519 (RFC 9864), whose payload is a JWT (RFC 7519), so that any tool can
+ * check one with a stock library and the published keys. docs/permits.md says what each claim means. A permit is not
+ * stored: it starts an action once because starting is a compare-and-set of the action's state.
  */
-import { fromBase64Url, toBase64Url, toHex, utf8 } from "./hash.ts";
+import { fromBase64Url, sha256, toBase64Url, utf8 } from "./hash.ts";
+import { decodeUtf8, parseJson, type JsonObject } from "./json.ts";
 
-/** What a permit says. Times in milliseconds, whole seconds. */
-export interface PermitClaims {
+export const PERMIT_TYPE = "assent-permit+jwt";
+/** `EdDSA` is what RFC 9864 replaces: stock libraries still write it. */
+export const PERMIT_ALGORITHMS: readonly string[] = ["Ed25519", "EdDSA"];
+/** Characters. Above the longest that names of 256 characters give. */
+export const MAX_PERMIT_LENGTH = 8192;
+
+/** What a permit says of the action: at every time the same. */
+export interface PermitSubject {
   issuer: string;
   action_id: string;
   agent_id: string;
   tool: string;
   operation: string;
+  /** SHA-256 of canonical `{agent_id, operation, params, tool}`, in hex: what the tool can compute. */
+  action_digest: string;
+  /** Covers `context`, too. */
   request_hash: string;
+}
+
+/** What it says of itself. Times in milliseconds, whole seconds. */
+export interface PermitGrant {
+  /** Random: no two permits have the same. */
+  id: string;
+  /** Hash of the entry that it stands on: the decision, or the latest time that the action was decided again. */
   decision_hash: string;
   issued_at: number;
   expires_at: number;
 }
 
-/** A permit's end: whole seconds, because JWT times are. */
+export interface PermitKey {
+  /** `permitKeyId` of the public key. */
+  kid: string;
+  /** 32 raw bytes. */
+  publicKey: Uint8Array;
+}
+
+export type PermitFault =
+  /** Not a permit's text: its form, its header or the type of a claim is another. */
+  | "malformed"
+  | "unknown_key"
+  | "bad_signature"
+  /** It is of another action, tool, agent or log. */
+  | "other_subject"
+  | "not_yet_valid"
+  | "expired";
+
+/** RFC 7638: the SHA-256 of the key's JWK, base64url. */
+export function permitKeyId(publicKey: Uint8Array): string {
+  return toBase64Url(sha256(utf8(`{"crv":"Ed25519","kty":"OKP","x":"${toBase64Url(publicKey)}"}`)));
+}
+
+/** A permit's times: whole seconds, because JWT times are. */
 export function permitTimes(now: number, validSeconds: number): { issued_at: number; expires_at: number } {
   const issued_at = Math.floor(now / 1000) * 1000;
   return { issued_at, expires_at: issued_at + validSeconds * 1000 };
 }
 
-function signingInput(claims: PermitClaims, publicKey: Uint8Array): string {
-  const payload = {
-    iss: claims.issuer,
-    sub: claims.action_id,
-    aud: claims.tool,
-    iat: claims.issued_at / 1000,
-    exp: claims.expires_at / 1000,
-    jti: claims.decision_hash,
-    agent_id: claims.agent_id,
-    operation: claims.operation,
-    request_hash: claims.request_hash,
-  };
-  return `${headerOf(publicKey)}.${toBase64Url(utf8(JSON.stringify(payload)))}`;
-}
-
-const headers = new WeakMap<Uint8Array, string>();
-
-function headerOf(publicKey: Uint8Array): string {
-  let header = headers.get(publicKey);
-  if (header === undefined) {
-    header = toBase64Url(
-      utf8(JSON.stringify({ alg: "EdDSA", typ: "assent-permit+jwt", kid: toHex(publicKey.subarray(0, 8)) })),
-    );
-    headers.set(publicKey, header);
-  }
-  return header;
-}
-
+/** @param expires_at of the grant is rounded down to whole seconds, `issued_at`, too */
 export async function makePermit(
-  claims: PermitClaims,
-  publicKey: Uint8Array,
+  subject: PermitSubject,
+  grant: PermitGrant,
+  kid: string,
   sign: (message: Uint8Array) => Promise<Uint8Array>,
 ): Promise<string> {
-  const input = signingInput(claims, publicKey);
-  return `${input}.${toBase64Url(await sign(utf8(input)))}`;
+  const header = { alg: "Ed25519", typ: PERMIT_TYPE, kid };
+  const payload = {
+    iss: subject.issuer,
+    sub: subject.action_id,
+    aud: subject.tool,
+    iat: Math.floor(grant.issued_at / 1000),
+    exp: Math.floor(grant.expires_at / 1000),
+    jti: grant.id,
+    agent_id: subject.agent_id,
+    operation: subject.operation,
+    action_digest: subject.action_digest,
+    request_hash: subject.request_hash,
+    decision_hash: grant.decision_hash,
+  };
+  const input = `${encode(header)}.${encode(payload)}`;
+  const permit = `${input}.${toBase64Url(await sign(utf8(input)))}`;
+  if (permit.length > MAX_PERMIT_LENGTH)
+    throw new RangeError(`a permit of ${permit.length} characters exceeds ${MAX_PERMIT_LENGTH}`);
+  return permit;
 }
 
-/** Whether `permit` is the one for exactly these claims. Says nothing about the clock. */
+/**
+ * What is wrong with `permit` as one for `subject`, of these keys, at `now`; null when nothing is. The signature is
+ * looked at before any claim is believed. Claims that are not known are passed over (RFC 7519 section 4); header
+ * members that are not known are refused.
+ */
 export function checkPermit(
   permit: string,
-  claims: PermitClaims,
-  publicKey: Uint8Array,
+  subject: PermitSubject,
+  now: number,
+  keys: readonly PermitKey[],
   verify: (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean,
-): boolean {
-  const dot = permit.lastIndexOf(".");
-  const input = signingInput(claims, publicKey);
-  if (dot < 0 || permit.slice(0, dot) !== input) return false;
+): PermitFault | null {
+  const parts = permit.length > MAX_PERMIT_LENGTH ? [] : permit.split(".");
+  if (parts.length !== 3) return "malformed";
+  const header = decode(parts[0]);
+  const claims = decode(parts[1]);
+  const signature = bytesOf(parts[2]);
+  if (header === null || claims === null || signature?.length !== 64 || !isHeader(header)) return "malformed";
+  const key = keys.find(({ kid }) => kid === header["kid"]);
+  if (key === undefined) return "unknown_key";
+  if (!verify(key.publicKey, utf8(`${parts[0]}.${parts[1]}`), signature)) return "bad_signature";
+  if (!hasClaims(claims)) return "malformed";
+  const same =
+    claims.iss === subject.issuer &&
+    claims.sub === subject.action_id &&
+    claims.aud === subject.tool &&
+    claims.agent_id === subject.agent_id &&
+    claims.operation === subject.operation &&
+    claims.action_digest === subject.action_digest &&
+    claims.request_hash === subject.request_hash;
+  if (!same) return "other_subject";
+  if (claims.exp * 1000 <= now) return "expired";
+  return Math.max(claims.iat, claims.nbf ?? 0) * 1000 > now ? "not_yet_valid" : null;
+}
+
+const DIGESTS = ["action_digest", "request_hash", "decision_hash"];
+const HEX_DIGEST = /^[0-9a-f]{64}$/;
+
+interface Claims {
+  iss: string;
+  sub: string;
+  aud: string;
+  iat: number;
+  nbf?: number;
+  exp: number;
+  jti: string;
+  agent_id: string;
+  operation: string;
+  action_digest: string;
+  request_hash: string;
+  decision_hash: string;
+}
+
+function isHeader(header: JsonObject): boolean {
+  const { alg, typ, kid, ...others } = header;
+  return (
+    PERMIT_ALGORITHMS.includes(alg as string) &&
+    typ === PERMIT_TYPE &&
+    typeof kid === "string" &&
+    Object.keys(others).length === 0
+  );
+}
+
+function hasClaims(claims: JsonObject): claims is JsonObject & Claims {
+  return (
+    ["iss", "sub", "aud", "jti", "agent_id", "operation", ...DIGESTS].every(
+      (name) => typeof claims[name] === "string",
+    ) &&
+    DIGESTS.every((name) => HEX_DIGEST.test(claims[name] as string)) &&
+    isTime(claims["iat"]) &&
+    isTime(claims["exp"]) &&
+    (claims["nbf"] === undefined || isTime(claims["nbf"]))
+  );
+}
+
+function isTime(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function encode(value: object): string {
+  return toBase64Url(utf8(JSON.stringify(value)));
+}
+
+function decode(part: string | undefined): JsonObject | null {
+  const text = decodeUtf8(bytesOf(part) ?? new Uint8Array(0));
   try {
-    return verify(publicKey, utf8(input), fromBase64Url(permit.slice(dot + 1)));
+    const value = text === null ? null : parseJson(text, { maxDepth: 2, maxValues: 64 });
+    return typeof value === "object" && !Array.isArray(value) ? value : null;
   } catch {
-    return false;
+    return null;
+  }
+}
+
+/** Null unless it is the one text of its bytes. */
+function bytesOf(part: string | undefined): Uint8Array | null {
+  try {
+    return fromBase64Url(part ?? "");
+  } catch {
+    return null;
   }
 }

@@ -10,6 +10,11 @@ export function sealRequest(request: ActionRequest): { text: string; hash: strin
   return { text, hash: sha256Hex(utf8(text)) };
 }
 
+/** SHA-256 of canonical `{agent_id, operation, params, tool}`, in hex: what is to run, without why. A permit names it. */
+export function actionDigest({ agent_id, operation, params, tool }: Omit<ActionRequest, "context">): string {
+  return sha256Hex(canonicalBytes({ agent_id, operation, params, tool }));
+}
+
 /** What was asked, of an action's row; null when it was erased. Throws SyntaxError for a text that the service did not write. */
 export function requestOf({ request }: { request: string }): ActionRequest | null {
   return request === "" ? null : (JSON.parse(request) as ActionRequest);

@@ -1,74 +1,243 @@
 import assert from "node:assert/strict";
-import { generateKeyPairSync, sign } from "node:crypto";
+import { createHash, createHmac, generateKeyPairSync, sign, verify } from "node:crypto";
 import { test } from "node:test";
-import { checkPermit, makePermit, permitTimes, type PermitClaims } from "../../src/domain/permit.ts";
+import {
+  checkPermit,
+  makePermit,
+  MAX_PERMIT_LENGTH,
+  permitKeyId,
+  permitTimes,
+  type PermitGrant,
+  type PermitSubject,
+} from "../../src/domain/permit.ts";
+import { actionDigest, sealRequest } from "../../src/domain/request.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 
 function signer() {
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   const raw = new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12));
-  return { raw, sign: (message: Uint8Array) => Promise.resolve(new Uint8Array(sign(null, message, privateKey))) };
+  return {
+    publicKey: raw,
+    kid: permitKeyId(raw),
+    key: publicKey,
+    sign: (message: Uint8Array) => Promise.resolve(new Uint8Array(sign(null, message, privateKey))),
+  };
 }
 
-const log = signer();
-const claims: PermitClaims = {
+const ours = signer();
+const other = signer();
+const NOW = 1_800_000_100_000;
+const subject: PermitSubject = {
   issuer: "log.example",
   action_id: "a-1",
   agent_id: "bot",
   tool: "stripe",
   operation: "refund",
+  action_digest: "aa".repeat(32),
   request_hash: "00".repeat(32),
+};
+const grant: PermitGrant = {
+  id: "q-M3PQ1gHnKX0pVf6kD2zA",
   decision_hash: "11".repeat(32),
   issued_at: 1_800_000_000_000,
   expires_at: 1_800_000_300_000,
 };
-const good = (permit: string, expected = claims, key = log.raw) => checkPermit(permit, expected, key, verifyEd25519);
+const make = (about = subject, given = grant, by = ours) => makePermit(about, given, by.kid, by.sign);
+const check = (permit: string, about = subject, now = NOW, keys = [ours]) =>
+  checkPermit(permit, about, now, keys, verifyEd25519);
 
-test("a permit is good for exactly its claims", async () => {
-  const permit = await makePermit(claims, log.raw, log.sign);
-  assert.equal(good(permit), true);
-  const others: { [name in keyof PermitClaims]: PermitClaims[name] } = {
+const partsOf = (permit: string) => permit.split(".") as [string, string, string];
+const textOf = (part: string) => Buffer.from(part, "base64url").toString();
+const encode = (value: unknown) =>
+  Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
+
+/** Signed by our key, whatever it says: what a check must refuse by its form. */
+async function signed(header: unknown, payload: unknown): Promise<string> {
+  const input = `${encode(header)}.${encode(payload)}`;
+  return `${input}.${Buffer.from(await ours.sign(Buffer.from(input))).toString("base64url")}`;
+}
+
+test("a permit is what its header and its claims say, signed over both", async () => {
+  const [header, payload, signature] = partsOf(await make());
+  assert.deepEqual(JSON.parse(textOf(header)), { alg: "Ed25519", typ: "assent-permit+jwt", kid: ours.kid });
+  assert.deepEqual(JSON.parse(textOf(payload)), {
+    iss: "log.example",
+    sub: "a-1",
+    aud: "stripe",
+    iat: 1_800_000_000,
+    exp: 1_800_000_300,
+    jti: grant.id,
+    agent_id: "bot",
+    operation: "refund",
+    action_digest: subject.action_digest,
+    request_hash: subject.request_hash,
+    decision_hash: grant.decision_hash,
+  });
+  const input = Buffer.from(`${header}.${payload}`);
+  assert.equal(verify(null, input, ours.key, Buffer.from(signature, "base64url")), true);
+});
+
+test("the key's id is its JWK thumbprint (RFC 8037 appendix A.3)", () => {
+  const x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
+  const raw = new Uint8Array(Buffer.from(x, "base64url"));
+  assert.equal(permitKeyId(raw), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+});
+
+test("a permit is good for exactly its action", async () => {
+  const permit = await make();
+  assert.equal(check(permit), null);
+  const others: PermitSubject = {
     issuer: "other.example",
     action_id: "a-2",
     agent_id: "Bot",
     tool: "Stripe",
     operation: "refund ",
+    action_digest: "ab".repeat(32),
     request_hash: "01".repeat(32),
-    decision_hash: "10".repeat(32),
-    issued_at: 1_800_000_001_000,
-    expires_at: 1_800_000_301_000,
   };
   for (const [name, value] of Object.entries(others))
-    assert.equal(good(permit, { ...claims, [name]: value }), false, name);
+    assert.equal(check(permit, { ...subject, [name]: value }), "other_subject", name);
 });
 
-test("a permit of another log, without its signature, or with another header or payload before it, is none", async () => {
-  const permit = await makePermit(claims, log.raw, log.sign);
-  const [header, payload, signature] = permit.split(".") as [string, string, string];
-  const other = signer();
-  assert.equal(good(await makePermit(claims, other.raw, other.sign)), false);
-  assert.equal(good(await makePermit(claims, log.raw, other.sign)), false);
-  const none = Buffer.from('{"alg":"none"}').toString("base64url");
-  const later = Buffer.from(Buffer.from(payload, "base64url").toString().replace("1800000300", "1900000300")).toString(
-    "base64url",
+test("a permit holds from its issue until before its end", async () => {
+  const permit = await make();
+  assert.equal(check(permit, subject, grant.issued_at - 1), "not_yet_valid");
+  assert.equal(check(permit, subject, grant.issued_at), null);
+  assert.equal(check(permit, subject, grant.expires_at - 1), null);
+  assert.equal(check(permit, subject, grant.expires_at), "expired");
+  const { alg, typ, kid } = JSON.parse(textOf(partsOf(permit)[0])) as Record<string, string>;
+  const claims = JSON.parse(textOf(partsOf(permit)[1])) as Record<string, unknown>;
+  const later = await signed({ alg, typ, kid }, { ...claims, nbf: 1_800_000_200 });
+  assert.deepEqual(
+    [check(later), check(later, subject, 1_800_000_199_999), check(later, subject, 1_800_000_200_000)],
+    ["not_yet_valid", "not_yet_valid", null],
   );
+});
+
+test("a permit by any of the keys is good, by another or under another's id it is not", async () => {
+  const byOther = await make(subject, grant, other);
+  assert.equal(check(byOther), "unknown_key");
+  assert.equal(check(byOther, subject, NOW, [ours, other]), null);
+  assert.equal(check(await makePermit(subject, grant, ours.kid, other.sign)), "bad_signature");
+  assert.equal(
+    check(await makePermit(subject, grant, other.kid, ours.sign), subject, NOW, [ours, other]),
+    "bad_signature",
+  );
+  assert.equal(check(await make(), subject, NOW, []), "unknown_key");
+});
+
+test("hostile headers are refused before any key is looked for", async () => {
+  const [header, payload, signature] = partsOf(await make());
+  const genuine = JSON.parse(textOf(header)) as Record<string, unknown>;
+  const spki = ours.key.export({ type: "spki", format: "pem" });
+  const hs256 = `${encode({ ...genuine, alg: "HS256" })}.${payload}`;
+  for (const hostile of [
+    `${encode({ ...genuine, alg: "none" })}.${payload}.`,
+    `${encode({ ...genuine, alg: "none" })}.${payload}.${signature}`,
+    ...[spki, ours.publicKey].map(
+      (secret) => `${hs256}.${createHmac("sha256", secret).update(hs256).digest("base64url")}`,
+    ),
+    ...(await Promise.all(
+      [
+        { ...genuine, alg: "ES256" },
+        { ...genuine, alg: "ed25519" },
+        { ...genuine, alg: ["Ed25519"] },
+        { ...genuine, typ: "JWT" },
+        { alg: "Ed25519", kid: ours.kid },
+        { alg: "Ed25519", typ: "assent-permit+jwt" },
+        { ...genuine, kid: 1 },
+        { ...genuine, crit: ["exp"] },
+        { ...genuine, b64: false, crit: ["b64"] },
+        { ...genuine, jwk: { kty: "OKP", crv: "Ed25519", x: "" } },
+        { ...genuine, jku: "https://evil.example/jwks.json" },
+        `{"alg":"none","alg":"Ed25519","typ":"assent-permit+jwt","kid":"${ours.kid}"}`,
+        [genuine],
+        "null",
+        "",
+      ].map((changed) => signed(changed, textOf(payload))),
+    )),
+  ])
+    assert.equal(check(hostile), "malformed", textOf(partsOf(hostile)[0]));
+  assert.equal(check(await signed({ ...genuine, alg: "EdDSA" }, textOf(payload))), null, "RFC 8037's name");
+});
+
+test("what is not one permit's only text is none", async () => {
+  const permit = await make();
+  const [header, payload, signature] = partsOf(permit);
+  const swapped = partsOf(await make({ ...subject, action_id: "a-2" }))[1];
+  assert.equal(check(`${header}.${swapped}.${signature}`, { ...subject, action_id: "a-2" }), "bad_signature");
+  assert.equal(check(`${header}.${encode({ ...subject, exp: 9e9 })}.${signature}`), "bad_signature");
   for (const wrong of [
     "",
     ".",
     "..",
     `${header}.${payload}`,
     `${header}.${payload}.`,
-    `${none}.${payload}.`,
-    `${none}.${payload}.${signature}`,
-    `${header}.${later}.${signature}`,
     `${permit}.`,
     `${permit}=`,
     `${permit}A`,
-  ]) {
-    assert.equal(good(wrong), false, wrong);
-  }
+    ` ${permit}`,
+    `${header}=.${payload}.${signature}`,
+    `${header}.${payload}.${signature.slice(0, -1)}${signature.endsWith("A") ? "B" : "A"}x`,
+    `${header}.${payload}.${Buffer.from(signature, "base64url").subarray(1).toString("base64url")}`,
+    `${permit.slice(0, -1)}${String.fromCharCode(permit.charCodeAt(permit.length - 1) + 1)}`,
+    `${header}.${payload.repeat(Math.ceil(MAX_PERMIT_LENGTH / payload.length))}.${signature}`,
+  ])
+    assert.equal(check(wrong), "malformed", wrong.slice(0, 100));
 });
 
-test("a permit's times are whole seconds and never longer than asked for", () => {
+test("claims of another form are refused though the signature is right", async () => {
+  const [header, payload] = partsOf(await make()).map(textOf) as [string, string];
+  const claims = JSON.parse(payload) as Record<string, unknown>;
+  for (const name of Object.keys(claims)) {
+    const { [name]: _, ...without } = claims;
+    assert.equal(check(await signed(header, without)), "malformed", `without ${name}`);
+    assert.equal(check(await signed(header, { ...claims, [name]: [claims[name]] })), "malformed", `a list of ${name}`);
+  }
+  for (const [name, value] of [
+    ["exp", "1800000300"],
+    ["exp", 1_800_000_300.5],
+    ["exp", -1],
+    ["exp", 1e300],
+    ["iat", null],
+    ["nbf", "0"],
+    ["action_digest", "AA".repeat(32)],
+    ["decision_hash", "11"],
+  ] as const)
+    assert.equal(check(await signed(header, { ...claims, [name]: value })), "malformed", `${name} ${String(value)}`);
+  assert.equal(check(await signed(header, payload.replace("{", '{"exp":9999999999,'))), "malformed", "exp twice");
+  assert.equal(check(await signed(header, `\ufeff${payload}`)), "malformed", "a byte order mark");
+  assert.equal(check(await signed(header, { ...claims, later_version: 1 })), null, "RFC 7519 section 4");
+});
+
+test("the longest names make a permit that can be handed in", async () => {
+  const name = "\u4e16".repeat(256);
+  const longest = { ...subject, issuer: "\u4e16".repeat(255), agent_id: name, tool: name, operation: name };
+  const permit = await make(longest);
+  assert.ok(permit.length <= MAX_PERMIT_LENGTH, String(permit.length));
+  assert.equal(check(permit, longest), null);
+});
+
+test("a permit's times are whole seconds and never longer than asked for", async () => {
   assert.deepEqual(permitTimes(1_999, 300), { issued_at: 1_000, expires_at: 301_000 });
+  const permit = await make(subject, { ...grant, issued_at: 1_999, expires_at: 4_999 });
+  const { iat, exp } = JSON.parse(textOf(partsOf(permit)[1])) as { iat: number; exp: number };
+  assert.deepEqual([iat, exp], [1, 4]);
+});
+
+test("the digest covers what runs, and nothing of why", () => {
+  const request = {
+    agent_id: "bot",
+    tool: "stripe",
+    operation: "refund",
+    params: { b: 1, a: 2 },
+    context: { why: "x" },
+  };
+  const text = '{"agent_id":"bot","operation":"refund","params":{"a":2,"b":1},"tool":"stripe"}';
+  assert.equal(actionDigest(request), createHash("sha256").update(text).digest("hex"));
+  const changed = { ...request, context: { why: "y" } };
+  assert.equal(actionDigest(changed), actionDigest(request));
+  assert.notEqual(sealRequest(changed).hash, sealRequest(request).hash);
+  for (const change of [{ agent_id: "b" }, { tool: "b" }, { operation: "b" }, { params: {} }])
+    assert.notEqual(actionDigest({ ...request, ...change }), actionDigest(request));
 });

@@ -84,7 +84,7 @@ describe("bytes in flight", () => {
     for (const [path, most] of [
       ["/v1/approval-link", 4096],
       [`/v1/actions/${id}/approval`, 32_768],
-      [`/v1/actions/${id}/start`, 8192],
+      [`/v1/actions/${id}/start`, 16_384],
       ["/v1/actions", 65_536],
     ] as const) {
       const ask = (size: number) =>

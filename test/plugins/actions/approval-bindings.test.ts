@@ -6,6 +6,7 @@ import { cancelAction, voteOn } from "../../../plugins/actions/approve.ts";
 import { startAction } from "../../../plugins/actions/execute.ts";
 import { Refusal } from "../../../src/contract/errors.ts";
 import type { Credential } from "../../../src/contract/host.ts";
+import { canonicalText } from "../../../src/domain/canonical.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { ALLOWED, ASKED, ASKED_TWO, startService, type Answer, type Service } from "../../support/service.ts";
 
@@ -184,13 +185,19 @@ describe("a permit", () => {
   const payloadOf = (permit: string) =>
     JSON.parse(Buffer.from(permit.split(".")[1] as string, "base64url").toString()) as Record<string, unknown>;
 
-  test("names the action, the request and the decision", async () => {
+  test("names the action, what runs, the request and the decision, and has an id of its own", async () => {
     const made = await submit(ALLOWED);
-    const { sub, jti, request_hash, agent_id, aud, operation } = payloadOf(made.permit as string);
-    assert.deepEqual(
-      [sub, jti, request_hash, agent_id, aud, operation],
-      [made.id, made.decision_hash, made.request_hash, made.agent_id, made.tool, made.operation],
+    const { sub, jti, action_digest, request_hash, decision_hash, agent_id, aud, operation } = payloadOf(
+      made.permit as string,
     );
+    assert.deepEqual(
+      [sub, request_hash, decision_hash, agent_id, aud, operation],
+      [made.id, made.request_hash, made.decision_hash, made.agent_id, made.tool, made.operation],
+    );
+    const { agent_id: agent, operation: what, params, tool } = ALLOWED;
+    const text = canonicalText({ agent_id: agent, operation: what, params, tool });
+    assert.equal(action_digest, createHash("sha256").update(text).digest("hex"));
+    assert.notEqual(payloadOf((await look(made.id as string)).body.permit).jti, jti);
   });
 
   test("is no longer good, nor shown, after the result", async () => {
