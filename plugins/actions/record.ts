@@ -2,6 +2,7 @@
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
 import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
+import { openMeta } from "../../src/domain/meta.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
@@ -67,6 +68,7 @@ async function toRecord(
     operation: row.operation,
     params: request.params,
     context: request.context,
+    meta: openMeta(row.meta),
     status: asOf(row, host.clock()).status,
     decision: row.decision,
     outcome: OUTCOME[row.decision],

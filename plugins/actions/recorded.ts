@@ -5,6 +5,7 @@ import type { ActionRow, ApprovalRow, EntryRow, StorageReader } from "../../src/
 import { differences, historyOf, type ActionEntry } from "../../src/domain/action-history.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { openEntry, type DecisionEntry } from "../../src/domain/entries.ts";
+import { opensKept } from "../../src/domain/kept.ts";
 import { equalBytes, toHex } from "../../src/domain/hash.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
@@ -78,6 +79,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   if (votes === undefined) return { first, altered };
   // People decide on what they are shown, and so do policies.
   if (sealRequest(JSON.parse(row.request) as ActionRequest).hash !== row.request_hash) altered.push("request");
+  if (!opensKept(first.meta, row.meta)) altered.push("meta");
   const same =
     votes.length === history.votes.length &&
     history.votes.every((vote) => votes.some((stored) => differences(vote, stored).length === 0));

@@ -25,7 +25,7 @@ export function asOf(row: ActionRow, now: number): ActionRow {
 
 /** Bytes of what makes a record large. */
 export function sizeOf(row: ActionRow): number {
-  return Buffer.byteLength(row.request) + (row.result === null ? 0 : Buffer.byteLength(row.result));
+  return [row.request, row.meta, row.result].reduce((bytes, text) => bytes + Buffer.byteLength(text ?? ""), 0);
 }
 
 export function unknownAction(id: string): Refusal {

@@ -18,7 +18,15 @@ export const ActionBody = Type.Object(
       Type.Record(Type.String(), Type.Unknown(), { description: "Arguments, as the tool will get them." }),
     ),
     context: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: "Why and for whom: ticket, user, session." }),
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "Why and for whom: ticket, user, environment. Policies see it and the request hash covers it.",
+      }),
+    ),
+    meta: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description:
+          "Kept and shown beside the request, up to 4,096 bytes: trace, session, host, tool call. No policy sees it, the request hash does not cover it.",
+      }),
     ),
   },
   {
@@ -30,6 +38,7 @@ export const ActionBody = Type.Object(
         operation: "refund",
         params: { amount: 120, currency: "USD" },
         context: { ticket: "T-1001" },
+        meta: { session: "s-7f3a" },
       },
     ],
   },
@@ -136,6 +145,9 @@ export const ActionRecord = Type.Object(
     operation: Type.String(),
     params: Json,
     context: Json,
+    meta: Type.Record(Type.String(), Type.Unknown(), {
+      description: "What was sent beside the request, with the request's `traceparent`; `{}` where nothing was.",
+    }),
     status: Status,
     decision: Effect,
     outcome: Outcome,
@@ -169,7 +181,7 @@ export const ActionRecord = Type.Object(
       Type.Null(),
     ]),
     erased_at: Nullable(
-      Time("When `params`, `context` and `result` were erased: they are empty then, and the rest stands."),
+      Time("When `params`, `context`, `meta` and `result` were erased: they are empty then, and the rest stands."),
     ),
     created_at: Time("When it was decided."),
     updated_at: Time("Last change of status."),

@@ -11,11 +11,14 @@ import { readUses } from "./limits.ts";
 import { answerWith, RECORD } from "./record.ts";
 import { asOf } from "./rows.ts";
 import * as schema from "./schemas.ts";
-import { assertBinding, factsOf, requestOf, submitAction } from "./submit.ts";
+import { assertBinding, factsOf, metaOf, requestOf, submitAction } from "./submit.ts";
 import { stillAllowed, type Waiters } from "./wait.ts";
 
 const PREFER = Type.Object({
   Prefer: Type.Optional(Type.String({ description: "`wait=N` waits up to N seconds for the verdict (RFC 7240)." })),
+  traceparent: Type.Optional(
+    Type.String({ description: "W3C Trace Context; kept as `meta.traceparent` unless the body names one." }),
+  ),
 });
 
 export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
@@ -38,7 +41,10 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       errors: ["AGENT_MISMATCH", "AGENT_UNBOUND", "IDEMPOTENCY_CONFLICT", "ACTION_ERASED", "TOO_MANY_PENDING"],
       async handle(context) {
         const { body, credential, headers } = context;
-        const taken = await submitAction(host, credential, body, idempotencyKeyOf(headers));
+        const taken = await submitAction(host, credential, body, {
+          meta: metaOf(body, headers),
+          idempotencyKey: idempotencyKeyOf(headers),
+        });
         let row = taken.row;
         let who = credential;
         const extra: Record<string, string> = taken.replayed ? { ...REPLAYED } : {};
@@ -72,8 +78,9 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       body: schema.ActionBody,
       responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
       errors: ["AGENT_MISMATCH", "AGENT_UNBOUND"],
-      async handle({ body, credential }) {
+      async handle({ body, credential, headers }) {
         const request = requestOf(body);
+        metaOf(body, headers);
         assertBinding(host, credential, request.agent_id);
         const { digest, compiled } = await host.policies.current();
         const now = host.clock();

@@ -7,6 +7,7 @@ import type { ActionRequest } from "../../src/domain/actions.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { usedBy } from "../../src/domain/limit-uses.ts";
+import { isTraceparent, MAX_META_BYTES, metaBytes, sealMeta } from "../../src/domain/meta.ts";
 import { sealFacts } from "../../src/domain/past.ts";
 import { permitTimes } from "../../src/domain/permit.ts";
 import { decideOn } from "../../src/domain/policy/decide.ts";
@@ -44,6 +45,29 @@ export function requestOf(body: ActionBody): ActionRequest {
   };
 }
 
+/**
+ * What is kept beside the request: the body's `meta`, and the header `traceparent` where that names none. Throws
+ * VALIDATION_FAILED.
+ */
+export function metaOf({ meta = {} }: ActionBody, headers: Headers): JsonObject {
+  const bytes = metaBytes(meta as JsonObject);
+  if (bytes > MAX_META_BYTES)
+    throw new Refusal(
+      "VALIDATION_FAILED",
+      "`meta` is too large; what policies and people must see belongs in `context`",
+      {
+        errors: [
+          { pointer: "/meta", detail: `at most ${MAX_META_BYTES} bytes of canonical JSON, and these are ${bytes}` },
+        ],
+      },
+    );
+  const traceparent = headers.get("traceparent");
+  // A header that cannot be read is none (Trace Context, section 4.3): the action is not refused for it.
+  if (traceparent === null || !isTraceparent(traceparent) || Object.hasOwn(meta, "traceparent"))
+    return meta as JsonObject;
+  return { ...(meta as JsonObject), traceparent };
+}
+
 export function factsOf(credential: Credential, agent: AgentFacts): Facts {
   const { id, name, agent_id, owner } = credential.key;
   return { principal: { key_id: id, name, agent_id, owner }, ...agent };
@@ -79,12 +103,13 @@ export function submitAction(
   host: Host,
   credential: Credential,
   body: ActionBody,
-  idempotencyKey: string | null,
+  { meta, idempotencyKey }: { meta: JsonObject; idempotencyKey: string | null },
 ): Promise<{ row: ActionRow; replayed: boolean }> {
   const request = requestOf(body);
   const sealed = sealRequest(request);
   const id = host.newId();
   const salt = newSalt();
+  const beside = sealMeta(meta, newSalt);
   const call = idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" };
   return host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
@@ -107,7 +132,7 @@ export function submitAction(
     const { facts, needs } = await readUses(tx, evaluation, baseFacts);
     const decision = decideOn(evaluation, facts);
     if (decision.effect === "require_approval") await assertFewWait(host, tx, who);
-    const row = record(host, tx, who, { id, salt, request, sealed, ...sealFacts(facts, newSalt), decision });
+    const row = record(host, tx, who, { id, salt, request, sealed, beside, ...sealFacts(facts, newSalt), decision });
     await tx.insertAction(row);
     await writeUses(tx, usedBy(decision, needs), id);
     await rememberCreated(tx, who, call, id);
@@ -120,20 +145,21 @@ interface Submission {
   salt: string;
   request: ActionRequest;
   sealed: { text: string; hash: string };
+  beside: { commitment: string | null; text: string | null };
   facts: RecordedFacts;
   past: string | null;
   decision: Decision;
 }
 
 function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submission): ActionRow {
-  const { id, salt, request, sealed, facts, past, decision } = it;
+  const { id, salt, request, sealed, beside, facts, past, decision } = it;
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
   const permit = status === "allowed" ? permitTimes(tx.now, host.config.permits.valid_seconds) : null;
   const { seq, hash } = tx.record(
     {
       type: "decision",
-      v: 3,
+      v: 4,
       action_id: id,
       at: toRfc3339(tx.now),
       agent_id: request.agent_id,
@@ -147,6 +173,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
       status,
       expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
       permit_expires_at: permit === null ? null : toRfc3339(permit.expires_at),
+      meta: beside.commitment,
     },
     who.key.id,
   );
@@ -160,6 +187,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
     request_hash: sealed.hash,
     salt,
     past,
+    meta: beside.text,
     status,
     decision: decision.effect,
     reason: decision.reason,

@@ -8,9 +8,10 @@ import type { ActionRequest } from "../../src/domain/actions.ts";
 import { openEntry, sealEntry, type DecisionEntry } from "../../src/domain/entries.ts";
 import { fromHex, toHex } from "../../src/domain/hash.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
-import { commitPast, openFacts, readPast } from "../../src/domain/past.ts";
+import { commitKept, readKept } from "../../src/domain/kept.ts";
+import { openFacts } from "../../src/domain/past.ts";
 import { decide } from "../../src/domain/policy/decide.ts";
-import type { Decision, RecordedFacts } from "../../src/domain/policy/types.ts";
+import type { Decision } from "../../src/domain/policy/types.ts";
 import { commit, requestOf, sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
@@ -122,15 +123,15 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
     );
   const facts = openFacts(entry.facts, action.past);
   const decision = decide(set.compiled, request, facts, clock);
-  const rebuilt = rebuild(entry, action, request, decision);
+  const again = rebuild(entry, action, request, decision);
   const fields: FieldComparison[] = [
     ...compareFields(
       entry.decision as unknown as Record<string, unknown>,
       decision as unknown as Record<string, unknown>,
     ),
     field("request_hash", action.request_hash, sealRequest(request).hash),
-    field("commitment", entry.commitment, rebuilt.commitment),
-    field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(rebuilt, row.seq).leafHash)),
+    field("commitment", entry.commitment, again.commitment),
+    field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(again, row.seq).leafHash)),
   ];
   const now = await candidate(host, body, signal);
   const [[decidedNow = null] = []] =
@@ -183,16 +184,18 @@ function rebuild(
     tool: request.tool,
     operation: request.operation,
     commitment: commit(action.salt, sealRequest(request).hash),
-    facts: rebuiltFacts(recorded.facts, action.past),
+    facts: { ...recorded.facts, ...rebuilt("past", action.past) },
+    ...rebuilt("meta", action.meta),
     decision,
     status,
     expires_at: decision.approval === null ? null : toRfc3339(clock + decision.approval.expires_in_ms),
   };
 }
 
-function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFacts {
-  const kept = readPast(past);
-  return kept === null ? recorded : { ...recorded, past: commitPast(kept) };
+/** The member that commits to what is kept. */
+function rebuilt<Name extends string>(member: Name, text: string | null): { [Each in Name]?: string } {
+  const kept = readKept(text);
+  return (kept === null ? {} : { [member]: commitKept(kept) }) as { [Each in Name]?: string };
 }
 
 async function find(

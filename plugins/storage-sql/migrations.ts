@@ -6,7 +6,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { initial } from "./migrations/initial.ts";
-import { agents, deliveries, erasure, leases, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
+import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
 import { directory } from "./migrations/directory.ts";
 import { permits } from "./migrations/permits.ts";
 
@@ -33,4 +33,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 11, name: "entries of keys and agents", statements: directory },
   { version: 12, name: "erasure", statements: erasure },
   { version: 13, name: "the most urgent delivery", statements: urgency },
+  { version: 14, name: "what is kept beside requests", statements: meta },
 ];

@@ -95,6 +95,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   request_hash: true,
   salt: true,
   past: true,
+  meta: true,
   status: true,
   decision: true,
   reason: true,

@@ -53,6 +53,7 @@ export function prepareWrites(db: Kysely<Tables>) {
           request_hash: EMPTY,
           salt: EMPTY,
           past: sql`null`,
+          meta: sql`null`,
           result: sql`null`,
           erased_at: param<number>("at"),
         })

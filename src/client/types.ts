@@ -27,6 +27,7 @@ export interface ActionRecord {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
+  meta: Record<string, unknown>;
   status: ActionStatus;
   decision: "allow" | "deny" | "require_approval";
   outcome: "EXECUTE" | "HALT" | "ABSTAIN";
@@ -41,7 +42,7 @@ export interface ActionRecord {
   approval_token?: string;
   approvals: { approver: string; approve: boolean; reason: string | null }[];
   approvals_needed: number | null;
-  /** When `params`, `context` and the result were erased: they are empty then. */
+  /** When `params`, `context`, `meta` and the result were erased: they are empty then. */
   erased_at: string | null;
   created_at: string;
 }

@@ -47,7 +47,7 @@ export interface RecordedAction {
   started_by: string | null;
   /** From the submission to a person's verdict; null unless a person has decided. */
   waited_ms: number | null;
-  /** When request, hash, salt, past and result were erased. */
+  /** When request, hash, salt, past, meta and result were erased. */
   erased_at: number | null;
   created_at: number;
   updated_at: number;

@@ -20,7 +20,7 @@ export interface Actor {
 export interface DecisionEntry {
   type: "decision";
   /** From version 3 on the facts hold what was used of limits as a commitment. */
-  v: 1 | 2 | 3;
+  v: 1 | 2 | 3 | 4;
   action_id: string;
   at: string;
   agent_id: string;
@@ -36,6 +36,8 @@ export interface DecisionEntry {
   expires_at: string | null;
   /** End of the permit that the decision gives, null when it gives none. From version 2 on. */
   permit_expires_at?: string | null;
+  /** SHA-256(salt ‖ SHA-256(canonical `{meta}`)), with a salt of its own; null where there is none. From version 4 on. */
+  meta?: string | null;
 }
 
 export interface ApprovalEntry {

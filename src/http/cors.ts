@@ -1,7 +1,7 @@
 /** Cross-origin calls (the Fetch standard, section 3.2): off unless origins are configured. Credentials are bearer keys, never cookies, so none are allowed here. */
 
 const ALLOWED_HEADERS =
-  "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, X-Request-Id";
+  "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, Traceparent, X-Request-Id";
 const EXPOSED_HEADERS =
   "ETag, Idempotency-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id";
 const PREFLIGHT_SECONDS = "600";

@@ -5,8 +5,8 @@ import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { openEntry, type DecisionEntry } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
+import { opensKept } from "../domain/kept.ts";
 import { usesOf, USES_KEPT } from "../domain/limit-uses.ts";
-import { opens } from "../domain/past.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile.ts";
 import type { LimitNeed } from "../domain/policy/limits.ts";
 import { commit, commitResult, sealRequest } from "../domain/request.ts";
@@ -97,7 +97,7 @@ async function auditAction(
   else {
     request = openRequest(row, history, fault);
     checkResult(row, history, fault);
-    checkPast(row, entryOf(first as EntryRow) as DecisionEntry, fault);
+    checkKept(row, entryOf(first as EntryRow) as DecisionEntry, fault);
   }
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) await checkUses(audit, request, history, entryOf(first as EntryRow) as DecisionEntry, fault);
@@ -114,7 +114,7 @@ function entryOf({ bytes }: EntryRow): ActionEntry {
 
 /** What the ledger says was erased is gone. */
 function checkErased(row: ActionRow, fault: Fault): void {
-  for (const column of ["request", "request_hash", "salt", "past", "result"] as const)
+  for (const column of ["request", "request_hash", "salt", "past", "meta", "result"] as const)
     if (row[column] !== null && row[column] !== "") fault(`it was erased, and its ${column} is in the store`);
 }
 
@@ -148,9 +148,9 @@ function checkResult(row: ActionRow, { result }: ActionHistory, fault: Fault): v
   if (!same) fault("its result is not the one in the ledger");
 }
 
-function checkPast({ past }: ActionRow, { facts }: DecisionEntry, fault: Fault): void {
-  if (facts.past === undefined ? past !== null : !opens(facts.past, past))
-    fault("what its decision read of the past is not what the ledger commits to");
+function checkKept({ past, meta }: ActionRow, entry: DecisionEntry, fault: Fault): void {
+  if (!opensKept(entry.facts.past, past)) fault("what its decision read of the past is not what the ledger commits to");
+  if (!opensKept(entry.meta, meta)) fault("its meta is not what the ledger commits to");
 }
 
 async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHistory, fault: Fault): Promise<void> {

@@ -74,7 +74,7 @@ export function writesOf(t: Tables): Methods {
     eraseAction(id: string, at: number) {
       const row = t.actions.get(id);
       if (row === undefined || row.erased_at !== null || row.status === "pending_approval") return false;
-      const erased = { request: "", request_hash: "", salt: "", past: null, result: null, erased_at: at };
+      const erased = { request: "", request_hash: "", salt: "", past: null, meta: null, result: null, erased_at: at };
       t.actions.set(id, copyOf({ ...row, ...erased }));
       return true;
     },

@@ -26,7 +26,8 @@ async function filled(): Promise<{ path: string; storage: Storage; erase(): Prom
     for (let n = 0; n < 60; n++) {
       const request = JSON.stringify({ params: { to: MARK, text: MARK.repeat(n % 3 === 0 ? 1000 : 2) } });
       const past = JSON.stringify({ limits: [], salt: MARK });
-      await tx.insertAction(actionRow(n, { request, past }));
+      const meta = JSON.stringify({ meta: { host: MARK }, salt: "00" });
+      await tx.insertAction(actionRow(n, { request, past, meta }));
       ids.push(`action-${n}`);
     }
   });

@@ -119,7 +119,7 @@ export async function fillStore(
     await submit("pay", {}, once());
     await submit("unknown", {}, once());
     await run((await submit("pay")).id as string, null);
-    await run((await submit("pay", { context: { b: 1, a: [2, "ü"] } })).id as string, true);
+    await run((await submit("pay", { context: { b: 1, a: [2, "ü"] }, meta: { session: "s1" } })).id as string, true);
     await submit("ask", {}, once());
     const cancelled = await submit("ask");
     await call("POST", `/v1/actions/${cancelled.id as string}/cancel`, { reason: "no need" }, { key: service.agent });
@@ -137,7 +137,7 @@ export async function fillStore(
       return (await service.storage.action(expired.id as string))?.status === "expired";
     });
     const erase = (id: string): Promise<unknown> => call("POST", `/v1/actions/${id}/erase`, { reason: "ticket 7" });
-    const done = (await submit("pay", {}, once())).id as string;
+    const done = (await submit("pay", { meta: { host: "h" } }, once())).id as string;
     await run(done, true);
     await erase(done);
     await erase(cancelled.id as string);

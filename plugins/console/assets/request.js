@@ -35,6 +35,13 @@ export function Request({ action }) {
         : html`<h3>Context</h3>
             <${Params} value=${action.context} label="Context" />`
     }
+    ${
+      Object.keys(action.meta ?? {}).length === 0
+        ? null
+        : html`<h3>Beside the request</h3>
+            <p class="quiet">Sent for tracing. No policy saw it, and a verdict does not count for it.</p>
+            <${Params} value=${action.meta} label="Beside the request" />`
+    }
     <${Facts}
       rows=${[
         ["Why", action.reason],

@@ -160,6 +160,15 @@ export function past({ db, text }: SqlDialect): string[] {
   ];
 }
 
+export function meta({ db, text }: SqlDialect): string[] {
+  return [
+    db.schema
+      .alterTable("actions")
+      .addColumn("meta", text as RawBuilder<never>)
+      .compile().sql,
+  ];
+}
+
 /** An action's own hash is compared in place of the one beside an idempotency key: nothing of an erased one stays there. */
 export function erasure({ db, integer }: SqlDialect): string[] {
   return [

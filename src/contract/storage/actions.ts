@@ -12,6 +12,8 @@ export interface ActionRow extends RecordedAction {
   salt: string;
   /** What the decision read of the past, as canonical JSON that opens the commitment of its entry; null where it read nothing. */
   past: string | null;
+  /** What was sent beside the request, as canonical JSON of `{meta, salt}` that opens the commitment of its entry; null where nothing was. */
+  meta: string | null;
   permit_expires_at: number | null;
   /** Canonical JSON of `{error, meta, success}` once reported. */
   result: string | null;
@@ -155,7 +157,7 @@ export interface ActionWrites {
   /** Compare-and-set in one statement. False, and nothing changed, when the guard does not hold. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   /**
-   * Empties request, request_hash and salt, and sets past and result to null. Compare-and-set: false, and nothing
+   * Empties request, request_hash and salt, and sets past, meta and result to null. Compare-and-set: false, and nothing
    * changed, when the action is not there, is pending or was erased. Once it is committed the store keeps none of it
    * where it could keep it from being read: docs/erasure.md says what that is for each.
    */

@@ -3,14 +3,19 @@ import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { actionRow, appendSome, T0, type Case } from "./rows.ts";
 
-const ERASED = { request: "", request_hash: "", salt: "", past: null, result: null, erased_at: T0 + 9 };
+const ERASED = { request: "", request_hash: "", salt: "", past: null, meta: null, result: null, erased_at: T0 + 9 };
 
 export function erasureCases(test: Case): void {
   test("an erased action keeps everything but what was asked, what was used and what was reported", async ({
     storage,
     reopen,
   }) => {
-    const over = { status: "succeeded", past: '{"limits":[],"salt":"00"}', result: '{"error":null}' } as const;
+    const over = {
+      status: "succeeded",
+      past: '{"limits":[],"salt":"00"}',
+      meta: '{"meta":{"host":"h"},"salt":"00"}',
+      result: '{"error":null}',
+    } as const;
     await storage.write(async (tx) => {
       await appendSome(tx, 3);
       for (const n of [0, 1, 2]) await tx.insertAction(actionRow(n, over));

@@ -97,6 +97,7 @@ export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
     request_hash: hexOf(`request ${n}`),
     salt: hexOf(`salt ${n}`),
     past: null,
+    meta: null,
     status: "allowed",
     decision: "allow",
     reason: "small refunds",
@@ -131,6 +132,8 @@ export function fullActionRow(n: number): ActionRow {
   return actionRow(n, {
     status: "pending_approval",
     decision: "require_approval",
+    past: '{"limits":[],"salt":"00"}',
+    meta: '{"meta":{"session":"s"},"salt":"00"}',
     risk_level: "high",
     policy: "payments",
     rule: "large refunds",
