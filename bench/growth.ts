@@ -37,8 +37,8 @@ async function proofs(): Promise<{ p50: number; p99: number }> {
   for (let i = 0; i < PROOFS; i++) {
     const from = Math.floor((total * i) / PROOFS);
     const { events } = (await (
-      await fetch(`${service.url}/v1/events?after=${Math.max(0, from - 1)}&limit=1`, {
-        headers: { ...auth, accept: "application/json" },
+      await fetch(`${service.url}/v1/events/page?after=${Math.max(0, from - 1)}&limit=1`, {
+        headers: auth,
       })
     ).json()) as { events: { hash: string }[] };
     if (events[0] !== undefined) hashes.push(events[0].hash);

@@ -1,14 +1,13 @@
 /** The ledger as a stream of events: server-sent, or polled by sequence. */
-import { setImmediate } from "node:timers/promises";
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
+import type { Credential } from "../../src/contract/host.ts";
 import { defineRoute, type Reply, type RequestContext } from "../../src/contract/resource.ts";
-import { withoutGap } from "../../src/contract/storage.ts";
 import { definePlugin } from "../../src/plugin.ts";
-import { createFeed, PAGE, type Feed } from "./feed.ts";
-import { createFilter, eventOf, toolLookup, type ToolOf } from "./filter.ts";
-import { EventPage, eventsQuery, type Event, type EventsQuery } from "./schemas.ts";
+import { createFeed, type Feed } from "./feed.ts";
+import { createFilter, toolLookup } from "./filter.ts";
+import { poll } from "./poll.ts";
+import { EventPage, eventsQuery, pageQuery, type EventsQuery, type PageQuery } from "./schemas.ts";
 import { createStream } from "./stream.ts";
 
 const Options = Type.Object(
@@ -47,10 +46,13 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-type EventsRequest = RequestContext<unknown, EventsQuery, undefined, Credential>;
+type StreamRequest = RequestContext<unknown, EventsQuery, undefined, Credential>;
+type PageRequest = RequestContext<unknown, PageQuery, undefined, Credential>;
 
-/** Entries that one poll looks at: a narrow filter over a long ledger must not keep others waiting. */
-const MAX_LOOKED_AT = 10 * PAGE;
+const STREAM = [
+  "Server-sent events. An event of the ledger has no `event` field; its `data` is an `Event`, and its `id` is the ledger sequence, so that `Last-Event-ID` resumes without a gap.",
+  'The first block, and one after a while in which the filter let nothing through, is `event: position` with the data `{"type":"position","seq":41}`: everything up to this sequence was there before, or was looked at. It carries the same `id`, so that a connection that is cut before its first event loses nothing. Silence is broken by comments.',
+].join("\n\n");
 
 export default definePlugin({
   name: "events",
@@ -96,25 +98,33 @@ export default definePlugin({
       };
     }
 
-    async function events({ query, credential, headers }: EventsRequest): Promise<Reply> {
-      if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
-        throw new Refusal("VALIDATION_FAILED", "`agent` and `agent_id` are the same filter; send one of them", {
-          errors: [{ parameter: "agent", detail: "same as agent_id" }],
-        });
-      }
-      const last = lastEventId(headers) ?? query.after;
-      if (wantsJson(headers.get("accept"))) return poll(host, query, credential, last ?? -1, toolOf);
-      if (query.limit !== undefined)
-        throw new Refusal("VALIDATION_FAILED", "a stream takes no limit; poll with Accept: application/json", {
-          errors: [{ parameter: "limit", detail: "only with Accept: application/json" }],
-        });
+    /** The ledger's size, once it holds what the client says it has seen. */
+    async function sizeBehind(last: number | undefined): Promise<number> {
       const { size } = await host.ledger.head();
       if (last !== undefined && last >= size)
         throw new Refusal(
           "INVALID_RANGE",
           `there is no event ${last} yet: the newest is ${size - 1}; was the store replaced by an older one?`,
         );
+      return size;
+    }
+
+    async function events({ query, credential, headers }: StreamRequest): Promise<Reply> {
+      checkAgent(query);
+      if (!acceptsStream(headers.get("accept")))
+        throw new Refusal(
+          "NOT_ACCEPTABLE",
+          "this is a stream, text/event-stream; GET /v1/events/page answers the same events as JSON",
+        );
+      const last = lastEventId(headers) ?? query.after;
+      const size = await sizeBehind(last);
       return stream(query, credential, last === undefined ? size : last + 1);
+    }
+
+    async function page({ query, credential }: PageRequest): Promise<Reply> {
+      checkAgent(query);
+      const size = await sizeBehind(query.after);
+      return { status: 200, json: await poll(host, query, createFilter(query, credential, toolOf), size) };
     }
 
     return {
@@ -131,17 +141,25 @@ export default definePlugin({
               Type.String({ description: "What a client that reconnects has seen last; wins over `after`." }),
             ),
           }),
-          description:
-            "Server-sent events by default: unnamed, `id` is the ledger sequence, so that `Last-Event-ID` resumes without a gap. With `Accept: application/json` one page, for pollers.",
+          description: STREAM,
           responses: {
-            200: {
-              description: "A page of events; or, unless JSON alone is accepted, a stream.",
-              schema: EventPage,
-              also: ["text/event-stream"],
-            },
+            200: { description: "A stream, which does not end by itself.", contentType: "text/event-stream" },
           },
           errors: ["TOO_MANY_STREAMS", "INVALID_RANGE", "NOT_ACCEPTABLE"],
           handle: events,
+        }),
+        defineRoute({
+          method: "GET",
+          path: "/v1/events/page",
+          tag: "events",
+          summary: "Read a page of the ledger's events",
+          scope: "events:read",
+          query: pageQuery(host.entryTypes),
+          description:
+            "What `GET /v1/events` streams, for pollers: ask again with `after` set to `next_after`. `events` may be empty before the head, where few are for this key.",
+          responses: { 200: { description: "The page.", schema: EventPage } },
+          errors: ["INVALID_RANGE"],
+          handle: page,
         }),
       ],
       async start() {
@@ -154,46 +172,6 @@ export default definePlugin({
   },
 });
 
-async function poll(
-  host: Host,
-  query: EventsQuery,
-  credential: Credential,
-  after: number,
-  toolOf: ToolOf,
-): Promise<Reply> {
-  const filter = createFilter(query, credential, toolOf);
-  const limit = query.limit ?? 100;
-  const { size } = await host.ledger.head();
-  if (after >= size)
-    throw new Refusal(
-      "INVALID_RANGE",
-      `there is no event ${after} yet: the newest is ${size - 1}; was the store replaced by an older one?`,
-    );
-  const events: Event[] = [];
-  let bytes = 0;
-  let full = false;
-  let next = after + 1;
-  const end = Math.min(size, next + MAX_LOOKED_AT);
-  for (let pages = 0; next < end && events.length < limit && !full; pages++) {
-    // An embedded store reads at once: a poll of others' entries would hold up everybody for all its pages.
-    if (pages > 0) await setImmediate();
-    const to = Math.min(end, next + PAGE);
-    for (const row of withoutGap(await host.storage.entries(next, to), next, to)) {
-      if (events.length === limit) break;
-      const passes = await filter.passes(row);
-      bytes += passes ? row.bytes.length : 0;
-      // A page holds one event at least.
-      if (bytes > host.config.server.max_page_bytes && events.length > 0) {
-        full = true;
-        break;
-      }
-      if (passes) events.push(eventOf(row));
-      next = row.seq + 1;
-    }
-  }
-  return { status: 200, json: { events, next_after: next - 1, head: size - 1 } };
-}
-
 /**
  * What a client that reconnects sends. Anything that is no number of ours is refused, or the client would silently miss
  * events.
@@ -201,17 +179,20 @@ async function poll(
 function lastEventId(headers: Headers): number | null {
   const id = headers.get("last-event-id");
   if (id === null || id === "") return null;
-  if (/^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id))) return Number(id);
+  if (/^(?:-1|\d{1,16})$/.test(id) && Number.isSafeInteger(Number(id))) return Number(id);
   throw new Refusal("VALIDATION_FAILED", `the Last-Event-ID "${id.slice(0, 40)}" is not a ledger sequence`, {
     errors: [{ parameter: "Last-Event-ID", detail: "the id of an event of this ledger" }],
   });
 }
 
-function wantsJson(accept: string | null): boolean {
+function checkAgent({ agent_id, agent }: EventsQuery): void {
+  if (agent_id !== undefined && agent !== undefined && agent_id !== agent)
+    throw new Refusal("VALIDATION_FAILED", "`agent` and `agent_id` are the same filter; send one of them", {
+      errors: [{ parameter: "agent", detail: "same as agent_id" }],
+    });
+}
+
+function acceptsStream(accept: string | null): boolean {
   const types = (accept ?? "*/*").split(",").map((part) => part.split(";")[0]?.trim().toLowerCase());
-  if (types.some((type) => type === "text/event-stream" || type === "*/*" || type === "text/*")) {
-    return types.includes("application/json") && !types.includes("text/event-stream");
-  }
-  if (types.includes("application/json") || types.includes("application/*")) return true;
-  throw new Refusal("NOT_ACCEPTABLE", "events come as text/event-stream or as application/json; accept one of them");
+  return types.some((type) => type === "text/event-stream" || type === "*/*" || type === "text/*");
 }

@@ -1,45 +1,52 @@
 import { Type, type Static } from "@sinclair/typebox";
 import type { EntryType } from "../../src/domain/entries.ts";
 
+function filters(types: readonly EntryType[], withoutAfter: string) {
+  const list = types.map((type) => type.replaceAll(".", "\\.")).join("|");
+  return {
+    after: Type.Optional(
+      Type.Integer({
+        minimum: -1,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: `Only events with a greater sequence; -1 for all there ever were. ${withoutAfter}`,
+      }),
+    ),
+    type: Type.Optional(
+      Type.String({
+        pattern: `^(?:${list})(?:,(?:${list}))*$`,
+        maxLength: 2000,
+        description: `one or more of ${types.join(", ")}, separated by commas`,
+      }),
+    ),
+    agent_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    agent: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: "Same as `agent_id`." })),
+    tool: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 256, description: "Events of actions with this tool." }),
+    ),
+    action_id: Type.Optional(Type.String({ format: "uuid" })),
+  };
+}
+
 /** @param types of entries that there are */
 export function eventsQuery(types: readonly EntryType[]) {
-  const list = types.map((type) => type.replaceAll(".", "\\.")).join("|");
+  const fields = filters(types, "A stream without it begins now. `Last-Event-ID` wins over it.");
+  return Type.Object(fields, { additionalProperties: false });
+}
+export type EventsQuery = Static<ReturnType<typeof eventsQuery>>;
+
+/** @param types of entries that there are */
+export function pageQuery(types: readonly EntryType[]) {
   return Type.Object(
     {
-      after: Type.Optional(
-        Type.Integer({
-          minimum: -1,
-          maximum: Number.MAX_SAFE_INTEGER,
-          description:
-            "Only events with a greater sequence; -1 for all there ever were. A stream without it begins now, a poll at the beginning. `Last-Event-ID` wins over it.",
-        }),
-      ),
-      type: Type.Optional(
-        Type.String({
-          pattern: `^(?:${list})(?:,(?:${list}))*$`,
-          maxLength: 2000,
-          description: `one or more of ${types.join(", ")}, separated by commas`,
-        }),
-      ),
-      agent_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-      agent: Type.Optional(Type.String({ minLength: 1, maxLength: 256, description: "Same as `agent_id`." })),
-      tool: Type.Optional(
-        Type.String({ minLength: 1, maxLength: 256, description: "Events of actions with this tool." }),
-      ),
-      action_id: Type.Optional(Type.String({ format: "uuid" })),
+      ...filters(types, "Without it, from the beginning."),
       limit: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: 1000,
-          default: 100,
-          description: "Most events of one poll; a stream takes no limit.",
-        }),
+        Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most events of one page." }),
       ),
     },
     { additionalProperties: false },
   );
 }
-export type EventsQuery = Static<ReturnType<typeof eventsQuery>>;
+export type PageQuery = Static<ReturnType<typeof pageQuery>>;
 
 const EXAMPLE = {
   seq: 41,
@@ -81,5 +88,6 @@ export const EventPage = Type.Object(
         "Sequence of the newest event of all; -1 when there is none. The poll has caught up when `next_after` is as large.",
     }),
   },
-  { additionalProperties: false, examples: [{ events: [EXAMPLE], next_after: 41, head: 41 }] },
+  { title: "EventPage", additionalProperties: false, examples: [{ events: [EXAMPLE], next_after: 41, head: 41 }] },
 );
+export type EventPage = Static<typeof EventPage>;

@@ -32,8 +32,9 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, host.stopping]);
   let next = options.from;
+  /** The last sequence that the client was anchor. Null before the first block. */
+  let anchor: number | null = null;
   let credential = options.credential;
-  let greeted = false;
   let sentAt = performance.now();
   let stalled: ReturnType<typeof setTimeout> | null = null;
 
@@ -56,25 +57,36 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
 
   function end(controller: ReadableStreamDefaultController<Uint8Array>, why: string): void {
     finish();
-    controller.enqueue(encoder.encode(`: ${why}\n\n`));
+    controller.enqueue(encoder.encode(`: ${why}\n`));
     controller.close();
   }
 
-  /** An id without data moves Last-Event-ID on and shows nothing, so that a filter does not make a client read the same entries again. */
-  const heartbeat = (): string => `: heartbeat\n${next > 0 ? `id: ${next - 1}\n` : ""}\n`;
+  /**
+   * Where the stream is, for a client to resume from: an event with a name, an id and data. Several clients hand out an
+   * event for any block that ends in an empty line, one with an id alone and a comment included; so no block of ours is
+   * without data, and a comment is a line and no block.
+   */
+  function position(): string {
+    anchor = next - 1;
+    return `id: ${anchor}\nevent: position\ndata: ${JSON.stringify({ type: "position", seq: anchor })}\n\n`;
+  }
 
   /** Events as text, and how far it got. A key that is revoked ends the stream at its own entry. */
-  async function batch(): Promise<{ text: string; looked: number; keysChanged: boolean }> {
+  async function batch(): Promise<{ text: string; looked: number; last: number | null; keysChanged: boolean }> {
     let text = "";
     let looked = 0;
+    let last: number | null = null;
     let keysChanged = false;
     for (const row of await feed.page(next)) {
-      if (await filter.passes(row)) text += `id: ${row.seq}\ndata: ${textOf(row)}\n\n`;
+      if (await filter.passes(row)) {
+        text += `id: ${row.seq}\ndata: ${textOf(row)}\n\n`;
+        last = row.seq;
+      }
       keysChanged ||= row.type === "api_key";
       looked += 1;
       if (keysChanged || text.length > CHUNK) break;
     }
-    return { text, looked, keysChanged };
+    return { text, looked, last, keysChanged };
   }
 
   async function isLive(): Promise<boolean> {
@@ -86,22 +98,20 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
 
   async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     if (stalled !== null) clearTimeout(stalled);
-    if (!greeted) {
-      greeted = true;
-      send(controller, `retry: ${options.retryMs}\n\n`);
-      return;
-    }
+    if (anchor === null) return send(controller, `retry: ${options.retryMs}\n${position()}`);
     while (!over.signal.aborted) {
       if (host.stopping.aborted) return end(controller, "the service is stopping; connect again");
-      const { text, looked, keysChanged } = await batch();
+      const { text, looked, last, keysChanged } = await batch();
       next += looked;
+      anchor = last ?? anchor;
       if (keysChanged && !(await isLive())) return end(controller, "the API key was revoked");
       if (text !== "") return send(controller, text);
       const quiet = performance.now() - sentAt;
       if (quiet >= heartbeatMs) {
         // Expiry of a key has no entry.
         if (!(await isLive())) return end(controller, "the API key has expired");
-        return send(controller, heartbeat());
+        // A filter that lets little through must not make a client read the same entries again.
+        return send(controller, anchor === next - 1 ? ": heartbeat\n" : position());
       }
       // A long search for what the filter lets through must not keep others from being served.
       if (looked > 0) await new Promise<void>((resolve) => void setImmediate(resolve));

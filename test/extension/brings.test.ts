@@ -69,9 +69,8 @@ describe("the notes of the guide", () => {
     );
     const { entry } = events[1];
     assert.deepEqual([entry.data.change, entry.by.owner, entry.action_id], ["added", "anna", action]);
-    const page = await service.call("GET", "/v1/events?after=-1&type=notes:change", {
+    const page = await service.call("GET", "/v1/events/page?after=-1&type=notes:change", {
       key: service.admin,
-      headers: { accept: "application/json" },
     });
     assert.deepEqual(
       page.body.events.map(({ seq }: { seq: number }) => seq),

@@ -91,7 +91,7 @@ async function send(
       ...(text === undefined ? {} : { body: text }),
     }),
   );
-  const content = await response.text();
+  const content = await textOf(response);
   assert.deepEqual(
     judge.faults(operation, { status: response.status, headers: response.headers, text: content }),
     [],
@@ -103,6 +103,15 @@ async function send(
   outcomes.add(response.status < 400 ? "success" : (value.code as string));
   seen.set(operation.operationId, outcomes);
   return { status: response.status, body: value };
+}
+
+/** The body; of a stream, which does not end, what comes first. */
+async function textOf(response: Response): Promise<string> {
+  if (response.headers.get("content-type") !== "text/event-stream") return response.text();
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const { value } = await reader.read();
+  await reader.cancel();
+  return new TextDecoder().decode(value);
 }
 
 const NOWHERE = "019346a0-0000-7000-8000-000000000000";
@@ -277,7 +286,8 @@ describe("every operation", () => {
       body: { policy: definition, actions: [{ agent_id: "a", tool: "walk", operation: "x" }] },
     });
 
-    await send("GET", "/v1/events", { query: "?limit=1000" });
+    await send("GET", "/v1/events/page", { query: "?limit=1000" });
+    await send("GET", "/v1/events", { headers: { accept: "text/event-stream" } });
     for (const path of ["/healthz", "/readyz", "/openapi.json"]) await send("GET", path, { key: null });
     if (judge.operations.some(({ path }) => path === "/v1/analytics")) await send("GET", "/v1/analytics");
   });
@@ -350,8 +360,9 @@ describe("every operation", () => {
       ["GET", "/v1/provenance/{hash}", { at: { hash: "0".repeat(64) } }, "ENTRY_NOT_FOUND"],
       ["GET", "/v1/provenance/consistency", { query: "?first=1&second=999999" }, "INVALID_RANGE"],
       ["GET", "/tile/{level}/{tile}", { at: { level: "0", tile: "999" } }, "TILE_NOT_FOUND"],
-      ["GET", "/v1/events", { query: "?after=999999" }, "INVALID_RANGE"],
-      ["GET", "/v1/events", { headers: { accept: "image/png" } }, "NOT_ACCEPTABLE"],
+      ["GET", "/v1/events", { query: "?after=999999", headers: { accept: "*/*" } }, "INVALID_RANGE"],
+      ["GET", "/v1/events", { headers: { accept: "application/json" } }, "NOT_ACCEPTABLE"],
+      ["GET", "/v1/events/page", { query: "?after=999999" }, "INVALID_RANGE"],
       ["POST", "/v1/replay", { body: { action_id: NOWHERE } }, "ACTION_NOT_FOUND"],
       ["POST", "/v1/actions/{id}/start", { at: { id: NOWHERE }, body: { permit: "x" } }, "ACTION_NOT_FOUND"],
     ];

@@ -88,7 +88,7 @@ async function open(service: ServiceProcess, headers: Record<string, string> = {
       const frames = text.split("\n\n");
       text = frames.pop() as string;
       for (const frame of frames) {
-        const [, id, data] = /^id: (\d+)\n(?:.*\n)*?data: (.*)$/m.exec(frame) ?? [];
+        const [, id, data] = /^id: (\d+)\ndata: (.*)$/m.exec(frame) ?? [];
         if (id !== undefined && data !== undefined)
           events.push({ id: Number(id), data: JSON.parse(data) as { type: string } });
       }

@@ -37,10 +37,7 @@ export function follow({ filters = {}, after, signal, onEvent, onState }) {
       while (behind && !signal.aborted) {
         behind = false;
         for (let caught = false; !caught && !signal.aborted;) {
-          const page = await call(url("/v1/events", { ...filters, after: last, limit: PAGE }), {
-            signal,
-            headers: { accept: "application/json" },
-          });
+          const page = await call(url("/v1/events/page", { ...filters, after: last, limit: PAGE }), { signal });
           for (const event of page.events) onEvent(event);
           last = page.next_after;
           caught = page.next_after >= page.head;

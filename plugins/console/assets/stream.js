@@ -1,5 +1,5 @@
 /** The ledger's events as one endless stream, over fetch: EventSource cannot send a header. */
-import { ApiError, call, send, url } from "./api.js";
+import { ApiError, send, url } from "./api.js";
 
 /** A connection can die without a word; the service says something every 15 s. */
 const SILENCE = 60_000;
@@ -21,24 +21,29 @@ export async function readStream({ key, last: from, signal, onEvent, onState }) 
   const say = (state, why, status = 0) => onState({ state, why, status, last: last ?? -1 });
   while (!signal.aborted) {
     const silent = new AbortController();
-    let timer = setTimeout(() => silent.abort(), SILENCE);
+    let timer = 0;
+    const alive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => silent.abort(), SILENCE);
+    };
+    alive();
     try {
-      const both = AbortSignal.any([signal, silent.signal]);
-      // Where the ledger stands now: what comes behind it will be told.
-      last ??= await headOf(key, both);
       const response = await send(url("/v1/events", { after: last }), {
         key,
-        signal: both,
+        signal: AbortSignal.any([signal, silent.signal]),
         headers: { accept: "text/event-stream" },
       });
-      say("live", "");
-      wait = 1000;
-      await read(/** @type {ReadableStream<Uint8Array>} */ (response.body), (id, data) => {
-        clearTimeout(timer);
-        timer = setTimeout(() => silent.abort(), SILENCE);
+      let live = false;
+      for await (const { id, name, data } of blocks(response, alive)) {
         if (id !== null) last = id;
-        if (data !== null) onEvent(JSON.parse(data));
-      });
+        // The first block says where the stream begins: what comes behind it will be told.
+        if (!live) {
+          live = true;
+          wait = 1000;
+          say("live", "");
+        }
+        if (name === "") onEvent(JSON.parse(data));
+      }
       if (!signal.aborted) say("waiting", "the stream ended");
     } catch (error) {
       if (signal.aborted) return;
@@ -55,29 +60,30 @@ export async function readStream({ key, last: from, signal, onEvent, onState }) 
   }
 }
 
-/** @param {string} key @param {AbortSignal} signal @returns {Promise<number>} */
-async function headOf(key, signal) {
-  const headers = { accept: "application/json" };
-  return (await call(url("/v1/events", { limit: 1 }), { key, signal, headers })).head;
-}
-
-/** Lines of the stream, an event at a time. @param {ReadableStream<Uint8Array>} body @param {(id: number | null, data: string | null) => void} event */
-async function read(body, event) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+/**
+ * Blocks with data of the stream. A comment is a line and no block: it only says that somebody is there.
+ * @param {Response} response @param {() => void} alive called for whatever comes
+ */
+async function* blocks(response, alive) {
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body)
+    .pipeThrough(new TextDecoderStream())
+    .getReader();
   let rest = "";
+  let block = { id: /** @type {number | null} */ (null), name: "", data: "" };
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const blocks = (rest + value).split("\n\n");
-    rest = blocks.pop() ?? "";
-    for (const block of blocks) {
-      let id = null;
-      const data = [];
-      for (const line of block.split("\n")) {
-        if (line.startsWith("id:")) id = Number(line.slice(3).trim());
-        if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+    alive();
+    const lines = (rest + value).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (line.startsWith("id: ")) block.id = Number(line.slice(4));
+      else if (line.startsWith("event: ")) block.name = line.slice(7);
+      else if (line.startsWith("data: ")) block.data = line.slice(6);
+      else if (line === "") {
+        if (block.data !== "") yield block;
+        block = { id: null, name: "", data: "" };
       }
-      event(Number.isSafeInteger(id) ? id : null, data.length === 0 ? null : data.join("\n"));
     }
   }
 }

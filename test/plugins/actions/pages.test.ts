@@ -72,9 +72,8 @@ describe("a page", () => {
     const { size } = await service.runtime.host.ledger.head();
     const seen: number[] = [];
     for (let next = -1; seen.length < size;) {
-      const { body } = await service.call("GET", `/v1/events?limit=1000&after=${next}`, {
+      const { body } = await service.call("GET", `/v1/events/page?limit=1000&after=${next}`, {
         key: service.admin,
-        headers: { accept: "application/json" },
       });
       assert.ok(body.events.length > 0 && body.events.length < 100, String(body.events.length));
       seen.push(...body.events.map(({ seq }: { seq: number }) => seq));

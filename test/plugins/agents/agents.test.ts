@@ -110,9 +110,7 @@ describe("a registered agent", () => {
     const suspension = admin("POST", "/v1/agents/batched/suspend");
     const late = Array.from({ length: 20 }, () => submit("batched"));
     await Promise.all([...early, suspension, ...late]);
-    const { body } = await admin("GET", "/v1/events?type=agent,decision&agent_id=batched&limit=1000", {
-      headers: { accept: "application/json" },
-    });
+    const { body } = await admin("GET", "/v1/events/page?type=agent,decision&agent_id=batched&limit=1000");
     const decisions = body.events.map(
       (e: { entry: { decision: { reason_code: string } } }) => e.entry.decision.reason_code,
     );

@@ -158,14 +158,7 @@ describe("people and links", () => {
       JSON.stringify(await deliveries()),
       JSON.stringify((await service.call("GET", "/v1/actions", { key: service.admin })).body),
       JSON.stringify((await service.call("GET", `/v1/actions/${id}`, { key: service.agent })).body),
-      JSON.stringify(
-        (
-          await service.call("GET", `/v1/events?after=0`, {
-            key: service.admin,
-            headers: { accept: "application/json" },
-          })
-        ).body,
-      ),
+      JSON.stringify((await service.call("GET", `/v1/events/page?after=0`, { key: service.admin })).body),
       service.logged.join("\n"),
       ...["assent.db", "assent.db-wal"].map((file) => readFileSync(join(service.folder, file), "latin1")),
     ];

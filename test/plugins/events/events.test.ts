@@ -26,7 +26,7 @@ after(async () => {
 const admin = (method: string, path: string, options: Parameters<Service["call"]>[2] = {}): Promise<Answer> =>
   service.call(method, path, { key: service.admin, ...options });
 const poll = (query: string, key = service.admin): Promise<Answer> =>
-  service.call("GET", `/v1/events${query}`, { key, headers: { accept: "application/json" } });
+  service.call("GET", `/v1/events/page${query}`, { key });
 const submit = (body: object = ALLOWED): Promise<Answer> => service.call("POST", "/v1/actions", { body });
 
 interface Message {
@@ -72,12 +72,39 @@ async function read(
   }
 }
 
+/** The block that says where a stream is. */
+const positionOf = (seq: number): string => `id: ${seq}\nevent: position\ndata: {"type":"position","seq":${seq}}\n\n`;
 const idsIn = (text: string): number[] => [...text.matchAll(/^id: (\d+)\ndata: /gm)].map(([, id]) => Number(id));
 
+/** Data of the events that a client sees which dispatches each block: sseclient before 2023, fetch-event-source. */
+function blocksOf(text: string): string[] {
+  const blocks = text.split("\n\n").slice(0, -1);
+  return blocks.map((block) => /^data: (.*)$/m.exec(block)?.[1] ?? "");
+}
+
+/** Of one that dispatches at each empty line once it has an id, which it never forgets: httpx-sse. */
+function linesOf(text: string): string[] {
+  const dispatched: string[] = [];
+  let data = "";
+  let holds = false;
+  for (const line of text.split("\n").slice(0, -1)) {
+    if (line === "") {
+      if (holds) dispatched.push(data);
+      data = "";
+    } else if (!line.startsWith(":")) holds = true;
+    if (line.startsWith("data: ")) data = line.slice(6);
+  }
+  return dispatched;
+}
+
 /** A proxy whose connections can be cut at any byte. */
-async function cuttable(port: number): Promise<{ port: number; cut(): number; close(): void; server: Server }> {
+async function cuttable(
+  port: number,
+): Promise<{ port: number; cut(): number; refuse(all: boolean): void; close(): void; server: Server }> {
   const pairs = new Set<Socket>();
+  let refused = false;
   const proxy = createServer((client) => {
+    if (refused) return void client.destroy();
     const upstream = connect(port, "127.0.0.1");
     pairs.add(client);
     for (const [from, to] of [
@@ -99,6 +126,7 @@ async function cuttable(port: number): Promise<{ port: number; cut(): number; cl
       for (const socket of pairs) socket.destroy();
       return count;
     },
+    refuse: (all) => void (refused = all),
     close() {
       for (const socket of pairs) socket.destroy();
       proxy.close();
@@ -159,6 +187,56 @@ describe("the event stream", () => {
     assert.deepEqual(idsIn(text), [size - 2, size - 1], "Last-Event-ID wins: it is what a reconnecting client knows");
   });
 
+  it("loses nothing though its connection is cut before the first event", async () => {
+    const proxy = await cuttable(server.port);
+    const got: number[] = [];
+    const { size: start } = await service.storage.head();
+    const source = follow(`http://127.0.0.1:${proxy.port}/v1/events`, service.admin, ({ id }) => got.push(id));
+    await new Promise((resolve) => source.addEventListener("position", resolve, { once: true }));
+    assert.deepEqual(got, [], "a stream begins now");
+    // Nobody is let in again until events have been missed.
+    proxy.refuse(true);
+    proxy.cut();
+    for (let i = 0; i < 20; i++) await submit();
+    proxy.refuse(false);
+    const { size } = await service.storage.head();
+    await until("the stream has caught up", () => got.at(-1) === size - 1);
+    source.close();
+    proxy.close();
+    assert.deepEqual(
+      got,
+      Array.from({ length: size - start }, (_, i) => start + i),
+    );
+  });
+
+  it("begins anywhere with its place, at -1 too, which a client may send back", async () => {
+    for (const [query, headers, seq] of [
+      ["?after=-1", {}, -1],
+      ["", { "last-event-id": "-1" }, -1],
+      ["?after=-1", { "last-event-id": "3" }, 3],
+      ["", {}, (await service.storage.head()).size - 1],
+    ] as const) {
+      const { text } = await read(query, { headers, enough: (t) => t.includes("\n\n") });
+      assert.ok(text.startsWith(`retry: 5\n${positionOf(seq)}`), text.slice(0, 200));
+    }
+  });
+
+  it("gives no client an empty event, however loosely it reads", async () => {
+    const { size } = await service.storage.head();
+    await submit();
+    const { text } = await read(`?after=${size - 3}&type=decision`, {
+      enough: (t) => t.split(": heartbeat\n").length > 3,
+    });
+    await submit();
+    for (const [client, dispatched] of [
+      ["a block is all up to an empty line, a comment too", blocksOf(text)],
+      ["an empty line hands out whatever is there, and an id stays there", linesOf(text)],
+    ] as const) {
+      assert.ok(dispatched.length > 1, client);
+      for (const data of dispatched) assert.equal(typeof (JSON.parse(data) as { seq: unknown }).seq, "number", client);
+    }
+  });
+
   it("filters by type, agent, tool and action, in the stream as in the poll", async () => {
     const { size } = await service.storage.head();
     const asked = (await submit(ASKED)).body;
@@ -198,10 +276,13 @@ describe("the event stream", () => {
   it("keeps a quiet connection alive, and moves a filtered client's place on", async () => {
     const { size } = await service.storage.head();
     const { text } = await read(`?after=${size - 3}&agent_id=nobody`, {
-      enough: (t) => t.includes(": heartbeat\nid: "),
+      enough: (t) => t.split(": heartbeat\n").length > 2,
     });
-    assert.match(text, new RegExp(`: heartbeat\\nid: ${size - 1}\\n\\n$`));
-    assert.ok(!text.includes("data:"));
+    assert.equal(
+      text,
+      `retry: 5\n${positionOf(size - 3)}${positionOf(size - 1)}: heartbeat\n: heartbeat\n`,
+      "its place once, then comments that end no block",
+    );
   });
 
   it("shows a bound key its own agent's events, and no approval token to anybody", async () => {
@@ -225,18 +306,13 @@ describe("the event stream", () => {
       await admin("POST", "/v1/api-keys", { body: { name: "short-lived", scopes: ["events:read", "actions:read"] } })
     ).body;
     const reading = read("", { key: made.key });
-    await until(
-      "the stream is open",
-      async () =>
-        (await service.call("GET", "/v1/events", { key: made.key, headers: { accept: "application/json" } })).status ===
-        200,
-    );
+    await until("the stream is open", async () => (await poll("", made.key)).status === 200);
     await pause(50);
     await admin("DELETE", `/v1/api-keys/${made.id}`);
     await submit();
     const { text, ended } = await reading;
     assert.ok(ended);
-    assert.match(text, /: the API key was revoked\n\n$/);
+    assert.match(text, /: the API key was revoked\n$/);
     assert.ok(!text.includes('"type":"decision"'), "nothing after the revocation");
   });
 
@@ -317,18 +393,21 @@ describe("polling", () => {
   it("refuses what it cannot serve", async () => {
     const { size } = await service.storage.head();
     const bad: [string, Record<string, string>, number, string][] = [
-      [`?after=${size + 5}`, {}, 422, "INVALID_RANGE"],
-      ["?after=-2", {}, 422, "VALIDATION_FAILED"],
-      ["?after=x", {}, 422, "VALIDATION_FAILED"],
-      ["?type=decisions", {}, 422, "VALIDATION_FAILED"],
+      [`/page?after=${size + 5}`, {}, 422, "INVALID_RANGE"],
+      ["/page?after=-2", {}, 422, "VALIDATION_FAILED"],
+      ["/page?after=x", {}, 422, "VALIDATION_FAILED"],
+      ["/page?type=decisions", {}, 422, "VALIDATION_FAILED"],
+      ["/page?agent=a&agent_id=b", {}, 422, "VALIDATION_FAILED"],
       ["?agent=a&agent_id=b", {}, 422, "VALIDATION_FAILED"],
+      [`?after=${size + 5}`, {}, 422, "INVALID_RANGE"],
       ["", { "last-event-id": "abc" }, 422, "VALIDATION_FAILED"],
+      ["", { "last-event-id": "-2" }, 422, "VALIDATION_FAILED"],
       ["", { "last-event-id": "99999999999" }, 422, "INVALID_RANGE"],
-      ["", { accept: "image/png" }, 406, "NOT_ACCEPTABLE"],
-      ["?limit=3", { accept: "text/event-stream" }, 422, "VALIDATION_FAILED"],
+      ["", { accept: "application/json" }, 406, "NOT_ACCEPTABLE"],
+      ["?limit=3", {}, 422, "VALIDATION_FAILED"],
     ];
     for (const [query, headers, status, code] of bad) {
-      const refused = await admin("GET", `/v1/events${query}`, { headers: { accept: "application/json", ...headers } });
+      const refused = await admin("GET", `/v1/events${query}`, { headers });
       assert.deepEqual([refused.status, refused.body.code], [status, code], `${query} ${JSON.stringify(headers)}`);
     }
     assert.equal((await service.call("GET", "/v1/events", { key: null })).status, 401);
@@ -349,7 +428,7 @@ describe("shutdown", () => {
     await until("the stream is there", async () => got.at(-1) === (await own.storage.head()).size - 1);
     own.runtime.beginStop();
     await listening.stop(5000);
-    assert.match(await plain, /: the service is stopping; connect again\n\n$/);
+    assert.match(await plain, /: the service is stopping; connect again\n$/);
     await own.restart();
     listening = await serve(own.runtime.fetch, { host: "127.0.0.1", port });
     await own.call("POST", "/v1/actions", { body: ALLOWED });

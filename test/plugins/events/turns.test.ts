@@ -29,8 +29,7 @@ test("each page of a poll is a turn of the event loop", async () => {
     };
     polling = true;
     setImmediate(count);
-    const { body } = await service.call("GET", "/v1/events?after=-1&agent_id=nobody", {
-      headers: { accept: "application/json" },
+    const { body } = await service.call("GET", "/v1/events/page?after=-1&agent_id=nobody", {
       key: service.admin,
     });
     polling = false;

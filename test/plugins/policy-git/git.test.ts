@@ -87,9 +87,9 @@ describe("policy-git", () => {
         const { actions } = (await call("GET", "/v1/actions?limit=1")).body;
         const { events } = (await call("GET", `/v1/actions/${actions[0].id}/events`)).body;
         assert.equal(events[0].entry.facts.policy_commit, second);
-        const sets = (
-          await call("GET", "/v1/events?type=policy_set&limit=100", { headers: { accept: "application/json" } })
-        ).body.events as { entry: { source: Record<string, string> } }[];
+        const sets = (await call("GET", "/v1/events/page?type=policy_set&limit=100")).body.events as {
+          entry: { source: Record<string, string> };
+        }[];
         assert.deepEqual(
           sets.map(({ entry }) => entry.source["commit"]).filter((commit) => commit !== undefined),
           [first, second],
@@ -161,9 +161,9 @@ describe("policy-git", () => {
       isDeepStrictEqual(offers.at(-1), offered(nothing, true)),
     );
     assert.equal(source?.commit, mended, "decisions name the commit that made the set");
-    const sets = (
-      await call("GET", "/v1/events?type=policy_set&limit=100", { headers: { accept: "application/json" } })
-    ).body.events as { entry: { source: Record<string, string> } }[];
+    const sets = (await call("GET", "/v1/events/page?type=policy_set&limit=100")).body.events as {
+      entry: { source: Record<string, string> };
+    }[];
     assert.ok(
       sets.some(
         ({ entry }) =>
@@ -222,7 +222,7 @@ describe("policy-git", () => {
         assert.equal(await decide(), "allow");
         const seen = [
           (service as Service).logged.join("\n"),
-          JSON.stringify((await call("GET", "/v1/events?limit=100", { headers: { accept: "application/json" } })).body),
+          JSON.stringify((await call("GET", "/v1/events/page?limit=100")).body),
           readFileSync(join((service as Service).folder, "assent.db"), "latin1"),
         ];
         for (const text of seen)

@@ -1,0 +1,38 @@
+/** One page of events, for those who ask again instead of holding a stream. */
+import { setImmediate } from "node:timers/promises";
+import type { Host } from "../../src/contract/host.ts";
+import { withoutGap } from "../../src/contract/storage.ts";
+import { PAGE } from "./feed.ts";
+import { eventOf, type EventFilter } from "./filter.ts";
+import type { Event, EventPage, PageQuery } from "./schemas.ts";
+
+/** Entries that one poll looks at: a narrow filter over a long ledger must not keep others waiting. */
+const MAX_LOOKED_AT = 10 * PAGE;
+
+/** @param size of the ledger, more than `query.after` */
+export async function poll(host: Host, query: PageQuery, filter: EventFilter, size: number): Promise<EventPage> {
+  const limit = query.limit ?? 100;
+  const events: Event[] = [];
+  let bytes = 0;
+  let full = false;
+  let next = (query.after ?? -1) + 1;
+  const end = Math.min(size, next + MAX_LOOKED_AT);
+  for (let pages = 0; next < end && events.length < limit && !full; pages++) {
+    // An embedded store reads at once: a poll of others' entries would hold up everybody for all its pages.
+    if (pages > 0) await setImmediate();
+    const to = Math.min(end, next + PAGE);
+    for (const row of withoutGap(await host.storage.entries(next, to), next, to)) {
+      if (events.length === limit) break;
+      const passes = await filter.passes(row);
+      bytes += passes ? row.bytes.length : 0;
+      // A page holds one event at least.
+      if (bytes > host.config.server.max_page_bytes && events.length > 0) {
+        full = true;
+        break;
+      }
+      if (passes) events.push(eventOf(row));
+      next = row.seq + 1;
+    }
+  }
+  return { events, next_after: next - 1, head: size - 1 };
+}
