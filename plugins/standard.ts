@@ -13,6 +13,7 @@ export const STANDARD = {
   policies: () => import("./policies/index.ts"),
   "api-keys": () => import("./api-keys/index.ts"),
   agents: () => import("./agents/index.ts"),
+  stop: () => import("./stop/index.ts"),
   analytics: () => import("./analytics/index.ts"),
   events: () => import("./events/index.ts"),
   provenance: () => import("./provenance/index.ts"),

@@ -83,6 +83,9 @@ export function createHosts(options: HostOptions): {
     get agents() {
       return after("agents");
     },
+    get stops() {
+      return after("stops");
+    },
     get vault() {
       return after("vault");
     },
@@ -104,7 +107,7 @@ export function createHosts(options: HostOptions): {
 }
 
 /** Copied member by member: what is added to the configuration is not a plugin's to see until somebody says so here. */
-function configOf({ data, policies, agents, approvals, permits, retention, server }: Config): HostConfig {
+function configOf({ data, policies, agents, approvals, permits, retention, stop, server }: Config): HostConfig {
   const { max_wait_seconds, public_url, max_page_bytes } = server;
   return Object.freeze({
     data,
@@ -113,6 +116,7 @@ function configOf({ data, policies, agents, approvals, permits, retention, serve
     approvals: Object.freeze({ ...approvals }),
     permits: Object.freeze({ ...permits }),
     retention: Object.freeze({ ...retention }),
+    stop: Object.freeze({ ...stop }),
     server: Object.freeze({ max_wait_seconds, public_url, max_page_bytes }),
   });
 }

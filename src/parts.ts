@@ -1,10 +1,11 @@
 /** What a runtime is made of, opened in order. */
 import { join } from "node:path";
 import type { Config } from "./config/index.ts";
-import type { Logger } from "./contract/host.ts";
+import type { Logger, StopList } from "./contract/host.ts";
 import { StorageError, type Storage } from "./contract/storage.ts";
 import { createDirectory } from "./identity/directory.ts";
 import { createAgents, type AgentService } from "./identity/agents.ts";
+import { createStops } from "./identity/stops.ts";
 import { createProcesses, type ProcessList } from "./cluster/processes.ts";
 import type { Declarations } from "./extension/declarations.ts";
 import type { Outbox } from "./delivery/outbox.ts";
@@ -30,6 +31,7 @@ export interface Parts {
   policies: PolicyService;
   keys: KeyService;
   agents: AgentService;
+  stops: StopList;
   vault: OpenVault;
   processes: ProcessList;
 }
@@ -86,6 +88,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     used: (id, now) => keyUse.note(id, now),
   });
   const agents = createAgents({ storage, directory, head, requireRegistered: config.require_registered_agents });
+  const stops = createStops({ storage, directory, head, clock });
   const trials = createTrials({ storage, log });
   opened.push({ name: "trials of policies", close: trials.close });
   const policies = createPolicies({
@@ -118,6 +121,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     policies: (tx, digest) => policies.within(tx, digest),
     follow: (tx, { epoch }) => directory.follow(tx, epoch),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
+    stops: directory.stops,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
   opened.push({ name: "ledger", close: ledger.close });
@@ -127,6 +131,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     policies,
     keys,
     agents,
+    stops,
     vault,
     processes: createProcesses(storage, options.instance, log),
   };

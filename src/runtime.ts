@@ -5,7 +5,7 @@ import type { Host, Logger } from "./contract/host.ts";
 import type { Route } from "./contract/resource.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
 import { createInFlight, createQueue } from "./http/in-flight.ts";
-import { createChannels, readChannels, type Channel } from "./delivery/channels.ts";
+import { createChannels, readChannels, toldOfStops, type Channel } from "./delivery/channels.ts";
 import { createCourier, type Courier } from "./delivery/courier.ts";
 import { createMessages } from "./delivery/message.ts";
 import { createOutbox } from "./delivery/outbox.ts";
@@ -115,6 +115,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     channels,
     notifiers: registry.notifiers,
     allowSelfApproval: config.approvals.allow_self_approval,
+    stops: toldOfStops(config.stop.notify, channels),
     newId,
   });
   const fetch = createFetch({

@@ -24,7 +24,7 @@ export interface Redecision {
 }
 
 /**
- * What the policies, the agent and the key of this moment say. Records nothing. An action keeps its place among those
+ * What the policies, the agent and the key of this moment say. Records nothing. Throws STOPPED while a stop holds that is about it. An action keeps its place among those
  * that a limit counts: what was used before it stays what was used before it, and it is not counted again.
  * @param first the action's own decision, from its entry
  */
@@ -49,7 +49,14 @@ export async function decideAgain(
     const { policy, limit, basis } = need;
     limits.push({ policy, limit, basis, used: usedBefore(counted, need) ?? (await readUse(tx, need)) });
   }
-  return { decision: decideOn(evaluation, { ...facts, limits }), policySet: digest, facts };
+  const decision = decideOn(evaluation, { ...facts, ...tx.stopFacts(row), limits });
+  if (decision.reason_code === "STOPPED") throw stopped(row, decision);
+  return { decision, policySet: digest, facts };
+}
+
+/** The stop decides nothing: when it is lifted, the action is where it was, unless its time is over. */
+function stopped({ status }: ActionRow, { reason }: Decision): Refusal {
+  return new Refusal("STOPPED", `${reason}; the action stays ${status}, and its time runs on`);
 }
 
 async function keyEnded(tx: LedgerTransaction, id: string): Promise<Pick<Facts, "key_ended">> {

@@ -8,11 +8,12 @@ import { countPeople } from "../../src/domain/standing.ts";
 import { permitTimes } from "../../src/domain/permit.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
+import { behind } from "../../src/http/resource/people.ts";
 import { decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed } from "./again.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, isOverdue, reread, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
-import { behind, isSubmitter } from "./standing.ts";
+import { isSubmitter } from "./standing.ts";
 import { linkedAction, voterByKey, voterByLink } from "./voter.ts";
 
 /** Throws APPROVAL_EXPIRED for one that ran out, and NO_LONGER_ALLOWED for one that is denied now: recorded before that is said. */

@@ -24,6 +24,7 @@ export function executionRoutes(host: Host, tag: string): Route[] {
         "PERMIT_EXPIRED",
         "ACTION_NOT_STARTABLE",
         "NO_LONGER_ALLOWED",
+        "STOPPED",
         "ACTION_ERASED",
         "RECORD_ALTERED",
       ],

@@ -1,18 +1,8 @@
-/** Who stands behind a vote: by the keys and their makers, as the ledger has them. */
+/** Whether a vote is one on the voter's own action: by the keys and their makers, as the ledger has them. */
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
+import type { ActionRow } from "../../src/contract/storage.ts";
 import { selfRelation, type SelfRelation } from "../../src/domain/approval.ts";
-import type { Actor } from "../../src/domain/entries.ts";
-import { lineOf, principalsOf, type RecordedKey } from "../../src/domain/standing.ts";
-
-type Vote = Pick<ApprovalRow, "principal" | "key_id">;
-
-/** Principals behind a vote. `key_id` is of no key where a link was used: then nobody else is. */
-export function behind(host: Host, { principal, key_id }: Vote | Actor): string[] {
-  return host.config.approvals.trust_key_makers
-    ? [principal]
-    : [principal, ...principalsOf(lineOf(key_id, (id) => host.keys.recorded(id)))];
-}
+import { lineOf, type RecordedKey } from "../../src/domain/standing.ts";
 
 /** Why a vote of this credential would be a vote on its own action; null when it would not. */
 export function selfRelationOf(host: Host, row: ActionRow, { key }: Credential): SelfRelation | null {

@@ -84,7 +84,10 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         assertBinding(host, credential, request.agent_id);
         const { digest, compiled } = await host.policies.current();
         const now = host.clock();
-        const baseFacts = factsOf(credential, await host.agents.facts(request.agent_id));
+        const baseFacts = {
+          ...factsOf(credential, await host.agents.facts(request.agent_id)),
+          ...(await host.stops.facts(request)),
+        };
         const evaluation = new Evaluation(compiled, request, baseFacts, now);
         const { facts } = await readUses(host.storage, evaluation, baseFacts);
         const decision = decideOn(evaluation, facts);

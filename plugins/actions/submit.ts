@@ -10,7 +10,7 @@ import { usedBy } from "../../src/domain/limit-uses.ts";
 import { isTraceparent, MAX_META_BYTES, metaBytes, sealMeta } from "../../src/domain/meta.ts";
 import { sealFacts } from "../../src/domain/past.ts";
 import { permitTimes } from "../../src/domain/permit.ts";
-import { decideOn } from "../../src/domain/policy/decide.ts";
+import { decideToRecord } from "../../src/domain/policy/decide.ts";
 import { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
@@ -126,11 +126,12 @@ export function submitAction(
     const commit = source?.["commit"];
     const baseFacts: Facts = {
       ...factsOf(who, await tx.agentFacts(request.agent_id)),
+      ...tx.stopFacts(request),
       ...(commit === undefined ? {} : { policy_commit: commit }),
     };
     const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
-    const { facts, needs } = await readUses(tx, evaluation, baseFacts);
-    const decision = decideOn(evaluation, facts);
+    const { facts: read, needs } = await readUses(tx, evaluation, baseFacts);
+    const { decision, facts } = decideToRecord(evaluation, read);
     if (decision.effect === "require_approval") await assertFewWait(host, tx, who);
     const row = record(host, tx, who, { id, salt, request, sealed, beside, ...sealFacts(facts, newSalt), decision });
     await tx.insertAction(row);

@@ -36,6 +36,7 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
         "ACTION_NOT_PENDING",
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
+        "STOPPED",
         "ACTION_ERASED",
         "RECORD_ALTERED",
       ],

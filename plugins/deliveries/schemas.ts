@@ -11,8 +11,8 @@ const State = Type.Union(
   },
 );
 const Kind = Type.Union(
-  (["approval_requested", "approval_escalated", "approval_reminder", "approval_closed", "event"] as const).map((kind) =>
-    Type.Literal(kind),
+  (["approval_requested", "approval_escalated", "approval_reminder", "approval_closed", "stop", "event"] as const).map(
+    (kind) => Type.Literal(kind),
   ),
 );
 

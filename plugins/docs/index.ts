@@ -31,6 +31,7 @@ const TAGS = {
   actions: "What agents want to do: submitted, decided, approved, carried out.",
   policies: "What is allowed, denied or asked for. Versions never change.",
   "api-keys": "Who may call, and what for.",
+  stop: "Halting decisions, above all policies.",
   deliveries: "Messages to people and programs: sent, waiting, given up.",
   agents: "Registered agents, their tools, and their suspension.",
   analytics: "Sums over a range.",

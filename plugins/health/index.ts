@@ -4,6 +4,7 @@ import type { Host } from "../../src/contract/host.ts";
 import type { PolicyState } from "../../src/contract/policy-source.ts";
 import { defineRoute } from "../../src/contract/resource.ts";
 import { StorageError } from "../../src/contract/storage.ts";
+import { heldStops } from "../../src/domain/stops.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
 
@@ -37,6 +38,13 @@ const Ready = Type.Object(
         additionalProperties: false,
         description:
           "Processes that share the store, this one among them. One that died is counted for half a minute. Does not count for readiness.",
+      },
+    ),
+    stops: Type.Object(
+      { ok: Type.Boolean(), detail: Type.String(), held: Type.Integer() },
+      {
+        additionalProperties: false,
+        description: "Stops that hold. Does not count for readiness: to deny is to decide.",
       },
     ),
     policies: Type.Object(
@@ -116,6 +124,7 @@ export default definePlugin({
           const ledger = await probe(async () => void (await host.ledger.checkpoint()));
           const { migrations, lag } = await progressOf(host);
           const replicas = await replicasOf(host);
+          const stops = await stopsOf(host);
           const { state, trouble } = await policyState(() => host.policies.state());
           const active = state.count > 0;
           const policies = {
@@ -136,7 +145,10 @@ export default definePlugin({
             faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: inside(file), line, column })),
           };
           const ready = storage.ok && migrations.ok && ledger.ok && active && !host.stopping.aborted;
-          return { status: ready ? 200 : 503, json: { ready, storage, migrations, ledger, lag, replicas, policies } };
+          return {
+            status: ready ? 200 : 503,
+            json: { ready, storage, migrations, ledger, lag, replicas, stops, policies },
+          };
         },
       }),
     ],
@@ -191,6 +203,18 @@ async function replicasOf(host: Host): Promise<{ ok: boolean; detail: string; pr
     };
   } catch (error) {
     return { ok: false, detail: error instanceof StorageError ? error.kind : "failed", processes: 0 };
+  }
+}
+
+/** Which they are is for who has a key. */
+async function stopsOf(host: Host): Promise<{ ok: boolean; detail: string; held: number }> {
+  try {
+    const held = heldStops(await host.stops.list(), host.clock());
+    const whole = held.some(({ agent, tool, policy }) => agent === null && tool === null && policy === null);
+    const detail = whole ? "everything is stopped" : held.length > 0 ? "some actions are stopped" : "ok";
+    return { ok: held.length === 0, detail, held: held.length };
+  } catch (error) {
+    return { ok: false, detail: error instanceof StorageError ? error.kind : "failed", held: 0 };
   }
 }
 

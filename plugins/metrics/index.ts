@@ -5,6 +5,7 @@ import type { Host } from "../../src/contract/host.ts";
 import { defineRoute } from "../../src/contract/resource.ts";
 import type { EntryRow } from "../../src/contract/storage.ts";
 import { openEntry, type DecisionEntry } from "../../src/domain/entries.ts";
+import { heldStops } from "../../src/domain/stops.ts";
 import { definePlugin } from "../../src/plugin.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -117,6 +118,9 @@ function gauges(host: Host, register: Registry): void {
     (it) => it.set(host.ledger.clockAhead() / 1000),
   );
   const age = (since: number): number => Math.max(0, host.clock() - since) / 1000;
+  gauge("assent_stops_held", "Stops that hold.", async (it) =>
+    it.set(heldStops(await host.stops.list(), host.clock()).length),
+  );
   gauge("assent_approvals_pending", "Actions that wait for a person and have not run out.", async (it) =>
     it.set(await host.storage.pendingCount({ all: true }, host.clock())),
   );

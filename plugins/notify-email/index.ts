@@ -68,9 +68,10 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
   async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
     if (message.kind === "event") throw new NotifierError("notify-email has no feeds", { permanent: true });
     const messageId = `<${message.id}@${from.address.slice(from.address.lastIndexOf("@") + 1)}>`;
-    const thread = isMessageId(message.reference)
-      ? { inReplyTo: message.reference, references: [message.reference] }
-      : {};
+    const thread =
+      message.kind !== "stop" && isMessageId(message.reference)
+        ? { inReplyTo: message.reference, references: [message.reference] }
+        : {};
     try {
       await transport.sendMail({
         from,

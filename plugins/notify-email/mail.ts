@@ -1,7 +1,8 @@
 /** What stands in a mail: the same words as text and as HTML. */
-import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier.ts";
+import type { ApprovalMessage, ClosedMessage, StopMessage } from "../../src/contract/notifier.ts";
 import { clipText } from "../../src/domain/text.ts";
 import { endingOf, factsOf, requestOf, titleOf } from "../../src/contract/notice.ts";
+import { stopFactsOf, stopMeaningOf, stopTitleOf } from "../../src/contract/stop-notice.ts";
 
 /** Characters of the request. What is longer is for the page: mail programs clip large messages without saying what is missing. */
 const MAX_REQUEST = 20_000;
@@ -13,7 +14,17 @@ export interface Mail {
   html: string;
 }
 
-export function write(message: ApprovalMessage | ClosedMessage): Mail {
+export function write(message: ApprovalMessage | ClosedMessage | StopMessage): Mail {
+  if (message.kind === "stop")
+    return mailOf({
+      title: stopTitleOf(message),
+      opening: stopMeaningOf(message),
+      link: message.link,
+      button: "Open the console",
+      about: "Opening it changes nothing.",
+      facts: stopFactsOf(message),
+      request: [],
+    });
   const { action } = message;
   const title = titleOf(message);
   const facts = factsOf(action);
@@ -32,13 +43,18 @@ export function write(message: ApprovalMessage | ClosedMessage): Mail {
     : message.person === null
       ? "The page asks for your key. Opening it decides nothing."
       : `This link is yours alone and decides as ${message.person}: do not pass this mail on. Opening it decides nothing.`;
+  return mailOf({ title, opening, link, button: "Open the approval page", about, facts, request });
+}
+
+function mailOf(parts: Parts): Mail {
+  const { title, opening, link, button, about, facts, request } = parts;
   const width = Math.max(...facts.map(([name]) => name.length)) + 2;
   const text = [
     title,
     "",
     opening,
     "",
-    ...(link === null ? [] : [`Decide: ${link}`, about as string, ""]),
+    ...(link === null ? [] : [`${button}: ${link}`, about as string, ""]),
     ...facts.map(([name, value]) => `${`${name}:`.padEnd(width)}${value}`),
     ...request.flatMap(({ name, json, cut }) => ["", `${name}:`, json, ...(cut ? [CUT] : [])]),
     "",
@@ -46,7 +62,7 @@ export function write(message: ApprovalMessage | ClosedMessage): Mail {
   return {
     subject: `[Assent] ${title.charAt(0).toLowerCase()}${title.slice(1)}`,
     text,
-    html: html({ title, opening, link, about, facts, request }),
+    html: html(parts),
   };
 }
 
@@ -54,13 +70,15 @@ interface Parts {
   title: string;
   opening: string;
   link: string | null;
+  /** What stands on the link. */
+  button: string;
   about: string | null;
   facts: [string, string][];
   request: { name: string; json: string; cut: boolean }[];
 }
 
 /** Inline styles, nothing that is fetched. What an agent wrote is isolated, so that a text of another direction moves nothing beside it. */
-function html({ title, opening, link, about, facts, request }: Parts): string {
+function html({ title, opening, link, button: label, about, facts, request }: Parts): string {
   const cell = 'style="padding:4px 12px 4px 0;vertical-align:top"';
   const button =
     'style="display:inline-block;padding:10px 18px;background:#1f5fbf;color:#fff;text-decoration:none;border-radius:4px"';
@@ -73,7 +91,7 @@ function html({ title, opening, link, about, facts, request }: Parts): string {
     ...(link === null
       ? []
       : [
-          `<p><a href="${escape(link)}" ${button}>Open the approval page</a></p><p style="color:#666"><bdi>${escape(about ?? "")}</bdi></p>`,
+          `<p><a href="${escape(link)}" ${button}>${escape(label)}</a></p><p style="color:#666"><bdi>${escape(about ?? "")}</bdi></p>`,
         ]),
     '<table style="border-collapse:collapse">',
     ...facts.map(

@@ -2,8 +2,9 @@
  * What stands in Slack. What an agent wrote goes into plain text or a code block, with Slack's three control characters
  * escaped: it is no markup, no link and no mention.
  */
-import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier.ts";
+import type { ApprovalMessage, ClosedMessage, StopMessage } from "../../src/contract/notifier.ts";
 import { endingOf, factsOf, requestOf, titleOf } from "../../src/contract/notice.ts";
+import { stopFactsOf, stopMeaningOf, stopTitleOf } from "../../src/contract/stop-notice.ts";
 
 /** Slack's limits, in characters as they are sent. */
 const MAX_HEADER = 150;
@@ -39,6 +40,20 @@ export function showReminder(message: ApprovalMessage): Shown {
   return {
     text: within(title, MAX_TEXT),
     blocks: [{ type: "section", text: plain(title, MAX_TEXT) }, ...decision(message)],
+  };
+}
+
+export function showStop(message: StopMessage): Shown {
+  const title = stopTitleOf(message);
+  const open = { type: "button", action_id: "open_console", text: plain("Open the console", 75), url: message.link };
+  return {
+    text: within(title, MAX_TEXT),
+    blocks: [
+      { type: "header", text: plain(title, MAX_HEADER) },
+      { type: "section", text: plain(stopMeaningOf(message), MAX_TEXT) },
+      { type: "section", fields: stopFactsOf(message).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD)) },
+      { type: "actions", elements: [open] },
+    ],
   };
 }
 

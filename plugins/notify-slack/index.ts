@@ -1,7 +1,7 @@
 /** Asks in Slack: a message with a button to the approval page, changed in place when the request is over. */
 import { Type, definePlugin, NotifierError, type Delivered, type Message, type Notifier } from "../../src/plugin.ts";
 import { createSlackCall, SlackError } from "./api.ts";
-import { show, showReminder, type Shown } from "./blocks.ts";
+import { show, showReminder, showStop, type Shown } from "./blocks.ts";
 
 /** The request is no longer there, or may not be changed or answered: a new message says it all. */
 const LOST = [
@@ -58,6 +58,7 @@ export function createNotifier({ token, api_url = "https://slack.com/api" }: Sla
 
   async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
+    if (message.kind === "stop") return post(message.to, showStop(message), signal);
     const before = readReference(message.reference);
     return withoutRefusal(message, async (shown) => {
       if (before === null) return post(message.to, shown, signal);
@@ -81,7 +82,7 @@ const INERT = { parse: "none", link_names: false, mrkdwn: false };
 
 /** An agent must not keep people from being asked by making its request too long for Slack. */
 async function withoutRefusal(
-  message: Exclude<Message, { kind: "event" }>,
+  message: Exclude<Message, { kind: "event" | "stop" }>,
   send: (shown: Shown) => Promise<Delivered>,
 ): Promise<Delivered> {
   try {

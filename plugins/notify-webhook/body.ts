@@ -16,6 +16,10 @@ export function bodyOf(message: Message, max = MAX_BODY): string {
     const { seq, hash, type, entry } = message.event;
     return fitting([{ type: `ledger.${type}`, timestamp: message.at, data: { seq, hash, entry } }], max);
   }
+  if (message.kind === "stop") {
+    const { channel, person, link, stop } = message;
+    return fitting([{ type: "stop", timestamp: message.at, data: { channel, person, link, stop } }], max);
+  }
   const { action, kind, channel, person } = message;
   const link = message.kind === "approval_closed" ? {} : { link: message.link };
   const whole = (shown: object): object => ({

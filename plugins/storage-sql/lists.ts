@@ -1,6 +1,6 @@
 /** Lists: a statement for each combination of filters that is asked for. */
 import { sql, type Kysely } from "kysely";
-import type { ActionFilter, AgentFilter } from "../../src/contract/storage.ts";
+import type { ActionFilter, AgentFilter, FollowedType } from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, prepare, type Statement } from "./statement.ts";
@@ -98,7 +98,7 @@ export function pendingLists(
   };
 }
 
-export function entriesOfType(db: Kysely<Tables>, type: "api_key" | "agent"): Statement {
+export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement {
   return prepare(
     db
       .selectFrom("entries")

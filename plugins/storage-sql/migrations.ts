@@ -7,7 +7,7 @@ import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { initial } from "./migrations/initial.ts";
 import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
-import { directory } from "./migrations/directory.ts";
+import { directory, stops } from "./migrations/directory.ts";
 import { permits } from "./migrations/permits.ts";
 
 export interface Migration {
@@ -34,4 +34,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 12, name: "erasure", statements: erasure },
   { version: 13, name: "the most urgent delivery", statements: urgency },
   { version: 14, name: "what is kept beside requests", statements: meta },
+  { version: 15, name: "entries of stops", statements: stops },
 ];

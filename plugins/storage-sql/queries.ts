@@ -55,7 +55,11 @@ export function prepareReads(db: Kysely<Tables>) {
     entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
     entryByHash: prepare(entries.where("leaf_hash", "=", param("leaf_hash")).orderBy("seq").limit(sql.lit(1))),
     entriesOfAction: prepare(entries.where("action_id", "=", param("action_id")).orderBy("seq")),
-    entriesOfType: { api_key: entriesOfType(db, "api_key"), agent: entriesOfType(db, "agent") },
+    entriesOfType: {
+      api_key: entriesOfType(db, "api_key"),
+      agent: entriesOfType(db, "agent"),
+      stop: entriesOfType(db, "stop"),
+    },
     leafHashes: prepare(
       db
         .selectFrom("entries")

@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   approve: async () => (await import("./actions.ts")).approve,
   deny: async () => (await import("./actions.ts")).deny,
   actions: async () => (await import("./actions.ts")).actions,
+  stop: async () => (await import("./stop.ts")).stop,
   erase: async () => (await import("./erase.ts")).erase,
   verify: async () => (await import("./verify.ts")).verify,
   witness: async () => (await import("./witness.ts")).witness,

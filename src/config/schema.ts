@@ -2,6 +2,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Channel } from "./channel.ts";
 import { ServerSchema } from "./server-schema.ts";
+import { StopSchema } from "./stop-schema.ts";
 
 const Rate = Type.Object(
   {
@@ -140,6 +141,7 @@ export const ConfigSchema = Type.Object(
       },
       { default: {}, additionalProperties: false, description: "Approvals." },
     ),
+    stop: StopSchema,
     channels: Type.Record(Type.String(), Channel, {
       default: {},
       description: "Who is told when a policy's `approval.notify` names the channel.",

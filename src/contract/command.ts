@@ -9,6 +9,7 @@ export const CORE_COMMANDS = [
   "approve",
   "deny",
   "actions",
+  "stop",
   "erase",
   "verify",
   "witness",

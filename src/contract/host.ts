@@ -2,7 +2,7 @@
  * What the core offers a plugin. Members marked "after start" throw when they are used in `setup`:
  * the store is not open yet.
  */
-import type { Actor, EntryBody, EntryType } from "../domain/entries.ts";
+import type { EntryBody, EntryType } from "../domain/entries.ts";
 import type { Facts } from "../domain/policy/types.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { RecordedKey } from "../domain/standing.ts";
@@ -20,9 +20,15 @@ import type {
   StorageTransaction,
   Visibility,
 } from "./storage.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import type { Stops } from "../domain/stops.ts";
+import type { Containment } from "./containment.ts";
 import type { Route } from "./resource.ts";
+import type { StopFacts, StopList } from "./stops.ts";
 import type { ActivePolicies, Policies } from "./policies.ts";
 
+export type { Contained, Containment, OpenPlace } from "./containment.ts";
+export type { StopFacts, StopList } from "./stops.ts";
 export type { ActivePolicies, PlannedSet, Policies, PolicyEdit } from "./policies.ts";
 
 export interface Logger {
@@ -75,9 +81,12 @@ export interface LedgerTransaction extends Omit<
   confirm(credential: Credential): Promise<Credential>;
   /** What a decision must know of the agent, as it stands under the lock. */
   agentFacts(agentId: string): Promise<AgentFacts>;
+  /** Likewise of stops, those that this batch placed or lifted included. */
+  stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): StopFacts;
+  readonly stops: Stops;
   /** Makes this set the active one when the batch commits. The job must record it. */
   activatePolicySet(digest: string): Promise<void>;
-  /** Says that a key or an agent changed: what other processes cached is stale. The job must record the change. */
+  /** Says that a key, an agent or a stop changed: what other processes cached is stale. The job must record the change. */
   bumpEpoch(): void;
 }
 
@@ -87,6 +96,9 @@ export interface LedgerTransaction extends Omit<
  * May run more than once, so it keeps no state between runs.
  */
 export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
+
+/** Work that asks no policy, and so is done also where the active set cannot be loaded. */
+export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Promise<T>;
 
 /**
  * Thrown by a job, whatever it has written: something takes too long to be done under the ledger's lock. The batch is
@@ -119,6 +131,8 @@ export interface InclusionProof {
 export interface Ledger {
   /** Resolves after the job's batch is committed. Rejects with the job's Refusal, or StorageError when the outcome is unknown or negative. */
   transact<T>(job: Job<T>): Promise<T>;
+  /** The same in a batch of its own, before every job that waits. */
+  transactFirst<T>(job: UrgentJob<T>): Promise<T>;
   /** The committed head: the last one this process knows when the store is exclusive, else a fresh read. */
   head(): Promise<LedgerHead>;
   /** Signed checkpoint of the committed head. */
@@ -175,30 +189,6 @@ export interface Agents {
   namesakes(agentId: string): readonly string[];
 }
 
-/** Whose actions are cancelled: an agent's, however its name is written, or those that a key submitted. */
-export type Contained = { agent_id: string } | { key_id: string };
-
-/** Where a look through what is open stands. */
-export interface OpenPlace {
-  status: "pending_approval" | "allowed" | "approved";
-  ends: number;
-  decision_seq: number;
-}
-
-export interface Containment {
-  /**
-   * Cancels, in this job, what is open of them: what waits for approval, and what may start and has not. A page at a
-   * time, so that nobody waits long for the lock: resolves with where the next job goes on, null when nothing is left.
-   * @param from null begins
-   */
-  cancelOpen(
-    tx: LedgerTransaction,
-    whose: Contained,
-    why: { by: Actor; comment: string },
-    from: OpenPlace | null,
-  ): Promise<OpenPlace | null>;
-}
-
 /** The processes that share the store. */
 export interface Processes {
   /** Those that live, this one among them, and the jobs that one of them does for all. Rejects with StorageError. */
@@ -228,7 +218,7 @@ export interface Vault {
 /** What plugins may know of the configuration: nothing in it is a secret. */
 export interface HostConfig extends Pick<
   Config,
-  "data" | "policies" | "agents" | "approvals" | "permits" | "retention"
+  "data" | "policies" | "agents" | "approvals" | "permits" | "retention" | "stop"
 > {
   readonly server: Pick<Config["server"], "max_wait_seconds" | "max_page_bytes" | "public_url">;
 }
@@ -282,6 +272,8 @@ export interface Host {
   readonly keys: Keys;
   /** After start. */
   readonly agents: Agents;
+  /** After start. */
+  readonly stops: StopList;
   readonly containment: Containment;
   /** After start. */
   readonly vault: Vault;

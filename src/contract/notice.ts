@@ -66,7 +66,7 @@ export function requestOf({ params, context }: MessageAction): [name: string, js
 }
 
 /** `ada` for owner:ada, `key 0193…` for a key without an owner. */
-function personOf(principal: string): string {
+export function personOf(principal: string): string {
   if (principal.startsWith("owner:")) return shown(principal.slice(6), MAX_FACT);
   return shown(principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal, MAX_FACT);
 }
@@ -75,12 +75,12 @@ function operationOf({ tool, operation }: MessageAction): string {
   return `${shown(tool, MAX_OPERATION)} ${shown(operation, MAX_OPERATION)}`;
 }
 
-function shown(text: string, max: number): string {
+export function shown(text: string, max: number): string {
   return clipText(revealHidden(text), max);
 }
 
 /** To the second, in UTC: a message is read anywhere. */
-function timeOf(rfc3339: string): string {
+export function timeOf(rfc3339: string): string {
   return `${rfc3339.slice(0, 10)} ${rfc3339.slice(11, 19)} UTC`;
 }
 

@@ -31,7 +31,7 @@ export interface MessageAction {
   expires_at: string | null;
 }
 
-interface MessageBase {
+export interface MessageBase {
   /** The same for every attempt, so that receivers recognise a repeat. */
   id: string;
   /** From 1. */
@@ -69,13 +69,41 @@ export interface ClosedMessage extends MessageBase {
   reference: string | null;
 }
 
+/** Decisions were halted, let go on, or somebody wants that. */
+export interface StopMessage extends MessageBase {
+  kind: "stop";
+  channel: string;
+  person: string | null;
+  /** The console. Nothing secret is in it. */
+  link: string;
+  stop: {
+    id: string;
+    /** `lift_asked`: by fewer people than it takes; it still holds. */
+    change: "placed" | "lift_asked" | "lifted";
+    /** Globs, and the name of a policy: all must fit. Null for every one. */
+    agent: string | null;
+    tool: string | null;
+    policy: string | null;
+    reason: string;
+    /** When it ends by itself; null when never. */
+    until: string | null;
+    /** Principal that placed it, or asked for it to be lifted. */
+    by: string;
+    /** Why it is to be lifted. */
+    comment: string | null;
+    /** How many people have asked for it to be lifted, and how many that takes. */
+    approvals: number;
+    needed: number;
+  };
+}
+
 /** An entry of the ledger, for feeds. It holds no token and no parameters, as the ledger does. */
 export interface EventMessage extends MessageBase {
   kind: "event";
   event: { seq: number; hash: string; type: string; entry: JsonObject };
 }
 
-export type Message = ApprovalMessage | ClosedMessage | EventMessage;
+export type Message = ApprovalMessage | ClosedMessage | StopMessage | EventMessage;
 
 /** How long a message is retried before it is given up. Milliseconds. */
 export const DELIVERY_PATIENCE = 3 * 86_400_000;

@@ -72,6 +72,11 @@ export interface Route {
   unlimited?: boolean;
   /** Counts in `ledger.max_queue` until it is answered, and is refused with OVERLOADED, before its body is read, while that is full: for what agents send, not for what people decide. */
   queued?: boolean;
+  /**
+   * Taken whatever else the service is busy with: no rate limit and no bound of what is in flight refuses it to a key
+   * that holds its scope. For what must not wait; its `bodyLimit` is to be small.
+   */
+  urgent?: boolean;
   /** Bytes. Default: the configured limit. */
   bodyLimit?: number;
   /** Reads the `Idempotency-Key` header; documented only, the handler does the work. */

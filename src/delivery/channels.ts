@@ -84,6 +84,13 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
   return channels;
 }
 
+/** Throws ChannelError for a channel that is not configured. */
+export function toldOfStops(named: Config["stop"]["notify"], channels: ReadonlyMap<string, Channel>): string[] {
+  for (const name of named ?? [])
+    if (!channels.has(name)) throw new ChannelError(name, "stop.notify names it, and there is no such channel");
+  return named ?? [...channels.keys()];
+}
+
 function duration(channel: string, key: string, text: string): number {
   const ms = parseDuration(text);
   if (ms === null || ms < 1000)

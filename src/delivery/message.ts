@@ -1,8 +1,8 @@
 /** From a row of the outbox to what a notifier is given: the action as it stands now, and a link made for this person. */
-import type { Message, MessageAction } from "../contract/notifier.ts";
+import type { Message, MessageAction, MessageBase } from "../contract/notifier.ts";
 import type { ActionRow, ApprovalRow, DeliveryRow, Storage } from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import { openEntry } from "../domain/entries.ts";
+import { openEntry, type StopEntry } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
 import { principalOf, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
@@ -43,6 +43,7 @@ export function createMessages({ storage, clock, mac, publicUrl }: MessageOption
   async function build(row: DeliveryRow): Promise<Message | Obsolete> {
     const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };
     if (row.kind === "event") return event(row, base);
+    if (row.kind === "stop") return stop(row, base);
     const action = row.action_id === null ? null : await storage.action(row.action_id);
     if (action === null) return { obsolete: "the action is not there" };
     if (action.erased_at !== null) return { obsolete: "what was asked was erased" };
@@ -82,10 +83,21 @@ export function createMessages({ storage, clock, mac, publicUrl }: MessageOption
       .at(-1);
   }
 
-  async function event(
-    row: DeliveryRow,
-    base: { id: string; attempt: number; to: string; at: string },
-  ): Promise<Message | Obsolete> {
+  async function stop(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | Obsolete> {
+    const [stored] = await storage.entries(row.seq, row.seq + 1);
+    if (stored === undefined) return { obsolete: "the entry is not there" };
+    const { stop: about, change, comment, approvals, needed, by } = openEntry<StopEntry>(stored.bytes);
+    return {
+      ...base,
+      kind: "stop",
+      channel: row.channel ?? "",
+      person: row.person,
+      link: `${publicUrl()}/`,
+      stop: { ...about, change, comment, approvals, needed, by: by.principal },
+    };
+  }
+
+  async function event(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | Obsolete> {
     const [entry] = await storage.entries(row.seq, row.seq + 1);
     if (entry === undefined) return { obsolete: "the entry is not there" };
     return {

@@ -22,12 +22,14 @@ export interface OutboxOptions {
   channels: ReadonlyMap<string, Channel>;
   notifiers: readonly Notifier[];
   allowSelfApproval: boolean;
+  /** Channels that are told of stops. */
+  stops: readonly string[];
   newId(): string;
 }
 
 type NewRow = Omit<DeliveryRow, "position">;
 
-export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: OutboxOptions): Outbox {
+export function createOutbox({ channels, notifiers, allowSelfApproval, stops, newId }: OutboxOptions): Outbox {
   const feeds = notifiers.flatMap(({ name, feeds: own = [] }) => own.map((feed) => ({ notifier: name, feed })));
   if (channels.size === 0 && feeds.length === 0) return { write: null };
 
@@ -53,6 +55,17 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
       updated_at: now,
       ...more,
     };
+  }
+
+  /** One for each recipient, however many channels they are in. */
+  function stopNotices(seq: number, now: number): NewRow[] {
+    const notices = new Map<string, NewRow>();
+    for (const channel of stops.flatMap((name) => channels.get(name) ?? []))
+      for (const recipient of channel.recipients) {
+        const who = JSON.stringify([recipient.notifier, recipient.to, recipient.person]);
+        if (!notices.has(who)) notices.set(who, row("stop", seq, now, recipient, { channel: channel.name }));
+      }
+    return [...notices.values()];
   }
 
   /** Where a channel is not configured: nobody is told, and that is said where deliveries are looked at. */
@@ -141,6 +154,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, newId }: 
         if (channels.size > 0 && body.type === "decision" && body.status === "pending_approval") {
           for (const one of approvalRequests(body, seq, now)) await tx.insertDelivery(one);
         }
+        if (body.type === "stop") for (const one of stopNotices(seq, now)) await tx.insertDelivery(one);
         if (isEnding(body)) await closed(tx, body, seq, now);
         for (const { notifier, feed } of feeds) {
           if (!wants(feed, body)) continue;

@@ -174,6 +174,32 @@ export interface AgentEntry {
   by: Actor | null;
 }
 
+/** Decisions were halted, or let go on. */
+export interface StopEntry {
+  type: "stop";
+  v: 1;
+  at: string;
+  /** `lift_asked`: by fewer people than it takes; the stop holds. */
+  change: "placed" | "lift_asked" | "lifted";
+  /** As it was placed. */
+  stop: {
+    id: string;
+    /** Globs; null for every one. */
+    agent: string | null;
+    tool: string | null;
+    policy: string | null;
+    reason: string;
+    /** When it ends by itself, null when never. */
+    until: string | null;
+  };
+  /** Of whoever lifts it. */
+  comment: string | null;
+  /** How many people asked for it to be lifted so far, this one included, and how many it takes. 0 where it was placed. */
+  approvals: number;
+  needed: number;
+  by: Actor;
+}
+
 /** `<plugin>:<type>` */
 export type PluginEntryType = `${string}:${string}`;
 
@@ -197,7 +223,8 @@ type CoreEntry =
   | ErasureEntry
   | PolicySetEntry
   | KeyEntry
-  | AgentEntry;
+  | AgentEntry
+  | StopEntry;
 export type EntryBody = CoreEntry | PluginEntry;
 
 /** Types that the core records. */
@@ -210,6 +237,7 @@ export const ENTRY_TYPES = [
   "policy_set",
   "api_key",
   "agent",
+  "stop",
 ] as const satisfies readonly CoreEntry["type"][];
 export type EntryType = (typeof ENTRY_TYPES)[number] | PluginEntryType;
 

@@ -10,6 +10,7 @@ export const SCOPES = [
   "policies:read",
   "policies:write",
   "policies:activate",
+  "stop:write",
   "keys:manage",
   "agents:read",
   "agents:write",

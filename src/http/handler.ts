@@ -6,10 +6,12 @@ import type { Credential, Logger } from "../contract/host.ts";
 import type { Page } from "../contract/page.ts";
 import type { Method, Reply, RequestContext, Route } from "../contract/resource.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
+import type { Scope } from "../domain/scopes.ts";
 import { addressesOf, allowed, type Endpoint } from "./addresses.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors } from "./cors.ts";
-import type { InFlight, Queue, Share } from "./in-flight.ts";
+import { sameEntity } from "./entity-tag.ts";
+import { FREE, type InFlight, type Queue, type Share } from "./in-flight.ts";
 import { problemOf } from "./problem.ts";
 import { createRateLimits, type Standing } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -86,14 +88,16 @@ export function createFetch(options: FetchOptions): FetchHandler {
     const credential = keyless ? null : await identify(request, call, info);
     if (credential !== null) {
       call.keyId = credential.key.id;
-      call.standing = limits.key(credential.key.id);
-      assertScope(credential, route);
+      const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
+      const permitted = wanted.some((scope) => credential.holds(scope));
+      if (!permitted || route.urgent !== true) call.standing = limits.key(credential.key.id);
+      if (!permitted) throw insufficient(credential, wanted);
     } else if (route.unlimited !== true) {
       call.standing = limits.address(addressOf(request, info));
     }
     const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
     const query = endpoint.query(queryOf(request.url));
-    const { body, contentType } = await endpoint.body.read(request, info, call.share);
+    const { body, contentType } = await endpoint.body.read(request, info, route.urgent === true ? FREE : call.share);
     // Not before: who sends slowly takes nobody's place.
     if (route.queued === true) call.leave = queue.enter();
     const context: RequestContext = {
@@ -146,19 +150,6 @@ export function createFetch(options: FetchOptions): FetchHandler {
       throw new Refusal("INVALID_CREDENTIAL", why, { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } });
     }
     return credential;
-  }
-
-  function assertScope(credential: Credential, route: Route): void {
-    const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
-    if (!wanted.some((scope) => credential.holds(scope))) {
-      throw new Refusal(
-        "INSUFFICIENT_SCOPE",
-        `this needs the scope ${wanted.join(" or ")}, which the key "${credential.key.name}" does not hold`,
-        {
-          headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${wanted.join(" ")}"` },
-        },
-      );
-    }
   }
 
   /** A client that goes on asking on the same connection would hold up the stop until it is cut. */
@@ -274,12 +265,12 @@ function standingHeaders(config: Config): Record<string, string> {
   };
 }
 
-/** If-None-Match (RFC 9110, section 13.1.2), which compares weakly. */
-function sameEntity(wanted: string | null, current: string | undefined): boolean {
-  if (wanted === null || current === undefined) return false;
-  return wanted
-    .split(",")
-    .some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === current.replace(/^W\//, ""));
+function insufficient({ key }: Credential, wanted: readonly Scope[]): Refusal {
+  return new Refusal(
+    "INSUFFICIENT_SCOPE",
+    `this needs the scope ${wanted.join(" or ")}, which the key "${key.name}" does not hold`,
+    { headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${wanted.join(" ")}"` } },
+  );
 }
 
 function queryOf(url: string): Iterable<readonly [string, string]> {

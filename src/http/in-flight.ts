@@ -14,6 +14,9 @@ export interface Share {
   release(): void;
 }
 
+/** For what is small, and must get through. */
+export const FREE: Share = { expect() {}, take() {}, release() {} };
+
 export interface InFlight {
   share(): Share;
   readonly bytes: number;

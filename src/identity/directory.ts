@@ -1,12 +1,13 @@
 /**
- * Keys and agents as the ledger has them. The tables are a cache that whoever writes to the database can change; what a
+ * Keys, agents and stops as the ledger has them. The tables are a cache that whoever writes to the database can change; what a
  * key may and whose it is are held against this before anything is written with it.
  */
 import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
-import { openEntry, type AgentEntry, type KeyEntry } from "../domain/entries.ts";
+import { openEntry, type AgentEntry, type KeyEntry, type StopEntry } from "../domain/entries.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
+import { NO_STOPS, withStop, type Stops } from "../domain/stops.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 
@@ -16,6 +17,8 @@ export interface Directory {
   /** Reads what was recorded since. `epoch` is the head's, of a commit: under the same one nothing has changed. */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
   key(id: string): RecordedKey | null;
+  /** As the last commit that was followed left them. */
+  stops(): Stops;
   /** Registered ids that are this agent, whose name is folded, and are written otherwise. */
   spellings(folded: string): readonly string[];
   /** Names of the columns in which a key's row is not what the ledger says. */
@@ -26,16 +29,18 @@ export function createDirectory(): Directory {
   const keys = new Map<string, RecordedKey>();
   /** Of agents that were registered under another name than the folded one. */
   const spelt = new Map<string, string[]>();
-  const next = { api_key: 0, agent: 0 };
+  const next = { api_key: 0, agent: 0, stop: 0 };
+  let stops: Stops = NO_STOPS;
   let followed = -1;
 
   function take(row: EntryRow, type: keyof typeof next): void {
     if (row.seq < next[type]) return;
     if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash))
       throw new StorageError("corrupt", `entry ${row.seq} of the ledger was changed; run assent audit`);
-    next[type] = row.seq + 1;
-    if (type === "api_key") takeKey(row);
+    if (type === "stop") stops = withStop(stops, openEntry<StopEntry>(row.bytes));
+    else if (type === "api_key") takeKey(row);
     else takeAgent(row);
+    next[type] = row.seq + 1;
   }
 
   function takeAgent({ bytes }: EntryRow): void {
@@ -60,7 +65,7 @@ export function createDirectory(): Directory {
   return {
     async follow(reader, epoch) {
       if (epoch <= followed) return;
-      for (const type of ["api_key", "agent"] as const) {
+      for (const type of ["api_key", "agent", "stop"] as const) {
         for (;;) {
           const rows = await reader.entriesOfType(type, next[type], PAGE);
           for (const row of rows) take(row, type);
@@ -69,6 +74,7 @@ export function createDirectory(): Directory {
       }
       followed = Math.max(followed, epoch);
     },
+    stops: () => stops,
     key: (id) => keys.get(id) ?? null,
     spellings: (folded) => spelt.get(folded) ?? [],
     altered(row) {

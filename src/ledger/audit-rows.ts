@@ -16,6 +16,7 @@ import { usesOf } from "../domain/limit-uses.ts";
 import { requestOf } from "../domain/request.ts";
 import { about, compare, eachRow, type AuditedStore, type Fault } from "./audit-report.ts";
 import type { PoliciesAudit } from "./audit-policies.ts";
+import type { StopsAudit } from "./audit-stops.ts";
 import { createProofReader } from "./reader.ts";
 import { UNRECORDED_META } from "./unrecorded.ts";
 
@@ -24,12 +25,14 @@ const KINDS: readonly DeliveryKind[] = [
   "approval_escalated",
   "approval_reminder",
   "approval_closed",
+  "stop",
   "event",
 ];
 
 export interface RowsAudit {
   store: AuditedStore;
   policies: PoliciesAudit;
+  stops: StopsAudit;
   vkey: string | null;
   verify: Vault["verify"];
 }
@@ -67,7 +70,11 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
 }
 
 /** What an idempotency key answers with must be what its key made then. */
-async function checkIdempotency({ store, policies }: RowsAudit, row: IdempotencyRow, fault: Fault): Promise<void> {
+async function checkIdempotency(
+  { store, policies, stops }: RowsAudit,
+  row: IdempotencyRow,
+  fault: Fault,
+): Promise<void> {
   const { key_id, route, resource_id, created_at } = row;
   const tell = about(`${route} ${resource_id}`, fault);
   // The members of the row that the resource tells, by the route that makes such resources.
@@ -80,6 +87,10 @@ async function checkIdempotency({ store, policies }: RowsAudit, row: Idempotency
     },
     "POST /v1/agents": async () => creation(await store.agent(resource_id)),
     "POST /v1/api-keys": async () => creation(await store.key(resource_id)),
+    "POST /v1/stop": async () => {
+      const { placed_by, placed_at } = stops.stop(resource_id) ?? {};
+      return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at };
+    },
     "POST /v1/policies": async () => {
       if ((await store.policy(resource_id)) === null) return null;
       if (policies.stored(resource_id, key_id, created_at) === false) tell("that key stored no such policy then");
@@ -107,6 +118,10 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Faul
   compare({ action_id: entry.action_id, created_at: entry.created_at }, row, fault);
   if (!KINDS.includes(row.kind)) fault(`there are no messages of the kind ${row.kind}`);
   if (row.kind === "event") return;
+  if (row.kind === "stop") {
+    if (entry.type !== "stop") fault(`entry ${row.seq} is no stop to tell of`);
+    return;
+  }
   const { type, status } = openEntry<DecisionEntry | ApprovalEntry | RedecisionEntry>(entry.bytes);
   const asks = type === "decision" && status === "pending_approval";
   const over = type === "redecision" || (type === "approval" && status !== "pending_approval");

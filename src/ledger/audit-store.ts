@@ -14,6 +14,7 @@ import { createDirectoryAudit } from "./audit-directory.ts";
 import { createPoliciesAudit } from "./audit-policies.ts";
 import { faultsOf, settled, type AuditedStore, type Body } from "./audit-report.ts";
 import { auditRows } from "./audit-rows.ts";
+import { createStopsAudit } from "./audit-stops.ts";
 import { auditLedger, guarded, type AuditReport } from "./audit.ts";
 
 const PAGE = 256;
@@ -41,6 +42,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const faults: string[] = [];
   const directory = createDirectoryAudit(store);
   const policies = createPoliciesAudit(store);
+  const stops = createStopsAudit();
   const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, latest: 0 };
   let changes = 0;
   let erased = 0;
@@ -53,13 +55,14 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       const at = timeOf(String(body["at"]));
       if (at !== row.created_at) entryFault(`entry ${row.seq} is stored under another time than it says`);
       totals.latest = Math.max(totals.latest, at);
-      if (row.type === "api_key" || row.type === "agent") changes++;
+      if (row.type === "api_key" || row.type === "agent" || row.type === "stop") changes++;
       const submitter = row.type === "decision" ? (body as unknown as DecisionEntry).submitted_by.key_id : null;
       // Of verdicts, starts and results it is the decision's: looked at with the action.
       if (row.submitted_by !== submitter && (row.type === "decision" || row.action_id === null))
         entryFault(`entry ${row.seq} is stored under another submitter than it names`);
       directory.fold(row, body);
       policies.fold(row, body);
+      stops.fold(body);
     } catch (error) {
       entryFault(`entry ${row.seq} makes no sense: ${error instanceof Error ? error.message : String(error)}`);
     }
@@ -110,7 +113,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const { copying } = store;
   if (copying !== undefined) {
     const rowFault = faultsOf(faults);
-    const rows = { store, policies, vkey: options.vkey ?? null, verify: options.verify };
+    const rows = { store, policies, stops, vkey: options.vkey ?? null, verify: options.verify };
     await guarded("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
     await settled("the head", faultsOf(faults), async (fault) => {
       const { size, epoch } = await store.head();
@@ -121,7 +124,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
         if (stored.tiles !== tiles) fault(`the store holds ${stored.tiles} tiles, a ledger of ${size} ${tiles}`);
         if (stored.entries !== size) fault(`the store holds ${stored.entries} entries, and its head says ${size}`);
       }
-      if (epoch < changes) fault(`the head's epoch ${epoch} is behind ${changes} changes of keys and agents`);
+      if (epoch < changes) fault(`the head's epoch ${epoch} is behind ${changes} changes of keys, agents and stops`);
     });
   }
   return {

@@ -19,15 +19,18 @@ import {
   type DocumentReads,
   type DocumentWrites,
   type EntryRow,
+  type FollowedType,
   type LedgerHead,
   type LedgerReads,
   type StorageReader,
   type StorageTransaction,
   type StorageWrites,
 } from "../contract/storage.ts";
-import { isCoreEntry, sealEntry, type EntryBody, type PluginEntry } from "../domain/entries.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import { isCoreEntry, sealEntry, type EntryBody, type PluginEntry, type StopEntry } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
+import { stopFacts, withStop, type Stops } from "../domain/stops.ts";
 import { completedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";
 import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
@@ -47,6 +50,8 @@ export interface BatchContext {
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
   /** `committed`: the epoch is the head's own, not one that this batch has begun. */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
+  /** As the head that the batch begins with left them. */
+  stops(): Stops;
   outbox: AfterEntries | null;
   /** Longest run of a batch's jobs, in milliseconds; the one that runs then is taken out. */
   jobMs: number;
@@ -146,6 +151,7 @@ class Batch {
   private epoch: number;
   private view: LedgerTransaction | null = null;
   private sealed = false;
+  private stops: Stops;
   /** What is read of agents is no longer what a commit has made lasting, also before the epoch says so. */
   private agentsChanged = false;
 
@@ -156,6 +162,7 @@ class Batch {
     this.edge = head.edge;
     this.policySet = head.policy_set;
     this.epoch = head.epoch;
+    this.stops = context.stops();
   }
 
   /** From here on nothing moves the head: a write that its job did not await comes too late. */
@@ -185,7 +192,12 @@ class Batch {
 
   async makeView(): Promise<LedgerTransaction> {
     const { tx } = this;
+    const stops = (): Stops => this.stops;
     const view: Record<string, unknown> = {
+      get stops() {
+        return stops();
+      },
+      stopFacts: (action: Pick<ActionRequest, "agent_id" | "tool">) => stopFacts(stops(), action, this.context.now),
       now: this.context.now,
       activePolicies: await this.context.policies(tx, this.policySet),
       record: (entry: EntryBody, submittedBy?: string) => this.record(entry, submittedBy ?? null),
@@ -214,7 +226,7 @@ class Batch {
         ...(await tx.entriesOfAction(id)),
         ...own(({ action_id }) => action_id === id),
       ],
-      entriesOfType: async (of: "api_key" | "agent", from: number, limit: number) =>
+      entriesOfType: async (of: FollowedType, from: number, limit: number) =>
         [...(await tx.entriesOfType(of, from, limit)), ...own(({ type, seq }) => type === of && seq >= from)].slice(
           0,
           limit,
@@ -247,6 +259,7 @@ class Batch {
     this.move();
     const seq = this.base.size + this.rows.length;
     const { bytes, leafHash } = sealEntry(entry, seq);
+    if (entry.type === "stop") this.stops = withStop(this.stops, { ...(entry as StopEntry), seq });
     this.edge = appendToEdge(this.edge, seq, leafHash);
     this.recorded.push({ seq, body: entry });
     this.rows.push({

@@ -5,6 +5,7 @@ import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { formatVkey, openCheckpoint } from "../domain/checkpoint.ts";
 import { equalBytes, sha256Hex, utf8 } from "../domain/hash.ts";
+import { NO_STOPS } from "../domain/stops.ts";
 import { auditLedger } from "./audit.ts";
 import type { BatchContext } from "./batch.ts";
 import { createCheckpoints } from "./checkpoints.ts";
@@ -45,6 +46,8 @@ export interface LedgerOptions {
   follow?: SequencerOptions["follow"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
+  /** Absent: none holds. */
+  stops?: BatchContext["stops"];
   outbox: BatchContext["outbox"];
   /** Absent: only the core records. */
   entryFault?: BatchContext["entryFault"];
@@ -124,6 +127,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       follow: options.follow ?? (() => Promise.resolve()),
       confirm: options.confirm,
       agentFacts: options.agentFacts,
+      stops: options.stops ?? (() => NO_STOPS),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),
       unstoredCheckpoint: () => checkpoints.unstored(),
@@ -187,6 +191,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     vkey,
     origin,
     transact: (job) => sequencer.transact(job),
+    transactFirst: (job) => sequencer.transactFirst(job),
     head,
     checkpoint,
     halted: () => sequencer.halted(),

@@ -4,8 +4,23 @@ import type { Job, NotPrepared } from "../contract/host.ts";
 
 export interface Pending {
   job: Job<unknown>;
+  /** Goes before all that are not. */
+  urgent: boolean;
   resolve(value: unknown): void;
   reject(error: unknown): void;
+}
+
+/** The first of the queue: urgent ones by themselves, because they are done without policies. */
+export function takeBatch(queue: readonly Pending[], most: number): Pending[] {
+  const urgent = queue[0]?.urgent === true;
+  const end = queue.findIndex((pending) => pending.urgent !== urgent);
+  return queue.slice(0, Math.min(end < 0 ? queue.length : end, most));
+}
+
+/** The queue with one more, before all that can wait. */
+export function behindUrgent(queue: readonly Pending[], pending: Pending): Pending[] {
+  const urgent = queue.filter((other) => other.urgent);
+  return [...urgent, pending, ...queue.slice(urgent.length)];
 }
 
 export type Outcome = { pending: Pending; value: unknown } | { pending: Pending; refusal: Refusal };

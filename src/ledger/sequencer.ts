@@ -11,14 +11,15 @@
  */
 import { setImmediate } from "node:timers";
 import { Refusal } from "../contract/errors.ts";
-import { NotPrepared, type Job, type Logger } from "../contract/host.ts";
+import { NotPrepared, type Job, type Logger, type UrgentJob } from "../contract/host.ts";
 import { StorageError, type EntryRow, type LedgerHead, type Storage, type StorageReader } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { rootOfEdge } from "../domain/merkle.ts";
 import type { LedgerClock } from "./clock.ts";
 import { goesOn, mayFollow, sameHead, type TrustedHistory } from "./continuity.ts";
 import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
-import { Poisoned, Unprepared, type Pending } from "./job.ts";
+import { emptyPolicySet } from "../domain/policy/compile.ts";
+import { behindUrgent, takeBatch, Poisoned, Unprepared, type Pending } from "./job.ts";
 
 export interface SequencerOptions extends TrustedHistory {
   storage: Storage;
@@ -31,6 +32,7 @@ export interface SequencerOptions extends TrustedHistory {
   follow(tx: StorageReader, head: LedgerHead): Promise<void>;
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
+  stops: BatchContext["stops"];
   outbox: BatchContext["outbox"];
   entryFault: BatchContext["entryFault"];
   /** A signature that waits to be stored. */
@@ -46,6 +48,7 @@ export interface SequencerOptions extends TrustedHistory {
 
 export interface Sequencer {
   transact<T>(job: Job<T>): Promise<T>;
+  transactFirst<T>(job: UrgentJob<T>): Promise<T>;
   /** The last committed head, or null when it is not certain what the store holds. */
   lastHead(): LedgerHead | null;
   /** Takes no more jobs, and resolves when all taken ones are answered. */
@@ -74,7 +77,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     for (;;) {
       await gather();
       if (queue.length === 0) break;
-      const jobs = queue.slice(0, options.maxBatch);
+      const jobs = takeBatch(queue, options.maxBatch);
       queue = queue.slice(jobs.length);
       await commit(jobs);
     }
@@ -153,7 +156,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     if (ready === undefined) return true;
     const done = ready.then(
       () => {
-        queue.unshift(pending);
+        queue = behindUrgent(queue, pending);
         running ??= run();
       },
       (error: unknown) => refuse([pending], error),
@@ -203,9 +206,10 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
         await options.follow(tx, before);
         const context: BatchContext = {
           now: options.clock.now(),
-          policies: options.policies,
+          policies: live[0]?.urgent === true ? withoutPolicies : options.policies,
           confirm: options.confirm,
           agentFacts: options.agentFacts,
+          stops: options.stops,
           outbox: options.outbox,
           jobMs: options.jobMs,
           entryFault: options.entryFault,
@@ -251,17 +255,22 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     if (last !== undefined) options.clock.saw(last.created_at);
   }
 
+  function take<T>(job: Pending["job"], urgent: boolean): Promise<T> {
+    if (closed)
+      return Promise.reject(
+        new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"),
+      );
+    return new Promise<T>((resolve, reject) => {
+      const pending = { job, urgent, resolve: resolve as (value: unknown) => void, reject };
+      if (urgent) queue = behindUrgent(queue, pending);
+      else queue.push(pending);
+      running ??= run();
+    });
+  }
+
   return {
-    transact<T>(job: Job<T>): Promise<T> {
-      if (closed)
-        return Promise.reject(
-          new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"),
-        );
-      return new Promise<T>((resolve, reject) => {
-        queue.push({ job, resolve: resolve as (value: unknown) => void, reject });
-        running ??= run();
-      });
-    },
+    transact: (job) => take(job, false),
+    transactFirst: (job) => take(job, true),
     lastHead: () => lastHead,
     halted: () => halted,
     async drain() {
@@ -270,6 +279,10 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     },
   };
 }
+
+/** What cannot be loaded must not hold up a stop. An empty set allows nothing. */
+const withoutPolicies: BatchContext["policies"] = (_tx, digest) =>
+  Promise.resolve({ digest, compiled: emptyPolicySet(), source: null });
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

@@ -6,6 +6,7 @@ import type {
   AnalyticsQuery,
   DecisionFilter,
   EntryRow,
+  FollowedType,
   LedgerHead,
   PendingPlace,
   PermitPlace,
@@ -53,7 +54,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         (row) => row.action_id === id,
         (a, b) => a.seq - b.seq,
       ),
-    entriesOfType: (type: "api_key" | "agent", from: number, limit: number) =>
+    entriesOfType: (type: FollowedType, from: number, limit: number) =>
       all(
         t.entries,
         (row) => row.type === type && row.seq >= from,

@@ -44,13 +44,14 @@ const ended = { type: "approval", action_id: "a-1", agent_id: "bot", status: "de
 async function written(
   channels: object,
   entries: EntryBody[],
-  { allowSelfApproval = false, feeds = [] as Feed[] } = {},
+  { allowSelfApproval = false, feeds = [] as Feed[], stops = [] as string[] } = {},
 ): Promise<DeliveryRow[]> {
   const notifiers = [notifier(feeds)];
   const { write } = createOutbox({
     channels: readChannels(channels as Config["channels"], notifiers),
     notifiers,
     allowSelfApproval,
+    stops,
     newId: () => `d-${++ids}`,
   });
   assert.ok(write !== null);

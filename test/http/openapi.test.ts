@@ -265,6 +265,10 @@ describe("every operation", () => {
     await send("GET", "/v1/agents/{id}", { at: agent });
     await send("PATCH", "/v1/agents/{id}", { at: agent, body: { name: "Walker" } });
     await send("POST", "/v1/agents/{id}/suspend", { at: agent });
+    const halt = { id: (await send("POST", "/v1/stop", { body: { reason: "drill", agent: "nobody" } })).body.id };
+    await send("GET", "/v1/stop");
+    await send("GET", "/v1/stop/{id}", { at: halt });
+    await send("POST", "/v1/stop/{id}/lift", { at: halt, body: { reason: "over" } });
     await send("POST", "/v1/agents/{id}/resume", { at: agent });
 
     const definition = { policy: "walked", rules: [{ name: "r", tool: "walk", effect: "allow" }] };

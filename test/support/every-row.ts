@@ -101,6 +101,10 @@ export async function fillStore(
     await call("POST", "/v1/agents/back/suspend", { reason: "by mistake" });
     await call("POST", "/v1/agents/back/resume", undefined);
 
+    const halt = { reason: "drill", agent: "nobody", until: "2999-01-01T00:00:00Z" };
+    const stopped = (await call("POST", "/v1/stop", halt, { headers: once() })).id as string;
+    await call("POST", `/v1/stop/${stopped}/lift`, { reason: "over" });
+
     const named = (policy: string, tool = "none") => ({ policy, rules: [{ name: "r", tool, effect: "deny" }] });
     await call("POST", "/v1/policies", named("stored"), { headers: once() });
     await call("PUT", "/v1/policies/stored", named("stored", "other"));

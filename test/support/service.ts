@@ -15,6 +15,7 @@ import metrics from "../../plugins/metrics/index.ts";
 import policies from "../../plugins/policies/index.ts";
 import policyFiles from "../../plugins/policy-files/index.ts";
 import provenance from "../../plugins/provenance/index.ts";
+import stop from "../../plugins/stop/index.ts";
 import replay from "../../plugins/replay/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { defaultConfig, type Config } from "../../src/config/index.ts";
@@ -101,6 +102,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       policies,
       apiKeys,
       agents,
+      stop,
       analytics,
       events,
       provenance,

@@ -58,6 +58,8 @@ function refused({ status, headers }: Response): NotifierError {
 function wordsOf(message: Message): { title: string; message: string; priority?: number; click?: string } {
   if (message.kind === "event")
     return { title: `ledger: ${message.event.type}`, message: `entry ${message.event.seq}` };
+  if (message.kind === "stop")
+    return { title: `stop ${message.stop.change}`, message: message.stop.reason, priority: 5, click: message.link };
   const { agent_id, tool, operation, reason, status } = message.action;
   if (message.kind === "approval_closed")
     return { title: `${status}: ${tool} ${operation}`, message: `asked for by ${agent_id}` };

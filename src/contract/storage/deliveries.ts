@@ -1,10 +1,11 @@
 /** Messages that go out, and what is done with them. */
-/** What a delivery tells: somebody is asked, asked because others did not decide, asked again, told that it is over; or an entry of the ledger for a feed. */
+/** What a delivery tells: somebody is asked, asked because others did not decide, asked again, told that it is over; told of a stop; or an entry of the ledger for a feed. */
 export type DeliveryKind =
   | "approval_requested"
   | "approval_escalated"
   | "approval_reminder"
   | "approval_closed"
+  | "stop"
   | "event";
 
 /**

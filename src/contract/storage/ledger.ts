@@ -16,6 +16,9 @@ export interface EntryRow {
   created_at: number;
 }
 
+/** Types that are few among the others, and that every process follows. */
+export type FollowedType = "api_key" | "agent" | "stop";
+
 /** A full tile: 256 hashes of `level`, and the root over them (a node of level + 1). */
 export interface TileRow {
   level: number;
@@ -46,8 +49,8 @@ export interface LedgerReads {
   entryByHash(leafHash: Uint8Array): Promise<EntryRow | null>;
   /** All entries that speak of one action, ascending. */
   entriesOfAction(actionId: string): Promise<EntryRow[]>;
-  /** Entries of keys, or of agents, with `seq >= from`, ascending. */
-  entriesOfType(type: "api_key" | "agent", from: number, limit: number): Promise<EntryRow[]>;
+  /** Entries of one of these types with `seq >= from`, ascending. */
+  entriesOfType(type: FollowedType, from: number, limit: number): Promise<EntryRow[]>;
   /** Leaf hashes `from <= seq < to`, ascending. */
   leafHashes(from: number, to: number): Promise<Uint8Array[]>;
   tile(level: number, index: number): Promise<TileRow | null>;

@@ -10,7 +10,7 @@ import { isExceeded, matchLimit, matchLimits, usedBefore } from "./limits.ts";
 import { matchNames, readPatterns } from "./semantics.ts";
 import { foldName } from "../names.ts";
 import { clipText } from "../text.ts";
-import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome } from "./types.ts";
+import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome, StopFact } from "./types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
@@ -32,11 +32,24 @@ export function decide(compiled: CompiledPolicySet, request: ActionRequest, fact
 
 /** The same, on an evaluation that has been used already: by `limitNeeds`, before the uses of limits were read. */
 export function decideOn(evaluation: Evaluation, facts: Facts): Decision {
+  return judge(evaluation, facts).decision;
+}
+
+/** And with it the facts that its entry needs: of the stops that hold, the one that decided. */
+export function decideToRecord(evaluation: Evaluation, facts: Facts): { decision: Decision; facts: Facts } {
+  const { decision, stop } = judge(evaluation, facts);
+  const { stops: _, ...others } = facts;
+  return { decision, facts: stop === undefined ? others : { ...others, stops: [stop] } };
+}
+
+function judge(evaluation: Evaluation, facts: Facts): { decision: Decision; stop?: StopFact } {
   const { compiled, request } = evaluation;
+  const stop = facts.stops?.find(({ policy }) => policy === null);
+  if (stop !== undefined) return { decision: stopping(stop, []), stop };
   const barred = agentBar(compiled, request, facts);
-  if (barred !== null) return denial(barred.code, barred.reason, []);
+  if (barred !== null) return { decision: denial(barred.code, barred.reason, []) };
   if (compiled.policies.length === 0)
-    return denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []);
+    return { decision: denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []) };
 
   const findings: Finding[] = [];
   const shadow: ShadowOutcome[] = [];
@@ -52,14 +65,13 @@ export function decideOn(evaluation: Evaluation, facts: Facts): Decision {
   }
   for (const { policy, rule, effect, reason_code } of shadowed.values())
     shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
+  const answering = facts.stops?.find(({ policy }) => findings.some((finding) => finding.policy.name === policy));
+  if (answering !== undefined) return { decision: stopping(answering, shadow), stop: answering };
   if (!hasAnswer(compiled, findings)) {
-    return denial(
-      "NO_MATCHING_RULE",
-      `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`,
-      shadow,
-    );
+    const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
+    return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
-  return strictest(findings, shadow);
+  return { decision: strictest(findings, shadow) };
 }
 
 /**
@@ -210,6 +222,13 @@ function strictestTerms(findings: readonly Finding[]): Decision["approval"] {
     expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
   };
+}
+
+/** The reason of a stop is for those who may see it: agents are told which one it is. */
+function stopping({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
+  const what = policy === null ? "" : `, which stops what policy "${policy}" answers,`;
+  const end = until === null ? "until somebody lifts it" : `until ${until}, or until somebody lifts it`;
+  return denial("STOPPED", `the stop ${id}${what} holds ${end}: nothing is decided meanwhile`, shadow);
 }
 
 function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {

@@ -74,7 +74,13 @@ export interface Explanation {
   policies: PolicyExplanation[];
 }
 
-const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGENT_SUSPENDED", "TOOL_NOT_ALLOWED"];
+const BARRED: readonly ReasonCode[] = [
+  "STOPPED",
+  "KEY_ENDED",
+  "AGENT_NOT_REGISTERED",
+  "AGENT_SUSPENDED",
+  "TOOL_NOT_ALLOWED",
+];
 
 /** @param now milliseconds since the epoch */
 export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {

@@ -16,6 +16,7 @@ export type ReasonCode =
   | "AGENT_SUSPENDED"
   | "TOOL_NOT_ALLOWED"
   | "KEY_ENDED"
+  | "STOPPED"
   | "NO_LONGER_ALLOWED";
 
 /** How a `require_approval` rule asks. Durations are text (`90s`, `30m`, `1h`, `7d`) as written in the YAML. */
@@ -98,12 +99,22 @@ export interface Facts {
   /** Present when the agent is registered. */
   agent?: { suspended: boolean; allowed_tools: string[] | null };
   require_registered_agents?: boolean;
+  /** Present when stops hold that are about this agent and this tool. */
+  stops?: StopFact[];
   /** Present when the key that submitted the action has been revoked or has expired since. */
   key_ended?: true;
   /** Commit that the policy set came from, where it came from git. */
   policy_commit?: string;
   /** Present when limits match the action. */
   limits?: LimitFact[];
+}
+
+/** A stop that holds. `policy` null: it stops the action whatever policies say. */
+export interface StopFact {
+  id: string;
+  policy: string | null;
+  /** When it ends by itself, RFC 3339; null when never. */
+  until: string | null;
 }
 
 /** Facts as the decision's entry holds them. */

@@ -40,7 +40,7 @@ export function idempotentCall(headers: Headers, route: string, body: unknown): 
 
 /** Id of what the first call created; null when this is the first. Throws IDEMPOTENCY_CONFLICT for another body. */
 export async function createdEarlier(
-  tx: LedgerTransaction,
+  tx: Pick<LedgerTransaction, "idempotency">,
   who: Credential,
   call: IdempotentCall | null,
 ): Promise<string | null> {
@@ -59,7 +59,7 @@ export function usedOtherwise({ key }: IdempotentCall, created: string): Refusal
 }
 
 export async function rememberCreated(
-  tx: LedgerTransaction,
+  tx: Pick<LedgerTransaction, "insertIdempotency" | "now">,
   who: Credential,
   call: IdempotentCall | null,
   resourceId: string,

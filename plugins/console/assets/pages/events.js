@@ -4,7 +4,7 @@ import { follow } from "../live.js";
 import { Who } from "../person.js";
 import { Badge, Data, Empty, Live, Page, Text, Time, html, useEffect, useState } from "../ui.js";
 
-const TYPES = ["decision", "approval", "redecision", "execution", "erasure", "policy_set", "api_key", "agent"];
+const TYPES = ["decision", "approval", "redecision", "execution", "erasure", "policy_set", "api_key", "agent", "stop"];
 /** Older ones leave the page: it may stay open for weeks. */
 const KEPT = 500;
 
@@ -123,6 +123,7 @@ function Event({ event }) {
     erasure: () => html`what <${Text} value=${entry.agent_id} /> asked was erased: <${Text} value=${entry.reason} />`,
     policy_set: () => html`${entry.policy_count} policies decide`,
     api_key: () => html`key <${Text} value=${entry.key.name} /> ${entry.change}`,
+    stop: () => html`stop ${entry.change.replace("_", " ")}: <${Text} value=${entry.stop.reason} />`,
     agent: () => html`<${Text} value=${entry.agent.id ?? ""} /> ${entry.change}`,
   }[event.type];
   return html`<div class="row">

@@ -1,0 +1,114 @@
+/** Placing and lifting: each is one urgent job, which needs no policy. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host, UrgentJob } from "../../src/contract/host.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import type { StopEntry } from "../../src/domain/entries.ts";
+import { countPeople } from "../../src/domain/standing.ts";
+import { heldStops, isHeld, type Stop, type Stops } from "../../src/domain/stops.ts";
+import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { confirmed } from "../../src/http/resource/authority.ts";
+import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/http/resource/idempotency.ts";
+import { behind } from "../../src/http/resource/people.ts";
+import type { StopBody } from "./schemas.ts";
+
+/** Each is looked at with every decision. */
+const MOST_HELD = 100;
+
+type Tx = Parameters<UrgentJob<unknown>>[0];
+
+export function placeStop(
+  host: Host,
+  credential: Credential,
+  body: StopBody,
+  call: IdempotentCall | null,
+): Promise<{ stop: Stop; replayed: boolean }> {
+  const { reason, agent = null, tool = null, policy = null } = body;
+  const until = body.until === undefined ? null : parseRfc3339(body.until);
+  const id = host.newId();
+  return host.ledger.transactFirst(async (tx) => {
+    const who = await writing(tx, credential);
+    const earlier = await createdEarlier(tx, who, call);
+    if (earlier !== null) return { stop: stopOf(tx.stops, earlier), replayed: true };
+    if (until !== null && until <= tx.now)
+      throw new Refusal("VALIDATION_FAILED", `the end ${body.until} is over already; it is ${toRfc3339(tx.now)} now`, {
+        errors: [{ pointer: "/until", detail: "a time to come" }],
+      });
+    // One that stops everything is always taken.
+    const narrow = agent !== null || tool !== null || policy !== null;
+    if (narrow && heldStops(tx.stops, tx.now).length >= MOST_HELD)
+      throw new Refusal(
+        "TOO_MANY_STOPS",
+        `${MOST_HELD} stops hold already; lift some, or place one without a selector`,
+      );
+    // A name that was mistyped would stop nothing.
+    const named = policy === null ? null : await tx.policyByName(policy);
+    if (policy !== null && (named === null || named.deleted_at !== null))
+      throw new Refusal("POLICY_NOT_FOUND", `there is no policy "${policy}", so nothing was stopped`);
+    record(tx, {
+      change: "placed",
+      stop: { id, agent, tool, policy, reason, until: until === null ? null : toRfc3339(until) },
+      comment: null,
+      approvals: 0,
+      needed: 0,
+      by: actorOf(who.key, who.principal),
+    });
+    await rememberCreated(tx, who, call, id);
+    return { stop: stopOf(tx.stops, id), replayed: false };
+  });
+}
+
+/** Lifts the stop when enough people have asked for it, this one included; until then it holds. */
+export function liftStop(host: Host, credential: Credential, id: string, comment: string | null): Promise<Stop> {
+  return host.ledger.transactFirst(async (tx) => {
+    const who = await writing(tx, credential);
+    const before = stopOf(tx.stops, id);
+    if (!isHeld(before, tx.now))
+      throw new Refusal("STOP_OVER", `the stop ${id} was lifted, or its end has passed; nothing is left to lift`);
+    const by = actorOf(who.key, who.principal);
+    const people = before.lifts.map((lift) => behind(host, lift.by));
+    const earlier = countPeople(people);
+    const approvals = countPeople([...people, behind(host, by)]);
+    const needed = host.config.stop.lift_approvals;
+    if (approvals <= earlier && approvals < needed)
+      throw new Refusal(
+        "ALREADY_VOTED",
+        `${who.principal}, or somebody who made that key or was given one by it, has asked for the stop to be lifted; it takes ${needed} people`,
+      );
+    const { agent, tool, policy, reason, until } = before;
+    record(tx, {
+      change: approvals >= needed ? "lifted" : "lift_asked",
+      stop: { id, agent, tool, policy, reason, until: until === null ? null : toRfc3339(until) },
+      comment,
+      approvals,
+      needed,
+      by,
+    });
+    return stopOf(tx.stops, id);
+  });
+}
+
+export function stopOf({ all }: Stops, id: string): Stop {
+  const stop = all.get(id);
+  if (stop === undefined) throw unknownStop(id);
+  return stop;
+}
+
+export function unknownStop(id: string): Refusal {
+  return new Refusal("STOP_NOT_FOUND", `there is no stop "${id}" that this key may see`);
+}
+
+function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {
+  tx.record({ type: "stop", v: 1, at: toRfc3339(tx.now), ...entry });
+  tx.bumpEpoch();
+}
+
+/** An agent halts and frees nobody, itself least of all. */
+async function writing(tx: Tx, credential: Credential): Promise<Credential> {
+  const who = await confirmed(tx, credential, "stop:write");
+  if (who.key.agent_id !== null)
+    throw new Refusal(
+      "AGENT_MISMATCH",
+      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; stops are placed and lifted with a key that is bound to none`,
+    );
+  return who;
+}

@@ -1,0 +1,107 @@
+import { Type, type Static, type TString } from "@sinclair/typebox";
+
+const Time = (description: string) => Type.String({ format: "date-time", description });
+const nullable = <T extends TString>(schema: T) => Type.Union([schema, Type.Null()]);
+const Glob = (what: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 256,
+    format: "name",
+    description: `${what} Glob: \`*\` stands for any characters, \`?\` for one; without regard to case.`,
+  });
+const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Recorded in the ledger, forever." });
+
+export const StopBody = Type.Object(
+  {
+    reason: Reason,
+    agent: Type.Optional(Glob("Stops these agents alone.")),
+    tool: Type.Optional(Glob("Stops the use of these tools alone.")),
+    policy: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 256,
+        description: "Stops what this policy's rules or limits answer alone: its name.",
+      }),
+    ),
+    until: Type.Optional(Time("When it ends by itself; never when absent.")),
+  },
+  {
+    additionalProperties: false,
+    description: "Of several selectors all must fit; without one everything is stopped.",
+    examples: [{ reason: "refunds nobody asked for", tool: "stripe" }],
+  },
+);
+export type StopBody = Static<typeof StopBody>;
+
+export const LiftBody = Type.Object(
+  { reason: Type.Optional(Reason) },
+  { additionalProperties: false, examples: [{ reason: "the key was revoked" }] },
+);
+
+export const StopParams = Type.Object(
+  { id: Type.String({ minLength: 1, maxLength: 64, description: "Stop." }) },
+  { additionalProperties: false },
+);
+
+const Lift = Type.Object(
+  {
+    by: Type.String({ description: "Principal." }),
+    at: Time("When."),
+    reason: nullable(Type.String()),
+  },
+  { additionalProperties: false },
+);
+
+export const StopRecord = Type.Object(
+  {
+    id: Type.String(),
+    status: Type.Union(
+      (["holds", "ended", "lifted"] as const).map((status) => Type.Literal(status)),
+      { description: "ended: its own end has passed." },
+    ),
+    agent: nullable(Type.String({ description: "Null: every agent." })),
+    tool: nullable(Type.String({ description: "Null: every tool." })),
+    policy: nullable(Type.String({ description: "Null: whatever policies answer." })),
+    until: nullable(Time("When it ends by itself; null: never.")),
+    placed_at: Time("When it was placed."),
+    reason: nullable(Type.String({ description: "Null for keys that see only what agents may." })),
+    placed_by: nullable(Type.String({ description: "Principal; null likewise." })),
+    lift: Type.Object(
+      {
+        needed: Type.Integer({ description: "How many people it takes to lift it." }),
+        asked: Type.Array(Lift, {
+          description: "Who asked for that, in order; empty for keys that see only what agents may.",
+        }),
+      },
+      { additionalProperties: false },
+    ),
+    lifted_at: nullable(Time("When it was lifted.")),
+    seq: Type.Integer({ description: "Ledger entry that placed it." }),
+  },
+  {
+    title: "Stop",
+    additionalProperties: false,
+    examples: [
+      {
+        id: "019346a0-0000-7000-8000-000000000000",
+        status: "holds",
+        agent: null,
+        tool: "stripe",
+        policy: null,
+        until: null,
+        placed_at: "2026-01-31T12:00:00.000Z",
+        reason: "refunds nobody asked for",
+        placed_by: "owner:ada",
+        lift: { needed: 2, asked: [] },
+        lifted_at: null,
+        seq: 4711,
+      },
+    ],
+  },
+);
+export type StopRecord = Static<typeof StopRecord>;
+
+export const StopList = Type.Object(
+  { stops: Type.Array(StopRecord, { description: "Those that hold and that this key may see, oldest first." }) },
+  { additionalProperties: false },
+);

@@ -1,0 +1,122 @@
+import { parseDuration, parseRfc3339, toRfc3339 } from "../domain/time.ts";
+import { EXIT, colour, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { client, reaching } from "./remote.ts";
+
+interface StopView {
+  id: string;
+  status: "holds" | "ended" | "lifted";
+  agent: string | null;
+  tool: string | null;
+  policy: string | null;
+  until: string | null;
+  placed_at: string;
+  reason: string | null;
+  placed_by: string | null;
+  lift: { needed: number; asked: { by: string }[] };
+}
+
+export const stop: Command = {
+  summary: "halt decisions, or let them go on",
+  help: `usage: assent stop --reason TEXT [--agent GLOB] [--tool GLOB] [--policy NAME] [--until TIME | --for DURATION] [--json]
+       assent stop --list [--json]
+       assent stop --lift ID [--reason TEXT] [--json]
+
+From its answer on, on every process: what is submitted is denied, and nothing is approved or started. What waits stays
+as it is, and its time runs on. Without a selector everything is stopped; of several all must fit. Permits that were
+handed out already, and are checked by tools alone, cannot be called back.
+
+  --reason TEXT     recorded in the ledger
+  --agent GLOB      what these agents do
+  --tool GLOB       what is done with these tools
+  --policy NAME     what this policy answers
+  --until TIME      ends by itself then, such as 2026-01-31T00:00:00Z
+  --for DURATION    ends by itself so much later: 30m, 12h, 7d
+  --list            the stops that hold
+  --lift ID         lifts a stop; where the configuration wants more people, asks for that
+  --json            print JSON
+
+The key needs the scope stop:write. Exits 4 where a stop still holds after --lift, because more people have to ask.
+
+examples:
+  assent stop --reason "refunds nobody asked for"
+  assent stop --tool "stripe*" --for 2h --reason "the bank is down"
+  assent stop --lift 019346a0-0000-7000-8000-000000000000 --reason "the key was revoked"
+`,
+  async run(args, io) {
+    const { values } = parse(args, {
+      reason: { type: "string" },
+      agent: { type: "string" },
+      tool: { type: "string" },
+      policy: { type: "string" },
+      until: { type: "string" },
+      for: { type: "string" },
+      list: { type: "boolean" },
+      lift: { type: "string" },
+      json: { type: "boolean" },
+    });
+    const { reason, lift, list = false, json = false, agent, tool, policy, until, for: length } = values;
+    const which = { agent, tool, policy, until, for: length };
+    const narrowed = Object.values(which).some((value) => value !== undefined);
+    if ((lift !== undefined || list) && (narrowed || (lift !== undefined && list) || (list && reason !== undefined)))
+      throw usage("--list stands alone, and --lift goes with --reason alone");
+    if (list) return listStops(io, json);
+    if (lift !== undefined) {
+      const path = `/v1/stop/${encodeURIComponent(lift)}/lift`;
+      const lifted = await reaching(() =>
+        client().call<StopView>("POST", path, reason === undefined ? {} : { reason }),
+      );
+      show(io, lifted, json);
+      return lifted.status === "holds" ? EXIT.pending : EXIT.ok;
+    }
+    if (reason === undefined) throw usage("--reason is needed: it is recorded with the stop");
+    const body = {
+      reason,
+      ...(agent === undefined ? {} : { agent }),
+      ...(tool === undefined ? {} : { tool }),
+      ...(policy === undefined ? {} : { policy }),
+      ...endOf(until, length),
+    };
+    show(io, await reaching(() => client().call<StopView>("POST", "/v1/stop", body)), json);
+    return EXIT.ok;
+  },
+};
+
+function endOf(until: string | undefined, length: string | undefined): { until?: string } {
+  if (until !== undefined && length !== undefined) throw usage("give either --until or --for");
+  if (until !== undefined && parseRfc3339(until) === null)
+    throw usage(`--until takes a time such as 2026-01-31T00:00:00Z, not "${until}"`);
+  const ms = length === undefined ? null : parseDuration(length);
+  if (length !== undefined && (ms === null || ms === 0))
+    throw usage(`--for takes a duration such as 30m or 12h, not "${length}"`);
+  return ms === null ? (until === undefined ? {} : { until }) : { until: toRfc3339(Date.now() + ms) };
+}
+
+async function listStops(io: Output, json: boolean): Promise<number> {
+  const page = await reaching(() => client().call<{ stops: StopView[] }>("GET", "/v1/stop"));
+  if (json) io.out(JSON.stringify(page));
+  else if (page.stops.length === 0) io.out("no stop holds");
+  else for (const one of page.stops) show(io, one, false);
+  return EXIT.ok;
+}
+
+function show(io: Output, it: StopView, json: boolean): void {
+  if (json) return io.out(JSON.stringify(it));
+  const parts = Object.entries({ agent: it.agent, tool: it.tool, policy: it.policy }).flatMap(([name, value]) =>
+    value === null ? [] : [`${name} ${safe(value)}`],
+  );
+  const covers = parts.length === 0 ? "everything" : parts.join(", ");
+  io.out(`${colour(io, it.status === "holds" ? "red" : "green", it.status)}  ${covers}`);
+  const lines: [string, string | null][] = [
+    ["id", it.id],
+    ["reason", it.reason],
+    ["placed", it.placed_by === null ? it.placed_at : `${it.placed_at} by ${it.placed_by}`],
+    ["until", it.status === "holds" ? (it.until ?? "somebody lifts it") : null],
+    [
+      "lift",
+      it.lift.asked.length === 0
+        ? null
+        : `asked by ${it.lift.asked.map(({ by }) => by).join(", ")}; it takes ${it.lift.needed}`,
+    ],
+  ];
+  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
+}

@@ -1,0 +1,9 @@
+/** Whether the client has what it asks for. */
+
+/** If-None-Match (RFC 9110, section 13.1.2), which compares weakly. */
+export function sameEntity(wanted: string | null, current: string | undefined): boolean {
+  if (wanted === null || current === undefined) return false;
+  return wanted
+    .split(",")
+    .some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === current.replace(/^W\//, ""));
+}
