@@ -108,7 +108,7 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
 }
 
 function filterOf(query: schema.ListQuery, who: Credential): Omit<ActionFilter, "limit"> {
-  const { status, tool, operation, offset } = query;
+  const { status, tool, operation, request_hash, offset } = query;
   const agent = query.agent_id ?? query.agent;
   if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
     throw invalid("agent", "`agent` and `agent_id` are the same filter; send one of them");
@@ -119,6 +119,7 @@ function filterOf(query: schema.ListQuery, who: Credential): Omit<ActionFilter, 
     ...(agent === undefined ? {} : { agent_id: agent }),
     ...(tool === undefined ? {} : { tool }),
     ...(operation === undefined ? {} : { operation }),
+    ...(request_hash === undefined ? {} : { request_hash }),
     ...(query.since === undefined ? {} : { since: instant("since", query.since) }),
     ...(query.until === undefined ? {} : { until: instant("until", query.until) }),
     ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, query.cursor) }),

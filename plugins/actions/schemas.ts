@@ -99,6 +99,9 @@ export const ListQuery = Type.Object(
     agent: Type.Optional(Type.String({ maxLength: 256, description: "Same as `agent_id`." })),
     tool: Type.Optional(Type.String({ maxLength: 256 })),
     operation: Type.Optional(Type.String({ maxLength: 256 })),
+    request_hash: Type.Optional(
+      Type.String({ pattern: "^[0-9a-f]{64}$", description: "64 lowercase hex digits, as records have it." }),
+    ),
     since: Type.Optional(Time("Created at or after.")),
     until: Type.Optional(Time("Created before.")),
     ...PAGE_QUERY,

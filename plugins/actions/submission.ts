@@ -21,6 +21,21 @@ const PREFER = Type.Object({
   ),
 });
 
+const JOIN = Type.Object(
+  {
+    join: Type.Optional(
+      Type.Literal("open", {
+        description:
+          "Answers with the open action of this key and the same request where there is one, and says so with `Action-Joined: true`: pending, or allowed or approved and not started. It keeps its own `meta`.",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** What an answer says of where its action came from. */
+const SAID = { made: {}, replayed: REPLAYED, joined: { "Action-Joined": "true" } } as const;
+
 export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
   return [
     defineRoute({
@@ -30,6 +45,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       summary: "Submit an action",
       scope: "actions:submit",
       body: schema.ActionBody,
+      query: JOIN,
       queued: true,
       idempotent: true,
       headers: PREFER,
@@ -38,16 +54,24 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         200: { ...RECORD, description: "Allowed or denied." },
         202: { ...RECORD, description: "Waits for approval; `Location` is where to look." },
       },
-      errors: ["AGENT_MISMATCH", "AGENT_UNBOUND", "IDEMPOTENCY_CONFLICT", "ACTION_ERASED", "TOO_MANY_PENDING"],
+      errors: [
+        "AGENT_MISMATCH",
+        "AGENT_UNBOUND",
+        "IDEMPOTENCY_CONFLICT",
+        "ACTION_ERASED",
+        "RECORD_ALTERED",
+        "TOO_MANY_PENDING",
+      ],
       async handle(context) {
-        const { body, credential, headers } = context;
+        const { body, credential, headers, query } = context;
         const taken = await submitAction(host, credential, body, {
           meta: metaOf(body, headers),
           idempotencyKey: idempotencyKeyOf(headers),
+          join: query.join === "open",
         });
         let row = taken.row;
         let who = credential;
-        const extra: Record<string, string> = taken.replayed ? { ...REPLAYED } : {};
+        const extra: Record<string, string> = { ...SAID[taken.by] };
         if (row.status === "pending_approval") {
           if (row.expires_at !== null) expiry.plan(row.expires_at);
           const wait = preferredWait(headers.get("prefer"));
@@ -64,7 +88,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         const shown = asOf(row, host.clock());
         const reply = await answerWith(host, shown, who, {
           headers: extra,
-          fresh: row === taken.row && !taken.replayed,
+          fresh: row === taken.row && taken.by === "made",
         });
         return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
       },

@@ -16,6 +16,7 @@ import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/typ
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { createdEarlier, rememberCreated, usedOtherwise } from "../../src/http/resource/idempotency.ts";
+import { openToJoin } from "./join.ts";
 import { readUses, writeUses } from "./limits.ts";
 import { assertKept, reread } from "./rows.ts";
 import type { ActionBody } from "./schemas.ts";
@@ -98,13 +99,19 @@ async function assertFewWait(host: Host, tx: LedgerTransaction, { key }: Credent
   );
 }
 
+export interface Submitted {
+  row: ActionRow;
+  /** `replayed`: an idempotency key answers with what it made. `joined`: the same was asked for already, and is open. */
+  by: "made" | "replayed" | "joined";
+}
+
 /** Decides under the ledger's lock, so that the policy set and the key are those of this very moment. */
 export function submitAction(
   host: Host,
   credential: Credential,
   body: ActionBody,
-  { meta, idempotencyKey }: { meta: JsonObject; idempotencyKey: string | null },
-): Promise<{ row: ActionRow; replayed: boolean }> {
+  { meta, idempotencyKey, join }: { meta: JsonObject; idempotencyKey: string | null; join: boolean },
+): Promise<Submitted> {
   const request = requestOf(body);
   const sealed = sealRequest(request);
   const id = host.newId();
@@ -120,7 +127,12 @@ export function submitAction(
       // Whether it is the same request nobody can tell any more: nothing is decided twice under one key.
       assertKept(row);
       if (row.request_hash !== sealed.hash) throw usedOtherwise(call, earlier);
-      return { row, replayed: true };
+      return { row, by: "replayed" };
+    }
+    const open = join ? await openToJoin(host, tx, who, sealed.hash) : null;
+    if (open !== null) {
+      await rememberCreated(tx, who, call, open.id, open.created_at);
+      return { row: open, by: "joined" };
     }
     const { compiled, source } = tx.activePolicies;
     const commit = source?.["commit"];
@@ -137,7 +149,7 @@ export function submitAction(
     await tx.insertAction(row);
     await writeUses(tx, usedBy(decision, needs), id);
     await rememberCreated(tx, who, call, id);
-    return { row, replayed: false };
+    return { row, by: "made" };
   });
 }
 

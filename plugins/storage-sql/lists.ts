@@ -1,5 +1,5 @@
 /** Lists: a statement for each combination of filters that is asked for. */
-import { sql, type Kysely } from "kysely";
+import { sql, type Kysely, type RawBuilder } from "kysely";
 import type { ActionFilter, AgentFilter, FollowedType } from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
@@ -8,10 +8,13 @@ import { param, prepare, type Statement } from "./statement.ts";
 /** A literal, so that the planner may use the index over pending actions alone. */
 export const pending = sql<boolean>`status = 'pending_approval'`;
 
+/** The same for what may start. */
+const startable = sql<boolean>`status in ('allowed', 'approved')`;
+
 /** One statement for each combination of filters, written when it is first asked for. */
 export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
-  const optional = ["status", "agent_id", "tool", "operation", "since", "until", "before_seq"] as const;
+  const optional = ["status", "agent_id", "tool", "operation", "request_hash", "since", "until", "before_seq"] as const;
   return (filter) => {
     const visible = "all" in filter.visibility ? "all" : "agent_id" in filter.visibility ? "agent" : "key";
     const { status } = filter;
@@ -21,16 +24,24 @@ export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => State
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
       let query = db.selectFrom("actions").select("decision_seq");
-      if (visible === "agent") query = query.where("agent_id", "=", param("visible_agent"));
-      if (visible === "key") query = query.where("submitted_by", "=", param("visible_key"));
+      // Few actions have one hash: no other index is looked at then.
+      const hashed = filter.request_hash !== undefined;
+      const text = (column: "agent_id" | "submitted_by" | "tool" | "operation" | "status") =>
+        hashed ? sql<string>`${sql.ref(column)} || ''` : sql<string>`${sql.ref(column)}`;
+      const created = hashed ? sql<number>`created_at + 0` : sql<number>`created_at`;
+      if (hashed) query = query.where("request_hash", "=", param("request_hash"));
+      if (visible === "agent") query = query.where(text("agent_id"), "=", param("visible_agent"));
+      if (visible === "key") query = query.where(text("submitted_by"), "=", param("visible_key"));
       for (const name of ["agent_id", "tool", "operation"] as const) {
-        if (filter[name] !== undefined) query = query.where(name, "=", param<never>(name));
+        if (filter[name] !== undefined) query = query.where(text(name), "=", param<never>(name));
       }
-      if (filter.since !== undefined) query = query.where("created_at", ">=", param("since"));
-      if (filter.until !== undefined) query = query.where("created_at", "<", param("until"));
+      if (filter.since !== undefined) query = query.where(created, ">=", param("since"));
+      if (filter.until !== undefined) query = query.where(created, "<", param("until"));
       if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
-      const overdue = query.where(pending).where("expires_at", "<=", param("as_of"));
-      if (status !== undefined) query = query.where("status", "=", param("status"));
+      const overdue = query
+        .where(hashed ? sql<boolean>`${text("status")} = 'pending_approval'` : pending)
+        .where("expires_at", "<=", param("as_of"));
+      if (status !== undefined) query = query.where(text("status"), "=", param<never>("status"));
       if (timed === "pending_approval") query = query.where("expires_at", ">", param("as_of"));
       // Two lists that are in order, merged: an `or` would sort all that ever expired.
       const numbers = timed === "expired" ? query.unionAll(overdue) : query;
@@ -39,7 +50,7 @@ export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => State
         .limit(param<number>("limit"))
         .offset(param<number>("offset"));
       // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
-      const span = filter.since !== undefined && filter.until !== undefined;
+      const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       statement = prepare(
         span || timed === "expired"
           ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page)
@@ -126,6 +137,24 @@ export function permittedLists(db: Kysely<Tables>, status: "allowed" | "approved
       .orderBy("decision_seq")
       .limit(param<number>("limit")),
   );
+}
+
+/** What may start, or what waits, of one key and one request: the one whose time ends last. */
+export function openLists(db: Kysely<Tables>): { startable: Statement; waiting: Statement } {
+  const last = (open: RawBuilder<boolean>, ends: "permit_expires_at" | "expires_at"): Statement =>
+    prepare(
+      db
+        .selectFrom("actions")
+        .select(schema.ACTION_COLUMNS)
+        .where("submitted_by", "=", param("submitted_by"))
+        .where("request_hash", "=", param("request_hash"))
+        .where(open)
+        .where(ends, ">", param("now"))
+        .orderBy(ends, "desc")
+        .orderBy("decision_seq", "desc")
+        .limit(sql.lit(1)),
+    );
+  return { startable: last(startable, "permit_expires_at"), waiting: last(pending, "expires_at") };
 }
 
 export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {

@@ -8,6 +8,7 @@ import { guards } from "./migrations/guards.ts";
 import { initial } from "./migrations/initial.ts";
 import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
 import { directory, stops } from "./migrations/directory.ts";
+import { join } from "./migrations/join.ts";
 import { permits } from "./migrations/permits.ts";
 
 export interface Migration {
@@ -35,4 +36,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 13, name: "the most urgent delivery", statements: urgency },
   { version: 14, name: "what is kept beside requests", statements: meta },
   { version: 15, name: "entries of stops", statements: stops },
+  { version: 16, name: "actions by their request", statements: join },
 ];

@@ -27,6 +27,7 @@ import {
   agentLists,
   entriesOfType,
   decisionLists,
+  openLists,
   pending,
   pendingLists,
   permittedLists,
@@ -85,6 +86,7 @@ export function prepareReads(db: Kysely<Tables>) {
         .orderBy("index"),
     ),
     action: prepare(actions.where("id", "=", param("id"))),
+    openAction: openLists(db),
     actions: actionLists(db),
     decisionSpan: prepare(
       db
@@ -201,6 +203,13 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     tile: (level, index) => one<TileRow>(reads.tile, { level, index }),
     tileRoots: (level, from, to) => many(reads.tileRoots, { level, from, to }, (row) => row["root"] as Uint8Array),
     action: (id) => one<ActionRow>(reads.action, { id }),
+    async openAction(submitted_by, request_hash, now) {
+      const values = { submitted_by, request_hash, now };
+      return (
+        (await one<ActionRow>(reads.openAction.startable, values)) ??
+        (await one<ActionRow>(reads.openAction.waiting, values))
+      );
+    },
     actions(filter) {
       const values = { ...filter, offset: filter.offset ?? 0, ...visibleTo(filter.visibility) };
       return many<ActionRow>(reads.actions(filter), values);

@@ -65,6 +65,16 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
     tileRoots: (level: number, from: number, to: number) =>
       range(from, to, (index) => t.tiles.get(keyOf(level, index))).map((row) => row.root),
     action: (id: string) => t.actions.get(id),
+    openAction(submittedBy: string, requestHash: string, now: number) {
+      const own = [...t.actions.values()].filter(
+        (row) => row.submitted_by === submittedBy && row.request_hash === requestHash,
+      );
+      const startable = own.filter(({ status }) => status === "allowed" || status === "approved");
+      const waiting = own.filter(({ status }) => status === "pending_approval");
+      return (
+        lastToEnd(startable, now, (row) => row.permit_expires_at) ?? lastToEnd(waiting, now, (row) => row.expires_at)
+      );
+    },
     actions: (filter: ActionFilter) =>
       all(
         t.actions,
@@ -184,12 +194,23 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
   };
 }
 
+function lastToEnd(
+  rows: readonly ActionRow[],
+  now: number,
+  endOf: (row: ActionRow) => number | null,
+): ActionRow | undefined {
+  const ends = (row: ActionRow): number => endOf(row) ?? 0;
+  return rows
+    .filter((row) => ends(row) > now)
+    .toSorted((a, b) => ends(b) - ends(a) || b.decision_seq - a.decision_seq)[0];
+}
+
 function matches(row: ActionRow, filter: ActionFilter): boolean {
   const { visibility: seen } = filter;
   return (
     ("all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id)) &&
     (filter.status === undefined || statusOf(row, filter.as_of) === filter.status) &&
-    (["agent_id", "tool", "operation"] as const).every(
+    (["agent_id", "tool", "operation", "request_hash"] as const).every(
       (name) => filter[name] === undefined || row[name] === filter[name],
     ) &&
     (filter.since === undefined || row.created_at >= filter.since) &&

@@ -13,6 +13,7 @@ import { erasureCases } from "./suite/erasure.ts";
 import { ledgerCases } from "./suite/ledger.ts";
 import { lifecycleCases } from "./suite/lifecycle.ts";
 import { listCases } from "./suite/lists.ts";
+import { openActionCases } from "./suite/open-actions.ts";
 import { permitCases } from "./suite/permits.ts";
 import type { Case } from "./suite/rows.ts";
 import { processCases } from "./suite/processes.ts";
@@ -72,6 +73,7 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   listCases(testCase);
   waitingCases(testCase);
   permitCases(testCase);
+  openActionCases(testCase);
   analyticsCases(testCase);
   directoryCases(testCase);
   deliveryCases(testCase);

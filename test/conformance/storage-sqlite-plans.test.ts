@@ -30,6 +30,7 @@ function planOf(statement: Statement): string[] {
 
 const {
   actions,
+  openAction,
   agents,
   sums,
   decisions,
@@ -185,6 +186,29 @@ describe("query plans", () => {
       assert.deepEqual(planOf(statement), [
         `SEARCH actions USING INDEX actions_${status} (status=? AND permit_expires_at>?)`,
       ]);
+  });
+
+  it("what a submission can join is the first row of an index over what is open alone", () => {
+    for (const [name, columns] of [
+      ["waiting", "status=? AND submitted_by=? AND request_hash=? AND expires_at>?"],
+      ["startable", "submitted_by=? AND request_hash=? AND permit_expires_at>?"],
+    ] as const)
+      assert.deepEqual(planOf(openAction[name]), [`SEARCH actions USING INDEX actions_open_${name} (${columns})`]);
+  });
+
+  it("the actions of one request are found by its hash, whatever else is asked for", () => {
+    const by = "SEARCH actions USING INDEX actions_by_request (request_hash=?)";
+    for (const visibility of [{ all: true }, { agent_id: "a" }, { key_id: "k" }] as const)
+      for (const more of [
+        {},
+        { status: "allowed" },
+        { tool: "t", operation: "o", agent_id: "a" },
+        { status: "pending_approval", as_of: 9 },
+        { since: 1, until: 2 },
+      ] as const)
+        assert.deepEqual(planOf(actions({ visibility, request_hash: "h", ...more, limit: 20 })), [by]);
+    const expired = planOf(actions({ visibility: all, request_hash: "h", status: "expired", as_of: 9, limit: 20 }));
+    assert.ok(!expired.some((step) => /SCAN actions|actions_(pending|by_status)/.test(step)), expired.join("; "));
   });
 
   const all = { all: true } as const;

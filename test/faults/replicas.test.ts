@@ -74,6 +74,33 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal(new Set(answers.map(({ body }) => body.policy_hash)).size, 1);
     }));
 
+  it("the same wish that several are asked at once is one action, with one entry", () =>
+    withReplicas(3, async (services, { agent, admin }) => {
+      for (let round = 0; round < 5; round++) {
+        const body = { ...ASKED, params: { ...ASKED.params, round } };
+        const answers = await Promise.all(
+          Array.from({ length: 12 }, (_, i) =>
+            (services[i % 3] as Service).call("POST", "/v1/actions?join=open", { key: agent, body }),
+          ),
+        );
+        assert.deepEqual([...new Set(answers.map(({ status }) => status))], [202]);
+        const ids = new Set(answers.map((answer) => answer.body.id as string));
+        assert.equal(ids.size, 1);
+        assert.equal(answers.filter(({ headers }) => headers.get("action-joined") !== "true").length, 1);
+        const [id] = ids;
+        const { body: list } = await (services[0] as Service).call(
+          "GET",
+          `/v1/actions?request_hash=${answers[0]?.body.request_hash as string}`,
+          { key: admin },
+        );
+        assert.deepEqual(
+          list.actions.map((action: { id: string }) => action.id),
+          [id],
+        );
+        assert.equal((await (services[1] as Service).storage.entriesOfAction(id as string)).length, 1);
+      }
+    }));
+
   it("a key, an agent and a policy that one changes are changed for the next request to another", () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
       const [one, two] = [a as Service, b as Service];

@@ -64,8 +64,9 @@ export interface IdempotencyRow {
   idempotency_key: string;
   /** SHA-256 of the canonical body, hex. Empty for actions, which know it themselves and can be erased. */
   body_hash: string;
-  /** Id of what the first request created. */
+  /** Id of what the first request created, or joined. */
   resource_id: string;
+  /** When that was created. */
   created_at: number;
 }
 
@@ -80,6 +81,7 @@ export interface ActionFilter {
   agent_id?: string;
   tool?: string;
   operation?: string;
+  request_hash?: string;
   /** Inclusive. */
   since?: number;
   /** Exclusive. */
@@ -130,6 +132,12 @@ export interface DecisionInput {
 
 export interface ActionReads {
   action(id: string): Promise<ActionRow | null>;
+  /**
+   * Of the actions that this key submitted with this request hash one that is open: allowed or approved with
+   * `permit_expires_at > now`; where there is none, pending with `expires_at > now`. Of several the one whose time ends
+   * last, and of those the newest.
+   */
+  openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
   /** Newest first (descending `decision_seq`). */
   actions(filter: ActionFilter): Promise<ActionRow[]>;
   /** Sequences of the first and the last decision of actions that were created in the span; null when there is none. */

@@ -58,11 +58,13 @@ export function usedOtherwise({ key }: IdempotentCall, created: string): Refusal
   );
 }
 
+/** @param createdAt when the resource was created, where that was earlier */
 export async function rememberCreated(
   tx: Pick<LedgerTransaction, "insertIdempotency" | "now">,
   who: Credential,
   call: IdempotentCall | null,
   resourceId: string,
+  createdAt = tx.now,
 ): Promise<void> {
   if (call === null) return;
   await tx.insertIdempotency({
@@ -71,6 +73,6 @@ export async function rememberCreated(
     idempotency_key: call.key,
     body_hash: call.bodyHash,
     resource_id: resourceId,
-    created_at: tx.now,
+    created_at: createdAt,
   });
 }

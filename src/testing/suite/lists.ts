@@ -1,7 +1,7 @@
 /** What lists of actions promise: every filter, alone and with the others, inside what the caller may see. */
 import assert from "node:assert/strict";
 import type { ActionFilter, ActionRow, DecisionFilter, Visibility } from "../../contract/storage.ts";
-import { actionRow, appendSome, T0, type Case } from "./rows.ts";
+import { actionRow, appendSome, hexOf, T0, type Case } from "./rows.ts";
 
 /** 48 actions in which every pair of members varies independently; two share each creation time. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
@@ -11,6 +11,7 @@ const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
     status: n % 4 === 0 ? "denied" : n % 4 === 1 ? "allowed" : "approved",
     tool: n % 5 < 3 ? "stripe" : "shell",
     operation: n % 7 < 4 ? "refund" : "exec",
+    request_hash: hexOf(`request ${n % 11 < 6}`),
     created_at: T0 + Math.floor(n / 2) * 10,
   }),
 );
@@ -20,6 +21,7 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   agent_id: "agent-1",
   tool: "stripe",
   operation: "refund",
+  request_hash: hexOf("request true"),
   since: T0 + 50,
   until: T0 + 200,
   before_seq: 37,
@@ -35,6 +37,7 @@ function expected(filter: ActionFilter): ActionRow[] {
     .filter((row) => filter.agent_id === undefined || row.agent_id === filter.agent_id)
     .filter((row) => filter.tool === undefined || row.tool === filter.tool)
     .filter((row) => filter.operation === undefined || row.operation === filter.operation)
+    .filter((row) => filter.request_hash === undefined || row.request_hash === filter.request_hash)
     .filter((row) => filter.since === undefined || row.created_at >= filter.since)
     .filter((row) => filter.until === undefined || row.created_at < filter.until)
     .filter((row) => filter.before_seq === undefined || row.decision_seq < filter.before_seq)

@@ -1,0 +1,23 @@
+/** Whoever asks for what is asked for already gets the same action: people are asked once for one wish. */
+import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { ActionRow } from "../../src/contract/storage.ts";
+import { decideAgain } from "./again.ts";
+import { assertRecorded } from "./recorded.ts";
+
+/**
+ * The open action of this key and this request; null where a submission is to be decided by itself. To be called with
+ * the credential that the lock confirmed. Throws RECORD_ALTERED.
+ */
+export async function openToJoin(
+  host: Host,
+  tx: LedgerTransaction,
+  who: Credential,
+  requestHash: string,
+): Promise<ActionRow | null> {
+  const row = await tx.openAction(who.key.id, requestHash, tx.now);
+  if (row === null) return null;
+  const first = await assertRecorded(host, tx, row, await tx.approvals(row.id));
+  // What would be denied now must not be answered as if it could still run: the submission says why.
+  const { decision } = await decideAgain(tx, row, first);
+  return decision.effect === "deny" ? null : row;
+}

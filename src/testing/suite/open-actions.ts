@@ -1,0 +1,60 @@
+/** What a submission can join: open, of the same key and the same request, and nothing else. */
+import assert from "node:assert/strict";
+import type { ActionRow } from "../../contract/storage.ts";
+import { actionRow, hexOf, T0, type Case } from "./rows.ts";
+
+const HASH = hexOf("the request");
+const row = (n: number, over: Partial<ActionRow>): ActionRow => actionRow(n, { request_hash: HASH, ...over });
+const waits = (n: number, expires_at: number, over: Partial<ActionRow> = {}): ActionRow =>
+  row(n, { status: "pending_approval", decision: "require_approval", expires_at, ...over });
+const mayStart = (n: number, end: number, over: Partial<ActionRow> = {}): ActionRow =>
+  row(n, { permit_issued_at: T0, permit_expires_at: end, ...over });
+
+export function openActionCases(test: Case): void {
+  test("an open action is found while its time lasts: what may start before what waits, the last to end before others", async ({
+    storage,
+  }) => {
+    const rows = [
+      waits(0, T0 + 90),
+      waits(1, T0 + 95),
+      waits(2, T0 + 92),
+      mayStart(3, T0 + 20, { status: "approved" }),
+      mayStart(4, T0 + 30),
+      mayStart(5, T0 + 30, { status: "approved" }),
+      mayStart(6, T0 + 10),
+    ];
+    await storage.write(async (tx) => {
+      for (const each of rows) await tx.insertAction(each);
+      assert.deepEqual(await tx.openAction("key-1", HASH, T0), rows[5], "also in its own transaction");
+    });
+    for (const [now, n] of [
+      [T0, 5],
+      [T0 + 29, 5],
+      [T0 + 30, 1],
+      [T0 + 94, 1],
+    ] as const)
+      assert.deepEqual(await storage.openAction("key-1", HASH, now), rows[n], String(now - T0));
+    assert.equal(await storage.openAction("key-1", HASH, T0 + 95), null);
+  });
+
+  test("no action is open that another key submitted, that asked for something else, or that is over", async ({
+    storage,
+  }) => {
+    const over = ["denied", "expired", "cancelled", "executing", "succeeded", "failed"] as const;
+    await storage.write(async (tx) => {
+      await tx.insertAction(mayStart(0, T0 + 99, { submitted_by: "key-2" }));
+      await tx.insertAction(waits(1, T0 + 99, { submitted_by: "key-2" }));
+      await tx.insertAction(mayStart(2, T0 + 99, { request_hash: hexOf("another") }));
+      for (const [n, status] of over.entries())
+        await tx.insertAction(row(3 + n, { status, expires_at: T0 + 99, permit_expires_at: T0 + 99 }));
+      await tx.insertAction(mayStart(20, T0 + 99));
+      assert.equal(await tx.eraseAction("action-20", T0), true);
+    });
+    assert.equal(await storage.openAction("key-1", HASH, T0), null);
+    assert.equal((await storage.openAction("key-2", HASH, T0))?.id, "action-0");
+    await storage.write(async (tx) => {
+      await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: T0 });
+      assert.equal((await tx.openAction("key-2", HASH, T0))?.id, "action-1");
+    });
+  });
+}
