@@ -1,6 +1,8 @@
 /** Whoever asks for what is asked for already gets the same action: people are asked once for one wish. */
+import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
+import type { DecisionEntry } from "../../src/domain/entries.ts";
 import { decideAgain } from "./again.ts";
 import { assertRecorded } from "./recorded.ts";
 
@@ -17,7 +19,15 @@ export async function openToJoin(
   const row = await tx.openAction(who.key.id, requestHash, tx.now);
   if (row === null) return null;
   const first = await assertRecorded(host, tx, row, await tx.approvals(row.id));
-  // What would be denied now must not be answered as if it could still run: the submission says why.
-  const { decision } = await decideAgain(tx, row, first);
-  return decision.effect === "deny" ? null : row;
+  return (await isDeniedNow(tx, row, first)) ? null : row;
+}
+
+/** What is denied or stopped now must not be answered as if it could still run: the submission says why. */
+async function isDeniedNow(tx: LedgerTransaction, row: ActionRow, first: DecisionEntry): Promise<boolean> {
+  try {
+    return (await decideAgain(tx, row, first)).decision.effect === "deny";
+  } catch (error) {
+    if (error instanceof Refusal && error.code === "STOPPED") return true;
+    throw error;
+  }
 }

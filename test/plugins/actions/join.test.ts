@@ -212,6 +212,20 @@ test("what the policies of now deny is not answered as open: the submission is d
   for (const [i, body] of bodies.entries()) assert.equal((await submit(body)).body.id, ids[i]);
 });
 
+test("while a stop holds nothing is joined, and what waits or may start is joined again when it is lifted", async () => {
+  const bodies = [wish("ask"), wish("pay")];
+  const ids: string[] = [];
+  for (const body of bodies) ids.push((await submit(body)).body.id as string);
+  const stop = await call("POST", "/v1/stop", { reason: "drill" }, service.admin);
+  assert.equal(stop.status, 201);
+  for (const body of bodies) {
+    const answer = await submit(body);
+    assert.deepEqual([answer.body.status, answer.body.reason_code, joined(answer)], ["denied", "STOPPED", false]);
+  }
+  await call("POST", `/v1/stop/${stop.body.id as string}/lift`, { reason: "over" }, service.admin);
+  for (const [i, body] of bodies.entries()) assert.equal((await submit(body)).body.id, ids[i]);
+});
+
 test("what was changed in the store is not joined", async () => {
   const body = wish("ask");
   const { id } = (await submit(body)).body;
