@@ -3,9 +3,14 @@ import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 import { onSignals, serve, ServerResponse } from "../src/serve/index.ts";
 
 const [data, policies] = process.argv.slice(2) as [string, string];
-const given = ["DATABASE_URL", "ASSENT_SECRET", "ASSENT_LOG_KEY", "ASSENT_LOG_ORIGIN", "ASSENT_ADMIN_KEY"].map(
-  (name) => [name, process.env[name]],
-);
+const given = [
+  "DATABASE_URL",
+  "ASSENT_SECRET",
+  "ASSENT_LOG_KEY",
+  "ASSENT_PERMIT_KEY",
+  "ASSENT_LOG_ORIGIN",
+  "ASSENT_ADMIN_KEY",
+].map((name) => [name, process.env[name]]);
 const { config } = loadConfig({
   cwd: data,
   env: {

@@ -18,6 +18,7 @@ const postgres = await startPostgres();
 const shared = {
   ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
   ASSENT_LOG_KEY: generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string,
+  ASSENT_PERMIT_KEY: generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string,
   ASSENT_LOG_ORIGIN: "bench.test/log",
   ASSENT_ADMIN_KEY: `assent-test-admin-${"0".repeat(32)}`,
 };

@@ -18,6 +18,7 @@ export const STANDARD = {
   events: () => import("./events/index.ts"),
   provenance: () => import("./provenance/index.ts"),
   replay: () => import("./replay/index.ts"),
+  "well-known": () => import("./well-known/index.ts"),
   health: () => import("./health/index.ts"),
   metrics: () => import("./metrics/index.ts"),
   deliveries: () => import("./deliveries/index.ts"),

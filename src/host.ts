@@ -89,6 +89,9 @@ export function createHosts(options: HostOptions): {
     get vault() {
       return after("vault");
     },
+    get permits() {
+      return after("permits");
+    },
     containment,
     channels,
     get processes() {
@@ -114,7 +117,7 @@ function configOf({ data, policies, agents, approvals, permits, retention, stop,
     policies,
     agents,
     approvals: Object.freeze({ ...approvals }),
-    permits: Object.freeze({ ...permits }),
+    permits: Object.freeze({ valid_seconds: permits.valid_seconds }),
     retention: Object.freeze({ ...retention }),
     stop: Object.freeze({ ...stop }),
     server: Object.freeze({ max_wait_seconds, public_url, max_page_bytes }),

@@ -1,7 +1,7 @@
 /** What a runtime is made of, opened in order. */
 import { join } from "node:path";
 import type { Config } from "./config/index.ts";
-import type { Logger, StopList } from "./contract/host.ts";
+import type { Logger, StopList, Vault } from "./contract/host.ts";
 import { StorageError, type Storage } from "./contract/storage.ts";
 import { createDirectory } from "./identity/directory.ts";
 import { createAgents, type AgentService } from "./identity/agents.ts";
@@ -14,7 +14,8 @@ import { createKeys, type KeyService } from "./identity/keys.ts";
 import { createTrials } from "./policies/trial.ts";
 import { createPolicies, type PolicyService } from "./policies/store.ts";
 import { pinSecret } from "./identity/pin-secret.ts";
-import { openVault, type OpenVault } from "./identity/vault.ts";
+import { openPermitKeys, type PermitKeyService } from "./identity/permit-keys.ts";
+import { openVault } from "./identity/vault.ts";
 import type { LedgerClock } from "./ledger/clock.ts";
 import { openLedger, type OpenLedger } from "./ledger/index.ts";
 import { pinLog } from "./ledger/pin.ts";
@@ -32,7 +33,8 @@ export interface Parts {
   keys: KeyService;
   agents: AgentService;
   stops: StopList;
-  vault: OpenVault;
+  vault: Vault;
+  permits: PermitKeyService;
   processes: ProcessList;
 }
 
@@ -53,6 +55,7 @@ export interface PartsOptions {
   newId(): string;
   acceptRollback: boolean;
   acceptSecret: boolean;
+  anyPermitKey: boolean;
 }
 
 /** Meta of a store that `assent copy` has begun to fill and not finished. */
@@ -69,7 +72,6 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
       "this store is an unfinished copy of another one; run the same `assent copy` again to finish it",
     );
   const vault = openVault(config, log);
-  opened.push({ name: "vault", close: vault.close });
   const origin = await pinLog(storage, config.ledger.origin, vault);
   await pinSecret(storage, vault, log, options.acceptSecret);
   // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
@@ -78,6 +80,17 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   const keyUse = createKeyUse(storage, log);
   opened.push({ name: "key use", close: keyUse.stop });
   const directory = createDirectory();
+  const permits = await openPermitKeys({
+    config,
+    storage,
+    directory,
+    vault,
+    head,
+    clock,
+    log,
+    anyKey: options.anyPermitKey,
+  });
+  opened.push({ name: "permit keys", close: permits.close });
   const keys = createKeys({
     storage,
     directory,
@@ -133,6 +146,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     agents,
     stops,
     vault,
+    permits,
     processes: createProcesses(storage, options.instance, log),
   };
 }

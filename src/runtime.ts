@@ -26,6 +26,7 @@ import { createHosts } from "./host.ts";
 import { createLedgerClock } from "./ledger/clock.ts";
 import { createWitnesses } from "./ledger/witnesses.ts";
 import { verifyEd25519 } from "./identity/vault.ts";
+import type { PermitKeyService, PermitRotation } from "./identity/permit-keys.ts";
 import { openParts, type Disposer, type Parts } from "./parts.ts";
 import { declarationsOf } from "./extension/declarations.ts";
 import { refuseTwice } from "./extension/options.ts";
@@ -41,6 +42,8 @@ export interface RuntimeOptions {
   acceptRollback?: boolean;
   /** Takes the configured token secret though the other processes on this store had another one. */
   acceptSecret?: boolean;
+  /** Starts, too, with another permit key than the store's: to rotate one that was lost. */
+  anyPermitKey?: boolean;
   /** The response class of the server at hand, where a faster one than the global exists. */
   Response?: typeof Response;
 }
@@ -68,6 +71,8 @@ export interface Runtime {
     revoked_at: null;
     key: string;
   }>;
+  /** Records the next key that signs permits. Rejects with VaultError for one that cannot be it. */
+  rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]>;
   /** Ends long waits, so that their requests can be answered before the server closes. */
   beginStop(): void;
   /** Finishes what was taken, then closes. Idempotent. */
@@ -155,6 +160,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           newId,
           acceptRollback: options.acceptRollback === true,
           acceptSecret: options.acceptSecret === true,
+          anyPermitKey: options.anyPermitKey === true,
         },
         opened,
       );
@@ -272,6 +278,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     },
     hasHomePage: registry.pages.some(({ path }) => path === "/"),
     createAdminKey,
+    rotatePermitKey: (rotation) => after("permits").rotate(after("ledger"), rotation),
     beginStop,
     stop,
     host: hostOf("assent"),

@@ -3,14 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import { toBase64Url } from "../../src/domain/hash.ts";
-import {
-  checkPermit,
-  makePermit,
-  permitKeyId,
-  type PermitFault,
-  type PermitGrant,
-  type PermitSubject,
-} from "../../src/domain/permit.ts";
+import type { PermitFault, PermitGrant, PermitSubject } from "../../src/domain/permit.ts";
 import { actionDigest, requestOf, sealRequest } from "../../src/domain/request.ts";
 
 /**
@@ -38,16 +31,11 @@ function subjectOf(host: Host, row: ActionRow): PermitSubject | null {
 export function mintPermit(host: Host, row: ActionRow, grant: Omit<PermitGrant, "id">): Promise<string | null> {
   const subject = subjectOf(host, row);
   if (subject === null) return Promise.resolve(null);
-  const { vault } = host;
-  const id = toBase64Url(randomBytes(16));
-  return makePermit(subject, { ...grant, id }, permitKeyId(vault.publicKey), (message) => vault.signAsync(message));
+  return host.permits.make(subject, { ...grant, id: toBase64Url(randomBytes(16)) });
 }
 
 /** What is wrong with a permit as one for this action, at the ledger's `now`; null when nothing is. */
 export function permitFault(host: Host, row: ActionRow, permit: string, now: number): PermitFault | null {
   const subject = subjectOf(host, row);
-  if (subject === null) return "other_subject";
-  const { vault } = host;
-  const keys = [{ kid: permitKeyId(vault.publicKey), publicKey: vault.publicKey }];
-  return checkPermit(permit, subject, now, keys, (...args) => vault.verify(...args));
+  return subject === null ? "other_subject" : host.permits.check(permit, subject, now);
 }

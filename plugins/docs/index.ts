@@ -38,6 +38,7 @@ const TAGS = {
   events: "The ledger as a stream.",
   provenance: "Proofs for those who check the ledger.",
   replay: "Recorded decisions, made again.",
+  "well-known": "What tools that check permits read, without a key.",
   health: "For supervisors and load balancers.",
   docs: "This document.",
 };

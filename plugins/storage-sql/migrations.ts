@@ -7,7 +7,7 @@ import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { initial } from "./migrations/initial.ts";
 import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
-import { directory, stops } from "./migrations/directory.ts";
+import { directory, permitKeys, stops } from "./migrations/directory.ts";
 import { join } from "./migrations/join.ts";
 import { permits } from "./migrations/permits.ts";
 
@@ -37,4 +37,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 14, name: "what is kept beside requests", statements: meta },
   { version: 15, name: "entries of stops", statements: stops },
   { version: 16, name: "actions by their request", statements: join },
+  { version: 17, name: "entries of permit keys", statements: permitKeys },
 ];

@@ -1,4 +1,5 @@
 /** The reads of the contract as SQL, for any executor. */
+import { type FollowedType, FOLLOWED_TYPES } from "../../src/domain/entries.ts";
 import { sql, type Kysely } from "kysely";
 import {
   StorageError,
@@ -56,11 +57,10 @@ export function prepareReads(db: Kysely<Tables>) {
     entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
     entryByHash: prepare(entries.where("leaf_hash", "=", param("leaf_hash")).orderBy("seq").limit(sql.lit(1))),
     entriesOfAction: prepare(entries.where("action_id", "=", param("action_id")).orderBy("seq")),
-    entriesOfType: {
-      api_key: entriesOfType(db, "api_key"),
-      agent: entriesOfType(db, "agent"),
-      stop: entriesOfType(db, "stop"),
-    },
+    entriesOfType: Object.fromEntries(FOLLOWED_TYPES.map((type) => [type, entriesOfType(db, type)])) as Record<
+      FollowedType,
+      Statement
+    >,
     leafHashes: prepare(
       db
         .selectFrom("entries")

@@ -10,12 +10,13 @@ import {
   renameSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
+import { PERMIT_KEY_FILES } from "../identity/permit-keys.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { withStore } from "./store.ts";
 
 /** Of the data folder: without them a restored store can neither sign nor take the approvals that were asked for. */
-const KEPT_BESIDE = ["secret", "log-key.pem"];
+const KEPT_BESIDE = ["secret", "log-key.pem", ...PERMIT_KEY_FILES];
 
 export const backup: Command = {
   summary: "copy the embedded store while it is in use",

@@ -44,7 +44,7 @@ examples:
     const size = await withStore(from, {}, (source) => withStore(to, {}, (target) => copyStore(source, target, io)));
     io.out(`copied ${size} entries; the copy holds`);
     io.out(
-      `start the service on it with ${isUrl ? "DATABASE_URL, ASSENT_SECRET and ASSENT_LOG_KEY (from the data folder: secret, log-key.pem)" : "ASSENT_DATA"}`,
+      `start the service on it with ${isUrl ? "DATABASE_URL, ASSENT_SECRET, ASSENT_LOG_KEY and ASSENT_PERMIT_KEY (from the data folder: secret, log-key.pem, permit-key.pem)" : "ASSENT_DATA"}`,
     );
     return EXIT.ok;
   },

@@ -2,6 +2,7 @@ import { createRuntime } from "../runtime.ts";
 import { PRESETS, SCOPES } from "../domain/scopes.ts";
 import { CommandError, EXIT, parse, safe, table, usage, type Command, type Output } from "./command.ts";
 import { client, reaching } from "./remote.ts";
+import { rotatePermit } from "./rotate-permit.ts";
 import { configFrom, startRuntime } from "./serve.ts";
 
 interface KeyView {
@@ -18,10 +19,11 @@ interface KeyView {
 }
 
 export const keys: Command = {
-  summary: "make, list and revoke API keys",
+  summary: "make, list and revoke API keys; rotate the key that signs permits",
   help: `usage: assent keys create NAME [--preset PRESET] [--scope SCOPE]... [--agent AGENT] [--owner OWNER] [--expires-at TIME] [--local] [--json]
        assent keys list [--json]
        assent keys revoke ID
+       assent keys rotate-permit [--key FILE] [--at-once] [--config FILE] [--json]
 
   --preset PRESET     ${Object.keys(PRESETS).join(", ")}
   --scope SCOPE       one of ${SCOPES.slice(0, 6).join(", ")}, ...; may be repeated
@@ -30,6 +32,12 @@ export const keys: Command = {
   --expires-at TIME   RFC 3339
   --local             make an admin key in the store itself, while the service is stopped: the way back in
                       for an operator who lost every admin key
+  --key FILE          rotate-permit: the new key (PKCS#8 PEM), where permits.key is configured; otherwise one is made
+  --at-once           rotate-permit: permits that were given out are void, because the old key was stolen
+  --config FILE       rotate-permit: configuration file that names the store
+
+rotate-permit gives the key that signs permits a successor, in the store itself: stop the service on an embedded store
+first. Permits of the old key are taken for a day, by when the last of them has ended.
 
 examples:
   assent keys create support-bot --preset agent --agent support-bot
@@ -41,7 +49,10 @@ examples:
     if (verb === "create") return create(rest, io);
     if (verb === "list") return list(rest, io);
     if (verb === "revoke") return revoke(rest, io);
-    throw usage(`assent keys takes create, list or revoke${verb === undefined ? "" : `, not "${verb}"`}`);
+    if (verb === "rotate-permit") return rotatePermit(rest, io);
+    throw usage(
+      `assent keys takes create, list, revoke or rotate-permit${verb === undefined ? "" : `, not "${verb}"`}`,
+    );
   },
 };
 

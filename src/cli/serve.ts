@@ -2,7 +2,7 @@ import { ConfigError, loadConfig } from "../config/index.ts";
 import { StorageError } from "../contract/storage.ts";
 import { LedgerTampered } from "../ledger/index.ts";
 import { ChannelError } from "../delivery/channels.ts";
-import { VaultError } from "../identity/vault.ts";
+import { VaultError } from "../identity/key-files.ts";
 import { PluginError } from "../extension/options.ts";
 import { PluginLoadError } from "../extension/loader.ts";
 import { createRuntime, type Runtime } from "../runtime.ts";

@@ -71,7 +71,7 @@ export const ConfigSchema = Type.Object(
         key: Type.Union([Type.String(), Type.Null()], {
           default: null,
           description:
-            "Ed25519 private key that signs checkpoints and permits: PKCS#8 PEM or a file's path; generated into the data folder when absent. ASSENT_LOG_KEY wins.",
+            "Ed25519 private key that signs checkpoints: PKCS#8 PEM or a file's path; generated into the data folder when absent. ASSENT_LOG_KEY wins.",
         }),
         checkpoint_file: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
@@ -170,6 +170,11 @@ export const ConfigSchema = Type.Object(
           minimum: 1,
           maximum: 86_400,
           description: "How long a permit may be used after the action was allowed or approved.",
+        }),
+        key: Type.Union([Type.String(), Type.Null()], {
+          default: null,
+          description:
+            "Ed25519 private key that signs permits, another than the ledger's: PKCS#8 PEM or a file's path; generated into the data folder when absent. Processes that share a database need the same. ASSENT_PERMIT_KEY wins.",
         }),
       },
       { default: {}, additionalProperties: false, description: "Permits." },

@@ -85,6 +85,7 @@ export const ERRORS = {
   INTERNAL: [500, "Something went wrong here"],
   STORAGE_UNAVAILABLE: [503, "The store cannot take this now"],
   OVERLOADED: [503, "The service has more to do than it takes on"],
+  PERMIT_KEY_RETIRED: [503, "This process's permit key signs no more"],
   TRIAL_LOST: [503, "The thread that reads and tries policies was lost"],
   NOT_READY: [503, "The service is not ready"],
   SHUTTING_DOWN: [503, "The service is shutting down"],

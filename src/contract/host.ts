@@ -25,6 +25,7 @@ import type { Stops } from "../domain/stops.ts";
 import type { Containment } from "./containment.ts";
 import type { Route } from "./resource.ts";
 import type { StopFacts, StopList } from "./stops.ts";
+import type { Permits } from "./permits.ts";
 import type { ActivePolicies, Policies } from "./policies.ts";
 
 export type { Contained, Containment, OpenPlace } from "./containment.ts";
@@ -208,18 +209,14 @@ export interface Vault {
   mac(purpose: string, message: Uint8Array): Uint8Array;
   /** Ed25519 over `message` with the log's key. */
   sign(message: Uint8Array): Uint8Array;
-  /** The same on another thread: a signature costs as much as the rest of a decision. */
-  signAsync(message: Uint8Array): Promise<Uint8Array>;
   /** 32 raw bytes. */
   readonly publicKey: Uint8Array;
   verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;
 }
 
 /** What plugins may know of the configuration: nothing in it is a secret. */
-export interface HostConfig extends Pick<
-  Config,
-  "data" | "policies" | "agents" | "approvals" | "permits" | "retention" | "stop"
-> {
+export interface HostConfig extends Pick<Config, "data" | "policies" | "agents" | "approvals" | "retention" | "stop"> {
+  readonly permits: Pick<Config["permits"], "valid_seconds">;
   readonly server: Pick<Config["server"], "max_wait_seconds" | "max_page_bytes" | "public_url">;
 }
 
@@ -277,6 +274,8 @@ export interface Host {
   readonly containment: Containment;
   /** After start. */
   readonly vault: Vault;
+  /** After start. */
+  readonly permits: Permits;
   readonly channels: Channels;
   /** After start. */
   readonly processes: Processes;

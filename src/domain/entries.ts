@@ -200,6 +200,21 @@ export interface StopEntry {
   by: Actor;
 }
 
+/** Permits are signed with another key from here on. The store's first key stands in no entry. */
+export interface PermitKeyEntry {
+  type: "permit_key";
+  v: 1;
+  at: string;
+  /** Ed25519, 32 bytes in hex. */
+  public_key: string;
+  /** The one before. */
+  previous: string;
+  /** Until when its permits are taken. */
+  previous_until: string;
+  /** Null: an operator at the machine. */
+  by: null;
+}
+
 /** `<plugin>:<type>` */
 export type PluginEntryType = `${string}:${string}`;
 
@@ -224,7 +239,8 @@ type CoreEntry =
   | PolicySetEntry
   | KeyEntry
   | AgentEntry
-  | StopEntry;
+  | StopEntry
+  | PermitKeyEntry;
 export type EntryBody = CoreEntry | PluginEntry;
 
 /** Types that the core records. */
@@ -238,8 +254,13 @@ export const ENTRY_TYPES = [
   "api_key",
   "agent",
   "stop",
+  "permit_key",
 ] as const satisfies readonly CoreEntry["type"][];
 export type EntryType = (typeof ENTRY_TYPES)[number] | PluginEntryType;
+
+/** Types that are few among the others, and that every process follows. */
+export const FOLLOWED_TYPES = ["api_key", "agent", "stop", "permit_key"] as const satisfies readonly EntryType[];
+export type FollowedType = (typeof FOLLOWED_TYPES)[number];
 
 export function isCoreEntry(entry: EntryBody): entry is CoreEntry {
   return (ENTRY_TYPES as readonly string[]).includes(entry.type);

@@ -3,7 +3,15 @@
  * key may and whose it is are held against this before anything is written with it.
  */
 import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
-import { openEntry, type AgentEntry, type KeyEntry, type StopEntry } from "../domain/entries.ts";
+import {
+  FOLLOWED_TYPES,
+  openEntry,
+  type AgentEntry,
+  type FollowedType,
+  type KeyEntry,
+  type PermitKeyEntry,
+  type StopEntry,
+} from "../domain/entries.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
@@ -13,6 +21,14 @@ import { parseRfc3339 } from "../domain/time.ts";
 
 const PAGE = 500;
 
+export interface RecordedPermitKey {
+  /** Hex. */
+  public_key: string;
+  previous: string;
+  /** Milliseconds. */
+  previous_until: number;
+}
+
 export interface Directory {
   /** Reads what was recorded since. `epoch` is the head's, of a commit: under the same one nothing has changed. */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
@@ -21,6 +37,8 @@ export interface Directory {
   stops(): Stops;
   /** Registered ids that are this agent, whose name is folded, and are written otherwise. */
   spellings(folded: string): readonly string[];
+  /** What the ledger says of keys that sign permits, in order. */
+  permitKeys(): readonly RecordedPermitKey[];
   /** Names of the columns in which a key's row is not what the ledger says. */
   altered(row: KeyRow): string[];
 }
@@ -29,7 +47,8 @@ export function createDirectory(): Directory {
   const keys = new Map<string, RecordedKey>();
   /** Of agents that were registered under another name than the folded one. */
   const spelt = new Map<string, string[]>();
-  const next = { api_key: 0, agent: 0, stop: 0 };
+  const permitKeys: RecordedPermitKey[] = [];
+  const next: Record<FollowedType, number> = { api_key: 0, agent: 0, stop: 0, permit_key: 0 };
   let stops: Stops = NO_STOPS;
   let followed = -1;
 
@@ -39,7 +58,8 @@ export function createDirectory(): Directory {
       throw new StorageError("corrupt", `entry ${row.seq} of the ledger was changed; run assent audit`);
     if (type === "stop") stops = withStop(stops, openEntry<StopEntry>(row.bytes));
     else if (type === "api_key") takeKey(row);
-    else takeAgent(row);
+    else if (type === "agent") takeAgent(row);
+    else takePermitKey(row);
     next[type] = row.seq + 1;
   }
 
@@ -48,6 +68,11 @@ export function createDirectory(): Directory {
     const id = agent["id"] as string;
     const name = foldName(id);
     if (change === "registered" && name !== id) spelt.set(name, [...(spelt.get(name) ?? []), id]);
+  }
+
+  function takePermitKey({ bytes }: EntryRow): void {
+    const { public_key, previous, previous_until } = openEntry<PermitKeyEntry>(bytes);
+    permitKeys.push({ public_key, previous, previous_until: parseRfc3339(previous_until) as number });
   }
 
   function takeKey(row: EntryRow): void {
@@ -65,7 +90,7 @@ export function createDirectory(): Directory {
   return {
     async follow(reader, epoch) {
       if (epoch <= followed) return;
-      for (const type of ["api_key", "agent", "stop"] as const) {
+      for (const type of FOLLOWED_TYPES) {
         for (;;) {
           const rows = await reader.entriesOfType(type, next[type], PAGE);
           for (const row of rows) take(row, type);
@@ -76,6 +101,7 @@ export function createDirectory(): Directory {
     },
     stops: () => stops,
     key: (id) => keys.get(id) ?? null,
+    permitKeys: () => permitKeys,
     spellings: (folded) => spelt.get(folded) ?? [],
     altered(row) {
       const recorded = keys.get(row.id);

@@ -1,13 +1,13 @@
-import type { Logger } from "../contract/host.ts";
+import type { Logger, Vault } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 import { toHex } from "../domain/hash.ts";
-import { VaultError, type OpenVault } from "./vault.ts";
+import { VaultError } from "./key-files.ts";
 
 /**
  * Approval tokens of one process must be good at the others. Only a MAC over nothing is kept: it shows whether two
  * secrets are equal.
  */
-export async function pinSecret(storage: Storage, vault: OpenVault, log: Logger, accept: boolean): Promise<void> {
+export async function pinSecret(storage: Storage, vault: Vault, log: Logger, accept: boolean): Promise<void> {
   const fingerprint = toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));
   const pinned = await storage.write(async (tx) => {
     const stored = await tx.meta("secret_fingerprint");

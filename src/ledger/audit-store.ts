@@ -6,7 +6,7 @@
 import type { Vault } from "../contract/host.ts";
 import type { EntryRow } from "../contract/storage.ts";
 import { timeOf } from "../domain/action-history.ts";
-import { openEntry, type DecisionEntry } from "../domain/entries.ts";
+import { FOLLOWED_TYPES, openEntry, type DecisionEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions, type LedgerTotals } from "./audit-actions.ts";
@@ -55,7 +55,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       const at = timeOf(String(body["at"]));
       if (at !== row.created_at) entryFault(`entry ${row.seq} is stored under another time than it says`);
       totals.latest = Math.max(totals.latest, at);
-      if (row.type === "api_key" || row.type === "agent" || row.type === "stop") changes++;
+      if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) changes++;
       const submitter = row.type === "decision" ? (body as unknown as DecisionEntry).submitted_by.key_id : null;
       // Of verdicts, starts and results it is the decision's: looked at with the action.
       if (row.submitted_by !== submitter && (row.type === "decision" || row.action_id === null))

@@ -31,7 +31,7 @@ export const UNRECORDED: readonly Unrecorded[] = [
   {
     table: "meta",
     column: "*",
-    why: "of secret_fingerprint, policy_source:… (what a source offered last), unfinished_copy and repairs; and what witnesses wrote under witnessed_checkpoint, which is verified with their keys. The other facts are compared",
+    why: "of secret_fingerprint, permit_key (the first one; later ones stand in the ledger, and each process holds its own against them), policy_source:… (what a source offered last), unfinished_copy and repairs; and what witnesses wrote under witnessed_checkpoint, which is verified with their keys. The other facts are compared",
   },
   { table: "documents", column: "*", why: "belong to the plugins that keep them" },
   { table: "document_counter", column: "*", why: "numbers documents" },
@@ -43,4 +43,10 @@ export const UNRECORDED: readonly Unrecorded[] = [
 ];
 
 /** Names of facts in `meta` that the ledger does not know; with a colon at the end, what they begin with. */
-export const UNRECORDED_META = ["secret_fingerprint", "policy_source:", "unfinished_copy", "repairs"] as const;
+export const UNRECORDED_META = [
+  "secret_fingerprint",
+  "permit_key",
+  "policy_source:",
+  "unfinished_copy",
+  "repairs",
+] as const;

@@ -288,6 +288,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
       DATABASE_URL: url,
       ASSENT_SECRET: readFileSync(join(data, "secret"), "utf8").trim(),
       ASSENT_LOG_KEY: readFileSync(join(data, "log-key.pem"), "utf8"),
+      ASSENT_PERMIT_KEY: readFileSync(join(data, "permit-key.pem"), "utf8"),
     };
 
     // Cut off as soon as it says that something is written, a little later each time.

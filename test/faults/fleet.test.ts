@@ -25,6 +25,7 @@ const CLIENTS = 6;
 const SUBSCRIBERS = 3;
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+const PERMIT_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 
 /** A real EventSource that goes on at the next address whenever it is cut off. */
 function subscribe(urls: () => readonly string[], first: number): { seen: number[]; cuts(): number; close(): void } {
@@ -87,6 +88,7 @@ describe(
         DATABASE_URL: url,
         ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
         ASSENT_LOG_KEY: LOG_KEY,
+        ASSENT_PERMIT_KEY: PERMIT_KEY,
         ASSENT_LOG_ORIGIN: "fleet.test/log",
         ASSENT_POLICIES: POLICIES,
         ASSENT_ADMIN_KEY: ADMIN,

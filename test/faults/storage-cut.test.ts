@@ -16,6 +16,7 @@ import { commandOf, scriptOf, without, type RuntimeName } from "../support/runti
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+const PERMIT_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 /** How many times as many places are tried as by default. */
 const ROUNDS = Number(process.env["ASSENT_TEST_ROUNDS"] ?? 1);
 const CUTS: Cut[] = ["fin", "rst", "terminate"];
@@ -35,7 +36,10 @@ class Submitter {
 
   constructor(runtime: RuntimeName, url: string) {
     const [program, args] = commandOf(runtime, scriptOf("test/faults/children/submitter"), [url, ADMIN], ["-A"]);
-    this.child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LOG_KEY } });
+    this.child = spawn(program, args, {
+      stdio: ["pipe", "pipe", "pipe"],
+      env: { ...process.env, LOG_KEY, PERMIT_KEY },
+    });
     this.child.stderr?.on("data", (chunk: Buffer) => (this.said += chunk.toString()));
     this.lines = createInterface({ input: this.child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
   }

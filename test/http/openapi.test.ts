@@ -292,7 +292,14 @@ describe("every operation", () => {
 
     await send("GET", "/v1/events/page", { query: "?limit=1000" });
     await send("GET", "/v1/events", { headers: { accept: "text/event-stream" } });
-    for (const path of ["/healthz", "/readyz", "/openapi.json"]) await send("GET", path, { key: null });
+    for (const path of [
+      "/healthz",
+      "/readyz",
+      "/openapi.json",
+      "/.well-known/jwks.json",
+      "/.well-known/assent-configuration",
+    ])
+      await send("GET", path, { key: null });
     if (judge.operations.some(({ path }) => path === "/v1/analytics")) await send("GET", "/v1/analytics");
   });
 

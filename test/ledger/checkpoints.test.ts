@@ -16,7 +16,6 @@ const { publicKey, sign } = signerOf(ORIGIN);
 const vault = {
   publicKey,
   sign,
-  signAsync: async (message: Uint8Array) => sign(message),
   mac: () => new Uint8Array(32),
   verify: ed25519,
 };

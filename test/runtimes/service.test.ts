@@ -24,6 +24,7 @@ import { eventually, pause } from "../support/wait.ts";
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+const PERMIT_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 
 async function call(
   service: ServiceProcess,
@@ -131,6 +132,7 @@ for (const runtime of RUNTIMES) {
               DATABASE_URL: await server.database(),
               ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
               ASSENT_LOG_KEY: LOG_KEY,
+              ASSENT_PERMIT_KEY: PERMIT_KEY,
               ASSENT_LOG_ORIGIN: "runtimes.test/log",
             };
           }

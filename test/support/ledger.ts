@@ -15,7 +15,6 @@ export const vault: Vault = {
   publicKey: new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12)),
   mac: () => new Uint8Array(32),
   sign: (message) => new Uint8Array(sign(null, message, privateKey)),
-  signAsync: (message) => Promise.resolve(new Uint8Array(sign(null, message, privateKey))),
   verify: verifyEd25519,
 };
 

@@ -1,4 +1,5 @@
 /** A whole service inside the test process: real runtime, real plugins, a store of the test's choice. */
+import { generateKeyPairSync } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +18,7 @@ import policyFiles from "../../plugins/policy-files/index.ts";
 import provenance from "../../plugins/provenance/index.ts";
 import stop from "../../plugins/stop/index.ts";
 import replay from "../../plugins/replay/index.ts";
+import wellKnown from "../../plugins/well-known/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { defaultConfig, type Config } from "../../src/config/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
@@ -26,6 +28,9 @@ import { createRuntime, type Runtime } from "../../src/runtime.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { ROOT } from "./runtimes.ts";
 import { until } from "./wait.ts";
+
+/** Of services that are given the log's key, as those that share a database are. */
+const PERMIT_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 
 export const POLICIES = `${ROOT}policies`;
 
@@ -87,6 +92,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   // Most tests speak for several agents with one key.
   config.agents = "any";
   options.change?.(config);
+  if (config.ledger.key !== null) config.permits.key ??= PERMIT_KEY;
   const storage = options.storage?.(folder) ?? sqliteStorage({ path: join(folder, "assent.db") });
   const logged: string[] = [];
   // Real time, moved on by hand where a test needs it.
@@ -107,6 +113,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       events,
       provenance,
       replay,
+      wellKnown,
       health,
       metrics,
       deliveries,

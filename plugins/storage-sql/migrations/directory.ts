@@ -1,9 +1,10 @@
-/** Finds the entries of keys, agents and stops among all the others. */
+/** Finds the entries that every process keeps up with among all the others. */
 import { sql } from "kysely";
+import type { FollowedType } from "../../../src/domain/entries.ts";
 import type { SqlDialect } from "../dialect.ts";
 
 /** The type comes first, or the planner walks all entries by their number. */
-function entriesOf({ db }: SqlDialect, type: string): string {
+function entriesOf({ db }: SqlDialect, type: FollowedType): string {
   return db.schema
     .createIndex(`entries_${type}`)
     .on("entries")
@@ -13,9 +14,13 @@ function entriesOf({ db }: SqlDialect, type: string): string {
 }
 
 export function directory(kit: SqlDialect): string[] {
-  return ["api_key", "agent"].map((type) => entriesOf(kit, type));
+  return [entriesOf(kit, "api_key"), entriesOf(kit, "agent")];
 }
 
 export function stops(kit: SqlDialect): string[] {
   return [entriesOf(kit, "stop")];
+}
+
+export function permitKeys(kit: SqlDialect): string[] {
+  return [entriesOf(kit, "permit_key")];
 }

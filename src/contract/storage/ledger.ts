@@ -1,7 +1,7 @@
 /** The ledger's tables: entries, tiles, the head, the newest signed checkpoint. */
-import type { EntryType } from "../../domain/entries.ts";
+import type { EntryType, FollowedType } from "../../domain/entries.ts";
 
-export type { EntryType };
+export type { EntryType, FollowedType };
 
 /** One ledger record. `bytes` is what `leaf_hash` covers: SHA-256(0x00 ‖ bytes). */
 export interface EntryRow {
@@ -15,9 +15,6 @@ export interface EntryRow {
   submitted_by: string | null;
   created_at: number;
 }
-
-/** Types that are few among the others, and that every process follows. */
-export type FollowedType = "api_key" | "agent" | "stop";
 
 /** A full tile: 256 hashes of `level`, and the root over them (a node of level + 1). */
 export interface TileRow {

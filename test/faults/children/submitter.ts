@@ -17,6 +17,7 @@ const service = await startService({
     config.agents = "any";
     config.secret = "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU";
     config.ledger.key = process.env["LOG_KEY"] ?? null;
+    config.permits.key = process.env["PERMIT_KEY"] ?? null;
     config.ledger.origin = "cut.test/log";
   },
 });

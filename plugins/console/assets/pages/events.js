@@ -4,7 +4,18 @@ import { follow } from "../live.js";
 import { Who } from "../person.js";
 import { Badge, Data, Empty, Live, Page, Text, Time, html, useEffect, useState } from "../ui.js";
 
-const TYPES = ["decision", "approval", "redecision", "execution", "erasure", "policy_set", "api_key", "agent", "stop"];
+const TYPES = [
+  "decision",
+  "approval",
+  "redecision",
+  "execution",
+  "erasure",
+  "policy_set",
+  "api_key",
+  "agent",
+  "stop",
+  "permit_key",
+];
 /** Older ones leave the page: it may stay open for weeks. */
 const KEPT = 500;
 

@@ -1,0 +1,121 @@
+/** What a tool needs before it knows anything else of the service: the keys that check permits, and where things are. */
+import { Type } from "@sinclair/typebox";
+import type { Host } from "../../src/contract/host.ts";
+import { defineRoute } from "../../src/contract/resource.ts";
+import { toBase64Url } from "../../src/domain/hash.ts";
+import { PERMIT_ALGORITHMS, PERMIT_TYPE } from "../../src/domain/permit.ts";
+import { definePlugin } from "../../src/plugin.ts";
+
+const TAG = "well-known";
+/** As long as a key that was withdrawn at once may still be believed. Seconds. */
+const MAX_AGE = 60;
+
+const Jwks = Type.Object(
+  {
+    keys: Type.Array(
+      Type.Object(
+        {
+          kty: Type.Literal("OKP"),
+          crv: Type.Literal("Ed25519"),
+          x: Type.String({ description: "The public key, base64url." }),
+          kid: Type.String({ description: "Its JWK thumbprint (RFC 7638)." }),
+          use: Type.Literal("sig"),
+          alg: Type.Literal("Ed25519"),
+        },
+        { additionalProperties: false },
+      ),
+      { description: "The key that signs permits, then those before it whose permits still hold." },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const Configuration = Type.Object(
+  {
+    issuer: Type.String({ description: "`iss` of permits: the name of the log." }),
+    jwks_uri: Type.String({ description: "URL, or a reference relative to this document where no public URL is set." }),
+    api_base: Type.String({ description: "The same of the API." }),
+    api_version: Type.Literal("v1"),
+    permit_type: Type.Literal(PERMIT_TYPE, { description: "`typ` of permits." }),
+    permit_algorithms: Type.Array(Type.String(), {
+      description: "`alg` of permits: the first is written, each is read.",
+    }),
+    permit_valid_seconds: Type.Integer({ description: "The longest that a permit lasts." }),
+    log: Type.Object(
+      { origin: Type.String(), vkey: Type.String({ description: "Verifier key of checkpoints, as C2SP vkey." }) },
+      { additionalProperties: false },
+    ),
+    digests: Type.Object(
+      { action_digest: Type.String(), request_hash: Type.String() },
+      { additionalProperties: false, description: "What the digests of a permit cover, in words." },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const DIGESTS = {
+  action_digest: "hex(SHA-256(JCS({agent_id, operation, params, tool})))",
+  request_hash: "hex(SHA-256(JCS({agent_id, context, operation, params, tool})))",
+};
+
+export default definePlugin({
+  name: "well-known",
+  setup: (host) => ({
+    routes: [
+      defineRoute({
+        method: "GET",
+        path: "/.well-known/jwks.json",
+        tag: TAG,
+        summary: "Public keys that check permits",
+        scope: null,
+        responses: {
+          200: { description: "JWK Set (RFC 7517).", schema: Jwks, contentType: "application/jwk-set+json" },
+        },
+        errors: ["STORAGE_UNAVAILABLE"],
+        handle: async () => ({
+          status: 200,
+          json: {
+            keys: (await host.permits.published()).map(({ kid, publicKey }) => ({
+              kty: "OKP",
+              crv: "Ed25519",
+              x: toBase64Url(publicKey),
+              kid,
+              use: "sig",
+              alg: "Ed25519",
+            })),
+          },
+          headers: { "Content-Type": "application/jwk-set+json", "Cache-Control": `public, max-age=${MAX_AGE}` },
+        }),
+      }),
+      defineRoute({
+        method: "GET",
+        path: "/.well-known/assent-configuration",
+        tag: TAG,
+        summary: "Where things are, and what permits are made of",
+        scope: null,
+        responses: { 200: { description: "The configuration.", schema: Configuration } },
+        handle: () => ({
+          status: 200,
+          json: configurationOf(host),
+          headers: { "Cache-Control": `public, max-age=${MAX_AGE}` },
+        }),
+      }),
+    ],
+  }),
+});
+
+function configurationOf(host: Host): object {
+  const base = host.config.server.public_url?.replace(/\/+$/, "") ?? null;
+  return {
+    issuer: host.ledger.origin,
+    // What the request calls the host is the client's word: it would be cached for others.
+    jwks_uri: base === null ? "jwks.json" : `${base}/.well-known/jwks.json`,
+    api_base: base === null ? "../v1" : `${base}/v1`,
+    api_version: "v1",
+    permit_type: PERMIT_TYPE,
+    permit_algorithms: PERMIT_ALGORITHMS,
+    permit_valid_seconds: host.config.permits.valid_seconds,
+    log: { origin: host.ledger.origin, vkey: host.ledger.vkey },
+    digests: DIGESTS,
+  };
+}

@@ -1,0 +1,45 @@
+import { LONGEST_PERMIT } from "../identity/permit-keys.ts";
+import { VaultError } from "../identity/key-files.ts";
+import { toRfc3339 } from "../domain/time.ts";
+import { createRuntime } from "../runtime.ts";
+import { CommandError, EXIT, parse, usage, type Output } from "./command.ts";
+import { configFrom, startRuntime } from "./serve.ts";
+
+/** In the store itself: on the embedded one its lock makes sure that no service runs beside it. */
+export async function rotatePermit(args: string[], io: Output): Promise<number> {
+  const { values, positionals } = parse(args, {
+    key: { type: "string" },
+    "at-once": { type: "boolean" },
+    config: { type: "string" },
+    json: { type: "boolean" },
+  });
+  if (positionals.length > 0)
+    throw usage("assent keys rotate-permit takes no arguments; --key names the new key's file");
+  const config = configFrom(process.env, values.config);
+  if (config.permits.key !== null && values.key === undefined)
+    throw usage("permits.key is configured: --key names the file of the new key, which the service is given then");
+  const runtime = await startRuntime(() =>
+    createRuntime({ ...config, log: { level: "error" } }, { anyPermitKey: true }),
+  );
+  try {
+    const { kid, previous, until } = await runtime.rotatePermitKey({
+      key: values.key ?? null,
+      overlap: values["at-once"] === true ? 0 : LONGEST_PERMIT,
+    });
+    const view = { kid, previous, previous_until: toRfc3339(until) };
+    if (values.json === true) io.out(JSON.stringify(view));
+    else {
+      io.out(`permits are signed with ${kid}`);
+      io.out(`those of ${previous} are taken until ${view.previous_until}`);
+      if (values.key !== undefined)
+        io.err("give the new key to every process with permits.key or ASSENT_PERMIT_KEY, and start it again");
+      else if (config.database_url !== null) io.err("start every process on this data folder again");
+    }
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof VaultError) throw new CommandError(error.message);
+    throw error;
+  } finally {
+    await runtime.stop();
+  }
+}

@@ -1,0 +1,113 @@
+/** Secrets and Ed25519 keys in files: given by configuration, or made on first start with mode 0600. */
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Logger } from "../contract/host.ts";
+
+/** Says which secret cannot be used and why; never holds it. */
+export class VaultError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "VaultError";
+  }
+}
+
+/** RFC 8410: an Ed25519 SubjectPublicKeyInfo is 12 fixed bytes and the key. */
+export function importPublicKey(raw: Uint8Array): KeyObject {
+  const prefix = Buffer.from("302a300506032b6570032100", "hex");
+  return createPublicKey({ key: Buffer.concat([prefix, raw]), format: "der", type: "spki" });
+}
+
+/** 32 raw bytes. */
+export function rawPublicKey(privateKey: KeyObject): Uint8Array {
+  return new Uint8Array(createPublicKey(privateKey).export({ type: "spki", format: "der" }).subarray(12));
+}
+
+export function newPrivateKey(): string {
+  return generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+}
+
+/**
+ * @param given PEM, or a file's path
+ * @param name as messages say it, such as "ledger key"
+ */
+export function readPrivateKey(given: string, name: string): KeyObject {
+  const pem = given.includes("-----BEGIN") ? given : readGiven(given, name);
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch (error) {
+    throw new VaultError(
+      `the ${name} is not a PKCS#8 PEM private key; make one with \`openssl genpkey -algorithm ed25519\``,
+      { cause: error },
+    );
+  }
+  if (key.asymmetricKeyType !== "ed25519")
+    throw new VaultError(`the ${name} is of type ${key.asymmetricKeyType}; it must be ed25519`);
+  return key;
+}
+
+function readGiven(path: string, name: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new VaultError(`the ${name} file "${path}" cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Null where there is no such file. */
+export function readSecret(path: string, log: Logger): string | null {
+  try {
+    if ((statSync(path).mode & 0o077) !== 0)
+      log.warn("a secret can be read by other users of this machine; run chmod 600 on it", { path });
+    const text = readFileSync(path, "utf8").trim();
+    if (text === "")
+      throw new VaultError(
+        `the secret file "${path}" is empty; put its content back from a backup, or delete it to have a new one made`,
+      );
+    return text;
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return null;
+    throw error instanceof VaultError
+      ? error
+      : new VaultError(`"${path}" cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+export function readOrCreate(path: string, log: Logger, create: () => string): string {
+  const text = readSecret(path, log);
+  if (text !== null) return text;
+  const value = create();
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const file = openSync(path, "wx", 0o600);
+    try {
+      writeSync(file, value.endsWith("\n") ? value : `${value}\n`);
+      // A key that signed something must not vanish with the page cache.
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    throw new VaultError(`"${path}" cannot be written: ${messageOf(error)}`, { cause: error });
+  }
+  return value.trim();
+}
+
+/** Does nothing where another process has done it. */
+export function putInPlace(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return;
+    throw new VaultError(`"${from}" cannot be put in the place of "${to}": ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === code;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
