@@ -24,6 +24,8 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   copy: async () => (await import("./copy.ts")).copy,
   policy: async () => (await import("./policy/index.ts")).policy,
   schema: async () => (await import("./schema.ts")).schema,
+  hook: async () => (await import("./hook.ts")).hook,
+  hookd: async () => (await import("./hook.ts")).hookd,
   demo: async () => (await import("./demo/index.ts")).demo,
 };
 

@@ -19,6 +19,8 @@ export const CORE_COMMANDS = [
   "copy",
   "policy",
   "schema",
+  "hook",
+  "hookd",
   "demo",
 ] as const;
 export type CoreCommand = (typeof CORE_COMMANDS)[number];

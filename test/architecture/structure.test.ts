@@ -99,6 +99,17 @@ describe("imports", () => {
     }
   });
 
+  test("the client stands alone, and the hook imports the client and nothing of the service", () => {
+    for (const file of [...filesIn("src/client"), ...filesIn("src/hook")]) {
+      for (const specifier of importsOf(file)) {
+        const to = target(file, specifier);
+        const room = file.split("/").slice(0, 2).join("/");
+        const allowed = room === "src/hook" ? /^src\/(hook|client)\/|^src\/version\.ts$/ : /^src\/client\//;
+        if (to !== null) assert.match(to, allowed, `${file} imports ${specifier}`);
+      }
+    }
+  });
+
   test("contracts import only contracts, the domain and the configuration's type", () => {
     for (const file of filesIn("src/contract")) {
       for (const specifier of importsOf(file)) {

@@ -1,6 +1,7 @@
 /** What an agent, or whoever speaks through it, would try against each pack, and what comes of it. */
 import type { Effect } from "../../../src/domain/policy/types.ts";
 import { cloud } from "./cloud.ts";
+import { codingAgents } from "./coding-agents.ts";
 import { customerData } from "./customer-data.ts";
 import { databases } from "./databases.ts";
 import { email } from "./email.ts";
@@ -15,6 +16,7 @@ export type Evasion = [outcome: Outcome, tool: string, operation: string, params
 /** By the name of the pack. */
 export const EVASIONS: Readonly<Record<string, readonly Evasion[]>> = {
   cloud,
+  "coding-agents": codingAgents,
   "customer-data": customerData,
   databases,
   email,

@@ -156,7 +156,93 @@ const looksOnly = like(
   /^(ls|cat|head|git status)( -[A-Za-z0-9]+| --short| [A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_-]+)*\/?| [0-9]+)*$/,
 );
 
+/** What the hook makes of a command that only looks (src/hook/action.ts), whose word the pack takes. */
+const WORKSPACE = "/work/app";
+const inside = (value: unknown): boolean =>
+  typeof value === "string" && (value === WORKSPACE || value.startsWith(`${WORKSPACE}/`));
+const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((each) => typeof each === "string");
+const looksInside: Meant = (value) => {
+  const parsed = value as Record<string, unknown>;
+  const commands = parsed?.["commands"] as { name: unknown; args: string[]; via: unknown }[];
+  return (
+    parsed?.["version"] === 1 &&
+    ["unclear", "writes"].every((name) => Array.isArray(parsed[name]) && (parsed[name] as unknown[]).length === 0) &&
+    Array.isArray(parsed["reads"]) &&
+    Array.isArray(parsed["paths"]) &&
+    (parsed["paths"] as unknown[]).every(inside) &&
+    Array.isArray(commands) &&
+    commands.length > 0 &&
+    commands.every(
+      (command) =>
+        ["ls", "cat", "git", "cd", "head"].includes(command?.name as string) &&
+        isTexts(command.args) &&
+        (command.name !== "git" || ["status", "log"].includes(command.args[0] as string)) &&
+        // No short option of these but -R, -r, -f and -d of some begins anything; cd takes any.
+        (command.name === "cd" ||
+          command.args.every((word) => !word.startsWith("-") || /^-([0-9A-Za-z]+|-oneline|-short)$/.test(word))) &&
+        Array.isArray(command.via) &&
+        command.via.length === 0,
+    )
+  );
+};
+const workspaceFiles: Meant = (value) =>
+  isTexts(value) &&
+  (value as string[]).length > 0 &&
+  (value as string[]).every(
+    (path) => inside(path) && !/\/\.\.?(\/|$)|\/\.(env|git|claude|github)/.test(path) && !/\.(pem|key)$/i.test(path),
+  );
+
 export const PACKS: Readonly<Record<string, readonly Plain[]>> = {
+  "coding-agents": [
+    {
+      tools: ["shell"],
+      operations: ["run"],
+      params: {
+        // Whatever it says: what the hook read in it stands beside it.
+        command: (value) => typeof value === "string",
+        cwd: inside,
+        workspace: (value) => value === WORKSPACE,
+        parsed: looksInside,
+        timeout: number,
+        background: flag,
+      },
+      also: (params) => has(params, "command", "cwd", "workspace", "parsed"),
+      samples: [
+        {
+          command: "ls -la src",
+          cwd: WORKSPACE,
+          workspace: WORKSPACE,
+          timeout: 10,
+          parsed: {
+            version: 1,
+            commands: [{ name: "ls", args: ["-la", "src"], via: [] }],
+            reads: [],
+            writes: [],
+            paths: ["/work/app/src"],
+            unclear: [],
+          },
+        },
+      ],
+    },
+    {
+      tools: ["files"],
+      operations: ["read", "search", "write"],
+      params: {
+        paths: workspaceFiles,
+        workspace: (value) => value === WORKSPACE,
+        options: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+      },
+      also: (params) => has(params, "paths", "workspace"),
+      samples: [{ paths: ["/work/app/src/main.ts"], workspace: WORKSPACE, options: { content: "x" } }],
+    },
+    {
+      tools: ["agent"],
+      operations: ["task", "todowrite", "todoread", "update_plan"],
+      params: { input: (value) => typeof value === "object" && value !== null && !Array.isArray(value) },
+      also: (params) => has(params, "input"),
+      samples: [{ input: { todos: [] } }],
+    },
+  ],
   payments: [
     {
       tools: ["stripe", "billing", "payments", "bank"],

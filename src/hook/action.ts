@@ -1,0 +1,198 @@
+/** The action that a call of a tool is: canonical names, absolute paths, and for a shell what it would run. */
+import type { ActionRequest } from "../client/index.ts";
+import { bounded } from "./bounded.ts";
+import type { HookEnvironment, HookEvent } from "./event.ts";
+import { isObject, PayloadFault, type JsonObject } from "./json.ts";
+import { absolute, real } from "./paths.ts";
+import type { ParsedShell } from "./shell/types.ts";
+import { CANONICAL, kindOf, mcpTool, type Kind } from "./tools.ts";
+
+/** Said by the model to whoever reads along, and other each time: beside the request, so that the next try joins. */
+const REMARKS = new Set(["description", "explanation", "goal", "reason", "intent", "thought", "summary"]);
+const PATHS = ["file_path", "filePath", "path", "notebook_path", "absolute_path", "dir_path", "dirPath", "target_file"];
+
+export interface CanonicalAction {
+  request: ActionRequest;
+  /** The model's own words about the call: shown, and no part of what is asked. */
+  remarks: JsonObject;
+}
+
+export async function actionOf(
+  event: HookEvent,
+  agent: string,
+  environment: HookEnvironment,
+): Promise<CanonicalAction> {
+  const mcp = mcpTool(event.tool);
+  const kind = mcp === null ? kindOf(event.tool) : undefined;
+  const remarks: JsonObject = {};
+  const input: JsonObject = {};
+  for (const [name, value] of Object.entries(event.input))
+    if (mcp === null && REMARKS.has(name) && typeof value === "string") remarks[name] = value.slice(0, 500);
+    else input[name] = value;
+  const { tool, operation } = nameOf(event.tool, kind, mcp);
+  const params = kind === undefined ? input : await paramsOf(kind, input, await placeOf(event, environment));
+  return { request: { agent_id: agent, tool, operation, params: bounded(params), context: {} }, remarks };
+}
+
+function nameOf(
+  tool: string,
+  kind: Kind | undefined,
+  mcp: ReturnType<typeof mcpTool>,
+): { tool: string; operation: string } {
+  if (mcp !== null) return { tool: `mcp.${mcp.server}`, operation: mcp.name };
+  if (kind === "agent") return { tool: "agent", operation: tool.toLowerCase() };
+  // A tool that is not in the table: policies deny it until one of them names it.
+  if (kind === undefined) return { tool: "other", operation: tool };
+  const [name, operation] = CANONICAL[kind];
+  return { tool: name, operation };
+}
+
+interface Place {
+  cwd: string;
+  home: string | null;
+  /** Followed through links; null where nobody tells, or where it would be everything. */
+  workspace: string | null;
+}
+
+async function placeOf(event: HookEvent, { home }: HookEnvironment): Promise<Place> {
+  if (!event.cwd.startsWith("/")) throw new PayloadFault("the call does not say in which folder it runs");
+  const folder = event.workspace ?? event.cwd;
+  const workspace = folder.startsWith("/") ? await follow(real(folder)) : null;
+  const all = workspace === null || workspace === "/" || (home !== null && workspace === (await follow(real(home))));
+  return { cwd: event.cwd, home, workspace: all ? null : workspace };
+}
+
+async function paramsOf(kind: Kind, input: JsonObject, place: Place): Promise<JsonObject> {
+  const where = place.workspace === null ? {} : { workspace: place.workspace };
+  switch (kind) {
+    case "run":
+      return { ...(await runOf(input, place)), ...where };
+    case "read":
+    case "search":
+    case "write":
+    case "delete":
+      return { ...(await filesOf(kind, input, place)), ...where };
+    case "patch":
+      return { ...(await patchOf(input, place)), ...where };
+    case "fetch":
+      return fetchOf(input);
+    case "find":
+      return input;
+    default:
+      return { input };
+  }
+}
+
+async function runOf(input: JsonObject, place: Place): Promise<JsonObject> {
+  const { command, cmd, cwd, workdir, directory, timeout, ...others } = input;
+  const { run_in_background, isBackground, is_background, ...rest } = others;
+  const background = [run_in_background, isBackground, is_background].some((value) => value === true);
+  if (command !== undefined && cmd !== undefined) throw new PayloadFault("the call names two commands");
+  const folders = [cwd, workdir, directory].filter((value) => value !== undefined && value !== "");
+  if (folders.length > 1 || folders.some((value) => typeof value !== "string"))
+    throw new PayloadFault("the call does not say in which folder it runs");
+  const text = commandText(command ?? cmd);
+  const at = await follow(absolute((folders[0] as string | undefined) ?? place.cwd, place.cwd, place.home));
+  return {
+    command: text,
+    cwd: at,
+    ...(timeout === undefined ? {} : { timeout }),
+    ...(background ? { background } : {}),
+    ...(Object.keys(rest).length === 0 ? {} : { options: rest }),
+    parsed: { ...(await parsedOf(text, at, place)) },
+  };
+}
+
+function commandText(value: unknown): string {
+  if (typeof value === "string" && value.trim() !== "") return value;
+  // Codex may hand over the words; they are quoted, so that the text says the same.
+  if (Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string"))
+    return (value as string[])
+      .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
+      .join(" ");
+  throw new PayloadFault("the call has no command as text");
+}
+
+/** Loaded when the first command comes: reading one needs the parser. */
+async function parsedOf(text: string, cwd: string, place: Place): Promise<ParsedShell> {
+  const { parseShell } = await import("./shell/parse.ts");
+  const parsed = parseShell(text, { cwds: [cwd], home: place.home });
+  const unclear = new Set(parsed.unclear);
+  // Its paths and its shells are others.
+  if (process.platform === "win32") unclear.add("shell");
+  const followed = async (paths: string[]): Promise<string[]> => {
+    const all = await Promise.all(paths.map((path) => real(path).catch(() => null)));
+    if (all.includes(null)) unclear.add("directory");
+    return [...new Set(all.map((path, i) => path ?? (paths[i] as string)))].sort();
+  };
+  const { reads, writes, paths } = parsed;
+  const files = { reads: await followed(reads), writes: await followed(writes), paths: await followed(paths) };
+  return { ...parsed, ...files, unclear: [...unclear].sort() };
+}
+
+async function filesOf(kind: Kind, input: JsonObject, place: Place): Promise<JsonObject> {
+  const named = PATHS.filter((name) => input[name] !== undefined);
+  const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !named.includes(name)));
+  const paths = [...named.map((name) => input[name]), ...inLists(rest)];
+  if (paths.some((path) => typeof path !== "string" || path === ""))
+    throw new PayloadFault("a path of the call is no text");
+  if (new Set(named.map((name) => input[name])).size > 1) throw new PayloadFault("the call names two paths");
+  // Without one, a search looks through the working folder.
+  if (paths.length === 0 && kind === "search") paths.push(place.cwd);
+  if (paths.length === 0) throw new PayloadFault("the call names no path");
+  return {
+    paths: await pathsOf(paths as string[], place),
+    ...(Object.keys(rest).length === 0 ? {} : { options: rest }),
+  };
+}
+
+/** `operations: [{ path }]` of Kiro, `replacements: [{ filePath }]` of VS Code, `include` of Gemini. */
+function inLists(rest: JsonObject): unknown[] {
+  const lists = Object.values(rest).filter((value) => Array.isArray(value)) as unknown[][];
+  const inside = lists.flat().flatMap((each) => (isObject(each) ? PATHS.map((name) => each[name]) : []));
+  const included = [rest["include"], rest["paths"], rest["file_paths"]].filter((value) => Array.isArray(value)).flat();
+  return [...inside.filter((path) => path !== undefined), ...included];
+}
+
+async function pathsOf(paths: readonly string[], place: Place): Promise<string[]> {
+  if (paths.length > 128) throw new PayloadFault("the call names more than 128 files");
+  const all = await Promise.all(paths.map((path) => follow(absolute(path, place.cwd, place.home))));
+  return [...new Set(all)].sort();
+}
+
+const PATCHED = /^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm;
+
+async function patchOf(input: JsonObject, place: Place): Promise<JsonObject> {
+  const { input: text, patch, patchText, command, ...rest } = input;
+  const given = [text, patch, patchText, command].filter((value) => value !== undefined);
+  const [content] = given;
+  if (given.length !== 1 || typeof content !== "string") throw new PayloadFault("the call has no patch as text");
+  const paths = [...content.matchAll(PATCHED)].map(([, path]) => (path as string).trim());
+  if (paths.length === 0) throw new PayloadFault("the patch names no file");
+  const deletes = [...content.matchAll(/^\*\*\* Delete File: (.+)$/gm)].map(([, path]) => (path as string).trim());
+  return {
+    paths: await pathsOf(paths, place),
+    ...(deletes.length === 0 ? {} : { deletes: await pathsOf(deletes, place) }),
+    options: { patch: content, ...rest },
+  };
+}
+
+function fetchOf(input: JsonObject): JsonObject {
+  const { url, urls, ...rest } = input;
+  const given = [...(url === undefined ? [] : [url]), ...(Array.isArray(urls) ? urls : [])];
+  // Gemini's tool takes the address inside a text for the model.
+  const inText = typeof rest["prompt"] === "string" ? (rest["prompt"].match(/https?:\/\/[^\s"'<>]+/g) ?? []) : [];
+  const all = given.length > 0 ? given : inText;
+  if (all.length === 0 || all.some((each) => typeof each !== "string" || !URL.canParse(each)))
+    throw new PayloadFault("the call names no address");
+  const hosts = [...new Set(all.map((each) => new URL(each as string).hostname))].sort();
+  return { urls: all, hosts, ...(Object.keys(rest).length === 0 ? {} : { options: rest }) };
+}
+
+async function follow<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch {
+    throw new PayloadFault("a path of the call cannot be followed");
+  }
+}

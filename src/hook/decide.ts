@@ -1,0 +1,149 @@
+/** The decision about one call of a hook. Whatever happens, what comes out is an answer in the host's own words. */
+import { createAssent, RequestRefused, type ActionRecord, type ActionRequest, type Assent } from "../client/index.ts";
+import { actionOf } from "./action.ts";
+import { ConfigFault, type HookConfig } from "./config.ts";
+import type { HookEnvironment, HookEvent } from "./event.ts";
+import { DIALECTS, hostOf, type Answer, type Host } from "./hosts/answers.ts";
+import { readEvent } from "./hosts/events.ts";
+import { PayloadFault, readPayload, type JsonObject } from "./json.ts";
+import type { HookState } from "./state.ts";
+import { failedText, refusedText, waitsText } from "./texts.ts";
+
+export interface Question {
+  flag: Host;
+  payload: Uint8Array;
+  environment: HookEnvironment;
+  /** Seconds until the answer at the latest, from now. */
+  deadline: number;
+  /** Ends when whoever asked is gone: then nothing starts. */
+  signal: AbortSignal;
+}
+
+export interface Means {
+  config(): HookConfig;
+  state: HookState;
+  /** Of one service as one key. Default: a new client. */
+  client?(config: HookConfig): Assent;
+}
+
+/** An action that another call started first is not this call's: it asks again, this often. */
+const TRIES = 4;
+/** Seconds that are left for the answer itself. */
+const MARGIN = 1.5;
+/** The wait before the same command is worth another try. Seconds. */
+const AGAIN_AFTER = 20;
+
+export async function answerTo(question: Question, means: Means): Promise<Answer> {
+  let host = question.flag;
+  try {
+    const payload = readPayload(question.payload);
+    host = hostOf(payload, question.flag);
+    const event = readEvent(host, payload, question.environment);
+    const { allow, deny } = DIALECTS[host];
+    switch (event.kind) {
+      case "ignored":
+        return allow();
+      case "session":
+        await means.state.sawSession(host, event.session, "start").catch(() => {});
+        return allow();
+      case "after":
+        await report(event, means).catch(() => {});
+        return allow();
+      case "before": {
+        const refusal = await ask(event, question, means);
+        return refusal === null ? allow() : deny(refusal);
+      }
+    }
+  } catch (error) {
+    return DIALECTS[host].deny(sentenceOf(error));
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof PayloadFault) return `Not run: ${error.message}, so it cannot be decided on.`;
+  if (error instanceof ConfigFault) return `Not run: ${error.message}. Tell the user; "assent hook doctor" says more.`;
+  return failedText(error);
+}
+
+/** Null when the call may run, and has been started; the reason otherwise. */
+async function ask(event: HookEvent, question: Question, means: Means): Promise<string | null> {
+  const end = performance.now() + (question.deadline - MARGIN) * 1000;
+  void means.state.sawSession(event.host, event.session, "call").catch(() => {});
+  const config = means.config();
+  const assent = (means.client ?? clientOf)(config);
+  const { signal } = question;
+  const agent = config.agent ?? (await agentOf(assent, signal));
+  const { request, remarks } = await actionOf(event, agent, question.environment);
+  for (let tries = 0; tries < TRIES; tries++) {
+    let action = await assent.submit(request, { join: true, meta: metaOf(event, remarks), signal });
+    if (action.status === "pending_approval") {
+      const left = Math.max(0, (end - performance.now()) / 1000);
+      action = await assent.wait(action.id, {
+        timeout: config.wait === null ? left : Math.min(left, config.wait),
+        signal,
+      });
+      if (action.status === "pending_approval") return waitsText(action, AGAIN_AFTER);
+    }
+    if (["denied", "expired", "cancelled"].includes(action.status)) return refusedText(action);
+    if (action.status !== "allowed" && action.status !== "approved") continue;
+    if (await begin(assent, action, request, end, signal)) {
+      if (signal.aborted || performance.now() > end + MARGIN * 1000) {
+        // Nobody is there to hear it, so it does not run.
+        await assent.result(action.id, { success: false, error: "not run: the agent had stopped waiting" });
+        throw new PayloadFault("the answer came too late");
+      }
+      await means.state.rememberCall(event.host, event.session, event.call, action.id).catch(() => {});
+      return null;
+    }
+  }
+  return "Not run: other calls took the same approval first. Try again.";
+}
+
+/** Whether this call is the one that started it. */
+async function begin(
+  assent: Assent,
+  action: ActionRecord,
+  request: ActionRequest,
+  end: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (action.tool !== request.tool || action.operation !== request.operation || action.agent_id !== request.agent_id)
+    throw new PayloadFault("the service answered about another action");
+  // A start that the agent would no longer hear of must not be made.
+  if (performance.now() >= end || signal.aborted) throw new PayloadFault("the answer came too late");
+  try {
+    return (await assent.start(action.id, { permit: action.permit ?? undefined, signal })).status === "executing";
+  } catch (error) {
+    if (error instanceof RequestRefused && error.code === "ACTION_NOT_STARTABLE") return false;
+    throw error;
+  }
+}
+
+function clientOf({ url, apiKey }: HookConfig): Assent {
+  return createAssent({ url, apiKey, timeout: 5, retries: 1 });
+}
+
+async function agentOf(assent: Assent, signal: AbortSignal): Promise<string> {
+  const { agent_id: agent } = await assent.call<{ agent_id?: unknown }>("GET", "/v1/me", undefined, { signal });
+  if (typeof agent !== "string")
+    throw new ConfigFault("the hook's key is bound to no agent; name one in its configuration (agent)");
+  return agent;
+}
+
+/** At most 4 KiB, beside the request: other in each call, so that the next try of the same command joins. */
+function metaOf({ host, session, call, tool }: HookEvent, remarks: JsonObject): JsonObject {
+  const meta = { source: "hook", host, session, tool_call_id: call, host_tool: tool, ...remarks };
+  return Object.fromEntries(
+    Object.entries(meta)
+      .filter(([, value]) => value !== null)
+      .map(([name, value]) => [name.slice(0, 64), String(value).slice(0, 300)])
+      .slice(0, 12),
+  );
+}
+
+async function report(event: HookEvent, means: Means): Promise<void> {
+  const id = await means.state.takeCall(event.host, event.session, event.call);
+  if (id === null) return;
+  const assent = (means.client ?? clientOf)(means.config());
+  await assent.result(id, event.success ? { success: true } : { success: false, error: "the tool reported a failure" });
+}

@@ -1,0 +1,28 @@
+/** One call of a hook, whichever host made it. */
+import type { Host } from "./hosts/answers.ts";
+import type { JsonObject } from "./json.ts";
+
+export interface HookEvent {
+  host: Host;
+  /** `session` is the begin of one; what is `ignored` asks nothing and is let through. */
+  kind: "before" | "after" | "session" | "ignored";
+  session: string | null;
+  /** The host's id of this tool call. */
+  call: string | null;
+  /** As the host calls it. */
+  tool: string;
+  input: JsonObject;
+  cwd: string;
+  /** The folder that the agent works in, where the host tells. */
+  workspace: string | null;
+  /** For `after`: whether it went well, where the host tells. */
+  success: boolean;
+}
+
+/** What the hook's process was started with. */
+export interface HookEnvironment {
+  cwd: string;
+  home: string | null;
+  /** Folder of the project as the host's variables name it. */
+  project: string | null;
+}

@@ -1,0 +1,116 @@
+/** Reads what a host sends. One reader for each family of payloads; a shape that is not known throws PayloadFault. */
+import type { HookEnvironment, HookEvent } from "../event.ts";
+import { isObject, PayloadFault, textOf, type JsonObject } from "../json.ts";
+import type { Host } from "./answers.ts";
+
+export function readEvent(host: Host, payload: JsonObject, environment: HookEnvironment): HookEvent {
+  const kind = kindOf(host, payload);
+  const tool = toolOf(host, payload);
+  if (kind === "before" && tool === undefined) throw new PayloadFault("the call names no tool");
+  const roots = payload["workspace_roots"];
+  const root = Array.isArray(roots) && typeof roots[0] === "string" ? roots[0] : null;
+  const workspace = environment.project ?? root;
+  return {
+    host,
+    kind,
+    session: textOf(payload, "session_id", "sessionId", "conversation_id") ?? null,
+    call: textOf(payload, "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "callID") ?? null,
+    tool: tool ?? "",
+    input: kind === "before" || kind === "after" ? inputOf(payload) : {},
+    cwd: textOf(payload, "cwd") ?? root ?? environment.cwd,
+    workspace,
+    success: successOf(payload),
+  };
+}
+
+const BEFORE = new Set(["pretooluse", "beforetool", "beforeshellexecution", "beforemcpexecution", "beforereadfile"]);
+const AFTER = new Set(["posttooluse", "posttoolusefailure", "aftertool", "aftershellexecution", "aftermcpexecution"]);
+
+function kindOf(host: Host, payload: JsonObject): HookEvent["kind"] {
+  const event = textOf(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
+  if (event === undefined) {
+    // Copilot names no event: a call that ran has its result.
+    if (host === "copilot" && Object.hasOwn(payload, "toolName"))
+      return Object.hasOwn(payload, "toolResult") ? "after" : "before";
+    if (host === "copilot" && Object.hasOwn(payload, "source")) return "session";
+    throw new PayloadFault("the call names no event");
+  }
+  if (BEFORE.has(event)) return "before";
+  if (AFTER.has(event)) return "after";
+  if (event === "sessionstart" || event === "agentspawn") return "session";
+  // A permission request comes after this hook was asked, and only for some calls.
+  if (IGNORED.has(event)) return "ignored";
+  throw new PayloadFault("the event is not known");
+}
+
+const IGNORED = new Set(
+  "sessionend stop subagentstart subagentstop userpromptsubmit notification precompact postcompact".split(" "),
+);
+
+/** Cursor's older events are about one kind of tool each, and do not name it. */
+const BY_EVENT: Readonly<Record<string, string>> = {
+  beforeshellexecution: "Shell",
+  aftershellexecution: "Shell",
+  beforereadfile: "Read",
+};
+
+function toolOf(host: Host, payload: JsonObject): string | undefined {
+  const event = textOf(payload, "hook_event_name")?.toLowerCase() ?? "";
+  const tool = BY_EVENT[event] ?? textOf(payload, "tool_name", "toolName", "tool");
+  if (host === "cursor" && /^(before|after)mcpexecution$/.test(event) && tool !== undefined) {
+    const server = textOf(payload, "server_name", "mcp_server", "url", "command");
+    return `mcp__${nameOfServer(server)}__${tool.replace(/^MCP:/, "")}`;
+  }
+  const mcp = payload["mcp_context"];
+  if (host === "gemini" && isObject(mcp)) {
+    const server = textOf(mcp, "server_name");
+    const name = textOf(mcp, "tool_name");
+    if (server !== undefined && name !== undefined) return `mcp__${server}__${name}`;
+  }
+  return tool;
+}
+
+/** An address's host, or the program's name: whatever policies can name. */
+function nameOfServer(server: string | undefined): string {
+  if (server === undefined) return "unknown";
+  if (URL.canParse(server) && /^https?:/.test(server)) return new URL(server).hostname;
+  return server.split(/\s+/).at(-1)?.split("/").at(-1) ?? "unknown";
+}
+
+function inputOf(payload: JsonObject): JsonObject {
+  const inputs = ["tool_input", "toolArgs", "toolInput", "args"].filter((name) => Object.hasOwn(payload, name));
+  if (inputs.length > 1) throw new PayloadFault("the call has its arguments twice");
+  const [name] = inputs;
+  // Cursor's older events have them at the top.
+  if (name === undefined) {
+    const { command, cwd, file_path: file } = payload;
+    if (typeof command === "string") return { command, ...(typeof cwd === "string" && cwd !== "" ? { cwd } : {}) };
+    if (typeof file === "string") return { file_path: file };
+    throw new PayloadFault("the call has no arguments");
+  }
+  let value = payload[name];
+  if (typeof value === "string") {
+    try {
+      value = JSON.parse(value);
+    } catch {
+      throw new PayloadFault("the arguments of the call are no JSON");
+    }
+  }
+  if (value === null) return {};
+  if (!isObject(value)) throw new PayloadFault("the arguments of the call are no object");
+  return value;
+}
+
+function successOf(payload: JsonObject): boolean {
+  const event = textOf(payload, "hook_event_name")?.toLowerCase();
+  if (event === "posttoolusefailure") return false;
+  for (const name of ["tool_response", "toolResult", "tool_output"]) {
+    const result = payload[name];
+    if (!isObject(result)) continue;
+    if (result["success"] === false || result["is_error"] === true || result["isError"] === true) return false;
+    if (typeof result["error"] === "string" || isObject(result["error"])) return false;
+    if (result["resultType"] === "failure" || result["resultType"] === "denied") return false;
+    if (result["interrupted"] === true) return false;
+  }
+  return true;
+}

@@ -1,0 +1,36 @@
+/** Where hookd listens, and whether what listens there is the user's own. */
+import { lstatSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** Null where no place is safe: the hook then works without hookd. */
+export function socketPath(env: Readonly<Record<string, string | undefined>>, version: string): string | null {
+  if (process.platform === "win32" || process.getuid === undefined) return null;
+  const home = env["HOME"];
+  const folder = env["XDG_RUNTIME_DIR"] || env["XDG_STATE_HOME"] || (home ? join(home, ".local", "state") : null);
+  if (folder === null || !folder.startsWith("/")) return null;
+  const path = join(folder, "assent", `hookd-${version}.sock`);
+  // Longer names are cut off by the system.
+  return Buffer.byteLength(path) <= 100 ? path : null;
+}
+
+/** Whether the socket and its folder belong to this user, and nobody else may write there. */
+export function isOwn(path: string): boolean {
+  try {
+    const socket = lstatSync(path);
+    const folder = lstatSync(dirname(path));
+    const uid = process.getuid?.();
+    return (
+      socket.isSocket() &&
+      socket.uid === uid &&
+      (socket.mode & 0o077) === 0 &&
+      folder.uid === uid &&
+      (folder.mode & 0o022) === 0
+    );
+  } catch {
+    return false;
+  }
+}
+
+export function makeFolder(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+}

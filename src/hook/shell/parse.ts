@@ -1,0 +1,196 @@
+/** Reads a line of shell: what runs, with which arguments, on which files, and what cannot be told. Pure. */
+import {
+  parse,
+  forEachChild,
+  type Assignment,
+  type Command,
+  type HereDoc,
+  type Redirection,
+  type SyntaxNode,
+  type Word,
+} from "unbash";
+import { Directories } from "./directories.ts";
+import { Runs } from "./runs.ts";
+import type { ParsedShell, ShellPlace, Unclear } from "./types.ts";
+import { join, valueOf } from "./words.ts";
+import { HARMLESS_VARIABLES } from "./wrappers.ts";
+
+const LONGEST = 32_768;
+const COMMANDS = 64;
+const WORDS = 512;
+const PATHS = 128;
+/** `sh -c "sh -c '…'"` and the like. */
+const DEEPEST = 8;
+
+/** Control characters but tab and line feed, and what turns, joins or hides text. */
+const HIDDEN = new RegExp(
+  String.raw`[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u115f\u1160\u3164\uffa0\p{Variation_Selector}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{Cs}]`,
+  "u",
+);
+
+/** One argument: its value, or the source's text where `clear` says that the value is not in the text. */
+export interface Argument {
+  text: string;
+  clear: boolean;
+  /** Whether it begins with a tilde that the shell replaces. */
+  tilde: boolean;
+}
+
+export function parseShell(text: string, place: ShellPlace): ParsedShell {
+  const reading = new Reading(place);
+  if (HIDDEN.test(text)) reading.note("characters");
+  reading.script(text, [], 0);
+  return reading.outcome();
+}
+
+export class Reading {
+  private readonly commands: ParsedShell["commands"] = [];
+  private readonly reads = new Set<string>();
+  private readonly writes = new Set<string>();
+  private readonly paths = new Set<string>();
+  private readonly unclear = new Set<Unclear>();
+  private words = 0;
+  readonly directories: Directories;
+  private readonly runs: Runs;
+
+  constructor(place: ShellPlace) {
+    this.directories = new Directories(place, (reason) => this.note(reason));
+    this.runs = new Runs(this);
+  }
+
+  note(reason: Unclear): void {
+    this.unclear.add(reason);
+  }
+
+  outcome(): ParsedShell {
+    return {
+      version: 1,
+      commands: this.commands,
+      reads: [...this.reads].sort(),
+      writes: [...this.writes].sort(),
+      paths: [...this.paths].sort(),
+      unclear: [...this.unclear].sort(),
+    };
+  }
+
+  /** Text that a shell will run. */
+  script(text: string, via: readonly string[], depth: number): void {
+    if (text.length > LONGEST || depth > DEEPEST) return this.note("size");
+    let tree;
+    try {
+      tree = parse(text);
+    } catch {
+      return this.note("syntax");
+    }
+    this.walk(tree, via, depth);
+  }
+
+  /** A command that runs. */
+  record(name: Argument, args: readonly Argument[], via: readonly string[]): void {
+    this.words += args.length + 1;
+    if (this.commands.length >= COMMANDS || this.words > WORDS) return this.note("size");
+    const plain = this.directories.commandName(name);
+    this.commands.push({ name: plain, args: args.map(({ text }) => text), via: [...via] });
+    for (const argument of args) this.path(argument);
+    if (plain.includes("/")) this.path(name);
+  }
+
+  path(argument: Argument): void {
+    for (const path of this.directories.pathsOf(argument)) {
+      if (this.paths.size >= PATHS) return this.note("size");
+      this.paths.add(path);
+    }
+  }
+
+  private walk(node: SyntaxNode, via: readonly string[], depth: number): void {
+    switch (node.type) {
+      case "Script":
+        if ((node.errors ?? []).length > 0) this.note("syntax");
+        break;
+      case "Command":
+        return this.command(node, via, depth);
+      case "Function":
+        // Behind it a name may stand for something else.
+        this.note("function");
+        break;
+      case "Coproc":
+        this.note("wrapper");
+        break;
+      case "Word":
+        return void this.argument(node, via, depth);
+      case "Assignment":
+        return this.assignment(node, via, depth);
+      case "Redirect":
+      case "HereString":
+      case "HereDoc":
+        return this.redirect(node, via, depth);
+      case "ArithmeticCommand":
+      case "ArithmeticFor":
+        // The value of a variable is evaluated as an expression, which may run commands.
+        this.note("expansion");
+        break;
+    }
+    forEachChild(node, (child) => this.walk(child, via, depth));
+  }
+
+  private argument(word: Word, via: readonly string[], depth: number): Argument {
+    const { text, unclear, scripts, tilde } = valueOf(word);
+    if (unclear !== null) this.note(unclear);
+    for (const script of scripts) this.walk(script, via, depth);
+    return { text, clear: unclear === null, tilde };
+  }
+
+  private assignment(node: Assignment, via: readonly string[], depth: number): void {
+    if (!HARMLESS_VARIABLES.has(node.name)) this.note("assignment");
+    forEachChild(node, (child) => this.walk(child, via, depth));
+  }
+
+  private command(node: Command, via: readonly string[], depth: number): void {
+    for (const each of node.prefix) if (each.type === "Assignment") this.assignment(each, via, depth);
+    for (const each of node.redirects) this.redirect(each, via, depth);
+    if (node.name === undefined) return;
+    const name = this.argument(node.name, via, depth);
+    if (!name.clear) this.note("name");
+    const args = node.args.map((each): Argument => {
+      if (each.type === "Word") return this.argument(each, via, depth);
+      this.assignment(each, via, depth);
+      if (each.value.type !== "Word" || each.index !== undefined)
+        return { text: each.text, clear: false, tilde: false };
+      const { text, unclear } = valueOf(each.value);
+      return { text: `${each.name}=${text}`, clear: unclear === null, tilde: false };
+    });
+    const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
+    this.runs.run([name, ...args], via, depth, documents.length === 1 ? this.bodyOf(documents[0] as HereDoc) : null);
+  }
+
+  /** What a here-document hands over; null when the text does not tell. */
+  private bodyOf({ delimiter, body, operator, closing, descriptor }: HereDoc): string | null {
+    if (delimiter === undefined || closing === undefined || descriptor !== undefined) return null;
+    if (delimiter.quoted || body.parts === undefined)
+      return operator === "<<-" ? body.text.replace(/^\t+/gm, "") : body.text;
+    return null;
+  }
+
+  private redirect(node: Redirection, via: readonly string[], depth: number): void {
+    if (node.type === "HereDoc") {
+      if (node.delimiter?.quoted !== true && node.body.parts !== undefined) {
+        const { unclear, scripts } = join(node.body.parts);
+        if (unclear !== null) this.note(unclear);
+        for (const script of scripts) this.walk(script, via, depth);
+      }
+      return;
+    }
+    if (node.target === undefined) return this.note("syntax");
+    const target = this.argument(node.target, via, depth);
+    if (node.type === "HereString") return;
+    // `2>&1` names a descriptor, `>&file` a file.
+    if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
+    const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
+    for (const path of this.directories.pathsOf(target)) {
+      if (files.size + this.paths.size >= PATHS) return this.note("size");
+      // What is thrown away or printed is written nowhere.
+      if (!/^\/dev\/(null|stdout|stderr|tty)$/.test(path)) files.add(path);
+      this.paths.add(path);
+    }
+  }
+}

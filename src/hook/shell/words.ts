@@ -1,0 +1,107 @@
+/** The value that a command gets for a word, where the text alone tells it. */
+import {
+  forEachChild,
+  type CommandExpansionPart,
+  type ParsedScript,
+  type SyntaxNode,
+  type Word,
+  type WordPart,
+} from "unbash";
+import type { Unclear } from "./types.ts";
+
+export interface WordValue {
+  /** As the command gets it, or the source's text where `unclear` says that this cannot be told. */
+  text: string;
+  unclear: Unclear | null;
+  /** Scripts of substitutions in it, which run too. */
+  scripts: ParsedScript[];
+  /** Whether it begins with a tilde that the shell replaces. */
+  tilde: boolean;
+}
+
+export function valueOf(word: Word): WordValue {
+  const scripts: ParsedScript[] = [];
+  const parts = word.parts;
+  const first = parts?.[0];
+  const bare = parts === undefined ? word.text : first?.type === "Literal" ? first.text : "";
+  if (parts === undefined) {
+    // zsh runs the command that stands behind an equals sign.
+    const unclear = bare.startsWith("=") ? "expansion" : null;
+    return { text: word.value, unclear, scripts, tilde: bare.startsWith("~") };
+  }
+  const { text, unclear } = join(parts, scripts);
+  return {
+    text: unclear === null ? text : word.text,
+    unclear: unclear ?? (bare.startsWith("=") ? "expansion" : null),
+    scripts,
+    tilde: bare.startsWith("~"),
+  };
+}
+
+/** Also of the body of a here-document. */
+export function join(
+  parts: readonly WordPart[],
+  scripts: ParsedScript[] = [],
+): { text: string; unclear: Unclear | null; scripts: ParsedScript[] } {
+  let text = "";
+  let unclear: Unclear | null = null;
+  for (const part of parts) {
+    const one = valueOfPart(part, scripts);
+    if (one === null) unclear ??= reasonOf(part);
+    else text += one;
+  }
+  return { text, unclear, scripts };
+}
+
+function reasonOf(part: WordPart): Unclear {
+  if (part.type === "Glob" || part.type === "ExtendedGlob") return "glob";
+  return part.type === "BraceExpansion" ? "brace" : "expansion";
+}
+
+function valueOfPart(part: WordPart, scripts: ParsedScript[]): string | null {
+  switch (part.type) {
+    case "Literal":
+    case "SingleQuoted":
+    case "AnsiCQuoted":
+      return part.value;
+    case "DoubleQuoted": {
+      const { text, unclear } = join(part.parts, scripts);
+      return unclear === null ? text : null;
+    }
+    case "CommandExpansion":
+      return valueOfSubstitution(part, scripts);
+    default:
+      collect(part, scripts);
+      return null;
+  }
+}
+
+/** `$(cat <<'EOF' … EOF)` is how agents write long texts: its value is the body. */
+function valueOfSubstitution({ script }: CommandExpansionPart, scripts: ParsedScript[]): string | null {
+  if (script === undefined) return null;
+  const [only, ...others] = script.commands;
+  const command = only?.command;
+  if (others.length === 0 && (script.errors ?? []).length === 0 && command?.type === "Command") {
+    const [document, ...more] = command.redirects;
+    if (
+      command.name?.text === "cat" &&
+      command.prefix.length === 0 &&
+      command.args.length === 0 &&
+      more.length === 0 &&
+      document?.type === "HereDoc" &&
+      document.operator === "<<" &&
+      document.descriptor === undefined &&
+      document.delimiter?.quoted === true &&
+      document.closing !== undefined
+    )
+      return document.body.text.replace(/\n+$/, "");
+  }
+  scripts.push(script);
+  return null;
+}
+
+/** Substitutions anywhere below a part: in the default of a parameter, in arithmetic, in a brace. */
+function collect(node: SyntaxNode, scripts: ParsedScript[]): void {
+  if (node.type === "Script") scripts.push(node);
+  else forEachChild(node, (child) => collect(child, scripts));
+}

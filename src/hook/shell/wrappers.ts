@@ -1,0 +1,102 @@
+/** Commands that start other commands, and how many of their arguments come before it. */
+
+export interface Wrapper {
+  /** Letters of options without a value, and of those with one. */
+  flags: string;
+  values: string;
+  /** Long options, without their dashes; a value stands behind "=" or, for `longValues`, in the next word. */
+  long?: readonly string[];
+  longValues?: readonly string[];
+  /** Words of its own before the command: the time of `timeout`. */
+  positional?: number;
+  /** Whether `NAME=value` may stand before the command. */
+  assigns?: boolean;
+}
+
+export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
+  sudo: {
+    flags: "AbEHknPS",
+    values: "CDghpRrtTuU",
+    long: ["preserve-env", "set-home", "non-interactive", "stdin", "reset-timestamp", "background", "askpass"],
+    longValues: ["user", "group", "prompt", "host", "close-from"],
+    assigns: true,
+  },
+  doas: { flags: "n", values: "u" },
+  env: {
+    flags: "i0v",
+    values: "u",
+    long: ["ignore-environment", "null", "debug"],
+    longValues: ["unset"],
+    assigns: true,
+  },
+  nice: { flags: "0123456789", values: "n", longValues: ["adjustment"] },
+  nohup: { flags: "", values: "" },
+  timeout: {
+    flags: "fpv",
+    values: "ks",
+    long: ["foreground", "preserve-status", "verbose"],
+    longValues: ["kill-after", "signal"],
+    positional: 1,
+  },
+  stdbuf: { flags: "", values: "ioe", longValues: ["input", "output", "error"] },
+  setsid: { flags: "cfw", values: "", long: ["ctty", "fork", "wait"] },
+  ionice: { flags: "t", values: "cn", long: ["ignore"], longValues: ["class", "classdata"] },
+  time: { flags: "pv", values: "", long: ["portability", "verbose"] },
+  exec: { flags: "cl", values: "a" },
+  command: { flags: "p", values: "" },
+  builtin: { flags: "", values: "" },
+  noglob: { flags: "", values: "" },
+  nocorrect: { flags: "", values: "" },
+  busybox: { flags: "", values: "" },
+  toybox: { flags: "", values: "" },
+  xargs: {
+    flags: "0oprtxeil",
+    values: "adEILnPs",
+    long: ["null", "no-run-if-empty", "interactive", "verbose", "exit", "open-tty"],
+    longValues: ["arg-file", "delimiter", "max-args", "max-lines", "max-procs", "max-chars", "replace", "eof"],
+  },
+};
+
+/** These start others, too, and are not read: what they start asks. */
+export const OPAQUE: ReadonlySet<string> = new Set(
+  (
+    "parallel script expect pkexec runuser chroot unshare nsenter strace ltrace gdb flock at batch entr tmux screen " +
+    "dbus-run-session systemd-run start-stop-daemon setpriv capsh taskset chrt numactl prlimit cgexec firejail bwrap " +
+    "proot fakeroot xvfb-run unbuffer chronic watch faketime torsocks proxychains caffeinate arch direnv coproc"
+  ).split(" "),
+);
+
+export const SHELLS: ReadonlySet<string> = new Set(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash"]);
+export const OTHER_SHELLS: ReadonlySet<string> = new Set(
+  "fish csh tcsh nu pwsh powershell powershell.exe pwsh.exe cmd cmd.exe xonsh elvish rc es".split(" "),
+);
+
+/** Interpreters, and their options behind which a program stands. */
+export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
+  python: /^-[A-Za-z]*c/,
+  perl: /^-[A-Za-z0-9]*[eE]/,
+  ruby: /^-[A-Za-z0-9]*e/,
+  node: /^(-[a-z]*[ep]|--eval|--print|-r|--require|--import)/,
+  deno: /^(eval|repl)$/,
+  bun: /^(-e|-p|--eval|--print|-r|--preload)/,
+  php: /^-[A-Za-z]*[rBRE]/,
+  lua: /^-e/,
+  osascript: /^-e/,
+  Rscript: /^-e/,
+};
+
+/** Whoever sets one of these says nothing of which commands run, or how. */
+export const HARMLESS_VARIABLES: ReadonlySet<string> = new Set(
+  "NODE_ENV CI TZ LANG LC_ALL LC_CTYPE NO_COLOR FORCE_COLOR COLUMNS LINES".split(" "),
+);
+
+/** Where the system's own commands are. */
+export const SYSTEM_FOLDERS: ReadonlySet<string> = new Set([
+  "/bin",
+  "/sbin",
+  "/usr/bin",
+  "/usr/sbin",
+  "/usr/local/bin",
+  "/usr/local/sbin",
+  "/opt/homebrew/bin",
+]);

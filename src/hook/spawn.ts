@@ -1,0 +1,33 @@
+/** Starts the processes that decide. Loaded only where no hookd answers. */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { readAnswer, type Answer } from "./hosts/answers.ts";
+
+/** Beside this file, and in the same form: source or built. */
+function commandFor(name: string): [program: string, args: string[]] {
+  const file = fileURLToPath(new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
+  const deno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
+  return [process.execPath, [...(deno ? ["run", "-A"] : process.execArgv), file]];
+}
+
+/** Null when it did not answer. It ends with this process: its standard output has no reader then. */
+export function askWorker(request: Buffer): Promise<Answer | null> {
+  return new Promise((done) => {
+    const [program, args] = commandFor("worker");
+    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"], windowsHide: true });
+    let text = "";
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    child.once("error", () => done(null));
+    child.once("close", (code) => done(code === 0 ? readAnswer(text) : null));
+    child.stdin.on("error", () => {});
+    child.stdin.end(request);
+    process.once("exit", () => child.kill("SIGKILL"));
+  });
+}
+
+export function startDaemon(): void {
+  const [program, args] = commandFor("daemon");
+  const child = spawn(program, args, { stdio: "ignore", detached: true, cwd: "/", windowsHide: true });
+  child.once("error", () => {});
+  child.unref();
+}

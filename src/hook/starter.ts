@@ -1,0 +1,158 @@
+/**
+ * What the host runs for each call. It reads the event, has it decided by another process (hookd, or a worker of its own),
+ * and answers. A deny in the host's words is at hand from the first line on; only a whole answer takes its place. Since
+ * nothing is decided in here, a hang over there cannot keep this process from answering in time.
+ */
+import { createConnection } from "node:net";
+import { asks, DIALECTS, hostOf, isHost, readAnswer, type Answer, type Host } from "./hosts/answers.ts";
+import { isOwn, socketPath } from "./place.ts";
+import { VERSION } from "../version.ts";
+
+const LARGEST = 4 * 1024 * 1024;
+/** Until standard input has ended. Milliseconds. */
+const INPUT_MS = 5_000;
+/** Without a sign of life hookd is taken for dead, and a worker decides. Milliseconds. */
+const SILENCE_MS = 4_000;
+/** Names of what `wire.ts` passes on; spelled here too, because that file loads the decision. */
+const VARIABLES = "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
+
+interface Options {
+  host: Host;
+  /** Seconds; null: what the host bears. */
+  wait: number | null;
+  daemon: boolean;
+}
+
+/** Ends the process. */
+export async function start(args: readonly string[]): Promise<void> {
+  const begun = performance.now();
+  const options = readOptions(args);
+  let host = options?.host ?? guess(args);
+  let mustAnswer = true;
+  let ended = false;
+  const end = (answer: Answer): void => {
+    if (ended) return;
+    ended = true;
+    process.exitCode = answer.code;
+    process.stderr.write(answer.stderr);
+    process.stdout.write(answer.stdout, () => process.exit(answer.code));
+  };
+  const refuse = (why: string): void =>
+    end(mustAnswer ? DIALECTS[host].deny(`Not run: ${why}.`) : DIALECTS[host].allow());
+  const fault = (): void => refuse("the hook failed");
+  process.on("uncaughtException", fault);
+  process.on("unhandledRejection", fault);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const)
+    process.on(signal, () => refuse("the hook was stopped"));
+  // A host that has closed the pipe reads no answer; the exit code is all that is left.
+  process.stdout.on("error", () => process.exit(2));
+  process.stderr.on("error", () => {});
+  const limit = setTimeout(() => refuse("the call did not arrive whole"), INPUT_MS);
+  if (options === null) return refuse("the hook was started with options it does not know");
+  try {
+    const payload = await readInput();
+    if (payload === null) return refuse("the call is larger than 4 MiB");
+    const parsed = tryParse(payload);
+    if (parsed === null) return refuse("what the host sent is no JSON object");
+    host = hostOf(parsed, host);
+    mustAnswer = asks(parsed);
+    clearTimeout(limit);
+    const most = Math.min(DIALECTS[host].deadline, DIALECTS[options.host].deadline);
+    const seconds = options.wait === null ? most : Math.max(2, Math.min(options.wait, most));
+    const left = (): number => seconds - (performance.now() - begun) / 1000;
+    setTimeout(() => refuse("there was no decision in time. Repeat the same command later"), left() * 1000);
+    const header = {
+      version: VERSION,
+      host: options.host,
+      cwd: process.cwd(),
+      project: projectOf(),
+      env: environment(),
+    };
+    const request = (): Buffer =>
+      Buffer.concat([Buffer.from(`${JSON.stringify({ ...header, deadline: left() })}\n`), payload]);
+    const path = options.daemon ? socketPath(process.env, VERSION) : null;
+    let answer = path !== null && isOwn(path) ? await askDaemon(path, request()) : null;
+    if (answer === null && !ended) {
+      const { askWorker, startDaemon } = await import("./spawn.ts");
+      answer = await askWorker(request());
+      if (path !== null) startDaemon();
+    }
+    if (answer === null) return fault();
+    end(answer);
+  } catch {
+    fault();
+  }
+}
+
+function readOptions(args: readonly string[]): Options | null {
+  const options: Partial<Options> = {};
+  for (let i = 0; i < args.length; i++) {
+    const [name, inline] = (args[i] as string).split("=", 2) as [string, string | undefined];
+    if (name === "--no-daemon") options.daemon = false;
+    else {
+      const value = inline ?? args[++i];
+      if (name === "--host" && isHost(value)) options.host = value;
+      else if (name === "--wait" && /^[0-9]+([.][0-9]+)?$/.test(value ?? "")) options.wait = Number(value);
+      else return null;
+    }
+  }
+  return options.host === undefined
+    ? null
+    : {
+        host: options.host,
+        wait: options.wait ?? null,
+        daemon: options.daemon ?? process.env["ASSENT_HOOKD"] !== "off",
+      };
+}
+
+/** The dialect for a deny about wrong options. */
+function guess(args: readonly string[]): Host {
+  return args.flatMap((arg) => arg.split("=")).find(isHost) ?? "claude-code";
+}
+
+async function readInput(): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > LARGEST) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function tryParse(payload: Buffer): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(payload.toString("utf8").replace(/^\uFEFF/, ""));
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+function projectOf(): string | null {
+  return (
+    process.env["CLAUDE_PROJECT_DIR"] || process.env["GEMINI_PROJECT_DIR"] || process.env["CURSOR_PROJECT_DIR"] || null
+  );
+}
+
+function environment(): Record<string, string> {
+  return Object.fromEntries(VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+}
+
+/** Null when hookd gave no answer: then nothing has been let through. */
+function askDaemon(path: string, request: Buffer): Promise<Answer | null> {
+  return new Promise((done) => {
+    let text = "";
+    const socket = createConnection({ path, allowHalfOpen: true });
+    socket.setEncoding("utf8");
+    socket.setTimeout(SILENCE_MS, () => socket.destroy());
+    socket.on("data", (chunk: string) => (text += chunk));
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => done(readAnswer(text)));
+    socket.on("end", () => socket.destroy());
+    socket.end(request);
+  });
+}

@@ -1,0 +1,97 @@
+/** What the hook remembers between calls: which action a running tool call is, and which sessions asked. */
+import { createHash } from "node:crypto";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Host } from "./hosts/answers.ts";
+
+/** A tool call that has said nothing for so long will not. */
+const CALLS_KEPT_MS = 24 * 3_600_000;
+const SESSIONS_KEPT_MS = 7 * 24 * 3_600_000;
+
+export function stateFolder(env: Readonly<Record<string, string | undefined>>): string | null {
+  const home = env["HOME"] || env["USERPROFILE"];
+  const folder = env["XDG_STATE_HOME"] || (home ? join(home, ".local", "state") : null);
+  return folder === null ? null : join(folder, "assent", "hook");
+}
+
+export interface SessionSeen {
+  host: Host;
+  session: string;
+  /** Milliseconds since 1970. */
+  started: number | null;
+  last_call: number | null;
+  calls: number;
+}
+
+/** None of this decides anything: whatever fails here is left out. */
+export class HookState {
+  private readonly folder: string | null;
+  constructor(folder: string | null) {
+    this.folder = folder;
+  }
+
+  private async place(kind: "calls" | "sessions", parts: readonly (string | null)[]): Promise<string | null> {
+    if (this.folder === null || parts.includes(null)) return null;
+    const folder = join(this.folder, kind);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    return join(folder, createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32));
+  }
+
+  async rememberCall(host: Host, session: string | null, call: string | null, action: string): Promise<void> {
+    const path = await this.place("calls", [host, session, call]);
+    if (path !== null) await writeFile(path, action, { mode: 0o600 });
+  }
+
+  /** The action of a call that has ended; it is forgotten. */
+  async takeCall(host: Host, session: string | null, call: string | null): Promise<string | null> {
+    const path = await this.place("calls", [host, session, call]);
+    if (path === null) return null;
+    const action = await readFile(path, "utf8").catch(() => null);
+    if (action !== null) await rm(path, { force: true });
+    return action;
+  }
+
+  async sawSession(host: Host, session: string | null, what: "start" | "call"): Promise<void> {
+    const path = await this.place("sessions", [host, session]);
+    if (path === null || session === null) return;
+    const before = await readSession(path);
+    const now = Date.now();
+    const next: SessionSeen = {
+      host,
+      session,
+      started: what === "start" ? now : (before?.started ?? null),
+      last_call: what === "call" ? now : (before?.last_call ?? null),
+      calls: (before?.calls ?? 0) + (what === "call" ? 1 : 0),
+    };
+    await writeFile(path, JSON.stringify(next), { mode: 0o600 });
+    if (what === "start") await this.tidy();
+  }
+
+  async sessions(): Promise<SessionSeen[]> {
+    if (this.folder === null) return [];
+    const folder = join(this.folder, "sessions");
+    const names = await readdir(folder).catch(() => []);
+    const all = await Promise.all(names.map((name) => readSession(join(folder, name))));
+    return all
+      .filter((each) => each !== null)
+      .sort((a, b) => (b.last_call ?? b.started ?? 0) - (a.last_call ?? a.started ?? 0));
+  }
+
+  private async tidy(): Promise<void> {
+    for (const [kind, kept] of [["calls", CALLS_KEPT_MS] as const, ["sessions", SESSIONS_KEPT_MS] as const]) {
+      const folder = join(this.folder as string, kind);
+      for (const name of await readdir(folder).catch(() => [])) {
+        const at = (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? Infinity;
+        if (Date.now() - at > kept) await rm(join(folder, name), { force: true });
+      }
+    }
+  }
+}
+
+async function readSession(path: string): Promise<SessionSeen | null> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as SessionSeen;
+  } catch {
+    return null;
+  }
+}

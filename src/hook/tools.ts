@@ -1,0 +1,61 @@
+/** One name for one thing: what each host's tools are called here. docs/hooks.md has this table. */
+
+/** What a tool does, and so how its arguments are read. */
+export type Kind = "run" | "input" | "read" | "search" | "write" | "patch" | "delete" | "fetch" | "find" | "agent";
+
+/** By the kind: the tool and the operation that policies name. */
+export const CANONICAL: Readonly<Record<Exclude<Kind, "agent">, readonly [tool: string, operation: string]>> = {
+  run: ["shell", "run"],
+  input: ["shell", "input"],
+  read: ["files", "read"],
+  search: ["files", "search"],
+  write: ["files", "write"],
+  patch: ["files", "write"],
+  delete: ["files", "delete"],
+  fetch: ["web", "fetch"],
+  find: ["web", "search"],
+};
+
+/** Names in lower case, over all hosts: none means two different things. */
+const NAMES: Readonly<Record<Kind, string>> = {
+  run: "bash shell powershell run_in_terminal run_shell_command execute_bash execute_cmd local_shell exec_command run_command terminal",
+  // Into a command that runs already.
+  input: "write_stdin write_bash write_powershell send_to_terminal",
+  read: "read view read_file readfile fs_read read_many_files notebookread notebook_read view_image",
+  search:
+    "glob grep ls list list_dir list_directory file_search grep_search search_file_content semantic_search codebase_search rg",
+  write: [
+    "write edit multiedit notebookedit create str_replace str_replace_editor replace write_file create_file",
+    "insert_edit_into_file replace_string_in_file multi_replace_string_in_file edit_notebook_file fs_write",
+    "edit_file search_replace create_directory strreplace editnotebook",
+  ].join(" "),
+  patch: "apply_patch patch applypatch",
+  delete: "delete delete_file",
+  fetch: "webfetch web_fetch fetch_webpage fetch",
+  find: "websearch web_search google_web_search",
+  // What stays between the agent, its model and its user: lists, questions, other agents, whose calls are asked about too.
+  agent: [
+    "task agent todowrite todoread exitplanmode enterplanmode askuserquestion skill toolsearch bashoutput killshell",
+    "killbash taskoutput taskstop taskcreate taskget taskupdate tasklist update_plan request_user_input update_todo",
+    "report_intent read_bash stop_bash manage_todo_list write_todos get_terminal_output ask_user question todo_list",
+    "read_powershell stop_powershell runsubagent todo thinking",
+  ].join(" "),
+};
+
+const KINDS: ReadonlyMap<string, Kind> = new Map(
+  Object.entries(NAMES).flatMap(([kind, names]) => names.split(" ").map((name) => [name, kind as Kind] as const)),
+);
+
+export function kindOf(tool: string): Kind | undefined {
+  return KINDS.get(tool.toLowerCase());
+}
+
+export function toolNames(): ReadonlyMap<string, Kind> {
+  return KINDS;
+}
+
+/** `mcp__server__tool` of most hosts, `mcp_server_tool` of Gemini and VS Code, `@server/tool` of Kiro. */
+export function mcpTool(tool: string): { server: string; name: string } | null {
+  const match = /^mcp__(.+?)__(.+)$/s.exec(tool) ?? /^@([^/]+)\/(.+)$/s.exec(tool) ?? /^mcp_([^_]+)_(.+)$/s.exec(tool);
+  return match === null ? null : { server: match[1] as string, name: match[2] as string };
+}

@@ -1,0 +1,320 @@
+/** One call of a hook: what is asked, what is answered, and that every failure is a deny in the host's own words. */
+import assert from "node:assert/strict";
+import { mkdtempSync, realpathSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { createAssent } from "../../src/client/index.ts";
+import { actionOf } from "../../src/hook/action.ts";
+import type { HookConfig } from "../../src/hook/config.ts";
+import { ConfigFault, loadConfig } from "../../src/hook/config.ts";
+import { answerTo } from "../../src/hook/decide.ts";
+import { HOSTS, type Answer, type Host } from "../../src/hook/hosts/answers.ts";
+import { readEvent } from "../../src/hook/hosts/events.ts";
+import { HookState } from "../../src/hook/state.ts";
+import { write, folderWith } from "../support/cli.ts";
+import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
+
+const CONFIG: HookConfig = { url: "http://127.0.0.1:1", apiKey: "k", agent: "coder", wait: null };
+const ENVIRONMENT = { cwd: "/work/app", home: "/home/ada", project: null };
+
+interface Call {
+  method: string;
+  path: string;
+  body: Record<string, unknown>;
+}
+type Reply = { status?: number; body?: unknown; raw?: string } | Error | "hang";
+
+/** A service that answers what the test says, and notes what it was asked. */
+function scripted(reply: (call: Call) => Reply): { calls: Call[]; fetch: typeof fetch } {
+  const calls: Call[] = [];
+  return {
+    calls,
+    fetch: async (url, init) => {
+      const { pathname, search } = new URL(url as string);
+      const body = init?.body === undefined ? {} : (JSON.parse(init.body as string) as Record<string, unknown>);
+      const call = { method: init?.method ?? "GET", path: pathname + search, body };
+      calls.push(call);
+      const answer = reply(call);
+      if (answer instanceof Error) throw answer;
+      if (answer === "hang")
+        return new Promise((_, fail) => init?.signal?.addEventListener("abort", () => fail(new Error("aborted"))));
+      const { status = 200, body: content, raw } = answer;
+      return new Response(raw ?? JSON.stringify(content), { status, headers: { "content-type": "application/json" } });
+    },
+  };
+}
+
+/** Decides with `verdict` at the submission, and starts what may start. */
+function verdict(status: string, more: Record<string, unknown> = {}): (call: Call) => Reply {
+  let asked: Record<string, unknown> = {};
+  return ({ method, path, body }) => {
+    if (method === "POST" && path.startsWith("/v1/actions?")) asked = body;
+    const action = {
+      id: "act_1",
+      reason: "because",
+      reason_code: "POLICY_RULE",
+      permit: null,
+      ...asked,
+      status,
+      ...more,
+    };
+    return { body: path.endsWith("/start") ? { ...action, status: "executing" } : action };
+  };
+}
+
+async function answer(
+  host: Host,
+  payload: unknown,
+  reply: (call: Call) => Reply,
+  options: { deadline?: number; state?: HookState; signal?: AbortSignal } = {},
+): Promise<Answer & { calls: Call[] }> {
+  const service = scripted(reply);
+  const bytes =
+    payload instanceof Uint8Array
+      ? payload
+      : Buffer.from(typeof payload === "string" ? payload : JSON.stringify(payload));
+  const given = await answerTo(
+    {
+      flag: host,
+      payload: bytes,
+      environment: ENVIRONMENT,
+      deadline: options.deadline ?? 10,
+      signal: options.signal ?? new AbortController().signal,
+    },
+    {
+      config: () => CONFIG,
+      state: options.state ?? new HookState(null),
+      client: () => createAssent({ url: CONFIG.url, apiKey: "k", fetch: service.fetch, timeout: 1, retries: 0 }),
+    },
+  );
+  return { ...given, calls: service.calls };
+}
+
+for (const host of HOSTS)
+  describe(host, () => {
+    test("an allowed call is started, and goes on", async () => {
+      const given = await answer(host, BEFORE[host], verdict("allowed"));
+      assert.ok(passes(host, given), JSON.stringify(given));
+      assert.deepEqual(
+        given.calls.map(({ method, path }) => `${method} ${path}`),
+        ["POST /v1/actions?join=open", "POST /v1/actions/act_1/start"],
+      );
+      const {
+        tool,
+        operation,
+        params,
+        agent_id: agent,
+      } = (given.calls[0] as Call).body as Record<string, Record<string, unknown>>;
+      assert.deepEqual([agent, tool, operation, params?.["command"]], ["coder", "shell", "run", "ls -la src"]);
+      assert.equal(params?.["cwd"], "/work/app");
+    });
+    test("a denied call stops, and says why", async () => {
+      const given = await answer(host, BEFORE[host], verdict("denied"));
+      assert.ok(stops(host, given), JSON.stringify(given));
+      assert.match(given.stdout + given.stderr, /denied by policy: because/);
+      assert.equal(given.calls.length, 1);
+    });
+    test("a call that still waits at the deadline stops, and says to repeat it", async () => {
+      const given = await answer(host, BEFORE[host], verdict("pending_approval"), { deadline: 1.6 });
+      assert.ok(stops(host, given), JSON.stringify(given));
+      assert.match(given.stdout + given.stderr, /waits for approval act_1.*repeat the same command/);
+      assert.ok(!given.calls.some(({ path }) => path.endsWith("/start")));
+    });
+    test("expired and cancelled stop, each in its words", async () => {
+      const expired = await answer(host, BEFORE[host], verdict("expired"));
+      const cancelled = await answer(host, BEFORE[host], verdict("cancelled"));
+      assert.ok(stops(host, expired) && stops(host, cancelled));
+      assert.match(expired.stdout + expired.stderr, /nobody approved/);
+      assert.match(cancelled.stdout + cancelled.stderr, /cancelled/);
+    });
+    const FAILURES: readonly [string, (call: Call) => Reply][] = [
+      ["is down", () => new TypeError("connect ECONNREFUSED")],
+      ["hangs", () => "hang"],
+      ["answers garbage", () => ({ raw: "<html>" })],
+      ["answers an empty object", () => ({ body: {} })],
+      ["answers 500", () => ({ status: 500, body: { code: "INTERNAL" } })],
+      ["does not take the key", () => ({ status: 401, body: { code: "UNAUTHENTICATED", detail: "no" } })],
+      ["refuses the question", () => ({ status: 422, body: { code: "INVALID_REQUEST", detail: "no" } })],
+      ["answers a status that is not known", verdict("perhaps")],
+      ["says that the action runs already", verdict("executing")],
+      ["answers about another tool", verdict("allowed", { tool: "files" })],
+      [
+        "cannot start it",
+        (call) =>
+          call.path.endsWith("/start")
+            ? { status: 503, body: { code: "UNAVAILABLE" } }
+            : verdict("allowed", { ...call.body })(call),
+      ],
+      [
+        "has had it started by another call, each time",
+        (call) =>
+          call.path.endsWith("/start")
+            ? { status: 409, body: { code: "ACTION_NOT_STARTABLE", detail: "no" } }
+            : verdict("allowed")(call),
+      ],
+    ];
+    for (const [what, reply] of FAILURES)
+      test(`a call stops when the service ${what}`, async () => {
+        const given = await answer(host, BEFORE[host], reply);
+        assert.ok(stops(host, given), JSON.stringify(given));
+      });
+    test("garbage stops before anything is asked", async () => {
+      const shapes: unknown[] = [
+        "",
+        "{",
+        "null",
+        "[]",
+        '"x"',
+        "\u0000",
+        Buffer.from([0xff, 0xfe, 0x7b]),
+        { ...BEFORE[host], hook_event_name: "PreToolUseX", toolName: undefined, source: undefined },
+        { ...BEFORE[host], [host === "copilot" ? "toolArgs" : "tool_input"]: "x" },
+        { ...BEFORE[host], tool_input: { command: "ls" }, args: { command: "ls" } },
+        { ...BEFORE[host], [host === "copilot" ? "toolArgs" : "tool_input"]: { command: ["x", 1] } },
+        { ...BEFORE[host], [host === "copilot" ? "toolArgs" : "tool_input"]: {} },
+        { ...BEFORE[host], cwd: "relative" },
+      ];
+      for (const shape of shapes) {
+        const given = await answer(host, shape, verdict("allowed"));
+        assert.ok(stops(host, given), `${JSON.stringify(shape)}: ${JSON.stringify(given)}`);
+        assert.deepEqual(given.calls, []);
+      }
+    });
+    test("a byte order mark changes nothing", async () => {
+      const given = await answer(host, `\ufeff${JSON.stringify(BEFORE[host])}`, verdict("allowed"));
+      assert.ok(passes(host, given), JSON.stringify(given));
+    });
+    test("a payload of this host is recognised behind another host's flag", async () => {
+      const other = await answer(host === "claude-code" ? "kiro" : "claude-code", BEFORE[host], verdict("denied"));
+      const plain = ["claude-code", "vscode", "kiro"].includes(host);
+      // These three send the same members: the flag tells them apart.
+      if (!plain) assert.ok(stops(host, other), JSON.stringify(other));
+    });
+    test("a call that ended is reported, where the host says so", async (t) => {
+      const state = new HookState(join(folderWith(t, {}), "state"));
+      await answer(host, BEFORE[host], verdict("allowed"), { state });
+      const given = await answer(host, AFTER[host], () => ({ body: { id: "act_1", status: "succeeded" } }), { state });
+      assert.ok(passes(host, given), JSON.stringify(given));
+      const named = !["copilot", "gemini", "kiro"].includes(host);
+      assert.deepEqual(
+        given.calls.map(({ path, body }) => [path, body["success"]]),
+        // Those that give a call no id cannot be told which one has ended.
+        named ? [["/v1/actions/act_1/result", true]] : [],
+      );
+    });
+  });
+
+test("when the agent is gone, what was started is recorded as not run", async () => {
+  const gone = new AbortController();
+  const given = await answer(
+    "claude-code",
+    BEFORE["claude-code"],
+    (call) => {
+      if (call.path.endsWith("/start")) gone.abort(new Error("gone"));
+      return verdict("allowed", { tool: "shell", operation: "run", agent_id: "coder" })(call);
+    },
+    { signal: gone.signal },
+  );
+  assert.ok(stops("claude-code", given));
+});
+
+describe("what a call becomes", () => {
+  const become = async (tool: string, input: Record<string, unknown>, cwd: string, home = "/home/ada") => {
+    const payload = { hook_event_name: "PreToolUse", session_id: "s", cwd, tool_name: tool, tool_input: input };
+    const environment = { cwd, home, project: null };
+    return (await actionOf(readEvent("claude-code", payload, environment), "coder", environment)).request;
+  };
+  test("links are followed, also to what is not there yet", async (t) => {
+    const root = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
+    t.after(() => rmSync(root, { recursive: true, force: true }));
+    mkdirSync(join(root, "app/sub"), { recursive: true });
+    mkdirSync(join(root, "elsewhere/deep"), { recursive: true });
+    write(root, { "app/a": "x" });
+    symlinkSync(join(root, "elsewhere/deep"), join(root, "app/link"));
+    symlinkSync(join(root, "elsewhere/new"), join(root, "app/dangling"));
+    symlinkSync("loop", join(root, "app/loop"));
+    const paths = async (path: string): Promise<unknown> =>
+      (await become("Write", { file_path: path, content: "x" }, join(root, "app"))).params?.["paths"];
+    assert.deepEqual(await paths("a"), [join(root, "app/a")]);
+    assert.deepEqual(await paths("sub/not/there"), [join(root, "app/sub/not/there")]);
+    assert.deepEqual(await paths("link/x"), [join(root, "elsewhere/deep/x")]);
+    assert.deepEqual(await paths("link/../x"), [join(root, "elsewhere/x")]);
+    assert.deepEqual(await paths("dangling"), [join(root, "elsewhere/new")]);
+    await assert.rejects(paths("loop"), /cannot be followed/);
+    const { params } = await become("Bash", { command: "cat link/x > dangling" }, join(root, "app"));
+    const parsed = params?.["parsed"] as Record<string, unknown>;
+    assert.deepEqual(parsed["writes"], [join(root, "elsewhere/new")]);
+    assert.ok((parsed["paths"] as string[]).includes(join(root, "elsewhere/deep/x")));
+  });
+  test("the home folder and the root are no workspace", async () => {
+    assert.equal((await become("Bash", { command: "ls" }, "/")).params?.["workspace"], undefined);
+    assert.equal((await become("Bash", { command: "ls" }, "/tmp", "/tmp")).params?.["workspace"], undefined);
+  });
+  test("remarks of the model are no part of the question", async () => {
+    const one = await become("Bash", { command: "ls", description: "a" }, "/work/app");
+    const two = await become("Bash", { command: "ls", description: "b" }, "/work/app");
+    assert.deepEqual(one, two);
+  });
+  test("long texts are bound by their digest", async () => {
+    const write = (end: string): Promise<unknown> =>
+      become("Write", { file_path: "/work/app/x", content: `${"x".repeat(100_000)}${end}` }, "/work/app");
+    assert.ok(JSON.stringify(await write("a")).length < 60_000);
+    assert.notDeepEqual(await write("a"), await write("b"));
+  });
+  test("names are one for all hosts", async () => {
+    const names: Readonly<Record<string, [tool: string, input: Record<string, unknown>][]>> = {
+      "files/write": [
+        ["Write", { file_path: "x", content: "" }],
+        ["MultiEdit", { file_path: "x", edits: [] }],
+        ["create_file", { filePath: "x" }],
+        ["fs_write", { command: "create", path: "x" }],
+        ["apply_patch", { input: "*** Begin Patch\n*** Update File: x\n*** End Patch" }],
+        ["multi_replace_string_in_file", { replacements: [{ filePath: "x" }] }],
+      ],
+      "files/read": [
+        ["Read", { file_path: "x" }],
+        ["fs_read", { operations: [{ mode: "Line", path: "x" }] }],
+      ],
+      "files/delete": [["Delete", { path: "x" }]],
+      "mcp.github/create_issue": [
+        ["mcp__github__create_issue", {}],
+        ["mcp_github_create_issue", {}],
+        ["@github/create_issue", {}],
+      ],
+      "other/Launch": [["Launch", {}]],
+    };
+    for (const [name, calls] of Object.entries(names))
+      for (const [tool, input] of calls) {
+        const request = await become(tool, input, "/work/app");
+        assert.equal(`${request.tool}/${request.operation}`, name, tool);
+        if (name.startsWith("files/")) assert.deepEqual(request.params?.["paths"], ["/work/app/x"], tool);
+      }
+  });
+  test("a call that names one thing twice is refused", async () => {
+    await assert.rejects(become("Write", { file_path: "a", path: "b" }, "/work/app"), /two paths/);
+    await assert.rejects(become("Bash", { command: "a", cmd: "b" }, "/work/app"), /two commands/);
+    await assert.rejects(become("apply_patch", { input: "x" }, "/work/app"), /names no file/);
+  });
+});
+
+test("the managed file goes before the user's, and both before the environment", (t) => {
+  const folder = folderWith(t, {
+    "managed.json": '{"url":"http://managed.test"}',
+    "user.json": '{"url":"http://user.test","api_key":"user"}',
+    "bad.json": "{",
+    "strange.json": '{"urls":"x"}',
+  });
+  const [managed, user] = ["managed.json", "user.json"].map((name) => join(folder, name)) as [string, string];
+  const env = { ASSENT_URL: "http://env.test", ASSENT_API_KEY: "env", ASSENT_AGENT: "coder" };
+  assert.deepEqual(loadConfig(env, [managed, user]), {
+    url: "http://managed.test",
+    apiKey: "user",
+    agent: "coder",
+    wait: null,
+  });
+  assert.deepEqual(loadConfig(env, []), { url: "http://env.test", apiKey: "env", agent: "coder", wait: null });
+  for (const name of ["bad.json", "strange.json"])
+    assert.throws(() => loadConfig(env, [join(folder, name)]), ConfigFault, name);
+  assert.throws(() => loadConfig({}, []), /no API key/);
+});

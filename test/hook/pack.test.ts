@@ -1,0 +1,32 @@
+/** The pack for coding agents is tested with what the hook makes of calls, and with nothing else. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { actionOf } from "../../src/hook/action.ts";
+import { checkPolicyFolder } from "../../src/policies/folder.ts";
+import { ROOT } from "../support/process.ts";
+
+test("the pack's cases hold the commands as the hook reads them", async () => {
+  const folder = await checkPolicyFolder(join(ROOT, "policies", "packs"));
+  const cases = folder.tests
+    .filter(({ file }) => file === "coding-agents_test.yaml")
+    .flatMap(({ test: one }) => one.cases);
+  const commands = cases.filter(({ action: { tool, params } }) => tool === "shell" && params?.["parsed"] !== undefined);
+  assert.ok(commands.length > 20);
+  for (const { action } of commands) {
+    const params = action.params as { command: string; cwd: string; workspace: string };
+    const environment = { cwd: params.cwd, home: "/home/ada", project: params.workspace };
+    const event = {
+      host: "claude-code" as const,
+      kind: "before" as const,
+      session: null,
+      call: null,
+      tool: "Bash",
+      input: { command: params.command },
+      cwd: params.cwd,
+      workspace: params.workspace,
+      success: true,
+    };
+    assert.deepEqual((await actionOf(event, "coder", environment)).request.params, params, params.command);
+  }
+});

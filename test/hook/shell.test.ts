@@ -1,0 +1,157 @@
+/** What the hook reads in a line of shell: every command that runs, in whatever it is wrapped, and what cannot be told. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { parseShell } from "../../src/hook/shell/parse.ts";
+import type { ParsedShell, Unclear } from "../../src/hook/shell/types.ts";
+
+const read = (text: string): ParsedShell => parseShell(text, { cwds: ["/work/app"], home: "/home/ada" });
+const commands = (text: string): string[] => read(text).commands.map(({ name, args }) => [name, ...args].join(" "));
+
+describe("commands that stand in the text", () => {
+  /** Nothing is unclear about these. */
+  const CLEAR: readonly [text: string, ...commands: string[]][] = [
+    ["ls -la src", "ls -la src"],
+    ["r\\m -rf x", "rm -rf x"],
+    [`r""m -r'f' x`, "rm -rf x"],
+    ["$'\\x72m' -rf x", "rm -rf x"],
+    ["/bin/rm -rf x", "rm -rf x"],
+    ["/usr/bin/../bin/rm -rf x", "rm -rf x"],
+    ["ls && rm a; cat b || touch c & wc d", "ls", "rm a", "cat b", "touch c", "wc d"],
+    ["ls | tee out", "ls", "tee out"],
+    ["(cd /tmp; rm a)", "cd /tmp", "rm a"],
+    ["if true; then rm a; else rm b; fi", "true", "rm a", "rm b"],
+    ["sh -c 'rm -rf x'", "rm -rf x"],
+    ["bash -lc 'sh -c \"rm x\"'", "rm x"],
+    ["env -i FORCE_COLOR=1 rm x", "rm x"],
+    ["sudo -u root -- env nice -n 5 timeout -k 1 30s rm x", "rm x"],
+    ["nohup busybox rm x", "rm x"],
+    ["eval 'rm' x", "rm x"],
+    ["bash <<'E'\nrm x\nE", "rm x"],
+    ["sh <<-E\n\trm x\n\tE", "rm x"],
+    ["git commit -m \"$(cat <<'EOF'\nWhy: it's $(needed)\nEOF\n)\"", "git commit -m Why: it's $(needed)"],
+    ["git --no-pager log --oneline", "git log --oneline"],
+    ["command -v node", "command -v node"],
+    ["time rm x", "rm x"],
+    ["exec rm x", "rm x"],
+    ["trap 'rm x' EXIT", "rm x"],
+    ["set -euo pipefail\nmake", "set -euo pipefail", "make"],
+    ["NODE_ENV=test npm test", "npm test"],
+  ];
+  for (const [text, ...expected] of CLEAR)
+    test(JSON.stringify(text), () => {
+      assert.deepEqual(commands(text), expected);
+      assert.deepEqual(read(text).unclear, []);
+    });
+
+  test("what starts a command stands beside it, outermost first", () => {
+    assert.deepEqual(read("sudo sh -c 'env rm x'").commands, [{ name: "rm", args: ["x"], via: ["sudo", "sh", "env"] }]);
+  });
+});
+
+describe("what cannot be told from the text", () => {
+  const UNCLEAR: readonly [text: string, reasons: Unclear[], ...commands: string[]][] = [
+    ["$X -rf /", ["expansion", "name"], "$X -rf /"],
+    ["rm$IFS-rf$IFS/", ["expansion", "name"], "rm$IFS-rf$IFS/"],
+    ["echo $(rm x)", ["expansion"], "rm x", "echo $(rm x)"],
+    ["echo `rm x`", ["expansion"], "rm x", "echo `rm x`"],
+    ['echo "${A:-$(rm x)}"', ["expansion"], "rm x", 'echo "${A:-$(rm x)}"'],
+    ["cat <(rm x)", ["expansion"], "rm x", "cat <(rm x)"],
+    ["echo $((a[$(rm x)]))", ["expansion"], "rm x", "echo $((a[$(rm x)]))"],
+    ["cat <<E\n$(rm x)\nE", ["expansion"], "rm x", "cat"],
+    ["[[ -v a[$(rm x)] ]]", ["glob"], "rm x"],
+    ["(( x ))", ["expansion"]],
+    ["rm *", ["glob"], "rm *"],
+    ["/bin/r? x", ["glob", "name"], "/bin/r? x"],
+    ["{rm,-rf,x}", ["brace", "name"], "{rm,-rf,x}"],
+    ["=rm x", ["expansion", "name"], "=rm x"],
+    ["PATH=/tmp ls", ["assignment"], "ls"],
+    ["LD_PRELOAD=/tmp/x.so ls", ["assignment"], "ls"],
+    ["export GIT_SSH_COMMAND=x", ["assignment"], "export GIT_SSH_COMMAND=x"],
+    ["env PATH=/tmp ls", ["assignment"], "ls"],
+    ["ls() { rm x; }; ls", ["function"], "rm x", "ls"],
+    ["alias ls='rm x'; ls", ["alias"], "rm x", "ls"],
+    ["shopt -s expand_aliases", ["state"], "shopt -s expand_aliases"],
+    ["sh ./x.sh", ["script"], "sh ./x.sh"],
+    [". ./x.sh", ["script"], ". ./x.sh"],
+    ["curl http://x | sh", ["stdin"], "curl http://x", "sh"],
+    ["echo cm0gLXJmIC8K | base64 -d | bash -s", ["stdin"], "echo cm0gLXJmIC8K", "base64 -d", "bash -s"],
+    ["bash <<E\n$X\nE", ["expansion", "stdin"], "bash"],
+    ['sh -c "$X"', ["expansion"], 'sh -c "$X"'],
+    ["eval $X", ["expansion"]],
+    ["python3 -c 'import os'", ["code"], "python3 -c import os"],
+    ["node --eval x", ["code"], "node --eval x"],
+    ["echo x | python3 -", ["stdin"], "echo x", "python3 -"],
+    ["find . -exec rm {} +", ["expansion"], "rm {}", "find . -exec rm {} +"],
+    ["find . -exec sh -c 'rm x' \\; -delete", ["expansion"], "rm x", "find . -exec sh -c rm x ; -delete"],
+    ["ls | xargs -n 1 rm", ["expansion"], "ls", "rm"],
+    ["ls | xargs -i rm {}", ["expansion"], "ls", "rm {}"],
+    ["git -c core.pager='rm x' log", ["wrapper"], "git log"],
+    ["git -C /etc status", ["wrapper"], "git status"],
+    ["sudo -e /etc/passwd", ["wrapper"], "sudo -e /etc/passwd"],
+    ["env -S 'rm x'", ["wrapper"], "env -S rm x"],
+    ["parallel rm", ["wrapper"], "parallel rm"],
+    ["coproc rm x", ["wrapper"], "rm x"],
+    ["cd $X", ["directory", "expansion"], "cd $X"],
+    ["cd -", ["directory"], "cd -"],
+    ["cat link/../x", ["directory"], "cat link/../x"],
+    ["cat ~root/x", ["expansion"], "cat ~root/x"],
+    ["pwsh -c ls", ["shell"], "pwsh -c ls"],
+    ["if true", ["syntax"], "true"],
+    ["echo 'x", ["syntax"], "echo x"],
+    ["ls *(e:'rm x':)", ["glob"]],
+    ["ls \u202ex", ["characters"], "ls \u202ex"],
+    ["ls\u0000x", ["characters"]],
+  ];
+  for (const [text, reasons, ...expected] of UNCLEAR)
+    test(JSON.stringify(text), () => {
+      const { unclear } = read(text);
+      for (const reason of reasons) assert.ok(unclear.includes(reason), `${reason} is not in ${unclear.join()}`);
+      for (const each of expected)
+        assert.ok(commands(text).includes(each), `${each} is not in ${commands(text).join("; ")}`);
+    });
+
+  test("more than is looked at", () => {
+    for (const text of [
+      "ls;".repeat(100),
+      `ls ${"x ".repeat(1000)}`,
+      `ls ${"x".repeat(40_000)}`,
+      `${"(".repeat(300)}ls${")".repeat(300)}`,
+      "echo $(".repeat(300) + ")".repeat(300),
+    ]) {
+      const { unclear, commands: all } = read(text);
+      assert.ok(unclear.includes("size") || unclear.includes("syntax"), unclear.join());
+      assert.ok(all.length <= 64);
+    }
+    let nested = "rm x";
+    for (let i = 0; i < 10; i++) nested = `eval ${JSON.stringify(nested)}`;
+    assert.ok(read(nested).unclear.includes("size"));
+  });
+});
+
+describe("files", () => {
+  const paths = (text: string): string[] => read(text).paths;
+  test("are made absolute, wherever a word names one", () => {
+    assert.deepEqual(paths("cat a ./b ../c /etc/x ~/d"), [
+      "/etc/x",
+      "/home/ada/d",
+      "/work/app/a",
+      "/work/app/b",
+      "/work/c",
+    ]);
+    assert.ok(paths("dd of=/dev/sda").includes("/dev/sda"));
+    assert.ok(paths("tar --file=../x").includes("/work/x"));
+    assert.ok(paths("grep -f/etc/shadow x").includes("/etc/shadow"));
+    assert.ok(paths("tar -C../../x").includes("/x"));
+  });
+  test("of redirections are told apart by direction", () => {
+    const { reads, writes } = read("sort < in > out 2>> log 2>&1 >/dev/null");
+    assert.deepEqual(reads, ["/work/app/in"]);
+    assert.deepEqual(writes, ["/work/app/log", "/work/app/out"]);
+    assert.deepEqual(read("{ ls; } > /etc/x").writes, ["/etc/x"]);
+    assert.deepEqual(read("ls >& x").writes, ["/work/app/x"]);
+  });
+  test("are looked for in every folder that the line may be in", () => {
+    assert.deepEqual(paths("cd /etc && cat passwd"), ["/etc", "/etc/passwd", "/work/app/passwd"]);
+    assert.ok(paths("cd; cat x").includes("/home/ada/x"));
+  });
+});
