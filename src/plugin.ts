@@ -4,6 +4,7 @@ export { Type, type Static } from "@sinclair/typebox";
 import type { PluginCommand } from "./contract/command.ts";
 import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
+import type { Facade } from "./contract/facade.ts";
 import type { Notifier } from "./contract/notifier.ts";
 import type { Page } from "./contract/page.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
@@ -23,6 +24,7 @@ export interface Contributions {
   policySources?: PolicySource[];
   notifiers?: Notifier[];
   pages?: Page[];
+  facades?: Facade[];
   /** Told of every request once its response is made. Must be quick; what it throws is logged and harms nobody. */
   onResponse?(request: AnsweredRequest): void;
   start?(): Promise<void>;
@@ -74,6 +76,7 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
 }
 
 export type { Credential, Host, Logger } from "./contract/host.ts";
+export type { Answer, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
 export { NotifierError, type Delivered, type Feed, type Message, type Notifier } from "./contract/notifier.ts";
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";
 export type { CommandContext, PluginCommand } from "./contract/command.ts";

@@ -126,6 +126,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const fetch = createFetch({
     routes: registry.routes,
     pages: registry.pages,
+    facades: registry.facades,
     errors: new Set(declared.errors.map(({ code }) => code)),
     authenticate: (value) => after("keys").authenticate(value),
     config,

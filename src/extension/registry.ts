@@ -1,5 +1,6 @@
 /** Collects what the plugins bring, refuses what clashes, then is fixed. */
 import type { Host, Logger } from "../contract/host.ts";
+import type { Facade } from "../contract/facade.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Page } from "../contract/page.ts";
 import type { PolicySource } from "../contract/policy-source.ts";
@@ -13,6 +14,7 @@ import { checkOptions, failure, PluginError } from "./options.ts";
 export interface Registry {
   readonly routes: readonly Route[];
   readonly pages: readonly Page[];
+  readonly facades: readonly Facade[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
   onResponse(request: AnsweredRequest): void;
@@ -41,7 +43,7 @@ export async function collect(
   const routes = unique(
     parts,
     (b) => b.routes,
-    (route) => `${route.method} ${route.path.replaceAll(/:[^/]+/g, ":")}`,
+    (route) => `${route.method} ${shapeOf(route.path)}`,
     (route) => `the route ${route.method} ${route.path}`,
   );
   const pages = unique(
@@ -50,6 +52,16 @@ export async function collect(
     (page) => page.path,
     (page) => `the page ${page.path}`,
   );
+  const taken = new Set([...routes, ...pages].map(({ path }) => shapeOf(path)));
+  const facades = unique(
+    parts,
+    (b) => b.facades,
+    (facade) => shapeOf(facade.path),
+    (facade) => `the facade ${facade.path}`,
+  );
+  for (const { name, brought } of parts)
+    for (const { path } of brought.facades ?? [])
+      if (taken.has(shapeOf(path))) throw new PluginError(name, `the facade ${path} stands where a route or page is`);
   const policySources = unique(
     parts,
     (b) => b.policySources,
@@ -65,12 +77,16 @@ export async function collect(
   return Object.freeze({
     routes,
     pages,
+    facades,
     policySources,
     notifiers,
     onResponse: observers(parts, log),
     ...lifecycle(parts, log),
   });
 }
+
+/** Two paths of one shape are one path. */
+const shapeOf = (path: string): string => path.replaceAll(/:[^/]+/g, ":");
 
 async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Contributions> {
   try {

@@ -1,4 +1,5 @@
 /** What the fetch handler finds at a path: the routes by method, and the page. */
+import type { Facade } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { Method, Route } from "../contract/resource.ts";
 import { bodyReader, type BodyLimits, type BodyReader } from "./body.ts";
@@ -17,12 +18,19 @@ export interface Address {
   path: string;
   methods: Map<Method, Endpoint>;
   page: Page | null;
+  facade: Facade | null;
 }
 
-export function addressesOf(routes: readonly Route[], pages: readonly Page[], limits: BodyLimits): Address[] {
+export interface Served {
+  routes: readonly Route[];
+  pages: readonly Page[];
+  facades: readonly Facade[];
+}
+
+export function addressesOf({ routes, pages, facades }: Served, limits: BodyLimits): Address[] {
   const addresses = new Map<string, Address>();
   const at = (path: string): Address => {
-    const address = addresses.get(path) ?? { path, methods: new Map(), page: null };
+    const address = addresses.get(path) ?? { path, methods: new Map(), page: null, facade: null };
     addresses.set(path, address);
     return address;
   };
@@ -35,13 +43,19 @@ export function addressesOf(routes: readonly Route[], pages: readonly Page[], li
     });
   }
   for (const page of pages) at(page.path).page = page;
+  for (const facade of facades) at(facade.path).facade = facade;
   return [...addresses.values()];
+}
+
+export function takes({ methods }: Facade, method: string): boolean {
+  return methods === "any" || (methods as readonly string[]).includes(method === "HEAD" ? "GET" : method);
 }
 
 /** For the header `Allow`. */
 export function allowed(address: Address): string {
   const methods: string[] = [...address.methods.keys()];
   if (address.page !== null && !methods.includes("GET")) methods.push("GET");
+  if (address.facade !== null && address.facade.methods !== "any") methods.push(...address.facade.methods);
   if (methods.includes("GET")) methods.push("HEAD");
   return [...methods, "OPTIONS"].sort().join(", ");
 }

@@ -134,7 +134,7 @@ async function hasBody(request: Request, info: RequestInfo, share: Share): Promi
 }
 
 /** Counts while it reads: a length that is missing or lies costs at most `max` bytes. */
-async function readBytes(request: Request, max: number, info: RequestInfo, share: Share): Promise<Uint8Array> {
+export async function readBytes(request: Request, max: number, info: RequestInfo, share: Share): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > max) {
     if (info.discardBody !== undefined) await info.discardBody(DISCARDED, PATIENCE_MS);

@@ -3,23 +3,29 @@ import type { Config } from "../config/index.ts";
 import type { AnsweredRequest } from "../plugin.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Logger } from "../contract/host.ts";
+import type { Facade, FacadeCall } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { Method, Reply, RequestContext, Route } from "../contract/resource.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { Scope } from "../domain/scopes.ts";
-import { addressesOf, allowed, type Endpoint } from "./addresses.ts";
+import { addressesOf, allowed, takes, type Endpoint } from "./addresses.ts";
+import { readBytes } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors } from "./cors.ts";
 import { sameEntity } from "./entity-tag.ts";
+import { answerOf, keyIn, requestFor } from "./facade.ts";
+import { requestId, standingHeaders } from "./headers.ts";
 import { FREE, type InFlight, type Queue, type Share } from "./in-flight.ts";
 import { problemOf } from "./problem.ts";
 import { createRateLimits, type Standing } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
+import { queryOf } from "./query.ts";
 import { createRouter } from "./router.ts";
 
 export interface FetchOptions {
   routes: readonly Route[];
   pages: readonly Page[];
+  facades: readonly Facade[];
   /** Error codes that plugins brought. */
   errors: ReadonlySet<string>;
   /** Null when no live key has this value. */
@@ -44,7 +50,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
   const cors = createCors(config.server.cors_origins);
   const limits = createRateLimits(config.rate_limits);
   const match = createRouter(
-    addressesOf(options.routes, options.pages, {
+    addressesOf(options, {
       bytes: config.server.max_body_bytes,
       values: config.server.max_json_values,
     }).map((address) => ({
@@ -58,6 +64,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
     if (hit === null) throw new Refusal("NOT_FOUND", `nothing is at ${clip(new URL(request.url).pathname)}`);
     const { target, params } = hit;
     call.route = target.path;
+    if (target.facade !== null && takes(target.facade, request.method))
+      return respond(call, await enter(target.facade, request, call, params, info));
     if (request.method === "OPTIONS") {
       const methods = allowed(target);
       return respond(call, { status: 204, headers: { Allow: methods, ...cors?.preflight(request, methods) } });
@@ -85,12 +93,11 @@ export function createFetch(options: FetchOptions): FetchHandler {
     // First of all: to refuse must cost little.
     if (route.queued === true) queue.assertRoom();
     const keyless = route.scope === null || (route.keyOptional === true && !request.headers.has("authorization"));
-    const credential = keyless ? null : await identify(request, call, info);
+    const credential = keyless ? null : await identify(request.headers.get("authorization"), request, call, info);
     if (credential !== null) {
-      call.keyId = credential.key.id;
       const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
       const permitted = wanted.some((scope) => credential.holds(scope));
-      if (!permitted || route.urgent !== true) call.standing = limits.key(credential.key.id);
+      if (info.inner !== true && (!permitted || route.urgent !== true)) call.standing = limits.key(credential.key.id);
       if (!permitted) throw insufficient(credential, wanted);
     } else if (route.unlimited !== true) {
       call.standing = limits.address(addressOf(request, info));
@@ -119,12 +126,37 @@ export function createFetch(options: FetchOptions): FetchHandler {
     return route.handle(context);
   }
 
+  /** What goes wrong on the way is said by the facade: its client speaks another protocol. */
+  async function enter(
+    facade: Facade,
+    request: Request,
+    call: Call,
+    params: Record<string, string>,
+    info: RequestInfo,
+  ): Promise<Reply> {
+    try {
+      const key = keyIn(request, facade.keyHeader);
+      call.standing = limits.key((await identify(key, request, call, info)).key.id);
+      const body = await readBytes(request, facade.bodyLimit ?? config.server.max_body_bytes, info, call.share);
+      const inner: RequestInfo = { ...(info.ip === undefined ? {} : { ip: info.ip }), inner: true };
+      const ask: FacadeCall["ask"] = async (method, path, what) =>
+        answerOf(await serve(requestFor(request, key, method, path, what), inner));
+      return await facade.serve({ request, params, body, ask, log });
+    } catch (error) {
+      const { status, body, headers } = problemOf(error, call.id, log, options.errors);
+      const reply = facade.fault({ status, code: body.code, detail: body.detail });
+      return { ...reply, headers: { ...headers, ...reply.headers } };
+    }
+  }
+
   const addressOf = (request: Request, info: RequestInfo): string =>
     clientAddress(request, info, config.server.trusted_proxies);
 
-  async function identify(request: Request, call: Call, info: RequestInfo): Promise<Credential> {
+  async function identify(header: string | null, request: Request, call: Call, info: RequestInfo): Promise<Credential> {
     try {
-      return await authenticate(request);
+      const credential = await authenticate(header);
+      call.keyId = credential.key.id;
+      return credential;
     } catch (error) {
       if (!(error instanceof Refusal) || error.kind.status !== 401) throw error;
       call.standing = limits.address(addressOf(request, info));
@@ -133,8 +165,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     }
   }
 
-  async function authenticate(request: Request): Promise<Credential> {
-    const header = request.headers.get("authorization");
+  async function authenticate(header: string | null): Promise<Credential> {
     if (header === null) {
       throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`", {
         headers: { "WWW-Authenticate": "Bearer" },
@@ -191,7 +222,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     return new Answer(response.body, { status: response.status, headers });
   }
 
-  return async (request, info = {}) => {
+  const serve: FetchHandler = async (request, info = {}) => {
     const started = performance.now();
     const call: Call = {
       id: options.newId(),
@@ -230,6 +261,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     }
     return response;
   };
+  return serve;
 }
 
 /** What is known of a request while it runs. */
@@ -250,37 +282,12 @@ interface Call {
 const NONE: Record<string, string> = {};
 const CLOSE = { Connection: "close" };
 
-/** What every response carries. A page that needs more than nothing brings a policy of its own. */
-function standingHeaders(config: Config): Record<string, string> {
-  return {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": config.server.cors_origins.length > 0 ? "cross-origin" : "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    ...(config.server.public_url?.startsWith("https:") === true
-      ? { "Strict-Transport-Security": "max-age=31536000" }
-      : {}),
-  };
-}
-
 function insufficient({ key }: Credential, wanted: readonly Scope[]): Refusal {
   return new Refusal(
     "INSUFFICIENT_SCOPE",
     `this needs the scope ${wanted.join(" or ")}, which the key "${key.name}" does not hold`,
     { headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${wanted.join(" ")}"` } },
   );
-}
-
-function queryOf(url: string): Iterable<readonly [string, string]> {
-  const at = url.indexOf("?");
-  return at < 0 ? [] : new URLSearchParams(url.slice(at).replace(/#.*$/, ""));
-}
-
-/** An id that the client chose is logged beside ours when it can do no harm there; two requests can have the same. */
-function requestId(given: string | null): string | null {
-  return given !== null && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : null;
 }
 
 function clip(text: string): string {

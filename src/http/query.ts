@@ -64,3 +64,9 @@ function convert(schema: TSchema, text: string): unknown {
       return text;
   }
 }
+
+/** The pairs of an address's query, decoded. */
+export function queryOf(url: string): Iterable<readonly [string, string]> {
+  const at = url.indexOf("?");
+  return at < 0 ? [] : new URLSearchParams(url.slice(at).replace(/#.*$/, ""));
+}

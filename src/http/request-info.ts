@@ -1,5 +1,7 @@
 /** What the server at hand knows of a request besides the web's Request. */
 export interface RequestInfo {
+  /** A facade asks on behalf of a request that was counted already. Never set by a server. */
+  inner?: true;
   /** Address of the client. */
   ip?(): string | undefined;
   /** A quicker way to the body than the Request's. Rejects with BodyTooLarge above `max` bytes, and with what `take` throws, which is told of bytes before they are held. */

@@ -1,0 +1,38 @@
+/** The two ends of a facade: the request that it sends to the API in this process, and the answer that it gets. */
+import type { Answer, AskOptions } from "../contract/facade.ts";
+
+/** The value of `Authorization`, wherever the key came in; null where there is none. */
+export function keyIn({ headers }: Request, header = "authorization"): string | null {
+  const value = headers.get(header);
+  if (value === null || header.toLowerCase() === "authorization" || /^bearer /i.test(value)) return value;
+  return `Bearer ${value}`;
+}
+
+/** Carries nothing of the outer request but its key, its trace and its end: headers of another protocol mean other things here. */
+export function requestFor(
+  outer: Request,
+  key: string | null,
+  method: string,
+  path: string,
+  { json, headers }: AskOptions = {},
+): Request {
+  const sent = new Headers(headers);
+  if (key !== null) sent.set("Authorization", key);
+  for (const name of ["traceparent", "x-request-id"]) {
+    const value = outer.headers.get(name);
+    if (value !== null) sent.set(name, value);
+  }
+  if (json !== undefined) sent.set("Content-Type", "application/json");
+  return new Request(new URL(path, "http://facade.invalid"), {
+    method,
+    headers: sent,
+    signal: outer.signal,
+    ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+  });
+}
+
+export async function answerOf(response: Response): Promise<Answer> {
+  const text = await response.text();
+  const isJson = /\bjson\b/.test(response.headers.get("content-type") ?? "");
+  return { status: response.status, headers: response.headers, json: isJson ? (JSON.parse(text) as unknown) : null };
+}
