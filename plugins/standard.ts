@@ -25,6 +25,7 @@ export const STANDARD = {
   "notify-webhook": () => import("./notify-webhook/index.ts"),
   "notify-slack": () => import("./notify-slack/index.ts"),
   "notify-email": () => import("./notify-email/index.ts"),
+  authzen: () => import("./authzen/index.ts"),
   docs: () => import("./docs/index.ts"),
   console: () => import("./console/index.ts"),
 } satisfies Record<string, Load>;

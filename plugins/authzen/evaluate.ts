@@ -1,0 +1,101 @@
+/** Access Evaluation and Access Evaluations (Authorization API 1.0, sections 6 and 7). */
+import type { FacadeCall, Reply } from "../../src/plugin.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { passGate, type Verdict } from "../../src/http/resource/gate.ts";
+import { BadRequest, readBody, readEvaluation, readEvaluations } from "./read.ts";
+
+interface Decision {
+  decision: boolean;
+  context: JsonObject;
+}
+
+type Fault = Extract<Verdict, { kind: "fault" }>;
+
+/** @param requests where access requests are sent */
+export async function evaluate(call: FacadeCall, requests: string): Promise<Reply> {
+  return single(call, readBody(call.request, call.body), requests);
+}
+
+export async function evaluateAll(call: FacadeCall, requests: string): Promise<Reply> {
+  const body = readBody(call.request, call.body);
+  const batch = readEvaluations(body);
+  if (batch === null) return single(call, body, requests);
+  const evaluations: Decision[] = [];
+  for (const item of batch.items) {
+    const decision = await decisionOn(call, item, requests).catch((error: unknown) => {
+      if (error instanceof BadRequest) return failed(400, error.message);
+      throw error;
+    });
+    // The key is refused for all of them, or the service is down: nothing that follows is decided either.
+    if (isFault(decision) && decision.status !== 400 && decision.status !== 422) return faultReply(decision);
+    const one = isFault(decision) ? failed(400, decision.detail) : decision;
+    evaluations.push(one);
+    if (batch.semantic === "deny_on_first_deny" && !one.decision) break;
+    if (batch.semantic === "permit_on_first_permit" && one.decision) break;
+  }
+  return { status: 200, json: { evaluations } };
+}
+
+async function single(call: FacadeCall, body: JsonObject, requests: string): Promise<Reply> {
+  const decision = await decisionOn(call, body, requests);
+  return isFault(decision) ? faultReply(decision) : { status: 200, json: decision };
+}
+
+async function decisionOn(call: FacadeCall, body: JsonObject, requests: string): Promise<Decision | Fault> {
+  const { asked, approval } = readEvaluation(body);
+  const verdict = await passGate(call, asked);
+  if (verdict.kind === "fault") return verdict;
+  const id = verdict.action?.id;
+  const about: JsonObject = id === undefined ? {} : { evaluation_id: id };
+  switch (verdict.kind) {
+    case "go": {
+      const until = verdict.action.approved_until;
+      const used =
+        approval === null || until === null ? {} : { approval: { id: verdict.action.id, approved_until: until } };
+      return { decision: true, context: { ...about, ...used } };
+    }
+    case "wait": {
+      const { created_at, expires_at, reason } = verdict.action;
+      const access_request: JsonObject = { endpoint: requests, expires_at };
+      // The approval that was shown is none for this: it was used, has ended, or is for something else.
+      const next = approval === null ? {} : { next_action: "request" };
+      return {
+        decision: false,
+        context: {
+          ...about,
+          evaluated_at: created_at,
+          reason: "approval_required",
+          reason_text: reason,
+          access_request,
+          ...next,
+        },
+      };
+    }
+    case "no":
+      return {
+        decision: false,
+        context: {
+          ...about,
+          reason: approval === null ? verdict.code.toLowerCase() : "policy_denied",
+          reason_text: verdict.reason,
+          ...(approval === null ? {} : { next_action: "none" }),
+        },
+      };
+  }
+}
+
+const isFault = (given: Decision | Fault): given is Fault => "kind" in given;
+
+const failed = (status: number, message: string): Decision => ({
+  decision: false,
+  context: { error: { status, message } },
+});
+
+/** A request that the service cannot take is the protocol's 400; who asks, and how often, keeps its own status. */
+function faultReply({ status, code, detail, retryAfter }: Fault): Reply {
+  return {
+    status: status === 422 || status === 413 || status === 415 ? 400 : status,
+    json: { error: detail, code },
+    ...(retryAfter === null ? {} : { headers: { "Retry-After": retryAfter } }),
+  };
+}

@@ -1,0 +1,92 @@
+/** A policy decision point of the OpenID AuthZEN Authorization API 1.0, with the Access Request and Approval Profile. */
+import { Type } from "@sinclair/typebox";
+import { definePlugin, defineRoute, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
+import { evaluate, evaluateAll } from "./evaluate.ts";
+import { BadRequest } from "./read.ts";
+import { cancelTask, requestAccess, task } from "./requests.ts";
+
+const Options = Type.Object(
+  { enabled: Type.Boolean({ default: false, description: "Opens the routes below `/access/v1`." }) },
+  { additionalProperties: false },
+);
+
+const Metadata = Type.Object(
+  {
+    policy_decision_point: Type.String(),
+    access_evaluation_endpoint: Type.String(),
+    access_evaluations_endpoint: Type.String(),
+    access_request_endpoint: Type.String(),
+    capabilities: Type.Array(Type.String()),
+  },
+  { title: "AuthzenConfiguration", additionalProperties: false },
+);
+
+export default definePlugin({
+  name: "authzen",
+  options: Options,
+  setup(host, { enabled }) {
+    if (!enabled) return {};
+    const baseOf = (request: Request): string => host.config.server.public_url ?? new URL(request.url).origin;
+    const facade = (
+      path: string,
+      methods: Facade["methods"],
+      title: string,
+      serve: (call: FacadeCall, requests: string) => Promise<Reply>,
+    ): Facade => ({
+      path,
+      methods,
+      title,
+      async serve(call) {
+        try {
+          return echo(call.request, await serve(call, `${baseOf(call.request)}/access/v1/requests`));
+        } catch (error) {
+          if (!(error instanceof BadRequest)) throw error;
+          return echo(call.request, { status: 400, json: { error: error.message, code: "BAD_REQUEST" } });
+        }
+      },
+      // Whoever sent too much or in a form that is not read is told so in the protocol's one word for it.
+      fault: ({ status, code, detail }) => ({
+        status: status === 413 || status === 415 || status === 422 ? 400 : status,
+        json: { error: detail, code },
+      }),
+    });
+    return {
+      facades: [
+        facade("/access/v1/evaluation", ["POST"], "AuthZEN evaluation", evaluate),
+        facade("/access/v1/evaluations", ["POST"], "AuthZEN evaluations", evaluateAll),
+        facade("/access/v1/requests", ["POST"], "AuthZEN access requests", requestAccess),
+        facade("/access/v1/requests/:id", ["GET"], "AuthZEN task", task),
+        facade("/access/v1/requests/:id/cancel", ["POST"], "AuthZEN task, cancelled", cancelTask),
+      ],
+      routes: [
+        defineRoute({
+          method: "GET",
+          path: "/.well-known/authzen-configuration",
+          tag: "authzen",
+          summary: "Where AuthZEN requests go",
+          scope: null,
+          responses: { 200: { description: "Metadata of the policy decision point.", schema: Metadata } },
+          handle({ request }) {
+            const base = baseOf(request);
+            return {
+              status: 200,
+              json: {
+                policy_decision_point: base,
+                access_evaluation_endpoint: `${base}/access/v1/evaluation`,
+                access_evaluations_endpoint: `${base}/access/v1/evaluations`,
+                access_request_endpoint: `${base}/access/v1/requests`,
+                capabilities: ["urn:openid:authzen:capability:access-request"],
+              },
+            };
+          },
+        }),
+      ],
+    };
+  },
+});
+
+/** Section 10.1: the client's id comes back, whatever the service calls the request itself. */
+function echo(request: Request, reply: Reply): Reply {
+  const id = request.headers.get("x-request-id");
+  return id === null || id.length > 256 ? reply : { ...reply, headers: { ...reply.headers, "X-Request-Id": id } };
+}

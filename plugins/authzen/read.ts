@@ -1,0 +1,130 @@
+/** Reads requests of the AuthZEN Authorization API 1.0: what is unknown is ignored, what is missing is an error. */
+import { canonicalText } from "../../src/domain/canonical.ts";
+import { decodeUtf8, parseJson, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
+import type { Asked } from "../../src/http/resource/gate.ts";
+
+/** Answered with status 400. The message says what is wrong. */
+export class BadRequest extends Error {}
+
+const SEMANTICS = ["execute_all", "deny_on_first_deny", "permit_on_first_permit"] as const;
+export type Semantic = (typeof SEMANTICS)[number];
+
+/** More than any page of a screen asks for at once; each is an action of its own. */
+const MOST_EVALUATIONS = 50;
+const MAX_VALUES = 10_000;
+
+/** Members of `context` that are the protocol's own, and say nothing of what is asked for (ARAP, "Authorization-Relevant Context"). */
+const PROTOCOL_CONTEXT = ["approval", "access_request", "evaluation_id", "evaluated_at", "reason"];
+
+/** Throws BadRequest, also for another content type. */
+export function readBody(request: Request, bytes: Uint8Array): JsonObject {
+  const type = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+  if (type !== "application/json") throw new BadRequest("send the body as application/json");
+  const text = decodeUtf8(bytes);
+  if (text === null) throw new BadRequest("the body is not UTF-8");
+  let body: JsonValue;
+  try {
+    body = parseJson(text, { maxValues: MAX_VALUES });
+  } catch (error) {
+    throw new BadRequest(error instanceof Error ? error.message : "the body is not JSON");
+  }
+  if (!isObject(body)) throw new BadRequest("the body is not a JSON object");
+  return body;
+}
+
+export interface Evaluation {
+  asked: Asked;
+  /** `context.approval`, where there is one: what an approved access request gave. */
+  approval: JsonObject | null;
+}
+
+/** Section 6.1 of the specification. Throws BadRequest. */
+export function readEvaluation(body: JsonObject): Evaluation {
+  const subject = entity(body, "subject");
+  const resource = entity(body, "resource");
+  const action = member(body, "action");
+  const name = text(action, "action", "name");
+  const context = body["context"] === undefined ? {} : member(body, "context");
+  const approval = context["approval"];
+  return {
+    asked: {
+      agent_id: subject["id"] as string,
+      tool: resource["type"] as string,
+      operation: name,
+      params: { subject, resource, action: { ...propertiesOf(action, "action") } },
+      context: Object.fromEntries(Object.entries(context).filter(([key]) => !PROTOCOL_CONTEXT.includes(key))),
+      meta: { via: "authzen" },
+    },
+    approval: isObject(approval) ? approval : null,
+  };
+}
+
+/** Section 7.1: null where there are no evaluations, and the request is one. Throws BadRequest. */
+export function readEvaluations(body: JsonObject): { items: JsonObject[]; semantic: Semantic } | null {
+  const options = body["options"] === undefined ? {} : member(body, "options");
+  const semantic = options["evaluations_semantic"] ?? "execute_all";
+  if (!SEMANTICS.includes(semantic as Semantic))
+    throw new BadRequest(`options.evaluations_semantic must be one of ${SEMANTICS.join(", ")}`);
+  const given = body["evaluations"];
+  if (given === undefined || (Array.isArray(given) && given.length === 0)) return null;
+  if (!Array.isArray(given)) throw new BadRequest("evaluations must be a list");
+  if (given.length > MOST_EVALUATIONS)
+    throw new BadRequest(`at most ${MOST_EVALUATIONS} evaluations are taken at once, and these are ${given.length}`);
+  const { subject, action, resource, context } = body;
+  const defaults = Object.fromEntries(
+    Object.entries({ subject, action, resource, context }).filter(([, value]) => value !== undefined),
+  ) as JsonObject;
+  for (const name of ["subject", "action", "resource", "context"])
+    if (defaults[name] !== undefined) member(defaults, name);
+  return {
+    semantic: semantic as Semantic,
+    items: given.map((item) => {
+      if (!isObject(item)) throw new BadRequest("each of the evaluations must be an object");
+      return { ...defaults, ...item };
+    }),
+  };
+}
+
+/** Whether a second request asks for what the first asked for: ARAP, "Decision and Binding Integrity". */
+export function asksTheSame(
+  request: Asked,
+  earlier: Pick<Asked, "tool" | "operation" | "params"> & { context: JsonObject },
+): boolean {
+  const same = (a: JsonValue, b: JsonValue): boolean => canonicalText(a) === canonicalText(b);
+  const context = request.context ?? {};
+  return (
+    request.tool === earlier.tool &&
+    request.operation === earlier.operation &&
+    same(request.params, earlier.params) &&
+    // What the requester adds is for the approver; what was decided on must be there, as it was.
+    Object.entries(earlier.context).every(([key, value]) => context[key] !== undefined && same(context[key], value))
+  );
+}
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export function member(body: JsonObject, name: string): JsonObject {
+  const value = body[name];
+  if (value === undefined) throw new BadRequest(`"${name}" is missing`);
+  if (!isObject(value)) throw new BadRequest(`"${name}" must be an object`);
+  return value;
+}
+
+function entity(body: JsonObject, name: string): JsonObject {
+  const given = member(body, name);
+  return { type: text(given, name, "type"), id: text(given, name, "id"), ...propertiesOf(given, name) };
+}
+
+function text(given: JsonObject, of: string, name: string): string {
+  const value = given[name];
+  if (typeof value !== "string" || value === "") throw new BadRequest(`"${of}.${name}" must be a string`);
+  return value;
+}
+
+function propertiesOf(given: JsonObject, of: string): { properties?: JsonObject } {
+  const value = given["properties"];
+  if (value === undefined) return {};
+  if (!isObject(value)) throw new BadRequest(`"${of}.properties" must be an object`);
+  return { properties: value };
+}

@@ -1,0 +1,94 @@
+/** Access requests and their tasks (Access Request and Approval Profile, draft 1): both are the action that waits. */
+import type { FacadeCall, Reply } from "../../src/plugin.ts";
+import { faultIn, type GateAction } from "../../src/http/resource/gate.ts";
+import { asksTheSame, member, readBody, readEvaluation } from "./read.ts";
+
+const ERROR = "urn:openid:authzen:access-request:error:";
+
+const STATUS: Readonly<Record<string, string>> = {
+  pending_approval: "pending",
+  allowed: "approved",
+  approved: "approved",
+  executing: "approved",
+  succeeded: "approved",
+  failed: "approved",
+  denied: "denied",
+  expired: "expired",
+  cancelled: "cancelled",
+};
+
+/** The evaluation has made the action already: what is checked here is that the request speaks of it. */
+export async function requestAccess(call: FacadeCall, requests: string): Promise<Reply> {
+  const body = readBody(call.request, call.body);
+  if (body["items"] !== undefined)
+    return problem(400, "not_requestable", "items are not taken: send one request for each");
+  const { asked } = readEvaluation(body);
+  const id = member(body, "denial")["evaluation_id"];
+  const action = typeof id === "string" ? await actionOf(call, id) : null;
+  if (action === null || "type" in action || !asksTheSame(asked, action))
+    return problem(
+      400,
+      "invalid_denial_binding",
+      "denial.evaluation_id must be the one of an evaluation of this subject, action, resource and context",
+    );
+  if (action.status === "expired") return problem(410, "expired_denial", "the time to approve is over; evaluate again");
+  return { ...taskReply(action, requests), status: 202 };
+}
+
+export async function task(call: FacadeCall, requests: string): Promise<Reply> {
+  const action = await actionOf(call, call.params["id"] ?? "");
+  return action === null ? unknownTask() : taskReply(action, requests);
+}
+
+export async function cancelTask(call: FacadeCall, requests: string): Promise<Reply> {
+  const id = call.params["id"] ?? "";
+  const answer = await call.ask("POST", `/v1/actions/${encodeURIComponent(id)}/cancel`, { json: {} });
+  if (answer.status === 200) return taskReply(answer.json as GateAction, requests);
+  if (answer.status === 404) return unknownTask();
+  const { status, detail } = faultIn(answer);
+  return status === 409 ? problem(409, "invalid_task_state", detail) : { status, json: { error: detail } };
+}
+
+/** Null for an id that is none of an action that this key sees. */
+async function actionOf(call: FacadeCall, id: string): Promise<GateAction | null> {
+  const answer = await call.ask("GET", `/v1/actions/${encodeURIComponent(id)}`);
+  return answer.status === 200 ? (answer.json as GateAction) : null;
+}
+
+function taskReply(action: GateAction, requests: string): Reply {
+  const { id, approved_until, approvals, expires_at } = action;
+  const status = STATUS[action.status] ?? "failed";
+  const endpoint = `${requests}/${id}`;
+  const approved_at = approvals.filter(({ approve }) => approve).at(-1)?.created_at;
+  return {
+    status: 200,
+    headers: { Location: endpoint },
+    json: {
+      task: {
+        id,
+        status,
+        status_endpoint: endpoint,
+        ...(expires_at === null ? {} : { expires_at }),
+        ...(status === "pending" ? { links: { cancel: `${endpoint}/cancel` } } : {}),
+      },
+      ...(status === "approved" && approved_until !== null
+        ? {
+            result: {
+              mode: "reevaluate",
+              approval: { id, ...(approved_at === undefined ? {} : { approved_at }), approved_until },
+            },
+          }
+        : {}),
+    },
+  };
+}
+
+const unknownTask = (): Reply => problem(404, "unknown_task", "no such task, or none that this key may see");
+
+function problem(status: number, name: string, detail: string): Reply {
+  return {
+    status,
+    headers: { "Content-Type": "application/problem+json" },
+    text: JSON.stringify({ type: `${ERROR}${name}`, title: name.replaceAll("_", " "), status, detail }),
+  };
+}

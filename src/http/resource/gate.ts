@@ -1,0 +1,81 @@
+/**
+ * What a facade asks: may this happen now? Asked and started in one go, so that "yes" is said once for one action, and
+ * the ledger has it as started before anybody acts on it.
+ */
+import type { Answer, FacadeCall } from "../../contract/facade.ts";
+import type { JsonObject } from "../../domain/json.ts";
+
+/** An action as another protocol asked for it. */
+export interface Asked {
+  /** Whom a key that is bound to no agent asks for; a bound key asks for its own agent. */
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params: JsonObject;
+  context?: JsonObject;
+  meta?: JsonObject;
+}
+
+export type Verdict =
+  /** It was allowed, and is started: this answer is good for one run. */
+  | { kind: "go"; action: GateAction }
+  /** A person is asked. The same request asks again for the same action. */
+  | { kind: "wait"; action: GateAction }
+  | { kind: "no"; action: GateAction | null; code: string; reason: string }
+  /** Nothing was decided. */
+  | { kind: "fault"; status: number; code: string; detail: string; retryAfter: string | null };
+
+/** What of the action's record a facade speaks of. */
+export interface GateAction {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params: JsonObject;
+  context: JsonObject;
+  status: string;
+  reason: string;
+  reason_code: string;
+  created_at: string;
+  expires_at: string | null;
+  approved_until: string | null;
+  approvals: { approve: boolean; created_at: string }[];
+}
+
+type Ask = Pick<FacadeCall, "ask">;
+
+/** The agent that the caller's key is bound to; null where it is bound to none. */
+async function boundAgent(call: Ask): Promise<string | null | Extract<Verdict, { kind: "fault" }>> {
+  const me = await call.ask("GET", "/v1/me");
+  return me.status === 200 ? (me.json as { key: { agent_id: string | null } }).key.agent_id : faultIn(me);
+}
+
+/** @param waitSeconds how long to wait for people; the service may wait less */
+export async function passGate(call: Ask, asked: Asked, waitSeconds = 0): Promise<Verdict> {
+  const bound = await boundAgent(call);
+  if (bound !== null && typeof bound === "object") return bound;
+  const body = { ...asked, agent_id: bound ?? asked.agent_id };
+  const headers: Record<string, string> = waitSeconds > 0 ? { Prefer: `wait=${waitSeconds}` } : {};
+  const submitted = await call.ask("POST", "/v1/actions?join=open", { json: body, headers });
+  if (submitted.status !== 200 && submitted.status !== 202) return faultIn(submitted);
+  const action = submitted.json as GateAction;
+  if (action.status === "pending_approval") return { kind: "wait", action };
+  if (action.status !== "allowed" && action.status !== "approved")
+    return { kind: "no", action, code: action.reason_code, reason: action.reason };
+  const started = await call.ask("POST", `/v1/actions/${action.id}/start`, { json: {} });
+  if (started.status === 200) return { kind: "go", action: started.json as GateAction };
+  const fault = faultIn(started);
+  // Somebody else started it, or it was decided again: this caller has no permission, whatever comes of a new request.
+  return started.status < 500 && started.status !== 429
+    ? { kind: "no", action, code: fault.code, reason: fault.detail }
+    : fault;
+}
+
+/** The problem in an answer that is none of the expected ones. */
+export function faultIn({ status, json, headers }: Answer): Extract<Verdict, { kind: "fault" }> {
+  const { code = "INTERNAL", detail = "the service gave no answer" } = (json ?? {}) as {
+    code?: string;
+    detail?: string;
+  };
+  return { kind: "fault", status: status < 400 ? 500 : status, code, detail, retryAfter: headers.get("retry-after") };
+}

@@ -1,0 +1,286 @@
+/** The scenario of the AuthZEN certification: levels Basic, Batch and Discovery, each case by its number there. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import authzen from "../../../plugins/authzen/index.ts";
+import { startService, type Answer, type Service } from "../../support/service.ts";
+
+const FIXTURE = `
+policy: records
+rules:
+  - name: admins write what is archived
+    tool: record
+    operation: write
+    effect: allow
+    when: params.subject.?properties.?role.orValue("") == "admin" && params.resource.?properties.?status.orValue("") == "archived"
+  - name: nobody else does
+    tool: record
+    operation: write
+    effect: deny
+    when: params.resource.?properties.?status.orValue("") == "archived"
+  - name: alice writes
+    tool: record
+    operation: write
+    effect: allow
+    when: agent_id == "alice"
+  - name: alice deletes softly
+    tool: record
+    operation: delete
+    effect: allow
+    when: agent_id == "alice" && params.action.?properties.?soft.orValue(false) == true
+  - name: both read
+    tool: record
+    operation: read
+    effect: allow
+  - name: a person looks at exports
+    tool: record
+    operation: export
+    effect: require_approval
+    approval: { quorum: 1 }
+`;
+
+const alice = { type: "user", id: "alice" };
+const bob = { type: "user", id: "bob" };
+const admin = { ...bob, properties: { role: "admin" } };
+const record1 = { type: "record", id: "record-1" };
+const archived = { type: "record", id: "record-2", properties: { status: "archived" } };
+const read = { name: "read" };
+const write = { name: "write" };
+
+describe("an AuthZEN policy decision point", () => {
+  let service: Service;
+  let key = "";
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> =>
+    service.call("POST", `/access/v1/${path}`, { key, body, headers });
+  const decide = async (subject: object, action: object, resource: object, context?: object): Promise<boolean> => {
+    const { status, body } = await post("evaluation", { subject, action, resource, ...(context ? { context } : {}) });
+    assert.equal(status, 200, JSON.stringify(body));
+    return body.decision;
+  };
+
+  before(async () => {
+    service = await startService({
+      policy: FIXTURE,
+      plugins: [{ plugin: authzen, options: { enabled: true }, origin: "authzen" }],
+    });
+    const made = await service.call("POST", "/v1/api-keys", {
+      key: service.admin,
+      body: { name: "gateway", preset: "agent" },
+    });
+    key = made.body.key;
+  });
+  after(() => service.close());
+
+  it("decides as the fixture says, by ids and by properties (2.2, 2.6)", async () => {
+    const cases: [object, object, object, boolean][] = [
+      [alice, read, record1, true],
+      [alice, write, record1, true],
+      [bob, read, record1, true],
+      [bob, write, record1, false],
+      [alice, write, archived, false],
+      [admin, write, archived, true],
+      [alice, { name: "delete", properties: { soft: true } }, record1, true],
+      [alice, { name: "delete", properties: { soft: false } }, record1, false],
+    ];
+    for (const [subject, action, resource, expected] of cases)
+      for (let time = 0; time < 3; time++)
+        assert.equal(await decide(subject, action, resource), expected, JSON.stringify({ subject, action, resource }));
+    assert.equal(await decide(alice, read, record1, { time: "2025-06-27T18:03-07:00", ip: "192.168.1.1" }), true);
+  });
+
+  it("records each permission as started before it is given", async () => {
+    const { body } = await post("evaluation", { subject: alice, action: read, resource: record1 });
+    const action = await service.call("GET", `/v1/actions/${body.context.evaluation_id}`, { key });
+    assert.deepEqual([action.body.status, action.body.agent_id, action.body.tool], ["executing", "alice", "record"]);
+  });
+
+  it("takes properties and members that it does not know (2.2.8, 2.2.9)", async () => {
+    const { status, body } = await post("evaluation", {
+      subject: { ...alice, properties: { department: "Sales" } },
+      action: { ...read, properties: { method: "GET" } },
+      resource: { ...record1, properties: { status: "active" } },
+      foo: "bar",
+      futureField: { nested: true },
+    });
+    assert.deepEqual([status, body.decision], [200, true]);
+  });
+
+  it("answers 400 for what is missing, of another type or no JSON (2.4)", async () => {
+    const whole = { subject: alice, action: read, resource: record1 };
+    for (const body of [
+      { ...whole, subject: undefined },
+      { ...whole, action: undefined },
+      { ...whole, resource: undefined },
+      { ...whole, subject: { id: "alice" } },
+      { ...whole, subject: { type: "user" } },
+      { ...whole, action: {} },
+      { ...whole, resource: { id: "record-1" } },
+      { ...whole, resource: { type: "record" } },
+      { ...whole, subject: "alice" },
+      { ...whole, action: { name: 123 } },
+      { ...whole, context: "now" },
+      { ...whole, resource: { ...record1, id: `\u200bhidden` } },
+    ])
+      for (const path of ["evaluation", "evaluations"]) {
+        const { status, body: answer } = await post(path, body);
+        assert.deepEqual([path, status, answer.decision], [path, 400, undefined], JSON.stringify(body));
+      }
+    const raw = (text: string, type = "application/json"): Promise<Answer> =>
+      service.call("POST", "/access/v1/evaluation", { key, raw: text, headers: { "content-type": type } });
+    for (const answer of [
+      await raw(JSON.stringify(whole), "text/plain"),
+      await raw("{"),
+      await raw(""),
+      await raw('{"subject":{"type":"user","id":"bob"},"subject":{"type":"user","id":"alice"}}'),
+      await raw(JSON.stringify({ ...whole, context: { text: "x".repeat(70_000) } })),
+    ])
+      assert.equal(answer.status, 400);
+  });
+
+  it("says the client's request id again (2.5)", async () => {
+    const body = { subject: alice, action: read, resource: record1 };
+    assert.equal((await post("evaluation", body, { "x-request-id": "abc 1" })).headers.get("x-request-id"), "abc 1");
+    assert.equal((await post("evaluation", {}, { "x-request-id": "abc-2" })).headers.get("x-request-id"), "abc-2");
+    assert.match((await post("evaluation", body)).headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
+  });
+
+  it("decides several, with defaults and in order (3.2)", async () => {
+    const decisions = async (body: object): Promise<boolean[]> => {
+      const { status, body: answer } = await post("evaluations", body);
+      assert.equal(status, 200, JSON.stringify(answer));
+      return answer.evaluations.map(({ decision }: { decision: boolean }) => decision);
+    };
+    const both = [{ action: read }, { action: write }];
+    assert.deepEqual(await decisions({ subject: bob, resource: record1, evaluations: both }), [true, false]);
+    assert.deepEqual(
+      await decisions({
+        subject: alice,
+        action: write,
+        evaluations: [{ resource: record1 }, { resource: archived }],
+      }),
+      [true, false],
+    );
+    assert.deepEqual(
+      await decisions({
+        action: write,
+        resource: archived,
+        evaluations: [{ subject: alice }, { subject: admin }],
+      }),
+      [false, true],
+    );
+    assert.deepEqual(
+      await decisions({ subject: alice, action: write, resource: record1, evaluations: [{}, { resource: archived }] }),
+      [true, false],
+    );
+    // One that cannot be read is a no among the others (3.4.1).
+    assert.deepEqual(await decisions({ subject: alice, action: read, evaluations: [{ resource: record1 }, {}] }), [
+      true,
+      false,
+    ]);
+    // Without any it is one evaluation (3.4.2, 3.4.3).
+    for (const more of [{}, { evaluations: [] }])
+      assert.equal(
+        (await post("evaluations", { subject: alice, action: read, resource: record1, ...more })).body.decision,
+        true,
+      );
+    const stopping = (evaluations_semantic: string, evaluations: object[]): Promise<boolean[]> =>
+      decisions({ subject: bob, resource: record1, options: { evaluations_semantic }, evaluations });
+    assert.deepEqual(await stopping("deny_on_first_deny", [{ action: read }, { action: write }, { action: read }]), [
+      true,
+      false,
+    ]);
+    assert.deepEqual(
+      await stopping("permit_on_first_permit", [{ action: write }, { action: read }, { action: read }]),
+      [false, true],
+    );
+    assert.equal(
+      (await post("evaluations", { options: { evaluations_semantic: "some" }, evaluations: [{}] })).status,
+      400,
+    );
+    const many = Array.from({ length: 51 }, () => ({ subject: bob, action: read, resource: record1 }));
+    assert.equal((await post("evaluations", { evaluations: many })).status, 400);
+  });
+
+  it("publishes where its endpoints are (6)", async () => {
+    const { status, body } = await service.call("GET", "/.well-known/authzen-configuration", { key: null });
+    assert.equal(status, 200);
+    assert.equal(body.policy_decision_point, "http://assent.test");
+    assert.equal(body.access_evaluation_endpoint, "http://assent.test/access/v1/evaluation");
+    assert.ok(!("search_subject_endpoint" in body), "search is not offered");
+  });
+
+  it("is nobody's without a key, and says no while nothing can be decided", async () => {
+    const body = { subject: alice, action: read, resource: record1 };
+    for (const wrong of [null, "assent_wrong"]) {
+      const { status, body: answer } = await service.call("POST", "/access/v1/evaluation", { key: wrong, body });
+      assert.deepEqual([status, answer.decision], [401, undefined]);
+    }
+    const bound = await service.call("POST", "/access/v1/evaluation", { body });
+    assert.equal(bound.body.decision, true);
+    const { body: action } = await service.call("GET", `/v1/actions/${bound.body.context.evaluation_id}`);
+    assert.equal(action.agent_id, "support-bot", "a bound key asks for its own agent, whatever the subject");
+  });
+
+  it("makes what waits for a person an access request, and permits once after the approval", async () => {
+    const asked = { subject: alice, action: { name: "export" }, resource: record1, context: { why: "audit" } };
+    const first = await post("evaluation", asked);
+    assert.deepEqual([first.status, first.body.decision, first.body.context.reason], [200, false, "approval_required"]);
+    const { evaluation_id, access_request } = first.body.context;
+    assert.equal(
+      (await post("evaluation", asked)).body.context.evaluation_id,
+      evaluation_id,
+      "asked again it is the same",
+    );
+
+    const denial = { evaluation_id, expires_at: access_request.expires_at, reason: "approval_required" };
+    for (const other of [
+      { ...asked, resource: { ...record1, id: "record-9" } },
+      { ...asked, context: {} },
+      { ...asked, subject: bob },
+    ]) {
+      const { status, body } = await post("requests", { ...other, denial });
+      assert.deepEqual([status, body.type.split(":").at(-1)], [400, "invalid_denial_binding"]);
+    }
+    assert.equal((await post("requests", { ...asked, denial: { ...denial, evaluation_id: "x" } })).status, 400);
+    const task = await post("requests", {
+      ...asked,
+      context: { ...asked.context, business_justification: "q4" },
+      denial,
+    });
+    assert.deepEqual([task.status, task.body.task.status, task.body.task.id], [202, "pending", evaluation_id]);
+
+    const voted = await service.call("POST", `/v1/actions/${evaluation_id}/approval`, {
+      key: service.admin,
+      body: { approve: true },
+    });
+    assert.equal(voted.status, 200, JSON.stringify(voted.body));
+    const path = new URL(task.body.task.status_endpoint).pathname;
+    const approved = await service.call("GET", path, { key });
+    assert.deepEqual([approved.body.task.status, approved.body.result.mode], ["approved", "reevaluate"]);
+    const { approval } = approved.body.result;
+
+    // An approval is for what was asked and for nothing else.
+    const swapped = await post("evaluation", {
+      ...asked,
+      resource: { ...record1, id: "record-9" },
+      context: { ...asked.context, approval },
+    });
+    assert.deepEqual([swapped.body.decision, swapped.body.context.next_action], [false, "request"]);
+
+    const again = { ...asked, context: { ...asked.context, approval } };
+    const permitted = await post("evaluation", again);
+    assert.deepEqual([permitted.body.decision, permitted.body.context.evaluation_id], [true, evaluation_id]);
+    const used = await post("evaluation", again);
+    assert.deepEqual([used.body.decision, used.body.context.next_action], [false, "request"]);
+    const cancelled = await service.call(
+      "POST",
+      `${path.replace(evaluation_id, used.body.context.evaluation_id)}/cancel`,
+      {
+        key,
+      },
+    );
+    assert.deepEqual([cancelled.status, cancelled.body.task.status], [200, "cancelled"]);
+    const late = await service.call("POST", `${path}/cancel`, { key });
+    assert.deepEqual([late.status, late.body.type.split(":").at(-1)], [409, "invalid_task_state"]);
+    assert.equal((await service.call("GET", "/access/v1/requests/nothing", { key })).status, 404);
+  });
+});
