@@ -26,6 +26,8 @@ export const STANDARD = {
   "notify-slack": () => import("./notify-slack/index.ts"),
   "notify-email": () => import("./notify-email/index.ts"),
   authzen: () => import("./authzen/index.ts"),
+  "ext-authz": () => import("./ext-authz/index.ts"),
+  "forward-auth": () => import("./forward-auth/index.ts"),
   docs: () => import("./docs/index.ts"),
   console: () => import("./console/index.ts"),
 } satisfies Record<string, Load>;

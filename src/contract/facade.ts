@@ -6,8 +6,10 @@ import type { Reply } from "./resource.ts";
  * answer, and whatever goes wrong, in that protocol's words.
  */
 export interface Facade {
-  /** As a route's: literal segments and `:name`; the last may be `:name+`, which takes the rest of the path. */
+  /** As a route's: literal segments and `:name`. */
   path: string;
+  /** Takes whatever lies below `path`, too, however it is written. `path` has no parameters then. */
+  below?: boolean;
   title: string;
   /** `any` passes every method on, HEAD and OPTIONS among them. */
   methods: "any" | readonly ("GET" | "POST")[];

@@ -1,5 +1,6 @@
 /** The two ends of a facade: the request that it sends to the API in this process, and the answer that it gets. */
-import type { Answer, AskOptions } from "../contract/facade.ts";
+import { Refusal } from "../contract/errors.ts";
+import type { Answer, AskOptions, Facade } from "../contract/facade.ts";
 
 /** The value of `Authorization`, wherever the key came in; null where there is none. */
 export function keyIn({ headers }: Request, header = "authorization"): string | null {
@@ -35,4 +36,23 @@ export async function answerOf(response: Response): Promise<Answer> {
   const text = await response.text();
   const isJson = /\bjson\b/.test(response.headers.get("content-type") ?? "");
   return { status: response.status, headers: response.headers, json: isJson ? (JSON.parse(text) as unknown) : null };
+}
+
+/**
+ * Refuses a gateway's question that did not reach its facade. A gateway passes its client's path on, and takes 200 for
+ * permission: where the path was written so that it leads out of the facade (`/../healthz`), another route's 200 must not
+ * be the answer.
+ */
+export function createGatewayCheck(
+  facades: readonly Facade[],
+): (target: { facade: Facade | null }, request: Request) => void {
+  const headers = [...new Set(facades.flatMap(({ keyHeader }) => keyHeader ?? []))];
+  return ({ facade }, request) => {
+    const astray = headers.find((name) => name !== facade?.keyHeader && request.headers.has(name));
+    if (astray !== undefined)
+      throw new Refusal(
+        "BAD_REQUEST",
+        `a request with the header ${astray} is a gateway's, and no gateway's address is here`,
+      );
+  };
 }

@@ -13,7 +13,7 @@ import { readBytes } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors } from "./cors.ts";
 import { sameEntity } from "./entity-tag.ts";
-import { answerOf, keyIn, requestFor } from "./facade.ts";
+import { answerOf, createGatewayCheck, keyIn, requestFor } from "./facade.ts";
 import { requestId, standingHeaders } from "./headers.ts";
 import { FREE, type InFlight, type Queue, type Share } from "./in-flight.ts";
 import { problemOf } from "./problem.ts";
@@ -49,14 +49,12 @@ export function createFetch(options: FetchOptions): FetchHandler {
   const always = standingHeaders(config);
   const cors = createCors(config.server.cors_origins);
   const limits = createRateLimits(config.rate_limits);
+  const astray = createGatewayCheck(options.facades);
   const match = createRouter(
     addressesOf(options, {
       bytes: config.server.max_body_bytes,
       values: config.server.max_json_values,
-    }).map((address) => ({
-      path: address.path,
-      target: address,
-    })),
+    }).map((address) => ({ path: address.path, target: address, below: address.facade?.below === true })),
   );
 
   async function dispatch(request: Request, call: Call, info: RequestInfo): Promise<Response> {
@@ -64,6 +62,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     if (hit === null) throw new Refusal("NOT_FOUND", `nothing is at ${clip(new URL(request.url).pathname)}`);
     const { target, params } = hit;
     call.route = target.path;
+    astray(target, request);
     if (target.facade !== null && takes(target.facade, request.method))
       return respond(call, await enter(target.facade, request, call, params, info));
     if (request.method === "OPTIONS") {

@@ -14,8 +14,17 @@ export interface Matched<T> {
 export type Router<T> = (url: string) => Promise<Matched<T> | null>;
 
 /** Rejects with BAD_REQUEST for a path that is not percent-encoded UTF-8. */
-export function createRouter<T>(targets: readonly { path: string; target: T }[]): Router<T> {
+export function createRouter<T>(
+  targets: readonly {
+    path: string;
+    target: T;
+    /** Takes all that lies below its path, however it is written. */ below?: boolean;
+  }[],
+): Router<T> {
   const router = IttyRouter();
+  const prefixes = targets
+    .filter(({ below }) => below === true)
+    .map(({ path, target }) => ({ prefix: `${path}/`, target }));
   // A path without parameters needs no pattern: most requests go to one of these.
   const literal = new Map(
     targets.filter(({ path }) => !path.includes(":")).map(({ path, target }) => [path, { target, params: {} }]),
@@ -28,6 +37,8 @@ export function createRouter<T>(targets: readonly { path: string; target: T }[])
     const path = pathOf(url);
     const route = literal.get(path);
     if (route !== undefined) return route;
+    const below = prefixes.find(({ prefix }) => path.startsWith(prefix));
+    if (below !== undefined) return { target: below.target, params: {} };
     if (path.length > 1 && path.endsWith("/")) return null;
     // It writes what it finds onto the request: a throw-away one, without the query that it would parse.
     const match = (await router.fetch({ method: "GET", url: `http://router${path}` })) as Matched<T> | undefined;

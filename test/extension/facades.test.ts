@@ -5,16 +5,18 @@ import { definePlugin, type Facade } from "../../src/plugin.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 
 const facade = (over: Partial<Facade> = {}): Facade => ({
-  path: "/door/:rest+",
+  path: "/door",
+  below: true,
   title: "A door",
   methods: "any",
   bodyLimit: 2000,
   async serve(call) {
-    if (call.params["rest"] === "throws") throw new Error("a fault of its own");
+    const rest = call.request.url.split("/door/")[1];
+    if (rest === "throws") throw new Error("a fault of its own");
     const text = new TextDecoder().decode(call.body);
     const [method, path] = text === "" ? ["GET", "/v1/me"] : ["POST", "/v1/actions"];
     const answer = await call.ask(method, path, text === "" ? {} : { json: JSON.parse(text) });
-    return { status: 200, json: { asked: answer.status, rest: call.params["rest"], answer: answer.json } };
+    return { status: 200, json: { asked: answer.status, rest, answer: answer.json } };
   },
   fault: ({ status, code }) => ({ status: 403, text: `no: ${status} ${code}` }),
   ...over,
@@ -37,8 +39,8 @@ describe("a facade", () => {
 
   it("asks the API as its own caller, whatever the method and the path below it", async () => {
     for (const method of ["GET", "PUT", "DELETE", "PROPFIND", "OPTIONS"]) {
-      const { status, body } = await service.call(method, "/door/a/b?x=1");
-      assert.deepEqual([method, status, body.asked, body.rest], [method, 200, 200, "a/b"]);
+      const { status, body } = await service.call(method, "/door/a//b%2/?x=1");
+      assert.deepEqual([method, status, body.asked, body.rest], [method, 200, 200, "a//b%2/?x=1"]);
       assert.equal(body.answer.key.name, "agent");
     }
     const { body } = await service.call("POST", "/door/x", { raw: JSON.stringify(ALLOWED) });
@@ -66,6 +68,13 @@ describe("a facade", () => {
     assert.equal((await service.call("POST", "/door/a", { raw: "x".repeat(2001) })).body, "no: 413 BODY_TOO_LARGE");
   });
 
+  it("refuses a question that was led past it, so that no other route's 200 is the answer", async () => {
+    for (const path of ["/own/../healthz", "/healthz", "/door/a", "/openapi.json"]) {
+      const { status } = await service.call("GET", path, { headers: { "door-key": service.agent } });
+      assert.equal(status, 400, path);
+    }
+  });
+
   it("answers 405 to a method that it does not take", async () => {
     const { status, headers } = await service.call("GET", "/own");
     assert.deepEqual([status, headers.get("allow")], [405, "OPTIONS, POST"]);
@@ -75,7 +84,7 @@ describe("a facade", () => {
     for (const [facades, words] of [
       [[facade({ path: "/v1/actions" })], /stands where a route or page is/],
       [[facade({ path: "/v1/actions/:other" })], /stands where a route or page is/],
-      [[facade(), facade({ path: "/door/:x+" })], /taken by plugin "door"/],
+      [[facade(), facade({ path: "/door" })], /taken by plugin "door"/],
     ] as const)
       await assert.rejects(startService({ plugins: [plugin([...facades])] }), words);
   });

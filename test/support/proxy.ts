@@ -13,7 +13,8 @@ export interface Proxy {
 
 export type ProxyName = "haproxy" | "nginx";
 
-function find(name: string): string | null {
+/** Its path, null where this machine does not have it. */
+export function findProgram(name: string): string | null {
   for (const folder of [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"]) {
     try {
       accessSync(join(folder, name), constants.X_OK);
@@ -27,7 +28,7 @@ function find(name: string): string | null {
 
 /** For `skip` of a test: false, or why it cannot run. */
 export function withoutProxy(name: ProxyName): string | false {
-  return find(name) === null ? `no ${name} on this machine: install it to run this test` : false;
+  return findProgram(name) === null ? `no ${name} on this machine: install it to run this test` : false;
 }
 
 const CONFIGURATIONS: Readonly<
@@ -77,7 +78,7 @@ export async function startProxy(name: ProxyName, port: number, backends: readon
   const file = join(folder, "config");
   writeFileSync(file, CONFIGURATIONS[name](port, backends, folder));
   const args = name === "haproxy" ? ["-db", "-f", file] : ["-p", folder, "-c", file];
-  const child = spawn(find(name) as string, args, { stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(findProgram(name) as string, args, { stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
@@ -94,7 +95,7 @@ export async function startProxy(name: ProxyName, port: number, backends: readon
   return { url: `http://127.0.0.1:${port}`, stop };
 }
 
-function listens(port: number): Promise<boolean> {
+export function listens(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
     socket.once("connect", () => (socket.destroy(), resolve(true)));

@@ -1,0 +1,45 @@
+/** The subrequest by which nginx (`auth_request`), Traefik (`forwardAuth`) and Caddy (`forward_auth`) ask about a request. */
+import { Type } from "@sinclair/typebox";
+import { GATEWAY_OPTIONS, gatewayFacade } from "../../src/http/resource/gateway-facade.ts";
+import type { Seen } from "../../src/http/resource/gateway.ts";
+import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
+
+const Options = Type.Object(
+  {
+    ...GATEWAY_OPTIONS,
+    passes_body: Type.Boolean({
+      default: false,
+      description: "The gateway sends the request's body with its question: Traefik with `forwardBody`.",
+    }),
+  },
+  { additionalProperties: false },
+);
+
+export default definePlugin({
+  name: "forward-auth",
+  options: Options,
+  setup: (_, { enabled, passes_body, ...options }) =>
+    enabled
+      ? {
+          facades: [
+            gatewayFacade({ path: "/forward-auth", title: "Forward authentication" }, options, (call) =>
+              seen(call, passes_body),
+            ),
+          ],
+        }
+      : {},
+});
+
+/** The gateway says what it asks about in `X-Forwarded-Method`, `-Host` and `-Uri`, which it sets itself. */
+function seen({ request: { headers }, body }: FacadeCall, passesBody: boolean): Seen {
+  return {
+    method: headers.get("x-forwarded-method") ?? "",
+    host: headers.get("x-forwarded-host") ?? "",
+    uri: headers.get("x-forwarded-uri") ?? "",
+    contentType: headers.get("content-type"),
+    body: passesBody ? body : null,
+    declaredLength:
+      headers.get("x-forwarded-content-length") ??
+      (passesBody || headers.get("transfer-encoding") === null ? headers.get("content-length") : "chunked"),
+  };
+}

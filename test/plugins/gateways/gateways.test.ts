@@ -1,0 +1,206 @@
+/** What Envoy, nginx, Traefik and Caddy ask, in the shapes in which they ask it. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import extAuthz from "../../../plugins/ext-authz/index.ts";
+import forwardAuth from "../../../plugins/forward-auth/index.ts";
+import { startService, type Answer, type Service } from "../../support/service.ts";
+
+const POLICY = `
+policy: http
+rules:
+  - name: reads of documents
+    tool: http
+    operation: get
+    effect: allow
+    when: params.path.startsWith("/docs/") && size(params.query) == 0
+  - name: small payments
+    tool: http
+    operation: post
+    effect: allow
+    when: params.path == "/pay" && params.body.amount <= 10
+  - name: larger ones by a person
+    tool: http
+    operation: post
+    effect: require_approval
+    when: params.path == "/pay" && params.body.amount > 10
+`;
+
+describe("a gateway's question", () => {
+  let service: Service;
+  let envoy: (method: string, path: string, options?: Question) => Promise<Answer>;
+  let forward: (method: string, uri: string, options?: Question) => Promise<Answer>;
+  interface Question {
+    body?: string;
+    headers?: Record<string, string>;
+  }
+  before(async () => {
+    service = await startService({
+      policy: POLICY,
+      plugins: [
+        { plugin: extAuthz, options: { enabled: true }, origin: "ext-authz" },
+        { plugin: forwardAuth, options: { enabled: true, passes_body: true }, origin: "forward-auth" },
+      ],
+    });
+    const gateway = { "assent-key": service.agent, host: "api.example" };
+    envoy = (method, path, { body, headers } = {}) =>
+      service.call(method, `/ext-authz${path}`, {
+        key: "the-clients-own-credential",
+        ...(body === undefined ? {} : { raw: body }),
+        headers: { ...gateway, "x-envoy-auth-partial-body": "false", ...headers },
+      });
+    forward = (method, uri, { body, headers } = {}) =>
+      service.call(body === undefined ? "GET" : "POST", "/forward-auth", {
+        key: "the-clients-own-credential",
+        ...(body === undefined ? {} : { raw: body }),
+        headers: {
+          ...gateway,
+          "x-forwarded-method": method,
+          "x-forwarded-host": "api.example",
+          "x-forwarded-uri": uri,
+          ...headers,
+        },
+      });
+  });
+  after(() => service.close());
+
+  it("passes what policy allows, started before it is said, and nothing else", async () => {
+    for (const ask of [envoy, forward]) {
+      const allowed = await ask("GET", "/docs/a%20b");
+      assert.equal(allowed.status, 200, JSON.stringify(allowed.body));
+      const id = allowed.headers.get("assent-action-id");
+      const { body: action } = await service.call("GET", `/v1/actions/${id}`);
+      assert.deepEqual(
+        [action.status, action.operation, action.params],
+        ["executing", "get", { host: "api.example", path: "/docs/a b", query: {} }],
+      );
+      assert.equal((await ask("GET", "/docs/a?x=1")).status, 403);
+      assert.equal((await ask("DELETE", "/docs/a", { body: "{}" })).status, 403);
+      assert.equal((await ask("POST", "/pay", { body: '{"amount":10}' })).status, 200);
+    }
+  });
+
+  it("asks a person, and passes the same request once after the approval", async () => {
+    for (const ask of [envoy, forward]) {
+      const pay = (): Promise<Answer> => ask("POST", "/pay", { body: '{"amount":11}' });
+      const waits = await pay();
+      assert.deepEqual(
+        [waits.status, waits.body.code, waits.headers.get("retry-after")],
+        [403, "APPROVAL_REQUIRED", "5"],
+      );
+      assert.equal((await pay()).body.action_id, waits.body.action_id);
+      await service.call("POST", `/v1/actions/${waits.body.action_id}/approval`, {
+        key: service.admin,
+        body: { approve: true },
+      });
+      assert.equal(
+        (await ask("POST", "/pay", { body: '{"amount":12}' })).status,
+        403,
+        "another amount is another wish",
+      );
+      assert.equal((await pay()).status, 200);
+      assert.equal((await pay()).status, 403, "an approval is good for one");
+    }
+  });
+
+  it("refuses what two servers could read in two ways", async () => {
+    for (const path of [
+      "/docs//a",
+      "/docs/%2e%2e/pay",
+      "/docs/a%2fb",
+      "/docs/a%252e",
+      "/docs/a;b",
+      "/docs/%00",
+      "/docs/%0a",
+      "/docs/%ff",
+      "/docs/a\\b",
+    ])
+      assert.equal((await forward("GET", path)).body.code, "REQUEST_UNREADABLE", path);
+    assert.equal((await forward("GET", "docs/a")).status, 403);
+    for (const body of ['{"amount":1,"amount":1000}', '{"amount":9007199254740993}', '{"amount":'])
+      for (const ask of [envoy, forward])
+        assert.equal((await ask("POST", "/pay", { body })).body.code, "REQUEST_UNREADABLE", body);
+  });
+
+  it("refuses a request whose body it was not given whole", async () => {
+    const partial = { headers: { "x-envoy-auth-partial-body": "true" } };
+    assert.equal((await envoy("POST", "/pay", { body: '{"amount":1}', ...partial })).body.code, "REQUEST_UNREADABLE");
+    assert.equal((await envoy("GET", "/docs/a", partial)).status, 403);
+    const unbuffered = { "x-envoy-auth-partial-body": "" };
+    assert.equal((await envoy("POST", "/pay", { headers: unbuffered })).status, 403);
+    const longer = { headers: { "x-forwarded-content-length": "40" } };
+    assert.equal((await forward("POST", "/pay", { body: '{"amount":1}', ...longer })).body.code, "REQUEST_UNREADABLE");
+    assert.equal((await forward("GET", "/docs/a", longer)).status, 403);
+  });
+
+  it("refuses while the gateway says too little, and is out of order with a key that is none", async () => {
+    for (const name of ["x-forwarded-method", "x-forwarded-host", "x-forwarded-uri"])
+      assert.equal((await forward("GET", "/docs/a", { headers: { [name]: "" } })).status, 403, name);
+    for (const ask of [envoy, forward])
+      assert.equal((await ask("GET", "/docs/a", { headers: { "assent-key": "wrong" } })).status, 503);
+  });
+
+  it("is not led past by a path that leads out of it", async () => {
+    for (const path of ["/../healthz", "/../readyz", "/../openapi.json", "/%2e%2e/healthz"])
+      assert.notEqual((await envoy("GET", path)).status, 200, path);
+  });
+});
+
+describe("a permit shown to a gateway", () => {
+  let service: Service;
+  const open = async (options: object): Promise<void> => {
+    service = await startService({
+      policy: POLICY,
+      plugins: [
+        { plugin: forwardAuth, options: { enabled: true, mode: "permit", ...options }, origin: "forward-auth" },
+      ],
+    });
+  };
+  const permitFor = async (params: object, operation = "get"): Promise<string> => {
+    const { body } = await service.call("POST", "/v1/actions", {
+      body: { agent_id: "support-bot", tool: "http", operation, params },
+      headers: { prefer: "permit" },
+    });
+    return body.permit;
+  };
+  const show = (permit: string, uri: string, method = "GET"): Promise<Answer> =>
+    service.call("GET", "/forward-auth", {
+      key: null,
+      headers: {
+        "assent-key": service.agent,
+        "assent-permit": permit,
+        "x-forwarded-method": method,
+        "x-forwarded-host": "api.example",
+        "x-forwarded-uri": uri,
+      },
+    });
+  const DOCS = { host: "api.example", path: "/docs/a", query: {} };
+
+  it("passes the request that it names, once", async () => {
+    await open({});
+    try {
+      const permit = await permitFor(DOCS);
+      for (const [uri, method] of [
+        ["/docs/b", "GET"],
+        ["/docs/a?x=1", "GET"],
+        ["/docs/a", "HEAD"],
+      ] as const)
+        assert.equal((await show(permit, uri, method)).body.code, "PERMIT_INVALID");
+      const forged = permit.replace(/\.[^.]+$/, `.${"A".repeat(86)}`);
+      assert.equal((await show(forged, "/docs/a")).body.code, "PERMIT_INVALID");
+      for (const none of ["", "x", "a.b.c", `${permit}x`]) assert.equal((await show(none, "/docs/a")).status, 403);
+      assert.equal((await show(permit, "/docs/a")).status, 200);
+      assert.equal((await show(permit, "/docs/a")).status, 403);
+    } finally {
+      await service.close();
+    }
+  });
+
+  it("is for the gateway's own tool, also where what runs is compared behind it", async () => {
+    await open({ covers: "tool", tool: "other" });
+    try {
+      assert.equal((await show(await permitFor(DOCS), "/docs/a")).body.code, "PERMIT_INVALID");
+    } finally {
+      await service.close();
+    }
+  });
+});
