@@ -69,7 +69,7 @@ for (const [name, configure] of Object.entries(GATEWAYS)) {
         plugins: [{ plugin: forwardAuth, options: { enabled: true }, origin: "forward-auth" }],
       });
       upstream = createServer((request, response) => {
-        passed.push(`${request.method} ${request.url} ${request.headers["assent-key"] ?? ""}`.trim());
+        passed.push(`${request.method} ${request.url} ${String(request.headers["assent-key"] ?? "")}`.trim());
         response.end("done");
       });
       door = createServer((request, response) => {

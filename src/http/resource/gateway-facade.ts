@@ -69,12 +69,14 @@ async function usePermit(call: FacadeCall, seen: Seen, { tool, covers }: Gateway
   const permit = call.request.headers.get(PERMIT_HEADER);
   if (permit === null) return refused("PERMIT_MISSING", `send the permit as \`${PERMIT_HEADER}\``);
   const claims = claimsOf(permit);
-  if (claims === null || !UUID.test(String(claims["sub"]))) return refused("PERMIT_INVALID", "that is no permit");
+  const { sub: id = null, agent_id = null } = claims ?? {};
+  if (claims === null || typeof id !== "string" || !UUID.test(id) || typeof agent_id !== "string")
+    return refused("PERMIT_INVALID", "that is no permit");
   if (claims["aud"] !== tool) return refused("PERMIT_INVALID", `the permit is not for "${tool}"`);
-  if (covers === "request" && claims["action_digest"] !== digestOf(seen, tool, String(claims["agent_id"])))
+  if (covers === "request" && claims["action_digest"] !== digestOf(seen, tool, agent_id))
     return refused("PERMIT_INVALID", "the permit is for another request");
   // What was read of it so far is what it says; the start proves it, once.
-  return startedBy(await call.ask("POST", `/v1/actions/${String(claims["sub"])}/start`, { json: { permit } }));
+  return startedBy(await call.ask("POST", `/v1/actions/${id}/start`, { json: { permit } }));
 }
 
 function startedBy(answer: Answer): Reply {
