@@ -42,8 +42,8 @@ async function single(call: FacadeCall, body: JsonObject, requests: string): Pro
 }
 
 async function decisionOn(call: FacadeCall, body: JsonObject, requests: string): Promise<Decision | Fault> {
-  const { asked, approval } = readEvaluation(body);
-  const verdict = await passGate(call, asked);
+  const { request, approval } = readEvaluation(body);
+  const verdict = await passGate(call, request);
   if (verdict.kind === "fault") return verdict;
   const id = verdict.action?.id;
   const about: JsonObject = id === undefined ? {} : { evaluation_id: id };

@@ -1,7 +1,7 @@
 /** Reads requests of the AuthZEN Authorization API 1.0: what is unknown is ignored, what is missing is an error. */
 import { canonicalText } from "../../src/domain/canonical.ts";
 import { decodeUtf8, parseJson, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
-import type { Asked } from "../../src/http/resource/gate.ts";
+import type { GateRequest } from "../../src/http/resource/gate.ts";
 
 /** Answered with status 400. The message says what is wrong. */
 export class BadRequest extends Error {}
@@ -33,7 +33,7 @@ export function readBody(request: Request, bytes: Uint8Array): JsonObject {
 }
 
 export interface Evaluation {
-  asked: Asked;
+  request: GateRequest;
   /** `context.approval`, where there is one: what an approved access request gave. */
   approval: JsonObject | null;
 }
@@ -47,7 +47,7 @@ export function readEvaluation(body: JsonObject): Evaluation {
   const context = body["context"] === undefined ? {} : member(body, "context");
   const approval = context["approval"];
   return {
-    asked: {
+    request: {
       agent_id: subject["id"] as string,
       tool: resource["type"] as string,
       operation: name,
@@ -87,8 +87,8 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
 
 /** Whether a second request asks for what the first asked for: ARAP, "Decision and Binding Integrity". */
 export function asksTheSame(
-  request: Asked,
-  earlier: Pick<Asked, "tool" | "operation" | "params"> & { context: JsonObject },
+  request: GateRequest,
+  earlier: Pick<GateRequest, "tool" | "operation" | "params"> & { context: JsonObject },
 ): boolean {
   const same = (a: JsonValue, b: JsonValue): boolean => canonicalText(a) === canonicalText(b);
   const context = request.context ?? {};

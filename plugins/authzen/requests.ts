@@ -22,10 +22,10 @@ export async function requestAccess(call: FacadeCall, requests: string): Promise
   const body = readBody(call.request, call.body);
   if (body["items"] !== undefined)
     return problem(400, "not_requestable", "items are not taken: send one request for each");
-  const { asked } = readEvaluation(body);
+  const { request } = readEvaluation(body);
   const id = member(body, "denial")["evaluation_id"];
   const action = typeof id === "string" ? await actionOf(call, id) : null;
-  if (action === null || "type" in action || !asksTheSame(asked, action))
+  if (action === null || !asksTheSame(request, action))
     return problem(
       400,
       "invalid_denial_binding",

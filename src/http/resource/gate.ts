@@ -6,7 +6,7 @@ import type { Answer, FacadeCall } from "../../contract/facade.ts";
 import type { JsonObject } from "../../domain/json.ts";
 
 /** An action as another protocol asked for it. */
-export interface Asked {
+export interface GateRequest {
   /** Whom a key that is bound to no agent asks for; a bound key asks for its own agent. */
   agent_id: string;
   tool: string;
@@ -51,10 +51,10 @@ async function boundAgent(call: Ask): Promise<string | null | Extract<Verdict, {
 }
 
 /** @param waitSeconds how long to wait for people; the service may wait less */
-export async function passGate(call: Ask, asked: Asked, waitSeconds = 0): Promise<Verdict> {
+export async function passGate(call: Ask, request: GateRequest, waitSeconds = 0): Promise<Verdict> {
   const bound = await boundAgent(call);
   if (bound !== null && typeof bound === "object") return bound;
-  const body = { ...asked, agent_id: bound ?? asked.agent_id };
+  const body = { ...request, agent_id: bound ?? request.agent_id };
   const headers: Record<string, string> = waitSeconds > 0 ? { Prefer: `wait=${waitSeconds}` } : {};
   const submitted = await call.ask("POST", "/v1/actions?join=open", { json: body, headers });
   if (submitted.status !== 200 && submitted.status !== 202) return faultIn(submitted);

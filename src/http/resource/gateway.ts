@@ -5,7 +5,7 @@
 import { canonicalText } from "../../domain/canonical.ts";
 import { decodeUtf8, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
 import { sha256Hex, utf8 } from "../../domain/hash.ts";
-import type { Asked } from "./gate.ts";
+import type { GateRequest } from "./gate.ts";
 
 /** The original request. */
 export interface Seen {
@@ -27,7 +27,7 @@ const MAX_VALUES = 10_000;
 const BODYLESS = ["GET", "HEAD", "OPTIONS"];
 
 /** Throws Unreadable. */
-export function askedAbout(seen: Seen, tool: string, agent: string): Asked {
+export function askedAbout(seen: Seen, tool: string, agent: string): GateRequest {
   const { method, host, uri } = seen;
   if (!/^[A-Za-z]{1,20}$/.test(method)) throw new Unreadable("the gateway names no method");
   if (!/^[A-Za-z0-9._:[\]-]{1,255}$/.test(host)) throw new Unreadable("the gateway names no host");
