@@ -1,27 +1,36 @@
 /**
- * Decides an open action again, at every vote for it and at its start: the policies, the agent and the key may have
- * changed since it was first decided.
+ * Decides an open action again, at every vote for it, at its start and when a permit is made: the policies, the agent
+ * and the key may have changed since it was first decided.
  */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionGuard, ActionRow } from "../../src/contract/storage.ts";
+import type { ActionChange, ActionRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
-import type { Actor, DecisionEntry, RedecisionEntry } from "../../src/domain/entries.ts";
+import type { DecisionEntry, RedecisionEntry } from "../../src/domain/entries.ts";
 import { aboutAction } from "../../src/domain/open-actions.ts";
-import { openFacts } from "../../src/domain/past.ts";
+import { openFacts, sealFacts } from "../../src/domain/past.ts";
 import { decideOn } from "../../src/domain/policy/decide.ts";
 import { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import { limitNeeds, usedBefore } from "../../src/domain/policy/limits.ts";
-import type { Decision, Facts, LimitFact } from "../../src/domain/policy/types.ts";
+import type { Decision, Facts, LimitFact, RecordedFacts } from "../../src/domain/policy/types.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
 import { readUse } from "./limits.ts";
 import { reread } from "./rows.ts";
+import { newSalt } from "./salt.ts";
 
 export interface Redecision {
   decision: Decision;
   policySet: string | null;
-  /** Without what was used of limits: from two of them a stranger could tell parameters. */
-  facts: Facts;
+  facts: RecordedFacts;
+  /** What opens the facts of the action's entries, these included. */
+  past: string | null;
 }
+
+/** Who caused it, and how. */
+export type Cause = Pick<RedecisionEntry, "occasion" | "by">;
+
+/** What it means for the action: nothing runs, more people have to approve, or it stands. */
+export type Outcome = "denied" | "pending_approval" | "stands";
 
 /**
  * What the policies, the agent and the key of this moment say. Records nothing. Throws STOPPED while a stop holds that is about it. An action keeps its place among those
@@ -36,22 +45,23 @@ export async function decideAgain(
   const { compiled, source, digest } = tx.activePolicies;
   const request = JSON.parse(row.request) as ActionRequest;
   const commit = source?.["commit"];
-  const facts: Facts = {
+  const now: Facts = {
     principal: first.facts.principal,
     ...(await tx.agentFacts(row.agent_id)),
     ...(await keyEnded(tx, row.submitted_by)),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
-  const evaluation = new Evaluation(compiled, request, facts, tx.now);
+  const evaluation = new Evaluation(compiled, request, now, tx.now);
   const counted = openFacts(first.facts, row.past);
   const limits: LimitFact[] = [];
   for (const need of limitNeeds(evaluation)) {
     const { policy, limit, basis } = need;
     limits.push({ policy, limit, basis, used: usedBefore(counted, need) ?? (await readUse(tx, need)) });
   }
-  const decision = decideOn(evaluation, { ...facts, ...tx.stopFacts(row), limits });
+  const facts = { ...now, limits };
+  const decision = decideOn(evaluation, { ...facts, ...tx.stopFacts(row) });
   if (decision.reason_code === "STOPPED") throw stopped(row, decision);
-  return { decision, policySet: digest, facts };
+  return { decision, policySet: digest, ...sealFacts(facts, newSalt, row.past) };
 }
 
 /** The stop decides nothing: when it is lifted, the action is where it was, unless its time is over. */
@@ -65,35 +75,85 @@ async function keyEnded(tx: LedgerTransaction, id: string): Promise<Pick<Facts, 
   return live ? {} : { key_ended: true };
 }
 
+/** @param approvals different people who have approved */
+export function outcomeOf({ decision }: Redecision, approvals: number): Outcome {
+  if (decision.effect === "deny") return "denied";
+  return decision.approval !== null && approvals < decision.approval.quorum ? "pending_approval" : "stands";
+}
+
 /** Denies, in this job, an action that is allowed no longer. The caller commits that before it says so. */
 export async function denyNow(
   tx: LedgerTransaction,
   row: ActionRow,
-  { decision, policySet, facts }: Redecision,
-  occasion: RedecisionEntry["occasion"],
-  by: Actor,
+  again: Redecision,
+  cause: Cause,
 ): Promise<ActionRow> {
-  tx.record(
+  const { reason } = again.decision;
+  await record(tx, row, again, cause, { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED" });
+  await tx.releaseLimitUses(row.id);
+  return reread(tx, row.id);
+}
+
+/**
+ * Asks for more approvals than there are, in this job. Votes stay. What may start already waits once more, as long as
+ * the policies of now give; what waits keeps its time. The caller commits that before it says so.
+ */
+export async function askMore(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  again: Redecision,
+  cause: Cause,
+): Promise<ActionRow> {
+  const { reason, approval } = again.decision;
+  if (approval === null) throw new Error(`nobody is asked about ${row.id}`);
+  const waits = row.status === "pending_approval";
+  await record(tx, row, again, cause, {
+    status: "pending_approval",
+    reason,
+    reason_code: "MORE_APPROVALS_NEEDED",
+    quorum: Math.max(approval.quorum, row.quorum ?? 1),
+    expires_at: waits ? row.expires_at : tx.now + approval.expires_in_ms,
+    approved_until: null,
+  });
+  return reread(tx, row.id);
+}
+
+/** Records that the action stands. Answers the entry's hash. */
+export function confirmNow(tx: LedgerTransaction, row: ActionRow, again: Redecision, cause: Cause): Promise<string> {
+  return record(tx, row, again, cause, { status: row.status });
+}
+
+async function record(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  { decision, policySet, facts, past }: Redecision,
+  { occasion, by }: Cause,
+  change: Omit<ActionChange, "updated_at">,
+): Promise<string> {
+  const { quorum, expires_at: ends } = { ...row, ...change };
+  const { hash } = tx.record(
     {
       type: "redecision",
-      v: 1,
+      v: 2,
       ...aboutAction(row, tx.now),
       occasion,
       by,
       policy_set: policySet,
       facts,
       decision,
-      status: "denied",
+      status: change.status as RedecisionEntry["status"],
+      quorum,
+      expires_at: ends === null ? null : toRfc3339(ends),
     },
     row.submitted_by,
   );
-  const guard: ActionGuard = { status: row.status, ...(occasion === "vote" ? { expires_after: tx.now } : {}) };
-  const { reason } = decision;
-  const change = { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED", updated_at: tx.now } as const;
-  const moved = await tx.updateAction(row.id, guard, change);
-  await tx.releaseLimitUses(row.id);
-  if (!moved) throw new Error(`${row.id} was not denied although the ledger's lock was held`);
-  return reread(tx, row.id);
+  const guard =
+    row.status === "pending_approval"
+      ? { status: row.status, expires_after: tx.now }
+      : { status: row.status, approved_after: tx.now };
+  const moved = await tx.updateAction(row.id, guard, { ...change, past, updated_at: tx.now });
+  if (!moved) throw new Error(`${row.id} was not decided again although the ledger's lock was held`);
+  return hash;
 }
 
 /** Thrown after the commit: a refusal inside the job would take the record back. */
@@ -101,6 +161,14 @@ export function noLongerAllowed(row: ActionRow): Refusal {
   return new Refusal(
     "NO_LONGER_ALLOWED",
     `it was decided again with the policies, the agent and the key of now, and is denied: ${row.reason}`,
+  );
+}
+
+/** Thrown after the commit, too. */
+export function moreApprovalsNeeded(row: ActionRow): Refusal {
+  return new Refusal(
+    "MORE_APPROVALS_NEEDED",
+    `it was decided again with the policies of now, and waits for approval once more, of ${row.quorum ?? 1} in all: ${row.reason}; wait for the verdict and start then`,
   );
 }
 

@@ -5,11 +5,11 @@ import type { ActionRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { aboutAction, cancellation } from "../../src/domain/open-actions.ts";
 import { countPeople } from "../../src/domain/standing.ts";
-import { permitTimes } from "../../src/domain/permit.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
 import { behind } from "../../src/http/resource/people.ts";
-import { decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed } from "./again.ts";
+import { validityOf } from "../../src/domain/policy/validity.ts";
+import { askMore, decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed, outcomeOf } from "./again.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, isOverdue, reread, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
@@ -28,12 +28,12 @@ export async function voteOn(
     await voterByLink(host, host.storage, await linkedAction(host.storage, id, body.token), body.token);
   return verdictOn(host, async (tx) => {
     const who = credential === null ? null : await confirmed(tx, credential, "approvals:decide");
-    const row = await (who === null ? linkedAction(tx, id, body.token) : visibleAction(tx, id, who));
+    let row = await (who === null ? linkedAction(tx, id, body.token) : visibleAction(tx, id, who));
     assertKept(row);
     const { self, actor } =
       who === null ? await voterByLink(host, tx, row, body.token) : voterByKey(host, row, who, body.token);
     const votes = await tx.approvals(id);
-    const first = await assertRecorded(host, tx, row, votes);
+    const { first, newest } = await assertRecorded(host, tx, row, votes);
     if (votes.some((vote) => vote.principal === actor.principal)) {
       throw new Refusal(
         "ALREADY_VOTED",
@@ -43,6 +43,8 @@ export async function voteOn(
     if (isOverdue(row, tx.now)) return expire(tx, row);
     assertPending(row);
     const people = votes.filter((vote) => vote.approve).map((vote) => behind(host, vote));
+    // As it was asked for, or for less where the policies of now say so.
+    let validFor = validityOf(newest.decision.approval ?? first.decision.approval);
     if (body.approve) {
       const before = countPeople(people);
       people.push(behind(host, actor));
@@ -52,17 +54,23 @@ export async function voteOn(
           `the keys of ${actor.principal} and of somebody who approved were made by one key, or one made the other: whoever makes a key stands behind its votes, and they count as one person. It can still deny; for another vote, take a key from another maker or a link from a channel, or ask the operator about approvals.trust_key_makers`,
         );
       const again = await decideAgain(tx, row, first);
-      if (again.decision.effect === "deny") return denyNow(tx, row, again, "vote", actor);
+      const cause = { occasion: "vote", by: actor } as const;
+      const outcome = outcomeOf(again, row.quorum ?? 1);
+      if (outcome === "denied") return denyNow(tx, row, again, cause);
+      // The vote counts, for more than were asked before.
+      if (outcome === "pending_approval") row = await askMore(tx, row, again, cause);
+      const { approval } = again.decision;
+      if (approval !== null) validFor = Math.min(validFor, validityOf(approval));
     }
 
     const quorum = row.quorum ?? 1;
     const approvals = countPeople(people);
     const status = !body.approve ? "denied" : approvals >= quorum ? "approved" : "pending_approval";
-    const permit = status === "approved" ? permitTimes(tx.now, host.config.permits.valid_seconds) : null;
+    const approvedUntil = status === "approved" ? tx.now + validFor : null;
     const { seq } = tx.record(
       {
         type: "approval",
-        v: 2,
+        v: 3,
         ...aboutAction(row, tx.now),
         verdict: body.approve ? "approve" : "deny",
         by: actor,
@@ -71,7 +79,7 @@ export async function voteOn(
         approvals,
         quorum,
         status,
-        permit_expires_at: permit === null ? null : toRfc3339(permit.expires_at),
+        approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
       },
       row.submitted_by,
     );
@@ -92,7 +100,7 @@ export async function voteOn(
         status,
         updated_at: tx.now,
         ...(status === "pending_approval" ? {} : { waited_ms: Math.max(0, tx.now - row.created_at) }),
-        ...(permit === null ? {} : { permit_issued_at: permit.issued_at, permit_expires_at: permit.expires_at }),
+        ...(approvedUntil === null ? {} : { approved_until: approvedUntil }),
       },
     );
     if (status === "denied") await tx.releaseLimitUses(id);
@@ -149,7 +157,7 @@ async function expire(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow>
   tx.record(
     {
       type: "approval",
-      v: 2,
+      v: 3,
       ...aboutAction(row, tx.now),
       verdict: "expired",
       by: null,
@@ -158,7 +166,7 @@ async function expire(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow>
       approvals,
       quorum: row.quorum ?? 1,
       status: "expired",
-      permit_expires_at: null,
+      approved_until: null,
     },
     row.submitted_by,
   );

@@ -1,4 +1,4 @@
-/** Start with a permit, once; then one result. */
+/** Start once, as the submitter or with a permit; then one result. */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
@@ -8,54 +8,78 @@ import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { aboutAction } from "../../src/domain/open-actions.ts";
 import { commitResult } from "../../src/domain/request.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
+import { groundOf } from "../../src/domain/permit.ts";
+import { countPeople } from "../../src/domain/standing.ts";
 import { maySee } from "../../src/domain/visibility.ts";
-import { decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed } from "./again.ts";
-import { permitFault } from "./permits.ts";
+import {
+  askMore,
+  decideAgain,
+  denyNow,
+  isNoLongerAllowed,
+  moreApprovalsNeeded,
+  noLongerAllowed,
+  outcomeOf,
+} from "./again.ts";
+import { assertStartable, permitFault } from "./permits.ts";
+import { behind } from "../../src/http/resource/people.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, reread, unknownAction } from "./rows.ts";
 import type { ResultBody } from "./schemas.ts";
 
-/** A tool that holds the permit may start an action it could not otherwise see: the permit is the proof. */
-export async function startAction(host: Host, credential: Credential, id: string, permit: string): Promise<ActionRow> {
+/**
+ * The key that submitted the action needs no permit: it would be given one. A tool that holds a permit may start an
+ * action it could not otherwise see: the permit is the proof.
+ */
+export async function startAction(
+  host: Host,
+  credential: Credential,
+  id: string,
+  permit: string | null,
+): Promise<ActionRow> {
   const row = await host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
     const row = await tx.action(id);
-    const fault = row === null ? null : permitFault(host, row, permit, tx.now);
-    const genuine = fault === null || fault === "expired";
+    const fault = row === null || permit === null ? null : permitFault(host, row, permit, tx.now);
+    const genuine = permit !== null && (fault === null || fault === "expired");
     const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
     if (!reachable) throw unknownAction(id);
     assertKept(row);
-    const first = await assertRecorded(host, tx, row, row.quorum === null ? [] : await tx.approvals(id));
-    if (row.permit_expires_at === null)
+    const votes = row.quorum === null ? [] : await tx.approvals(id);
+    const { first, grounds } = await assertRecorded(host, tx, row, votes);
+    if (row.approved_until === null) assertStartable(row, tx.now);
+    if (permit === null && row.submitted_by !== who.key.id)
       throw new Refusal(
-        "ACTION_NOT_STARTABLE",
-        `the action is ${row.status}; only an allowed or approved one can start`,
+        "PERMIT_REQUIRED",
+        "another key submitted the action; send the `permit` that it was given, or take one from POST /v1/actions/{id}/permit",
       );
-    if (!genuine)
+    if (permit !== null && !genuine)
       throw new Refusal(
         "PERMIT_INVALID",
-        "the permit was not made for this action by this log; take `permit` from GET /v1/actions/{id}",
+        "the permit was not made for this action by this log; take one from POST /v1/actions/{id}/permit",
       );
-    if (row.status !== "allowed" && row.status !== "approved") {
-      throw new Refusal("ACTION_NOT_STARTABLE", `the action is ${row.status}; a permit is good for one start`);
-    }
-    if (fault === "expired" || row.permit_expires_at <= tx.now)
+    assertStartable(row, tx.now);
+    if (fault === "expired")
+      throw new Refusal("PERMIT_EXPIRED", "the permit has ended; take another from POST /v1/actions/{id}/permit");
+    if (permit !== null && !grounds.has(groundOf(permit)))
       throw new Refusal(
-        "PERMIT_EXPIRED",
-        `the permit ended at ${toRfc3339(row.permit_expires_at)}; submit the action again`,
+        "PERMIT_INVALID",
+        "the action waited for approval again after this permit was made; take another from POST /v1/actions/{id}/permit",
       );
     const by = actorOf(who.key, who.principal);
     const again = await decideAgain(tx, row, first);
-    if (again.decision.effect === "deny") return denyNow(tx, row, again, "start", by);
+    const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
+    const outcome = outcomeOf(again, approvals);
+    const cause = { occasion: "start", by } as const;
+    if (outcome === "denied") return denyNow(tx, row, again, cause);
+    if (outcome === "pending_approval") return askMore(tx, row, again, cause);
     tx.record(
       {
         type: "execution",
-        v: 1,
+        v: 2,
         ...aboutAction(row, tx.now),
         phase: "start",
         by,
-        permit: sha256Hex(utf8(permit)),
+        permit: permit === null ? null : sha256Hex(utf8(permit)),
         success: null,
         result: null,
         status: "executing",
@@ -64,13 +88,14 @@ export async function startAction(host: Host, credential: Credential, id: string
     );
     const moved = await tx.updateAction(
       id,
-      { status: row.status, permit_after: tx.now },
+      { status: row.status, approved_after: tx.now },
       { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now },
     );
     if (!moved) throw new Error(`${id} did not start although the ledger's lock was held`);
     return reread(tx, id);
   });
   if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
+  if (row.status === "pending_approval") throw moreApprovalsNeeded(row);
   return row;
 }
 
@@ -95,7 +120,7 @@ export function reportResult(host: Host, credential: Credential, id: string, bod
     tx.record(
       {
         type: "execution",
-        v: 1,
+        v: 2,
         ...aboutAction(row, tx.now),
         phase: "result",
         by: actorOf(who.key, who.principal),

@@ -1,35 +1,79 @@
-/** Routes that run what was allowed. */
+/** Routes that run what was allowed, and give the permits for it. */
 import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
 import { reportResult, startAction } from "./execute.ts";
-import { answerWith, RECORD } from "./record.ts";
+import type { Expiry } from "./expiry.ts";
+import { isNoLongerAllowed, noLongerAllowed } from "./again.ts";
+import { grantPermit } from "./permits.ts";
+import { answerWith, RECORD, redecisionOf } from "./record.ts";
 import * as schema from "./schemas.ts";
 
-export function executionRoutes(host: Host, tag: string): Route[] {
+export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[] {
   return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/actions/:id/permit",
+      tag,
+      summary: "Take a permit",
+      scope: "actions:execute",
+      params: schema.IdParams,
+      body: schema.PermitBody,
+      queued: true,
+      bodyLimit: 8192,
+      description:
+        "For an action that may start. It is decided again first, with the policies, the agent and the key of this moment, and that is recorded: `redecision` says what came out and what of it changed. A deny ends the action; where more people have to approve now, it waits for them. Any number of permits starts an action once.",
+      responses: {
+        200: { ...RECORD, description: "The action, with a `permit`." },
+        202: { ...RECORD, description: "More people have to approve it now." },
+      },
+      errors: [
+        "ACTION_NOT_FOUND",
+        "ACTION_NOT_STARTABLE",
+        "START_EXPIRED",
+        "NO_LONGER_ALLOWED",
+        "STOPPED",
+        "TOO_MANY_PERMITS",
+        "ACTION_ERASED",
+        "RECORD_ALTERED",
+      ],
+      async handle({ credential, params }) {
+        const granted = await grantPermit(host, credential, params.id);
+        const { row, permit } = granted;
+        if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
+        const reply = await answerWith(host, row, credential, { permit, redecision: redecisionOf(granted) });
+        if (row.status !== "pending_approval") return reply;
+        if (row.expires_at !== null) expiry.plan(row.expires_at);
+        return { ...reply, status: 202, headers: { Location: `/v1/actions/${row.id}` } };
+      },
+    }),
     defineRoute({
       method: "POST",
       path: "/v1/actions/:id/start",
       tag,
-      summary: "Start with the permit, once",
+      summary: "Start, once",
       scope: "actions:execute",
       params: schema.IdParams,
       body: schema.StartBody,
       queued: true,
       bodyLimit: 16_384,
+      description:
+        "The key that submitted the action needs no permit, and the body may be empty; any other key sends one. The action is decided again first: a deny ends it, and where more people have to approve now, it waits for them.",
       responses: { 200: RECORD },
       errors: [
         "ACTION_NOT_FOUND",
+        "PERMIT_REQUIRED",
         "PERMIT_INVALID",
         "PERMIT_EXPIRED",
         "ACTION_NOT_STARTABLE",
+        "START_EXPIRED",
         "NO_LONGER_ALLOWED",
+        "MORE_APPROVALS_NEEDED",
         "STOPPED",
         "ACTION_ERASED",
         "RECORD_ALTERED",
       ],
       handle: async ({ credential, params, body }) =>
-        answerWith(host, await startAction(host, credential, params.id, body.permit), credential),
+        answerWith(host, await startAction(host, credential, params.id, body.permit ?? null), credential),
     }),
     defineRoute({
       method: "POST",

@@ -36,7 +36,7 @@ export default definePlugin({
         ...submissionRoutes(host, TAG, expiry, waiters),
         ...lookupRoutes(host, TAG, expiry, waiters),
         ...verdictRoutes(host, TAG),
-        ...executionRoutes(host, TAG),
+        ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
       ],
       async start() {

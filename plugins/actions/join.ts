@@ -18,7 +18,7 @@ export async function openToJoin(
 ): Promise<ActionRow | null> {
   const row = await tx.openAction(who.key.id, requestHash, tx.now);
   if (row === null) return null;
-  const first = await assertRecorded(host, tx, row, await tx.approvals(row.id));
+  const { first } = await assertRecorded(host, tx, row, await tx.approvals(row.id));
   return (await isDeniedNow(tx, row, first)) ? null : row;
 }
 

@@ -6,10 +6,10 @@ import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { votesOf } from "./record.ts";
 import { asOf } from "./rows.ts";
-import * as schema from "./schemas.ts";
+import { LinkAnswer, LinkBody } from "./link-schemas.ts";
 import { lookByLink } from "./voter.ts";
 
-export async function linkAnswer(host: Host, token: string): Promise<Static<typeof schema.LinkAnswer>> {
+export async function linkAnswer(host: Host, token: string): Promise<Static<typeof LinkAnswer>> {
   const { row, approver, refusal } = await lookByLink(host, token);
   const { params, context } = requestOf(row) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
@@ -45,11 +45,11 @@ export function linkRoute(host: Host): Route {
     tag: "actions",
     summary: "Look at the action that a link was sent for",
     scope: null,
-    body: schema.LinkBody,
+    body: LinkBody,
     bodyLimit: 4096,
     description:
       "Changes nothing. The token goes in the body, so that it stands in no log and in no history. POST /v1/actions/{id}/approval takes the same token, without a key.",
-    responses: { 200: { description: "The action, and who would decide.", schema: schema.LinkAnswer } },
+    responses: { 200: { description: "The action, and who would decide.", schema: LinkAnswer } },
     errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "STORAGE_UNAVAILABLE"],
     handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
   });

@@ -1,10 +1,97 @@
-/** Permits of actions: made of a row, and held against one. */
+/** Permits of actions: decided about, made of a row, and held against one. */
 import { randomBytes } from "node:crypto";
-import type { Host } from "../../src/contract/host.ts";
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import type { DecisionEntry, RedecisionEntry } from "../../src/domain/entries.ts";
 import { toBase64Url } from "../../src/domain/hash.ts";
-import type { PermitFault, PermitGrant, PermitSubject } from "../../src/domain/permit.ts";
+import { permitTimes, type PermitFault, type PermitGrant, type PermitSubject } from "../../src/domain/permit.ts";
 import { actionDigest, requestOf, sealRequest } from "../../src/domain/request.ts";
+import { countPeople } from "../../src/domain/standing.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { confirmed } from "../../src/http/resource/authority.ts";
+import { askMore, confirmNow, decideAgain, denyNow, outcomeOf, type Redecision } from "./again.ts";
+import { behind } from "../../src/http/resource/people.ts";
+import { assertRecorded } from "./recorded.ts";
+import { assertKept, reread, visibleAction } from "./rows.ts";
+
+/** Of one action. Each is an entry in the ledger. */
+const MOST_PERMITS = 100;
+
+/** How an action stands after it was decided again. */
+export interface Granted {
+  row: ActionRow;
+  /** Null unless it may start. */
+  permit: Permit | null;
+  before: Pick<DecisionEntry | RedecisionEntry, "decision" | "policy_set">;
+  now: Pick<Redecision, "decision" | "policySet">;
+}
+
+export interface Permit {
+  text: string;
+  expires_at: number;
+}
+
+/**
+ * Decides an action again and records it, for whoever may execute it and asks for a permit. The permit is made after
+ * the commit.
+ */
+export async function grantPermit(host: Host, credential: Credential, id: string): Promise<Granted> {
+  const granted = await host.ledger.transact(async (tx) => {
+    const who = await confirmed(tx, credential, "actions:execute");
+    const row = await visibleAction(tx, id, who);
+    assertKept(row);
+    const votes = row.quorum === null ? [] : await tx.approvals(id);
+    const { first, newest: before, permits } = await assertRecorded(host, tx, row, votes);
+    const until = assertStartable(row, tx.now);
+    const times = permitTimes(tx.now, host.config.permits.valid_seconds, until);
+    if (times.expires_at <= tx.now) throw startExpired(until);
+    if (permits >= MOST_PERMITS)
+      throw new Refusal(
+        "TOO_MANY_PERMITS",
+        `${MOST_PERMITS} permits were made for the action ${id}, as many as may be; start it with one of them, or submit it again`,
+      );
+    const again = await decideAgain(tx, row, first);
+    const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
+    const cause = { occasion: "permit", by: actorOf(who.key, who.principal) } as const;
+    const now = { decision: again.decision, policySet: again.policySet };
+    const outcome = outcomeOf(again, approvals);
+    if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), grant: null, before, now };
+    if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), grant: null, before, now };
+    const decision_hash = await confirmNow(tx, row, again, cause);
+    return { row: await reread(tx, id), grant: { decision_hash, ...times }, before, now };
+  });
+  const { row, grant, before, now } = granted;
+  return { row, permit: grant === null ? null : await permitOf(host, row, grant), before, now };
+}
+
+/** The permit that the decision itself gives, to an action as that has just written it. */
+export function firstPermit(host: Host, row: ActionRow): Promise<Permit | null> {
+  if (row.approved_until === null) return Promise.resolve(null);
+  const times = permitTimes(row.created_at, host.config.permits.valid_seconds, row.approved_until);
+  return permitOf(host, row, { decision_hash: row.decision_hash, ...times });
+}
+
+/** Answers until when. */
+export function assertStartable({ status, approved_until }: ActionRow, now: number): number {
+  if ((status !== "allowed" && status !== "approved") || approved_until === null)
+    throw new Refusal(
+      "ACTION_NOT_STARTABLE",
+      `the action is ${status}; only an allowed or approved one can start, and once`,
+    );
+  if (approved_until <= now) throw startExpired(approved_until);
+  return approved_until;
+}
+
+function startExpired(until: number): Refusal {
+  return new Refusal("START_EXPIRED", `the time to start the action ended at ${toRfc3339(until)}; submit it again`);
+}
+
+async function permitOf(host: Host, row: ActionRow, grant: Omit<PermitGrant, "id">): Promise<Permit | null> {
+  const text = await mintPermit(host, row, grant);
+  return text === null ? null : { text, expires_at: grant.expires_at };
+}
 
 /**
  * Null when what the action asked for was erased, or is not what its hash says: a digest of parameters that somebody
@@ -28,7 +115,7 @@ function subjectOf(host: Host, row: ActionRow): PermitSubject | null {
  * A new permit for an action as the ledger has it. Null when nothing of it may be signed.
  * @param grant `issued_at` is the ledger's clock in the transaction that grants it: a permit from later is refused
  */
-export function mintPermit(host: Host, row: ActionRow, grant: Omit<PermitGrant, "id">): Promise<string | null> {
+function mintPermit(host: Host, row: ActionRow, grant: Omit<PermitGrant, "id">): Promise<string | null> {
   const subject = subjectOf(host, row);
   if (subject === null) return Promise.resolve(null);
   return host.permits.make(subject, { ...grant, id: toBase64Url(randomBytes(16)) });

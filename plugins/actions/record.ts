@@ -3,11 +3,11 @@ import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
 import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
 import { openMeta } from "../../src/domain/meta.ts";
+import type { Decision } from "../../src/domain/policy/types.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
-import { mintPermit } from "./permits.ts";
-import { isRecorded } from "./recorded.ts";
+import type { Granted, Permit } from "./permits.ts";
 import { asOf } from "./rows.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
 import { selfRelationOf } from "./standing.ts";
@@ -33,33 +33,22 @@ function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], cre
   return makeToken("approval", tokenClaims(row, credential.principal), approvalMac(host));
 }
 
-/** @param fresh the row comes from the transaction that wrote it; one that was read is held against the ledger first */
-function permitFor(host: Host, row: ActionRow, credential: Credential, fresh: boolean): Promise<string | null> | null {
-  if (row.status !== "allowed" && row.status !== "approved") return null;
-  const { permit_issued_at: issued_at, permit_expires_at: expires_at, decision_hash } = row;
-  if (issued_at === null || expires_at === null || expires_at <= host.clock()) return null;
-  if (!credential.holds("actions:execute")) return null;
-  const permit = () => mintPermit(host, row, { decision_hash, issued_at, expires_at });
-  return fresh ? permit() : isRecorded(host, row).then((recorded) => (recorded ? permit() : null));
-}
-
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
 export interface RecordOptions {
   token: boolean;
-  /** The row comes from the transaction that wrote it. */
-  fresh?: boolean;
+  permit?: Permit | null;
+  redecision?: ActionRecord["redecision"];
 }
 
-async function toRecord(
+function toRecord(
   host: Host,
   row: ActionRow,
   votes: readonly ApprovalRow[],
   credential: Credential,
   options: RecordOptions,
-): Promise<ActionRecord> {
-  // Begun before the rest is put together, and awaited where it stands.
-  const permit = permitFor(host, row, credential, options.fresh ?? false);
+): ActionRecord {
+  const { permit = null, redecision } = options;
   const request = requestOf(row) ?? { params: {}, context: {} };
   const record: ActionRecord = {
     id: row.id,
@@ -85,8 +74,9 @@ async function toRecord(
     submitted_by: row.submitted_by,
     approvals: votesOf(votes),
     approvals_needed: row.quorum,
-    permit: await permit,
-    permit_expires_at: time(row.permit_expires_at),
+    approved_until: time(row.approved_until),
+    permit: permit?.text ?? null,
+    permit_expires_at: time(permit?.expires_at ?? null),
     expires_at: time(row.expires_at),
     result: row.result === null ? null : (JSON.parse(row.result) as ActionRecord["result"]),
     erased_at: time(row.erased_at),
@@ -95,6 +85,7 @@ async function toRecord(
   };
   const token = options.token ? tokenFor(host, row, votes, credential) : null;
   if (token !== null) record.approval_token = token;
+  if (redecision !== undefined) record.redecision = redecision;
   return record;
 }
 
@@ -127,7 +118,19 @@ export async function answerWith(
   host: Host,
   row: ActionRow,
   credential: Credential,
-  { headers = {}, fresh = false }: { headers?: Record<string, string>; fresh?: boolean } = {},
+  { headers = {}, ...options }: { headers?: Record<string, string> } & Omit<RecordOptions, "token"> = {},
 ): Promise<Reply> {
-  return { status: 200, json: await readRecord(host, row, credential, { token: true, fresh }), headers };
+  return { status: 200, json: await readRecord(host, row, credential, { token: true, ...options }), headers };
+}
+
+/** What was decided again for a permit, and what of it is not as it was decided before. */
+export function redecisionOf({ before, now }: Granted): NonNullable<ActionRecord["redecision"]> {
+  const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = now.decision;
+  const is = { effect, reason, reason_code, risk_level, policy, rule, policy_version, policy_hash: now.policySet };
+  const was = { ...before.decision, policy_hash: before.policy_set };
+  const needed = (decision: Decision) => decision.approval?.quorum ?? null;
+  const approvals_needed = needed(now.decision);
+  const changed = Object.keys(is).filter((name) => is[name as keyof typeof is] !== was[name as keyof typeof is]);
+  if (approvals_needed !== needed(before.decision)) changed.push("approvals_needed");
+  return { ...is, approvals_needed, changed };
 }

@@ -4,17 +4,29 @@ import type { Host } from "../../src/contract/host.ts";
 import type { ActionRow, ApprovalRow, EntryRow, StorageReader } from "../../src/contract/storage.ts";
 import { differences, historyOf, type ActionEntry } from "../../src/domain/action-history.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
-import { openEntry, type DecisionEntry } from "../../src/domain/entries.ts";
+import { openEntry, type DecisionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
 import { opensKept } from "../../src/domain/kept.ts";
 import { equalBytes, toHex } from "../../src/domain/hash.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 
+/** What an action's entries say of it besides its columns. */
+export interface Recorded {
+  /** The decision that it was submitted to. */
+  first: DecisionEntry;
+  /** The newest decision on it. */
+  newest: DecisionEntry | RedecisionEntry;
+  /** Hashes of the entries by which it may start as it stands: a permit names one of them. */
+  grounds: ReadonlySet<string>;
+  /** How often it was decided again for a permit. */
+  permits: number;
+}
+
 type Reader = Pick<StorageReader, "entriesOfAction">;
 
 /**
  * One read, of the action's own entries. Throws RECORD_ALTERED unless the action, what is asked of whoever decides on
- * it, and the votes are what these say. Answers the entry of its decision. To be called under the ledger's lock.
+ * it, and the votes are what these say. To be called under the ledger's lock.
  * @param votes absent: neither the votes nor the text of the request are looked at
  */
 export async function assertRecorded(
@@ -22,35 +34,22 @@ export async function assertRecorded(
   tx: Reader,
   row: ActionRow,
   votes?: readonly ApprovalRow[],
-): Promise<DecisionEntry> {
-  const { first, altered } = await alteredIn(tx, row, votes);
-  if (altered.length === 0 && first !== null) return first;
-  tell(host, row, altered);
+): Promise<Recorded> {
+  const { recorded, altered } = await alteredIn(tx, row, votes);
+  if (altered.length === 0 && recorded !== null) return recorded;
+  host.log.error("an action in the store is not the one in the ledger; run assent audit", {
+    action: row.id,
+    altered: altered.join(", "),
+  });
   throw new Refusal(
     "RECORD_ALTERED",
     `the action ${row.id} in the store is not the one in the ledger (${altered.join(", ")}); nothing was decided, and the operator has to look at the store with assent audit`,
   );
 }
 
-/** The same for a look without the lock: false, too, for an action that moves on meanwhile. */
-export async function isRecorded(host: Pick<Host, "log" | "storage">, row: ActionRow): Promise<boolean> {
-  const { altered } = await alteredIn(host.storage, row);
-  if (altered.length === 0) return true;
-  const now = await host.storage.action(row.id);
-  if (now?.status === row.status && now.updated_at === row.updated_at) tell(host, row, altered);
-  return false;
-}
-
-function tell(host: Pick<Host, "log">, row: ActionRow, altered: readonly string[]): void {
-  host.log.error("an action in the store is not the one in the ledger; run assent audit", {
-    action: row.id,
-    altered: altered.join(", "),
-  });
-}
-
 interface Compared {
   /** Null where the first entry is no decision, or cannot be read. */
-  first: DecisionEntry | null;
+  recorded: Recorded | null;
   /** Names of what differs. */
   altered: string[];
 }
@@ -61,7 +60,7 @@ async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRo
     return compared(entries, row, votes);
   } catch {
     // What cannot be read was not written by the service.
-    return { first: null, altered: ["entries"] };
+    return { recorded: null, altered: ["entries"] };
   }
 }
 
@@ -69,14 +68,17 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   const [head] = entries;
   const whole = entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash));
   // What plugins record about an action changes nothing of it.
-  const opened = entries.filter(({ type }) => !type.includes(":")).map(({ bytes }) => openEntry<ActionEntry>(bytes));
+  const own = entries.filter(({ type }) => !type.includes(":"));
+  const opened = own.map(({ bytes }) => openEntry<ActionEntry>(bytes));
   const [first] = opened;
   const history = head === undefined || !whole ? null : historyOf(opened, toHex(head.leaf_hash));
   if (history === null || history.faults.length > 0 || first?.type !== "decision")
-    return { first: null, altered: ["entries"] };
+    return { recorded: null, altered: ["entries"] };
+  const hashes = own.map(({ leaf_hash }) => toHex(leaf_hash));
+  const recorded: Recorded = { first, ...sinceThen(opened, hashes), newest: newestOf(opened) ?? first };
   const altered = differences(history.action, row);
   if (commit(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");
-  if (votes === undefined) return { first, altered };
+  if (votes === undefined) return { recorded, altered };
   // People decide on what they are shown, and so do policies.
   if (sealRequest(JSON.parse(row.request) as ActionRequest).hash !== row.request_hash) altered.push("request");
   if (!opensKept(first.meta, row.meta)) altered.push("meta");
@@ -84,5 +86,23 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     votes.length === history.votes.length &&
     history.votes.every((vote) => votes.some((stored) => differences(vote, stored).length === 0));
   if (!same) altered.push("approvals");
-  return { first, altered };
+  return { recorded, altered };
+}
+
+function newestOf(entries: readonly ActionEntry[]): RedecisionEntry | null {
+  return entries.findLast((entry) => entry.type === "redecision") ?? null;
+}
+
+function sinceThen(entries: readonly ActionEntry[], hashes: readonly string[]): Pick<Recorded, "grounds" | "permits"> {
+  const grounds = new Set<string>();
+  let permits = 0;
+  for (const [i, entry] of entries.entries()) {
+    if (entry.type === "redecision" && entry.occasion === "permit") permits++;
+    if (entry.type === "execution" || entry.type === "erasure") continue;
+    // Whoever waits for approval again is given nothing by what was said before.
+    if (entry.status === "pending_approval") grounds.clear();
+    else if (entry.type !== "approval" && (entry.status === "allowed" || entry.status === "approved"))
+      grounds.add(hashes[i] as string);
+  }
+  return { grounds, permits };
 }

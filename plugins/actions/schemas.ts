@@ -5,7 +5,7 @@ import { ACTION_STATUSES } from "../../src/domain/actions.ts";
 /** Names are compared, shown to people and written to logs: nothing in them hides or has two spellings. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Json = Type.Record(Type.String(), Type.Unknown());
-const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
+export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
   Type.Union([schema, Type.Null()]);
 const Time = (description: string) => Type.String({ format: "date-time", description });
 
@@ -60,10 +60,20 @@ export const ApprovalBody = Type.Object(
 export type ApprovalBody = Static<typeof ApprovalBody>;
 
 export const StartBody = Type.Object(
-  { permit: Type.String({ minLength: 1, maxLength: 8192, description: "The action's permit." }) },
+  {
+    permit: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 8192,
+        description: "Of this action. The key that submitted the action needs none.",
+      }),
+    ),
+  },
   { additionalProperties: false },
 );
 export type StartBody = Static<typeof StartBody>;
+
+export const PermitBody = Type.Object({}, { additionalProperties: false });
 
 export const ResultBody = Type.Object(
   {
@@ -140,6 +150,27 @@ const ApprovalRecord = Type.Object(
   { additionalProperties: false },
 );
 
+const Redecision = Type.Object(
+  {
+    effect: Effect,
+    reason: Type.String(),
+    reason_code: Type.String(),
+    risk_level: Nullable(Type.String()),
+    policy: Nullable(Type.String()),
+    rule: Nullable(Type.String()),
+    policy_version: Nullable(Type.Integer()),
+    policy_hash: Nullable(Type.String({ description: "Digest of the policy set of this moment." })),
+    approvals_needed: Nullable(Type.Integer({ description: "Quorum that the policies of this moment ask for." })),
+    changed: Type.Array(Type.String(), {
+      description: "Which of these members are not as they were decided before.",
+    }),
+  },
+  {
+    additionalProperties: false,
+    description: "What was decided again, in the answer to the request for a permit that made it.",
+  },
+);
+
 export const ActionRecord = Type.Object(
   {
     id: Type.String({ format: "uuid" }),
@@ -169,12 +200,14 @@ export const ActionRecord = Type.Object(
     submitted_by: Type.String({ description: "Key." }),
     approvals: Type.Array(ApprovalRecord),
     approvals_needed: Nullable(Type.Integer({ description: "Quorum; null where no approval was asked for." })),
+    approved_until: Nullable(Time("Until when it may start; null unless it was allowed or approved.")),
     permit: Nullable(
       Type.String({
-        description: "Signed statement that the action may run, for keys that may execute; null before and after.",
+        description:
+          "Signed statement that the action may run, in the answer to a request for one: `POST …/permit`, or `Prefer: permit` with the submission. Null everywhere else.",
       }),
     ),
-    permit_expires_at: Nullable(Time("End of the permit.")),
+    permit_expires_at: Nullable(Time("End of that permit.")),
     expires_at: Nullable(Time("End of the time to approve.")),
     result: Type.Union([
       Type.Object(
@@ -188,6 +221,7 @@ export const ActionRecord = Type.Object(
     ),
     created_at: Time("When it was decided."),
     updated_at: Time("Last change of status."),
+    redecision: Type.Optional(Redecision),
     approval_token: Type.Optional(
       Type.String({ description: "For a credential that may approve this action, and nobody else." }),
     ),
@@ -195,52 +229,6 @@ export const ActionRecord = Type.Object(
   { title: "Action", additionalProperties: false },
 );
 export type ActionRecord = Static<typeof ActionRecord>;
-
-export const LinkBody = Type.Object(
-  {
-    token: Type.String({
-      minLength: 1,
-      maxLength: 2048,
-      description: "Link token: what stands behind the `#` of the link.",
-    }),
-  },
-  { additionalProperties: false },
-);
-export type LinkBody = Static<typeof LinkBody>;
-
-export const LinkAnswer = Type.Object(
-  {
-    approver: Type.String({ description: "Principal that the link was sent to." }),
-    refusal: Nullable(
-      Type.String({
-        description: "Why this approver cannot decide, where no verdict of anybody is the reason; null when they may.",
-      }),
-    ),
-    action: Type.Pick(
-      ActionRecord,
-      [
-        "id",
-        "agent_id",
-        "tool",
-        "operation",
-        "params",
-        "context",
-        "status",
-        "reason",
-        "risk_level",
-        "policy",
-        "rule",
-        "request_hash",
-        "approvals",
-        "approvals_needed",
-        "expires_at",
-        "created_at",
-      ],
-      { title: "LinkedAction", additionalProperties: false },
-    ),
-  },
-  { additionalProperties: false },
-);
 
 export const ActionList = Type.Object(
   { actions: Type.Array(ActionRecord), next_cursor: Nullable(Type.String()) },

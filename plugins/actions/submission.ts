@@ -1,13 +1,16 @@
 /** Routes that ask: submit an action, or ask what would be decided. */
 import { Type } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import type { ActionRow } from "../../src/contract/storage.ts";
 import { decideOn } from "../../src/domain/policy/decide.ts";
 import { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import { sealRequest } from "../../src/domain/request.ts";
 import { idempotencyKeyOf, REPLAYED } from "../../src/http/resource/idempotency.ts";
 import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
+import { firstPermit, grantPermit, type Permit } from "./permits.ts";
 import { answerWith, RECORD } from "./record.ts";
 import { asOf } from "./rows.ts";
 import * as schema from "./schemas.ts";
@@ -15,7 +18,12 @@ import { assertBinding, factsOf, metaOf, requestOf, submitAction } from "./submi
 import { stillAllowed, type Waiters } from "./wait.ts";
 
 const PREFER = Type.Object({
-  Prefer: Type.Optional(Type.String({ description: "`wait=N` waits up to N seconds for the verdict (RFC 7240)." })),
+  Prefer: Type.Optional(
+    Type.String({
+      description:
+        "`wait=N` waits up to N seconds for the verdict, `permit` asks for a permit in the answer (RFC 7240).",
+    }),
+  ),
   traceparent: Type.Optional(
     Type.String({ description: "W3C Trace Context; kept as `meta.traceparent` unless the body names one." }),
   ),
@@ -49,7 +57,8 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       queued: true,
       idempotent: true,
       headers: PREFER,
-      description: "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict.",
+      description:
+        "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict; `Prefer: permit` answers with a permit where the action may start and the key may execute it.",
       responses: {
         200: { ...RECORD, description: "Allowed or denied." },
         202: { ...RECORD, description: "Waits for approval; `Location` is where to look." },
@@ -85,11 +94,14 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
           }
         }
         extra["Location"] = `/v1/actions/${row.id}`;
+        let permit: Permit | null = null;
+        if (prefersPermit(headers.get("prefer")) && who.holds("actions:execute")) {
+          const isNew = row === taken.row && taken.by === "made";
+          ({ row, permit } = isNew ? { row, permit: await firstPermit(host, row) } : await tryPermit(host, row, who));
+          if (permit !== null) extra["Preference-Applied"] = applied("permit", extra["Preference-Applied"]);
+        }
         const shown = asOf(row, host.clock());
-        const reply = await answerWith(host, shown, who, {
-          headers: extra,
-          fresh: row === taken.row && taken.by === "made",
-        });
+        const reply = await answerWith(host, shown, who, { headers: extra, permit });
         return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
       },
     }),
@@ -134,6 +146,31 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       },
     }),
   ];
+}
+
+const PASSED_OVER = ["ACTION_NOT_STARTABLE", "START_EXPIRED", "STOPPED", "TOO_MANY_PERMITS"];
+
+/** For an action that was decided before. A preference may be passed over: then it is shown as it stands. */
+async function tryPermit(
+  host: Host,
+  row: ActionRow,
+  who: Credential,
+): Promise<{ row: ActionRow; permit: Permit | null }> {
+  if (row.status !== "allowed" && row.status !== "approved") return { row, permit: null };
+  try {
+    return await grantPermit(host, who, row.id);
+  } catch (error) {
+    if (!(error instanceof Refusal) || !PASSED_OVER.includes(error.code)) throw error;
+    return { row: (await host.storage.action(row.id)) ?? row, permit: null };
+  }
+}
+
+function applied(preference: string, others: string | undefined): string {
+  return others === undefined ? preference : `${others}, ${preference}`;
+}
+
+function prefersPermit(prefer: string | null): boolean {
+  return prefer?.split(",").some((preference) => /^\s*permit\s*$/i.test(preference)) === true;
 }
 
 /** RFC 7240 section 4.3. A preference that cannot be read is ignored, as the RFC says. */

@@ -1,5 +1,4 @@
 /** From a request to a recorded decision. */
-import { randomBytes } from "node:crypto";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { AgentFacts, Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
@@ -9,7 +8,6 @@ import type { JsonObject } from "../../src/domain/json.ts";
 import { usedBy } from "../../src/domain/limit-uses.ts";
 import { isTraceparent, MAX_META_BYTES, metaBytes, sealMeta } from "../../src/domain/meta.ts";
 import { sealFacts } from "../../src/domain/past.ts";
-import { permitTimes } from "../../src/domain/permit.ts";
 import { decideToRecord } from "../../src/domain/policy/decide.ts";
 import { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/types.ts";
@@ -19,22 +17,12 @@ import { createdEarlier, rememberCreated, usedOtherwise } from "../../src/http/r
 import { openToJoin } from "./join.ts";
 import { readUses, writeUses } from "./limits.ts";
 import { assertKept, reread } from "./rows.ts";
+import { newSalt } from "./salt.ts";
 import type { ActionBody } from "./schemas.ts";
 
 const SUBMIT_ROUTE = "POST /v1/actions";
 
 const STATUS_OF = { allow: "allowed", deny: "denied", require_approval: "pending_approval" } as const;
-
-const POOL_BYTES = 4096;
-let pool = Buffer.alloc(0);
-
-/** 32 random bytes, hex. Drawn from the system a page at a time: a draw costs the same for 32 bytes and for 4,096. */
-function newSalt(): string {
-  if (pool.length < 32) pool = randomBytes(POOL_BYTES);
-  const salt = pool.toString("hex", 0, 32);
-  pool = pool.subarray(32);
-  return salt;
-}
 
 export function requestOf(body: ActionBody): ActionRequest {
   return {
@@ -168,7 +156,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
   const { id, salt, request, sealed, beside, facts, past, decision } = it;
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
-  const permit = status === "allowed" ? permitTimes(tx.now, host.config.permits.valid_seconds) : null;
+  const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
   const { seq, hash } = tx.record(
     {
       type: "decision",
@@ -185,7 +173,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
       decision,
       status,
       expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
-      permit_expires_at: permit === null ? null : toRfc3339(permit.expires_at),
+      approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
       meta: beside.commitment,
     },
     who.key.id,
@@ -217,8 +205,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
     submitted_owner: who.key.owner,
     quorum: decision.approval?.quorum ?? null,
     expires_at: expiresAt,
-    permit_issued_at: permit?.issued_at ?? null,
-    permit_expires_at: permit?.expires_at ?? null,
+    approved_until: approvedUntil,
     started_at: null,
     started_by: null,
     result: null,

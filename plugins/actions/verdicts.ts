@@ -9,6 +9,7 @@ import { linkAnswer, linkRoute } from "./links.ts";
 import { pendingRoute } from "./pending.ts";
 import { answerWith, RECORD } from "./record.ts";
 import * as schema from "./schemas.ts";
+import { LinkAnswer } from "./link-schemas.ts";
 
 export function verdictRoutes(host: Host, tag: string): Route[] {
   return [
@@ -24,7 +25,7 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
       bodyLimit: 32_768,
       description:
         "With a key, and the `approval_token` that the action shows to it. Or without a key, with the link token that was sent to one person.",
-      responses: { 200: { ...RECORD, schema: Type.Union([schema.ActionRecord, schema.LinkAnswer]) } },
+      responses: { 200: { ...RECORD, schema: Type.Union([schema.ActionRecord, LinkAnswer]) } },
       errors: [
         "ACTION_NOT_FOUND",
         "SELF_APPROVAL",
@@ -50,7 +51,7 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
         const row = await voteOn(host, credential, params.id, body);
         return credential === null
           ? { status: 200, json: await linkAnswer(host, body.token) }
-          : answerWith(host, row, credential, { fresh: true });
+          : answerWith(host, row, credential);
       },
     }),
     pendingRoute(host, tag),

@@ -1,25 +1,20 @@
-/** Makes a recorded decision again and holds it against the record, field by field. */
+/** Makes recorded decisions again and holds them against the record, field by field. */
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import { defineRoute, type Reply } from "../../src/contract/resource.ts";
-import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/storage.ts";
-import type { ActionRequest } from "../../src/domain/actions.ts";
-import { openEntry, sealEntry, type DecisionEntry } from "../../src/domain/entries.ts";
-import { fromHex, toHex } from "../../src/domain/hash.ts";
-import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
-import { commitKept, readKept } from "../../src/domain/kept.ts";
-import { openFacts } from "../../src/domain/past.ts";
-import { decide } from "../../src/domain/policy/decide.ts";
-import type { Decision } from "../../src/domain/policy/types.ts";
-import { commit, requestOf, sealRequest } from "../../src/domain/request.ts";
-import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
-import { maySee } from "../../src/domain/visibility.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import type { ActionRow, EntryRow } from "../../src/contract/storage.ts";
 import type { WrittenSet } from "../../src/contract/trials.ts";
+import { fromHex } from "../../src/domain/hash.ts";
+import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
+import { requestOf } from "../../src/domain/request.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { maySee } from "../../src/domain/visibility.ts";
 import { BacktestAnswer } from "../../src/http/resource/backtest.ts";
+import { definePlugin } from "../../src/plugin.ts";
+import { asIn, decidedAgain, isReplayable, shown, type Again } from "./again.ts";
 import { createBacktests, NDJSON } from "./backtest.ts";
-import { compareFields, type FieldComparison } from "./compare.ts";
+import { compareFields } from "./compare.ts";
 import { Answer, ReplayBody } from "./schemas.ts";
 
 const Options = Type.Object(
@@ -105,34 +100,19 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
   if (body.policy !== undefined && body.policy_set !== undefined)
     throw invalid("/policy", "send either `policy` or `policy_set`");
   const { row, action } = await find(host, credential, body);
-  const entry = openEntry<DecisionEntry>(row.bytes);
   const request = requestOf(action);
   if (request === null)
     throw new Refusal(
       "ACTION_ERASED",
       `what the action ${action.id} asked for was erased at ${toRfc3339(action.erased_at ?? 0)}: its decision cannot be made again, and its entry still can be verified`,
     );
-  const clock = parseRfc3339(entry.at);
-  if (clock === null) throw new StorageError("corrupt", `the entry ${row.seq} has no clock`);
+  const first = await decidedAgain(host, action, request, row);
+  const others: Again[] = [];
+  if (body.action_id !== undefined)
+    for (const entry of await host.storage.entriesOfAction(action.id))
+      if (isReplayable(entry) && entry.seq !== row.seq) others.push(await decidedAgain(host, action, request, entry));
 
-  const set = await host.policies.byDigest(entry.policy_set);
-  if (set === null)
-    throw new StorageError(
-      "corrupt",
-      `the policy set ${entry.policy_set ?? ""} of entry ${row.seq} is not in the store`,
-    );
-  const facts = openFacts(entry.facts, action.past);
-  const decision = decide(set.compiled, request, facts, clock);
-  const again = rebuild(entry, action, request, decision);
-  const fields: FieldComparison[] = [
-    ...compareFields(
-      entry.decision as unknown as Record<string, unknown>,
-      decision as unknown as Record<string, unknown>,
-    ),
-    field("request_hash", action.request_hash, sealRequest(request).hash),
-    field("commitment", entry.commitment, again.commitment),
-    field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(again, row.seq).leafHash)),
-  ];
+  const { entry, facts, clock } = first;
   const now = await candidate(host, body, signal);
   const [[decidedNow = null] = []] =
     now === null ? [] : await host.policies.trials.decide([now], [{ request, facts, now: clock }], signal);
@@ -141,19 +121,21 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
       ? []
       : compareFields(
           entry.decision as unknown as Record<string, unknown>,
-          decidedNow as unknown as Record<string, unknown>,
+          asIn(entry, decidedNow) as unknown as Record<string, unknown>,
         );
+  const seesAll = "all" in credential.visibility;
+  const redecisions = others.map((other) => ({
+    occasion: other.entry.type === "redecision" ? other.entry.occasion : null,
+    ...shown(other, seesAll),
+  }));
+  const own = shown(first, seesAll);
   return {
     status: 200,
     json: {
       action_id: action.id,
-      hash: toHex(row.leaf_hash),
-      at: entry.at,
-      equal: fields.every(({ equal }) => equal),
-      fields,
-      limits: "all" in credential.visibility ? (facts.limits ?? []) : null,
-      recorded: { policy_set: entry.policy_set, decision: entry.decision },
-      replayed: { policy_set: set.digest, decision },
+      ...own,
+      equal: own.equal && redecisions.every(({ equal }) => equal),
+      redecisions,
       now:
         now === null
           ? null
@@ -167,37 +149,6 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
   };
 }
 
-/** The entry as it would be written today from the kept inputs: equal bytes mean that nothing was lost or changed. */
-function rebuild(
-  entry: DecisionEntry & { seq: number },
-  action: ActionRow,
-  request: ActionRequest,
-  decision: Decision,
-): DecisionEntry {
-  const { seq: _, ...recorded } = entry;
-  const status = decision.effect === "allow" ? "allowed" : decision.effect === "deny" ? "denied" : "pending_approval";
-  const clock = parseRfc3339(entry.at) ?? 0;
-  return {
-    ...recorded,
-    action_id: action.id,
-    agent_id: request.agent_id,
-    tool: request.tool,
-    operation: request.operation,
-    commitment: commit(action.salt, sealRequest(request).hash),
-    facts: { ...recorded.facts, ...rebuilt("past", action.past) },
-    ...rebuilt("meta", action.meta),
-    decision,
-    status,
-    expires_at: decision.approval === null ? null : toRfc3339(clock + decision.approval.expires_in_ms),
-  };
-}
-
-/** The member that commits to what is kept. */
-function rebuilt<Name extends string>(member: Name, text: string | null): { [Each in Name]?: string } {
-  const kept = readKept(text);
-  return (kept === null ? {} : { [member]: commitKept(kept) }) as { [Each in Name]?: string };
-}
-
 async function find(
   host: Host,
   credential: Credential,
@@ -208,10 +159,10 @@ async function find(
     throw new Refusal("ACTION_NOT_FOUND", `there is no action ${body.action_id ?? ""} that this key may see`);
   const row = await host.storage.entryByHash(fromHex(hash));
   const action = row?.action_id == null ? null : await visible(host, credential, row.action_id);
-  if (row !== null && row.type !== "decision" && (action !== null || "all" in credential.visibility)) {
+  if (row !== null && !isReplayable(row) && (action !== null || "all" in credential.visibility)) {
     throw new Refusal(
       "NOT_REPLAYABLE",
-      `the entry ${hash} is a record of type ${row.type}; only decisions are evaluated again`,
+      `the entry ${hash} is a record of type ${row.type} that holds no decision with all that it was made from`,
     );
   }
   if (row === null || action === null)
@@ -233,10 +184,6 @@ async function candidate(
   const { compiled } = await host.policies.current();
   if (policy === undefined) return compiled;
   return host.policies.trials.withCandidates(compiled, { policy, pointer: "/policy" }, false, signal);
-}
-
-function field(name: string, recorded: unknown, replayed: unknown): FieldComparison {
-  return { field: name, recorded, replayed, equal: recorded === replayed };
 }
 
 function invalid(pointer: string, detail: string): Refusal {

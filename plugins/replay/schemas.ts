@@ -40,18 +40,33 @@ const LimitUsed = Type.Object(
   },
   { additionalProperties: false },
 );
+const COMPARISON = {
+  hash: Type.String(),
+  at: Type.String({ format: "date-time", description: "The recorded clock, which replay used." }),
+  equal: Type.Boolean({ description: "True when every field, and the entry's bytes, came out the same." }),
+  fields: Type.Array(Field),
+  limits: Type.Union([Type.Array(LimitUsed), Type.Null()], {
+    description: "What had been used of limits before it; null for keys that do not see everybody's actions.",
+  }),
+  recorded: Outcome,
+  replayed: Outcome,
+};
 export const Answer = Type.Object(
   {
     action_id: Type.String(),
-    hash: Type.String(),
-    at: Type.String({ format: "date-time", description: "The recorded clock, which replay used." }),
-    equal: Type.Boolean({ description: "True when every field, and the entry's bytes, came out the same." }),
-    fields: Type.Array(Field),
-    limits: Type.Union([Type.Array(LimitUsed), Type.Null()], {
-      description: "What had been used of limits before it; null for keys that do not see everybody's actions.",
-    }),
-    recorded: Outcome,
-    replayed: Outcome,
+    ...COMPARISON,
+    redecisions: Type.Array(
+      Type.Object(
+        {
+          occasion: Type.Union([Type.String(), Type.Null()], { description: "`vote`, `start` or `permit`." }),
+          ...COMPARISON,
+        },
+        { additionalProperties: false },
+      ),
+      {
+        description: "With `action_id`: the times that it was decided again, oldest first. `equal` above covers them.",
+      },
+    ),
     now: Type.Union(
       [
         Type.Object(

@@ -5,8 +5,10 @@
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type CopiedRow, type CopiedTable, type CutRow } from "../../src/contract/storage.ts";
-import type { ActionStatus } from "../../src/domain/actions.ts";
+import { historyOf, type ActionEntry } from "../../src/domain/action-history.ts";
 import { isCoreEntry, openEntry, type EntryBody } from "../../src/domain/entries.ts";
+import { toHex } from "../../src/domain/hash.ts";
+import { openPast, writePasts } from "../../src/domain/past.ts";
 import { TILE_WIDTH } from "../../src/domain/tiles.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { Reads } from "./queries.ts";
@@ -44,12 +46,7 @@ export function prepareCut(db: Kysely<Tables>) {
       find: prepare(tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
       remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
     },
-    reset: prepare(
-      db
-        .updateTable("actions")
-        .set(params<object>([...RESETTABLE, "status"]))
-        .where("id", "=", param("id")),
-    ),
+    reset: prepare(db.updateTable("actions").set(params<object>(RESETTABLE)).where("id", "=", param("id"))),
     forgetSums: prepare(db.deleteFrom("action_sums")),
     foldAnew: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
   };
@@ -61,21 +58,21 @@ function tilesBehind<Query extends { where(column: "level" | "index", compare: "
   return query.where("level", "=", param<never>("level")).where("index", ">=", param<never>("at"));
 }
 
+/** What an entry may change of an action. */
 const RESETTABLE = [
-  "permit_issued_at",
-  "permit_expires_at",
+  "status",
+  "reason",
+  "reason_code",
+  "past",
+  "quorum",
+  "expires_at",
+  "approved_until",
   "waited_ms",
   "started_at",
   "started_by",
   "result",
+  "updated_at",
 ] as const;
-/** What an action of this status cannot have yet. */
-const NOT_YET: Partial<Record<ActionStatus, readonly (typeof RESETTABLE)[number][]>> = {
-  pending_approval: RESETTABLE,
-  allowed: ["started_at", "started_by", "result"],
-  approved: ["started_at", "started_by", "result"],
-  executing: ["result"],
-};
 const LEVELS = 7;
 
 /** In one transaction. `keep` has every row before it goes. Resolves to the number of entries removed. */
@@ -139,15 +136,28 @@ export async function cutBack(
 async function setBack(statements: CutStatements, reads: Reads, db: SqlExecutor, id: string): Promise<void> {
   const row = (await db.all(reads.action, { id }))[0];
   // What plugins record about an action changes nothing of it.
-  const last = (await db.all(reads.entriesOfAction, { action_id: id }))
+  const own = (await db.all(reads.entriesOfAction, { action_id: id }))
     .filter((entry) => !String(entry["type"]).includes(":"))
-    .at(-1);
-  if (row === undefined || last === undefined) return;
-  const { status } = openEntry<EntryBody>(last["bytes"] as Uint8Array) as { status?: ActionStatus };
-  if (status === undefined) return;
-  const values = { ...plain<Record<string, unknown>>(row), status };
-  for (const name of NOT_YET[status] ?? []) (values as Record<string, unknown>)[name] = null;
-  await db.run(statements.reset, values);
+    .map((entry) => plain<{ bytes: Uint8Array; leaf_hash: Uint8Array }>(entry));
+  const [first] = own;
+  if (row === undefined || first === undefined) return;
+  const entries = own.map(({ bytes }) => openEntry<ActionEntry>(bytes));
+  const history = historyOf(entries, toHex(first.leaf_hash));
+  if (history === null) return;
+  const stored = plain<Record<string, unknown>>(row);
+  const recorded = Object.entries(history.action).filter(([, value]) => value !== undefined);
+  const pasts = entries.flatMap((entry) => {
+    const past = "facts" in entry && entry.facts.past !== undefined ? entry.facts.past : null;
+    return (past === null ? null : openPast(past, stored["past"] as string | null)) ?? [];
+  });
+  const read = pasts.filter(({ salt }, i) => pasts.findIndex((other) => other.salt === salt) === i);
+  await db.run(statements.reset, {
+    ...stored,
+    ...Object.fromEntries(recorded),
+    past: writePasts(read),
+    result: history.result === null ? null : stored["result"],
+    id,
+  });
 }
 
 async function raw(db: SqlExecutor, text: string): Promise<void> {

@@ -123,17 +123,15 @@ export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement
 }
 
 /** By the end of the permit. */
-export function permittedLists(db: Kysely<Tables>, status: "allowed" | "approved"): Statement {
+export function startableLists(db: Kysely<Tables>, status: "allowed" | "approved"): Statement {
   return prepare(
     db
       .selectFrom("actions")
       .select(schema.ACTION_COLUMNS)
       // Literal, or the planner does not see that the index holds what is asked for.
       .where("status", "=", sql.lit(status))
-      .where(
-        sql<boolean>`(permit_expires_at, decision_seq) > (${param("permit_expires_at")}, ${param("decision_seq")})`,
-      )
-      .orderBy("permit_expires_at")
+      .where(sql<boolean>`(approved_until, decision_seq) > (${param("approved_until")}, ${param("decision_seq")})`)
+      .orderBy("approved_until")
       .orderBy("decision_seq")
       .limit(param<number>("limit")),
   );
@@ -141,7 +139,7 @@ export function permittedLists(db: Kysely<Tables>, status: "allowed" | "approved
 
 /** What may start, or what waits, of one key and one request: the one whose time ends last. */
 export function openLists(db: Kysely<Tables>): { startable: Statement; waiting: Statement } {
-  const last = (open: RawBuilder<boolean>, ends: "permit_expires_at" | "expires_at"): Statement =>
+  const last = (open: RawBuilder<boolean>, ends: "approved_until" | "expires_at"): Statement =>
     prepare(
       db
         .selectFrom("actions")
@@ -154,7 +152,7 @@ export function openLists(db: Kysely<Tables>): { startable: Statement; waiting: 
         .orderBy("decision_seq", "desc")
         .limit(sql.lit(1)),
     );
-  return { startable: last(startable, "permit_expires_at"), waiting: last(pending, "expires_at") };
+  return { startable: last(startable, "approved_until"), waiting: last(pending, "expires_at") };
 }
 
 export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {

@@ -3,6 +3,7 @@
  * Each runs in its own transaction together with the row that records it.
  */
 import type { SqlDialect } from "./dialect.ts";
+import { approvals } from "./migrations/approvals.ts";
 import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { initial } from "./migrations/initial.ts";
@@ -38,4 +39,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 15, name: "entries of stops", statements: stops },
   { version: 16, name: "actions by their request", statements: join },
   { version: 17, name: "entries of permit keys", statements: permitKeys },
+  { version: 18, name: "until when it may start", statements: approvals },
 ];

@@ -31,7 +31,7 @@ import {
   openLists,
   pending,
   pendingLists,
-  permittedLists,
+  startableLists,
 } from "./lists.ts";
 import { prepareSums } from "./sums.ts";
 import type { Tables } from "./schema.ts";
@@ -113,7 +113,7 @@ export function prepareReads(db: Kysely<Tables>) {
       agent_id: pendingLists(db, "agent_id"),
       key_id: pendingLists(db, "key_id"),
     },
-    permittedActions: { allowed: permittedLists(db, "allowed"), approved: permittedLists(db, "approved") },
+    startableActions: { allowed: startableLists(db, "allowed"), approved: startableLists(db, "approved") },
     oldestPending: prepare(
       db
         .selectFrom("actions")
@@ -229,7 +229,7 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
     pendingActions: (visibility, after, limit) =>
       many<ActionRow>(pendingOf(reads, visibility).page, { ...after, limit, ...visibleTo(visibility) }),
-    permittedActions: (status, after, limit) => many<ActionRow>(reads.permittedActions[status], { ...after, limit }),
+    startableActions: (status, after, limit) => many<ActionRow>(reads.startableActions[status], { ...after, limit }),
     pendingCount: async (visibility, now) =>
       Number(
         (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,

@@ -110,8 +110,10 @@ const CHANGES = [
   "updated_at",
   "reason",
   "reason_code",
-  "permit_issued_at",
-  "permit_expires_at",
+  "past",
+  "quorum",
+  "expires_at",
+  "approved_until",
   "started_at",
   "started_by",
   "result",
@@ -123,7 +125,7 @@ function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionC
   const statements = new Map<string, Statement>();
   return (guard, change) => {
     const changed = CHANGES.filter((name) => change[name] !== undefined);
-    const guards = (["expires_after", "expired_by", "permit_after"] as const).filter(
+    const guards = (["expires_after", "expired_by", "approved_after"] as const).filter(
       (name) => guard[name] !== undefined,
     );
     const shape = [...changed, "if", ...guards].join(" ");
@@ -136,7 +138,7 @@ function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionC
         .where("status", "=", param("if_status"));
       if (guards.includes("expires_after")) query = query.where("expires_at", ">", param("expires_after"));
       if (guards.includes("expired_by")) query = query.where("expires_at", "<=", param("expired_by"));
-      if (guards.includes("permit_after")) query = query.where("permit_expires_at", ">", param("permit_after"));
+      if (guards.includes("approved_after")) query = query.where("approved_until", ">", param("approved_after"));
       statement = prepare(query);
       statements.set(shape, statement);
     }

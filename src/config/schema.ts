@@ -169,7 +169,7 @@ export const ConfigSchema = Type.Object(
           default: 300,
           minimum: 1,
           maximum: 86_400,
-          description: "How long a permit may be used after the action was allowed or approved.",
+          description: "How long an allowed action may start, and how long a permit may be used.",
         }),
         key: Type.Union([Type.String(), Type.Null()], {
           default: null,

@@ -39,6 +39,8 @@ export const ERRORS = {
   ACTION_NOT_STARTABLE: [409, "The action may not start"],
   NO_LONGER_ALLOWED: [409, "The action is no longer allowed"],
   STOPPED: [409, "A stop holds"],
+  MORE_APPROVALS_NEEDED: [409, "More people have to approve the action now"],
+  START_EXPIRED: [410, "The time to start is over"],
   ACTION_NOT_STARTED: [409, "The action has not started"],
   ACTION_OPEN: [409, "The action is not over"],
   ACTION_ERASED: [410, "What was asked was erased"],
@@ -53,6 +55,8 @@ export const ERRORS = {
   APPROVAL_EXPIRED: [410, "The time to approve is over"],
   PERMIT_INVALID: [403, "The permit is not valid for this action"],
   PERMIT_EXPIRED: [410, "The permit has expired"],
+  PERMIT_REQUIRED: [403, "A permit is needed to start this action"],
+  TOO_MANY_PERMITS: [409, "The action was given as many permits as it may be"],
   NOT_THE_EXECUTOR: [403, "Another key started this action"],
   NOT_THE_SUBMITTER: [403, "Another key submitted this action"],
 

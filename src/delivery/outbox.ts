@@ -81,10 +81,16 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
   }
 
   /** One request for each person, however many channels they are in. Nobody is asked about their own action. */
-  function approvalRequests(entry: DecisionEntry, seq: number, now: number): NewRow[] {
-    const expiresAt = (entry.expires_at === null ? null : parseRfc3339(entry.expires_at)) ?? now;
-    const own = entry.submitted_by.owner;
-    const destinations = new Set<string>();
+  function approvalRequests(
+    entry: Request,
+    seq: number,
+    now: number,
+    { owner: own, earlier }: { owner: string | null; earlier: readonly DeliveryRow[] },
+  ): NewRow[] {
+    const expiresAt = parseRfc3339(entry.expires_at ?? "") ?? now;
+    const destinations = new Set(
+      earlier.map(({ notifier, recipient, person }) => JSON.stringify([notifier, recipient, person])),
+    );
     const tell = (channel: Channel, at: number): NewRow[] =>
       channel.recipients.flatMap((recipient) => {
         const who = JSON.stringify([recipient.notifier, recipient.to, recipient.person]);
@@ -129,6 +135,13 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
     return rows;
   }
 
+  /** Whoever was asked already, and is still waited for, is not asked again. */
+  async function requestsAgain(tx: StorageTransaction, entry: RedecisionEntry, seq: number, now: number) {
+    const owner = (await tx.action(entry.action_id))?.submitted_owner ?? null;
+    const earlier = entry.occasion === "vote" ? (await tx.deliveriesOfAction(entry.action_id)).filter(asks) : [];
+    return approvalRequests(entry, seq, now, { owner, earlier });
+  }
+
   /** Tells those who were asked how it ended, and drops what was still scheduled about it. */
   async function closed(tx: StorageTransaction, entry: Ending, seq: number, now: number): Promise<void> {
     const destinations = new Set<string>();
@@ -152,7 +165,11 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
     async write(tx, entries, now) {
       for (const { seq, body } of entries) {
         if (channels.size > 0 && body.type === "decision" && body.status === "pending_approval") {
-          for (const one of approvalRequests(body, seq, now)) await tx.insertDelivery(one);
+          const owner = body.submitted_by.owner;
+          for (const one of approvalRequests(body, seq, now, { owner, earlier: [] })) await tx.insertDelivery(one);
+        }
+        if (channels.size > 0 && body.type === "redecision" && body.status === "pending_approval") {
+          for (const one of await requestsAgain(tx, body, seq, now)) await tx.insertDelivery(one);
         }
         if (body.type === "stop") for (const one of stopNotices(seq, now)) await tx.insertDelivery(one);
         if (isEnding(body)) await closed(tx, body, seq, now);
@@ -173,11 +190,14 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
   };
 }
 
+type Request = DecisionEntry | RedecisionEntry;
 type Ending = ApprovalEntry | RedecisionEntry;
 
 /** The entries that end a request, also one after which an approved action will not run after all. */
 function isEnding(body: EntryBody): body is Ending {
-  return body.type === "redecision" || (body.type === "approval" && body.status !== "pending_approval");
+  return body.type === "redecision"
+    ? body.status === "denied"
+    : body.type === "approval" && body.status !== "pending_approval";
 }
 
 function wants({ types, agents }: Feed, body: EntryBody): boolean {

@@ -5,7 +5,6 @@
  */
 import { mayMove, type ActionStatus } from "./actions.ts";
 import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
-import { permitTimes } from "./permit.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
 import { parseRfc3339 } from "./time.ts";
 
@@ -37,12 +36,10 @@ export interface RecordedAction {
   submitted_owner: string | null;
   /** Approvals needed; null unless approval was asked for. */
   quorum: number | null;
-  /** When a pending approval expires; null unless approval was asked for. */
+  /** Until when it may be approved; null unless approval was asked for. */
   expires_at: number | null;
-  /** Set when the action became allowed or approved: the permit's issue time and end. */
-  permit_issued_at: number | null;
-  /** Undefined where the entry that gave the permit is of a version that does not say. */
-  permit_expires_at: number | null | undefined;
+  /** Until when it may start, where it was allowed or approved. Undefined where the entry is of a version that does not say. */
+  approved_until: number | null | undefined;
   started_at: number | null;
   started_by: string | null;
   /** From the submission to a person's verdict; null unless a person has decided. */
@@ -106,7 +103,7 @@ export function historyOf(entries: readonly ActionEntry[], decisionHash: string)
     submitted_owner: submitter.owner,
     quorum: decision.approval?.quorum ?? null,
     expires_at: first.expires_at === null ? null : timeOf(first.expires_at),
-    ...permitOf(first, "allowed"),
+    approved_until: first.status === "allowed" ? untilOf(first) : null,
     started_at: null,
     started_by: null,
     waited_ms: null,
@@ -148,10 +145,20 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
       created_at: at,
     });
     if (entry.status !== "pending_approval") action.waited_ms = Math.max(0, at - action.created_at);
-    if (entry.status === "approved") Object.assign(action, permitOf(entry, "approved"));
+    if (entry.status === "approved") action.approved_until = untilOf(entry);
   } else if (entry.type === "redecision") {
-    action.reason = entry.decision.reason;
-    action.reason_code = "NO_LONGER_ALLOWED";
+    if (entry.status === "denied") {
+      action.reason = entry.decision.reason;
+      action.reason_code = "NO_LONGER_ALLOWED";
+    } else if (entry.status === "pending_approval") {
+      const { quorum = null, expires_at = null } = entry;
+      if (quorum === null || expires_at === null) return void faults.push("it waits for nobody");
+      action.reason = entry.decision.reason;
+      action.reason_code = "MORE_APPROVALS_NEEDED";
+      action.quorum = quorum;
+      action.expires_at = timeOf(expires_at);
+      action.approved_until = null;
+    }
   } else if (entry.phase === "start") {
     action.started_at = at;
     action.started_by = entry.by.key_id;
@@ -160,15 +167,9 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
   }
 }
 
-type PermitColumns = Pick<RecordedAction, "permit_issued_at" | "permit_expires_at">;
-
-function permitOf(entry: DecisionEntry | ApprovalEntry, when: ActionStatus): PermitColumns {
-  if (entry.status !== when) return { permit_issued_at: null, permit_expires_at: null };
-  const ends = entry.permit_expires_at;
-  return {
-    permit_issued_at: permitTimes(timeOf(entry.at), 0).issued_at,
-    permit_expires_at: ends === undefined || ends === null ? undefined : timeOf(ends),
-  };
+function untilOf({ approved_until, permit_expires_at }: DecisionEntry | ApprovalEntry): number | undefined {
+  const until = approved_until ?? permit_expires_at;
+  return until === undefined || until === null ? undefined : timeOf(until);
 }
 
 /** Throws RangeError. */

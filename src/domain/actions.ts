@@ -35,8 +35,8 @@ export const ACTION_STATUSES: readonly ActionStatus[] = [
 /** Where each state may go (design, section 4). A state that is not a key here is final. */
 export const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>> = {
   pending_approval: ["approved", "denied", "expired", "cancelled"],
-  allowed: ["executing", "denied", "cancelled"],
-  approved: ["executing", "denied", "cancelled"],
+  allowed: ["executing", "denied", "cancelled", "pending_approval"],
+  approved: ["executing", "denied", "cancelled", "pending_approval", "expired"],
   executing: ["succeeded", "failed"],
   denied: [],
   expired: [],

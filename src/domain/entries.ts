@@ -6,7 +6,7 @@
  */
 import { canonicalBytes } from "./canonical.ts";
 import { hashLeaf } from "./merkle.ts";
-import type { Decision, Facts, RecordedFacts } from "./policy/types.ts";
+import type { Decision, RecordedFacts } from "./policy/types.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 
 /** Who did something: always taken from the credential, never from a body. */
@@ -19,7 +19,7 @@ export interface Actor {
 
 export interface DecisionEntry {
   type: "decision";
-  /** From version 3 on the facts hold what was used of limits as a commitment. */
+  /** From version 3 on the facts hold what was used of limits as a commitment; from 4 on `decision.approval` says `valid_for_ms`. */
   v: 1 | 2 | 3 | 4;
   action_id: string;
   at: string;
@@ -34,7 +34,8 @@ export interface DecisionEntry {
   decision: Decision;
   status: "allowed" | "denied" | "pending_approval";
   expires_at: string | null;
-  /** End of the permit that the decision gives, null when it gives none. From version 2 on. */
+  /** Until when it may start; null where it may not. From version 4 on; in 2 and 3 as `permit_expires_at`. */
+  approved_until?: string | null;
   permit_expires_at?: string | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{meta}`)), with a salt of its own; null where there is none. From version 4 on. */
   meta?: string | null;
@@ -42,7 +43,7 @@ export interface DecisionEntry {
 
 export interface ApprovalEntry {
   type: "approval";
-  v: 1 | 2;
+  v: 1 | 2 | 3;
   action_id: string;
   at: string;
   agent_id: string;
@@ -57,38 +58,45 @@ export interface ApprovalEntry {
   approvals: number;
   quorum: number;
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
-  /** End of the permit that the verdict gives, null when it gives none. From version 2 on. */
+  /** Until when it may start; null where the verdict does not give it. From version 3 on; in 2 as `permit_expires_at`. */
+  approved_until?: string | null;
   permit_expires_at?: string | null;
 }
 
-/** An action that was open was decided again, when somebody voted on it or was to start it, and is denied now. */
+/**
+ * An open action was decided again: somebody voted on it, was to start it or asked for a permit. Every time for a
+ * permit; else where it is denied now, or more people have to approve.
+ */
 export interface RedecisionEntry {
   type: "redecision";
-  v: 1;
+  /** Version 1 is of actions that were denied, and its facts are without what was used of limits. */
+  v: 1 | 2;
   action_id: string;
   at: string;
   agent_id: string;
   commitment: string;
-  occasion: "vote" | "start";
-  /** Who voted or was to start it. */
+  occasion: "vote" | "start" | "permit";
+  /** Who voted, was to start it or asked. */
   by: Actor;
   policy_set: string | null;
-  /** Without what was used of limits. */
-  facts: Facts;
+  facts: RecordedFacts;
   decision: Decision;
-  status: "denied";
+  status: "denied" | "pending_approval" | "allowed" | "approved";
+  /** How many have to approve, and until when they can, where they have to: as the action stands after it. From version 2 on. */
+  quorum?: number | null;
+  expires_at?: string | null;
 }
 
 export interface ExecutionEntry {
   type: "execution";
-  v: 1;
+  v: 1 | 2;
   action_id: string;
   at: string;
   agent_id: string;
   commitment: string;
   phase: "start" | "result";
   by: Actor;
-  /** SHA-256 of the permit that was used; null for a result. */
+  /** SHA-256 of the permit that was used; null for a result, and from version 2 on where the submitter's key needed none. */
   permit: string | null;
   success: boolean | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null for a start. */

@@ -7,15 +7,15 @@ export const RESULT_AWAITED = 86_400_000;
 /** Of an action's row. */
 export interface ErasableAction {
   status: ActionStatus;
-  permit_expires_at: number | null;
+  approved_until: number | null;
   started_at: number | null;
 }
 
 /** Null when the action is over; else what it waits for, as the end of "it is …". @param now milliseconds */
-export function openBecause({ status, permit_expires_at, started_at }: ErasableAction, now: number): string | null {
+export function openBecause({ status, approved_until, started_at }: ErasableAction, now: number): string | null {
   if (status === "pending_approval") return "pending: decide or cancel it first";
-  if ((status === "allowed" || status === "approved") && permit_expires_at !== null && permit_expires_at > now)
-    return `${status} and may still start: erase it when its permit has ended`;
+  if ((status === "allowed" || status === "approved") && approved_until !== null && approved_until > now)
+    return `${status} and may still start: cancel it first, or erase it when its time to start is over`;
   if (status === "executing" && started_at !== null && started_at + RESULT_AWAITED > now)
     return "executing: erase it when its result was reported, or a day after its start";
   return null;

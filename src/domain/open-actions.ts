@@ -32,7 +32,7 @@ export function cancellation(
 ): ApprovalEntry {
   return {
     type: "approval",
-    v: 2,
+    v: 3,
     ...aboutAction(action, now),
     verdict: "cancelled",
     by,
@@ -41,6 +41,6 @@ export function cancellation(
     approvals,
     quorum: action.quorum ?? 1,
     status: "cancelled",
-    permit_expires_at: null,
+    approved_until: null,
   };
 }

@@ -57,10 +57,14 @@ export function permitKeyId(publicKey: Uint8Array): string {
   return toBase64Url(sha256(utf8(`{"crv":"Ed25519","kty":"OKP","x":"${toBase64Url(publicKey)}"}`)));
 }
 
-/** A permit's times: whole seconds, because JWT times are. */
-export function permitTimes(now: number, validSeconds: number): { issued_at: number; expires_at: number } {
+/** A permit's times: whole seconds, because JWT times are. @param until when the action may start no more */
+export function permitTimes(
+  now: number,
+  validSeconds: number,
+  until: number,
+): { issued_at: number; expires_at: number } {
   const issued_at = Math.floor(now / 1000) * 1000;
-  return { issued_at, expires_at: issued_at + validSeconds * 1000 };
+  return { issued_at, expires_at: Math.min(issued_at + validSeconds * 1000, Math.floor(until / 1000) * 1000) };
 }
 
 /** @param expires_at of the grant is rounded down to whole seconds, `issued_at`, too */
@@ -124,6 +128,13 @@ export function checkPermit(
   if (!same) return "other_subject";
   if (claims.exp * 1000 <= now) return "expired";
   return Math.max(claims.iat, claims.nbf ?? 0) * 1000 > now ? "not_yet_valid" : null;
+}
+
+/** The entry that a permit names (`decision_hash`), of one that `checkPermit` finds no fault with but its time. */
+export function groundOf(permit: string): string {
+  const hash = decode(permit.split(".")[1])?.["decision_hash"];
+  if (typeof hash !== "string") throw new TypeError("only a permit that was checked names its entry");
+  return hash;
 }
 
 const DIGESTS = ["action_digest", "request_hash", "decision_hash"];

@@ -39,15 +39,15 @@ function begin(status: OpenPlace["status"], now: number): OpenPlace {
 function page(tx: LedgerTransaction, { status, ends, decision_seq }: OpenPlace): Promise<ActionRow[]> {
   return status === "pending_approval"
     ? tx.pendingActions({ all: true }, { expires_at: ends, decision_seq }, PAGE)
-    : tx.permittedActions(status, { permit_expires_at: ends, decision_seq }, PAGE);
+    : tx.startableActions(status, { approved_until: ends, decision_seq }, PAGE);
 }
 
 function endOf(row: ActionRow, status: OpenPlace["status"]): number {
-  return (status === "pending_approval" ? row.expires_at : row.permit_expires_at) ?? 0;
+  return (status === "pending_approval" ? row.expires_at : row.approved_until) ?? 0;
 }
 
 function guardOf({ status }: ActionRow, now: number): ActionGuard {
-  return status === "pending_approval" ? { status, expires_after: now } : { status, permit_after: now };
+  return status === "pending_approval" ? { status, expires_after: now } : { status, approved_after: now };
 }
 
 function belongs(row: ActionRow, whose: Contained): boolean {

@@ -6,6 +6,7 @@ import { canonicalText } from "../domain/canonical.ts";
 import { openEntry, type DecisionEntry } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
 import { opensKept } from "../domain/kept.ts";
+import { opens } from "../domain/past.ts";
 import { usesOf, USES_KEPT } from "../domain/limit-uses.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile.ts";
 import type { LimitNeed } from "../domain/policy/limits.ts";
@@ -97,7 +98,7 @@ async function auditAction(
   else {
     request = openRequest(row, history, fault);
     checkResult(row, history, fault);
-    checkKept(row, entryOf(first as EntryRow) as DecisionEntry, fault);
+    checkKept(row, own.map(entryOf), fault);
   }
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) await checkUses(audit, request, history, entryOf(first as EntryRow) as DecisionEntry, fault);
@@ -148,9 +149,12 @@ function checkResult(row: ActionRow, { result }: ActionHistory, fault: Fault): v
   if (!same) fault("its result is not the one in the ledger");
 }
 
-function checkKept({ past, meta }: ActionRow, entry: DecisionEntry, fault: Fault): void {
-  if (!opensKept(entry.facts.past, past)) fault("what its decision read of the past is not what the ledger commits to");
-  if (!opensKept(entry.meta, meta)) fault("its meta is not what the ledger commits to");
+function checkKept({ past, meta }: ActionRow, entries: readonly ActionEntry[], fault: Fault): void {
+  const commitments = entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : []));
+  if (!opens(commitments, past)) fault("what its decisions read of the past is not what the ledger commits to");
+  const [first] = entries;
+  const commitment = first?.type === "decision" ? first.meta : null;
+  if (!opensKept(commitment, meta)) fault("its meta is not what the ledger commits to");
 }
 
 async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHistory, fault: Fault): Promise<void> {

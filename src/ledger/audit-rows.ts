@@ -123,8 +123,8 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Faul
     return;
   }
   const { type, status } = openEntry<DecisionEntry | ApprovalEntry | RedecisionEntry>(entry.bytes);
-  const asks = type === "decision" && status === "pending_approval";
-  const over = type === "redecision" || (type === "approval" && status !== "pending_approval");
+  const asks = (type === "decision" || type === "redecision") && status === "pending_approval";
+  const over = (type === "redecision" && status === "denied") || (type === "approval" && status !== "pending_approval");
   if (row.kind === "approval_closed" ? !over : !asks) fault(`entry ${row.seq} is nothing to send a ${row.kind} for`);
 }
 

@@ -13,6 +13,7 @@ import type {
 import type { DecisionInput, StorageReader } from "../contract/storage.ts";
 import { openEntry, type DecisionEntry } from "../domain/entries.ts";
 import { openFacts } from "../domain/past.ts";
+import { validityOf } from "../domain/policy/validity.ts";
 import { decide } from "../domain/policy/decide.ts";
 import { assumingUnused } from "../domain/policy/limits.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile.ts";
@@ -190,7 +191,8 @@ function outcomeOf({ effect, policy, rule }: Outcome): Outcome {
 }
 
 function termsOf({ policy, rule, approval }: Decision): string {
-  return JSON.stringify([policy, rule, approval?.quorum, approval?.expires_in_ms, approval?.notify]);
+  const { quorum, expires_in_ms, notify } = approval ?? {};
+  return JSON.stringify([policy, rule, quorum, expires_in_ms, validityOf(approval), notify]);
 }
 
 function exampleOf(entry: DecisionEntry, input: DecisionInput): FlipExample {

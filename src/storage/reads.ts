@@ -9,7 +9,7 @@ import type {
   FollowedType,
   LedgerHead,
   PendingPlace,
-  PermitPlace,
+  StartablePlace,
   StorageReader,
   Visibility,
 } from "../contract/storage.ts";
@@ -71,9 +71,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
       );
       const startable = own.filter(({ status }) => status === "allowed" || status === "approved");
       const waiting = own.filter(({ status }) => status === "pending_approval");
-      return (
-        lastToEnd(startable, now, (row) => row.permit_expires_at) ?? lastToEnd(waiting, now, (row) => row.expires_at)
-      );
+      return lastToEnd(startable, now, (row) => row.approved_until) ?? lastToEnd(waiting, now, (row) => row.expires_at);
     },
     actions: (filter: ActionFilter) =>
       all(
@@ -120,14 +118,14 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         )
         .filter((row) => maySee(visibility, row))
         .slice(0, limit),
-    permittedActions: (status: ActionRow["status"], after: PermitPlace, limit: number) =>
+    startableActions: (status: ActionRow["status"], after: StartablePlace, limit: number) =>
       all(
         t.actions,
-        ({ status: stands, permit_expires_at: ends, decision_seq: seq }) =>
+        ({ status: stands, approved_until: ends, decision_seq: seq }) =>
           stands === status &&
           ends !== null &&
-          (ends > after.permit_expires_at || (ends === after.permit_expires_at && seq > after.decision_seq)),
-        (a, b) => (a.permit_expires_at ?? 0) - (b.permit_expires_at ?? 0) || a.decision_seq - b.decision_seq,
+          (ends > after.approved_until || (ends === after.approved_until && seq > after.decision_seq)),
+        (a, b) => (a.approved_until ?? 0) - (b.approved_until ?? 0) || a.decision_seq - b.decision_seq,
       ).slice(0, limit),
     pendingCount: (visibility: Visibility, now: number) =>
       pending().filter((row) => (row.expires_at ?? 0) > now && maySee(visibility, row)).length,

@@ -66,8 +66,8 @@ export function writesOf(t: Tables): Methods {
         row.status === guard.status &&
         (guard.expires_after === undefined || (row.expires_at !== null && row.expires_at > guard.expires_after)) &&
         (guard.expired_by === undefined || (row.expires_at !== null && row.expires_at <= guard.expired_by)) &&
-        (guard.permit_after === undefined ||
-          (row.permit_expires_at !== null && row.permit_expires_at > guard.permit_after));
+        (guard.approved_after === undefined ||
+          (row.approved_until !== null && row.approved_until > guard.approved_after));
       if (holds) t.actions.set(id, copyOf({ ...row, ...given(change) }));
       return holds;
     },

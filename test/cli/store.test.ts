@@ -45,7 +45,7 @@ async function submit(
 ): Promise<{ id: string; decision_hash: string; permit?: string; status: string }> {
   const response = await fetch(`${service.url}/v1/actions`, {
     method: "POST",
-    headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json", prefer: "permit" },
     body: JSON.stringify(body),
   });
   assert.ok(response.ok, `${response.status}`);

@@ -39,7 +39,7 @@ const {
   documentLists,
   dueDeliveries,
   pendingActions,
-  permittedActions,
+  startableActions,
   entriesOfType,
   ...reads
 } = prepareReads(writer);
@@ -84,7 +84,7 @@ describe("query plans", () => {
 
   it("a change of an action or a policy searches by id", () => {
     const guarded = updateAction(
-      { status: "pending_approval", expires_after: 1, expired_by: 1, permit_after: 1 },
+      { status: "pending_approval", expires_after: 1, expired_by: 1, approved_after: 1 },
       { status: "approved", updated_at: 1 },
     );
     assert.deepEqual(planOf(guarded), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
@@ -182,16 +182,16 @@ describe("query plans", () => {
   });
 
   it("actions that may start are found by an index over them alone", () => {
-    for (const [status, statement] of Object.entries(permittedActions))
+    for (const [status, statement] of Object.entries(startableActions))
       assert.deepEqual(planOf(statement), [
-        `SEARCH actions USING INDEX actions_${status} (status=? AND permit_expires_at>?)`,
+        `SEARCH actions USING INDEX actions_${status} (status=? AND approved_until>?)`,
       ]);
   });
 
   it("what a submission can join is the first row of an index over what is open alone", () => {
     for (const [name, columns] of [
       ["waiting", "status=? AND submitted_by=? AND request_hash=? AND expires_at>?"],
-      ["startable", "submitted_by=? AND request_hash=? AND permit_expires_at>?"],
+      ["startable", "submitted_by=? AND request_hash=? AND approved_until>?"],
     ] as const)
       assert.deepEqual(planOf(openAction[name]), [`SEARCH actions USING INDEX actions_open_${name} (${columns})`]);
   });

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { opensKept } from "../../src/domain/kept.ts";
-import { openFacts, sealFacts } from "../../src/domain/past.ts";
+import { openFacts, opens, sealFacts } from "../../src/domain/past.ts";
 import type { Facts } from "../../src/domain/policy/types.ts";
 
 const PRINCIPAL = { key_id: "k", name: "agent", agent_id: null, owner: null };
@@ -36,7 +35,7 @@ test("entries of earlier versions, which hold what was used in plain, are read a
 test("another value, another salt, another order of members or no value at all opens nothing, and what was used stays unknown", () => {
   const { facts: recorded, past } = sealFacts(facts, () => salt);
   const commitment = recorded.past as string;
-  assert.equal(opensKept(commitment, past), true);
+  assert.equal(opens([commitment], past), true);
   const others = [
     past?.replace("60500000", "60500001"),
     past?.replace("1111", "1112"),
@@ -47,7 +46,7 @@ test("another value, another salt, another order of members or no value at all o
     null,
   ] as (string | null)[];
   for (const other of others) {
-    assert.equal(opensKept(commitment, other), false, String(other));
+    assert.equal(opens([commitment], other), false, String(other));
     assert.deepEqual(openFacts(recorded, other), { principal: PRINCIPAL });
   }
 });

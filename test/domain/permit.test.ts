@@ -219,7 +219,12 @@ test("the longest names make a permit that can be handed in", async () => {
 });
 
 test("a permit's times are whole seconds and never longer than asked for", async () => {
-  assert.deepEqual(permitTimes(1_999, 300), { issued_at: 1_000, expires_at: 301_000 });
+  assert.deepEqual(permitTimes(1_999, 300, 301_999), { issued_at: 1_000, expires_at: 301_000 });
+  assert.deepEqual(
+    permitTimes(1_999, 300, 61_500),
+    { issued_at: 1_000, expires_at: 61_000 },
+    "nor than the action may start",
+  );
   const permit = await make(subject, { ...grant, issued_at: 1_999, expires_at: 4_999 });
   const { iat, exp } = JSON.parse(textOf(partsOf(permit)[1])) as { iat: number; exp: number };
   assert.deepEqual([iat, exp], [1, 4]);

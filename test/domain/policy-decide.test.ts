@@ -135,14 +135,24 @@ test("several policies that ask merge to the strictest terms", () => {
         ...(risk === undefined ? {} : { risk }),
       }),
     ]);
-  assert.deepEqual(decideOn([ask("a", undefined)]).approval, { quorum: 1, expires_in_ms: 86_400_000, notify: [] });
+  assert.deepEqual(decideOn([ask("a", undefined)]).approval, {
+    quorum: 1,
+    expires_in_ms: 86_400_000,
+    valid_for_ms: 3_600_000,
+    notify: [],
+  });
   const merged = decideOn([
-    ask("a", { quorum: 2, notify: ["ops", "finance"] }, "low"),
-    ask("b", { expires_in: "1h30m", notify: ["legal", "finance"] }, "high"),
+    ask("a", { quorum: 2, valid_for: "7d", notify: ["ops", "finance"] }, "low"),
+    ask("b", { expires_in: "1h30m", valid_for: "15m", notify: ["legal", "finance"] }, "high"),
     policy("c", [rule("fine", "allow", { risk: "critical" })]),
     policy("d", [rule("candidate", "require_approval", { approval: { quorum: 9 } })], { mode: "shadow" }),
   ]);
-  assert.deepEqual(merged.approval, { quorum: 2, expires_in_ms: 5_400_000, notify: ["finance", "legal", "ops"] });
+  assert.deepEqual(merged.approval, {
+    quorum: 2,
+    expires_in_ms: 5_400_000,
+    valid_for_ms: 900_000,
+    notify: ["finance", "legal", "ops"],
+  });
   assert.equal(merged.risk_level, "high");
   assert.equal(verdict(merged), "require_approval a/ask");
   assert.equal(decideOn([ask("a", undefined), policy("b", [rule("no", "deny")])]).approval, null);

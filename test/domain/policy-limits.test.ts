@@ -149,7 +149,10 @@ describe("a decision", () => {
       ],
     });
     const { rule, approval } = decide(both, request(), facts(both, 0), NOW);
-    assert.deepEqual([rule, approval], ["ask", { quorum: 3, expires_in_ms: 3_600_000, notify: ["a", "b"] }]);
+    assert.deepEqual(
+      [rule, approval],
+      ["ask", { quorum: 3, expires_in_ms: 3_600_000, valid_for_ms: 3_600_000, notify: ["a", "b"] }],
+    );
     const denying = compileAll({
       policy: "p",
       rules: [{ name: "no", effect: "deny" }],

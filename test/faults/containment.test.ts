@@ -68,13 +68,18 @@ describe("containment on two processes", { skip: withoutPostgres }, () => {
         const tokens = await Promise.all(
           asked.map(async ({ id }) => (await call(1, "GET", `/v1/actions/${id}`, keys.admin)).body.approval_token),
         );
+        const permits = await Promise.all(
+          allowed.map(
+            async ({ id }) => (await call(1, "POST", `/v1/actions/${id}/permit`, keys.agent, {})).body.permit,
+          ),
+        );
         const { size } = await (services[0] as Service).storage.head();
         await Promise.all([
           ...asked.map(({ id }, i) =>
             call(1, "POST", `/v1/actions/${id}/approval`, keys.admin, { token: tokens[i], approve: true }),
           ),
           contain(bot, made.id),
-          ...allowed.map(({ id, permit }) => call(1, "POST", `/v1/actions/${id}/start`, keys.agent, { permit })),
+          ...allowed.map(({ id }, i) => call(1, "POST", `/v1/actions/${id}/start`, keys.agent, { permit: permits[i] })),
         ]);
         const entries = await since(size);
         const end = entries.findIndex(({ type, change }) => type === what && change !== "created");

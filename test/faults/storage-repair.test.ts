@@ -82,7 +82,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
           values ('stray-agent', 'stray', '{}', 1, ${size + 2}, 1, 1)`;
         await tx`insert into idempotency values ('k', 'POST /v1/actions', 'i', 'h', 'stray', 1)`;
         await tx`insert into idempotency values ('k', 'POST /v1/agents', 'i', 'h', 'stray-agent', 1)`;
-        await tx`update actions set status = 'approved', permit_issued_at = 1, permit_expires_at = 2, waited_ms = 1 where id = ${asked.id}`;
+        await tx`update actions set status = 'approved', approved_until = 2, waited_ms = 1 where id = ${asked.id}`;
       });
     });
     await assert.rejects(service.restart(), (error: unknown) => {

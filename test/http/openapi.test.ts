@@ -184,7 +184,8 @@ describe("every operation", () => {
     await send("GET", "/v1/approvals", { query: "?limit=1" });
     await send("GET", "/v1/actions/{id}", { at });
     await send("GET", "/v1/actions/{id}/events", { at });
-    await send("POST", "/v1/actions/{id}/start", { at, key: service.agent, body: { permit: allowed.permit } });
+    const { permit } = (await send("POST", "/v1/actions/{id}/permit", { at, key: service.agent, body: {} })).body;
+    await send("POST", "/v1/actions/{id}/start", { at, key: service.agent, body: { permit } });
     await send("POST", "/v1/actions/{id}/result", {
       at,
       key: service.agent,

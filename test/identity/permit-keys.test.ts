@@ -24,7 +24,7 @@ const file = (name = "permit-key.pem"): string => join(service.folder, name);
 const kids = async (): Promise<string[]> =>
   (await service.call("GET", "/.well-known/jwks.json", { key: null })).body.keys.map(({ kid }: { kid: string }) => kid);
 const submit = async (): Promise<{ id: string; permit: string }> =>
-  (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
+  (await service.call("POST", "/v1/actions", { body: ALLOWED, headers: { prefer: "permit" } })).body;
 const startAction = async ({ id, permit }: { id: string; permit: string }): Promise<[number, string | undefined]> => {
   const { status, body } = await service.call("POST", `/v1/actions/${id}/start`, { body: { permit } });
   return [status, body.code as string | undefined];

@@ -36,7 +36,7 @@ before(async () => {
       body: { token, approve: true, reason: "fine" },
     })
   ).body;
-  const permit = (await service.call("GET", `/v1/actions/${approved.id}`)).body.permit as string;
+  const { permit } = (await service.call("POST", `/v1/actions/${approved.id}/permit`, { body: {} })).body;
   await service.call("POST", `/v1/actions/${approved.id}/start`, { body: { permit } });
   await service.call("POST", `/v1/actions/${approved.id}/result`, {
     body: { success: true, meta: { refund: "re_1" } },
@@ -88,7 +88,7 @@ describe("what is in the hash", () => {
       }
       assert.notEqual(toHex(sealEntry(body as EntryBody, seq + 1).leafHash), hash, "the position is not in the hash");
     }
-    assert.deepEqual([...kinds].sort(), ["api_key", "approval", "decision", "execution", "policy_set"]);
+    assert.deepEqual([...kinds].sort(), ["api_key", "approval", "decision", "execution", "policy_set", "redecision"]);
   });
 
   test("a decision names arguments, agent, principal, policy set, rule, reason, facts and clock", () => {

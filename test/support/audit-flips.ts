@@ -10,10 +10,10 @@ import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
 const MOST_ROWS = 12;
 const KINDS: Readonly<Record<string, (row: RawRow) => unknown>> = {
   entries: ({ type }) => type,
-  actions: ({ status, result, permit_expires_at, erased_at }) => [
+  actions: ({ status, result, approved_until, erased_at }) => [
     status,
     result === null,
-    permit_expires_at === null,
+    approved_until === null,
     erased_at === null,
   ],
   idempotency: ({ route }) => route,

@@ -10,11 +10,11 @@ export interface ActionRow extends RecordedAction {
   request_hash: string;
   /** 32 random bytes, hex. The ledger holds SHA-256(salt ‖ request_hash). */
   salt: string;
-  /** What the decision read of the past, as canonical JSON that opens the commitment of its entry; null where it read nothing. */
+  /** What its decisions read of the past, as canonical JSON that opens the commitments of their entries; null where they read nothing. */
   past: string | null;
   /** What was sent beside the request, as canonical JSON of `{meta, salt}` that opens the commitment of its entry; null where nothing was. */
   meta: string | null;
-  permit_expires_at: number | null;
+  approved_until: number | null;
   /** Canonical JSON of `{error, meta, success}` once reported. */
   result: string | null;
 }
@@ -25,8 +25,10 @@ export type ActionChange = Partial<
     ActionRow,
     | "reason"
     | "reason_code"
-    | "permit_issued_at"
-    | "permit_expires_at"
+    | "quorum"
+    | "expires_at"
+    | "approved_until"
+    | "past"
     | "started_at"
     | "started_by"
     | "result"
@@ -41,8 +43,8 @@ export interface ActionGuard {
   expires_after?: number;
   /** The row's `expires_at` must not be later than this. */
   expired_by?: number;
-  /** The row's `permit_expires_at` must be later than this. */
-  permit_after?: number;
+  /** The row's `approved_until` must be later than this. */
+  approved_after?: number;
 }
 
 export interface ApprovalRow {
@@ -98,9 +100,9 @@ export interface PendingPlace {
   decision_seq: number;
 }
 
-/** Where a reader stands among permits: by `permit_expires_at`, then by `decision_seq`. */
-export interface PermitPlace {
-  permit_expires_at: number;
+/** Where a reader stands among what may start: by `approved_until`, then by `decision_seq`. */
+export interface StartablePlace {
+  approved_until: number;
   decision_seq: number;
 }
 
@@ -134,7 +136,7 @@ export interface ActionReads {
   action(id: string): Promise<ActionRow | null>;
   /**
    * Of the actions that this key submitted with this request hash one that is open: allowed or approved with
-   * `permit_expires_at > now`; where there is none, pending with `expires_at > now`. Of several the one whose time ends
+   * `approved_until > now`; where there is none, pending with `expires_at > now`. Of several the one whose time ends
    * last, and of those the newest.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
@@ -148,8 +150,8 @@ export interface ActionReads {
   overdueActions(now: number, limit: number): Promise<ActionRow[]>;
   /** Pending actions behind a place of the line, the one that expires first before the others. */
   pendingActions(visibility: Visibility, after: PendingPlace, limit: number): Promise<ActionRow[]>;
-  /** Actions of this status, with a permit, behind a place of the line; the one whose permit ends first before the others. */
-  permittedActions(status: "allowed" | "approved", after: PermitPlace, limit: number): Promise<ActionRow[]>;
+  /** Actions of this status behind a place of the line; the one whose time to start ends first before the others. */
+  startableActions(status: "allowed" | "approved", after: StartablePlace, limit: number): Promise<ActionRow[]>;
   /** How many pending actions have `expires_at > now`. */
   pendingCount(visibility: Visibility, now: number): Promise<number>;
   /** When the oldest of those was created; null where there is none. */

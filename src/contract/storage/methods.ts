@@ -24,7 +24,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   decisions: true,
   overdueActions: true,
   pendingActions: true,
-  permittedActions: true,
+  startableActions: true,
   pendingCount: true,
   oldestPending: true,
   nextExpiry: true,

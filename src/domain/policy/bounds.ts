@@ -79,3 +79,6 @@ function longest(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]
   }
   return longestName;
 }
+
+/** How long an approved action may start where its policy does not say. */
+export const DEFAULT_VALIDITY_MS = 3_600_000;

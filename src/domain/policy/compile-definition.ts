@@ -2,7 +2,7 @@
 import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
 import { parseDuration } from "../time.ts";
-import { BASIS_DIGITS } from "./bounds.ts";
+import { BASIS_DIGITS, DEFAULT_VALIDITY_MS } from "./bounds.ts";
 import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compile.ts";
 import { compileCondition, compileExpression, type Condition, type Expression } from "./condition.ts";
 import { isGlob } from "./glob.ts";
@@ -114,13 +114,14 @@ function compileRule(
     if (compiled.ok) condition = compiled.condition;
     else faults.push({ policy, rule: rule.name, message: compiled.message });
   }
-  const expires = rule.approval?.expires_in === undefined ? DEFAULT_EXPIRY_MS : parseDuration(rule.approval.expires_in);
-  if (expires === null)
-    faults.push({
-      policy,
-      rule: rule.name,
-      message: `"${rule.approval?.expires_in ?? ""}" is not a duration such as 30m, 1h or 7d`,
-    });
+  const duration = (text: string | undefined, absent: number): number => {
+    const ms = text === undefined ? absent : parseDuration(text);
+    if (ms === null)
+      faults.push({ policy, rule: rule.name, message: `"${text ?? ""}" is not a duration such as 30m, 1h or 7d` });
+    return ms ?? absent;
+  };
+  const expires_in_ms = duration(rule.approval?.expires_in, DEFAULT_EXPIRY_MS);
+  const valid_for_ms = duration(rule.approval?.valid_for, DEFAULT_VALIDITY_MS);
   return {
     order,
     name: rule.name,
@@ -134,7 +135,8 @@ function compileRule(
       rule.effect === "require_approval"
         ? {
             quorum: rule.approval?.quorum ?? 1,
-            expires_in_ms: expires ?? DEFAULT_EXPIRY_MS,
+            expires_in_ms,
+            valid_for_ms,
             notify: [...new Set(rule.approval?.notify ?? [])].sort(),
           }
         : null,

@@ -220,6 +220,7 @@ function strictestTerms(findings: readonly Finding[]): Decision["approval"] {
   return {
     quorum: Math.max(...terms.map(({ quorum }) => quorum)),
     expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
+    valid_for_ms: Math.min(...terms.map(({ valid_for_ms }) => valid_for_ms)),
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
   };
 }

@@ -51,8 +51,11 @@ export interface ValueFault {
   offset?: number;
 }
 
-const MIN_EXPIRY = 1_000;
-const MAX_EXPIRY = 30 * 86_400_000;
+/** How long it may be approved, and how long it may start then. Milliseconds. */
+const TERMS = {
+  expires_in: { least: 1_000, most: 30 * 86_400_000, between: "1s and 30d" },
+  valid_for: { least: 1_000, most: 7 * 86_400_000, between: "1s and 7d" },
+} as const;
 const MAX_FAULTS = 50;
 /** Characters of one file; anything larger is no policy. */
 export const MAX_FILE = 4 * 1024 * 1024;
@@ -199,16 +202,14 @@ function meaningFaults(
         key: true,
       });
     }
-    const expiry = rule.approval?.expires_in;
-    if (expiry !== undefined) {
-      const ms = parseDuration(expiry);
-      if (ms === null)
-        faults.push({
-          pointer: `${at}/approval/expires_in`,
-          detail: `"${expiry}" is not a duration such as 30m, 1h or 7d`,
-        });
-      else if (ms < MIN_EXPIRY || ms > MAX_EXPIRY)
-        faults.push({ pointer: `${at}/approval/expires_in`, detail: `"${expiry}" does not lie between 1s and 30d` });
+    for (const name of ["expires_in", "valid_for"] as const) {
+      const text = rule.approval?.[name];
+      if (text === undefined) continue;
+      const { least, most, between } = TERMS[name];
+      const ms = parseDuration(text);
+      const pointer = `${at}/approval/${name}`;
+      if (ms === null) faults.push({ pointer, detail: `"${text}" is not a duration such as 30m, 1h or 7d` });
+      else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" does not lie between ${between}` });
     }
     if (rule.when !== undefined) {
       const compiled = compileCondition(rule.when);

@@ -15,12 +15,14 @@ const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Lit
   description: "What happens when the rule matches.",
 });
 const Expires = "How long the approval may be given, such as 30m, 1h or 7d; 24h when absent.";
+const Valid = "How long an approved action may start, such as 15m, 1h or 7d; 1h when absent.";
 const Terms = Type.Object(
   {
     quorum: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 20, description: "How many different people must approve; 1 when absent." }),
     ),
     expires_in: Type.Optional(Type.String({ maxLength: 40, description: Expires })),
+    valid_for: Type.Optional(Type.String({ maxLength: 40, description: Valid })),
     notify: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to tell." }),
     ),

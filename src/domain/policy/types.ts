@@ -17,12 +17,14 @@ export type ReasonCode =
   | "TOOL_NOT_ALLOWED"
   | "KEY_ENDED"
   | "STOPPED"
-  | "NO_LONGER_ALLOWED";
+  | "NO_LONGER_ALLOWED"
+  | "MORE_APPROVALS_NEEDED";
 
 /** How a `require_approval` rule asks. Durations are text (`90s`, `30m`, `1h`, `7d`) as written in the YAML. */
 export interface ApprovalTerms {
   quorum?: number;
   expires_in?: string;
+  valid_for?: string;
   notify?: string[];
 }
 
@@ -132,6 +134,16 @@ export interface ShadowOutcome {
   reason_code: ReasonCode;
 }
 
+/** What is asked of whoever approves. */
+export interface AskedApproval {
+  quorum: number;
+  /** How long it may be approved. */
+  expires_in_ms: number;
+  /** How long it may start once it is approved. Absent in entries from before it was known. */
+  valid_for_ms: number;
+  notify: string[];
+}
+
 export interface Decision {
   effect: Effect;
   reason: string;
@@ -141,6 +153,6 @@ export interface Decision {
   policy_version: number | null;
   rule: string | null;
   /** Set exactly when `effect` is `require_approval`. */
-  approval: { quorum: number; expires_in_ms: number; notify: string[] } | null;
+  approval: AskedApproval | null;
   shadow: ShadowOutcome[];
 }

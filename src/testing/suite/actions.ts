@@ -82,7 +82,7 @@ function holds(row: ActionRow, guard: ActionGuard): boolean {
     row.status === guard.status &&
     (guard.expires_after === undefined || (row.expires_at !== null && row.expires_at > guard.expires_after)) &&
     (guard.expired_by === undefined || (row.expires_at !== null && row.expires_at <= guard.expired_by)) &&
-    (guard.permit_after === undefined || (row.permit_expires_at !== null && row.permit_expires_at > guard.permit_after))
+    (guard.approved_after === undefined || (row.approved_until !== null && row.approved_until > guard.approved_after))
   );
 }
 
@@ -90,10 +90,10 @@ function guardCases(test: Case): void {
   test("every guard, alone and together with the others, at, before and after its time", async ({ storage }) => {
     const times = [undefined, T0 - 1, T0, T0 + 1];
     const rows = [
-      actionRow(1, { expires_at: T0, permit_expires_at: T0 }),
+      actionRow(1, { expires_at: T0, approved_until: T0 }),
       actionRow(2),
       actionRow(3, { expires_at: T0 }),
-      actionRow(4, { permit_expires_at: T0 }),
+      actionRow(4, { approved_until: T0 }),
     ];
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertAction(row);
@@ -102,12 +102,12 @@ function guardCases(test: Case): void {
       for (const status of ["allowed", "approved"] as const) {
         for (const expires_after of times)
           for (const expired_by of times)
-            for (const permit_after of times) {
+            for (const approved_after of times) {
               const guard: ActionGuard = {
                 status,
                 ...(expires_after === undefined ? {} : { expires_after }),
                 ...(expired_by === undefined ? {} : { expired_by }),
-                ...(permit_after === undefined ? {} : { permit_after }),
+                ...(approved_after === undefined ? {} : { approved_after }),
               };
               const back = new Error("back to where it was");
               await assert.rejects(
@@ -115,7 +115,7 @@ function guardCases(test: Case): void {
                   const said = JSON.stringify({
                     guard,
                     expires_at: row.expires_at,
-                    permit_expires_at: row.permit_expires_at,
+                    approved_until: row.approved_until,
                   });
                   const changed = await tx.updateAction(row.id, guard, { status: "executing", updated_at: T0 + 9 });
                   assert.equal(changed, holds(row, guard), said);
@@ -138,10 +138,13 @@ function guardCases(test: Case): void {
 
   test("a time guard does not hold at its own boundary", async ({ storage }) => {
     await storage.write(async (tx) => {
-      await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, permit_expires_at: T0 }));
+      await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, approved_until: T0 }));
       const change: ActionChange = { status: "approved", updated_at: T0 };
       assert.equal(await tx.updateAction("action-1", { status: "pending_approval", expires_after: T0 }, change), false);
-      assert.equal(await tx.updateAction("action-1", { status: "pending_approval", permit_after: T0 }, change), false);
+      assert.equal(
+        await tx.updateAction("action-1", { status: "pending_approval", approved_after: T0 }, change),
+        false,
+      );
       assert.equal(
         await tx.updateAction("action-1", { status: "pending_approval", expired_by: T0 - 1 }, change),
         false,
@@ -166,17 +169,19 @@ function guardCases(test: Case): void {
     {},
     { reason: "denied by a person" },
     { reason_code: "TOOL_NOT_ALLOWED" },
-    { permit_issued_at: T0 + 5 },
-    { permit_expires_at: T0 + 6 },
+    { quorum: 4 },
+    { approved_until: T0 + 6 },
     { started_at: T0 + 7 },
     { started_by: "key-7" },
     { result: '{"success":true}' },
-    { permit_issued_at: null, permit_expires_at: null, started_at: null, started_by: null, result: null },
+    { approved_until: null, started_at: null, started_by: null, result: null },
     {
       reason: "",
       reason_code: "POLICY_RULE",
-      permit_issued_at: 0,
-      permit_expires_at: 1,
+      past: "{}",
+      quorum: 0,
+      expires_at: 0,
+      approved_until: 1,
       started_at: 2,
       started_by: "",
       result: "",

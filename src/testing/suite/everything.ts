@@ -25,8 +25,8 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.append([], [tileRow(0, 0)], headRow(2, { policy_set: setRow(1).digest, epoch: 1 }));
   await tx.putCheckpoint(2, "note");
   await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, waited_ms: 5 }));
-  await tx.insertAction(actionRow(0, { permit_issued_at: T0, permit_expires_at: T0 }));
-  await tx.insertAction(actionRow(2, { permit_issued_at: T0, permit_expires_at: T0 + 9 }));
+  await tx.insertAction(actionRow(0, { approved_until: T0 }));
+  await tx.insertAction(actionRow(2, { approved_until: T0 + 9 }));
   await tx.insertApproval(approvalRow("action-1", "owner:dana"));
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.insertKey(keyRow(1));
@@ -65,7 +65,7 @@ export async function everything(reader: StorageReader): Promise<Everything> {
     decisions: await reader.decisions({ ...ALL, from_seq: 0, before_seq: 9, since: 0, until: T0 + 99, limit: 10 }),
     overdueActions: await reader.overdueActions(T0, 10),
     pendingActions: await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 10),
-    permittedActions: await reader.permittedActions("allowed", { permit_expires_at: 0, decision_seq: 0 }, 10),
+    startableActions: await reader.startableActions("allowed", { approved_until: 0, decision_seq: 0 }, 10),
     pendingCount: await reader.pendingCount({ all: true }, 0),
     oldestPending: await reader.oldestPending(0),
     nextExpiry: await reader.nextExpiry(),
@@ -113,7 +113,7 @@ export const NOTHING: Everything = {
   decisions: [],
   overdueActions: [],
   pendingActions: [],
-  permittedActions: [],
+  startableActions: [],
   pendingCount: 0,
   oldestPending: null,
   nextExpiry: null,

@@ -8,7 +8,7 @@ const row = (n: number, over: Partial<ActionRow>): ActionRow => actionRow(n, { r
 const waits = (n: number, expires_at: number, over: Partial<ActionRow> = {}): ActionRow =>
   row(n, { status: "pending_approval", decision: "require_approval", expires_at, ...over });
 const mayStart = (n: number, end: number, over: Partial<ActionRow> = {}): ActionRow =>
-  row(n, { permit_issued_at: T0, permit_expires_at: end, ...over });
+  row(n, { approved_until: end, ...over });
 
 export function openActionCases(test: Case): void {
   test("an open action is found while its time lasts: what may start before what waits, the last to end before others", async ({
@@ -46,7 +46,7 @@ export function openActionCases(test: Case): void {
       await tx.insertAction(waits(1, T0 + 99, { submitted_by: "key-2" }));
       await tx.insertAction(mayStart(2, T0 + 99, { request_hash: hexOf("another") }));
       for (const [n, status] of over.entries())
-        await tx.insertAction(row(3 + n, { status, expires_at: T0 + 99, permit_expires_at: T0 + 99 }));
+        await tx.insertAction(row(3 + n, { status, expires_at: T0 + 99, approved_until: T0 + 99 }));
       await tx.insertAction(mayStart(20, T0 + 99));
       assert.equal(await tx.eraseAction("action-20", T0), true);
     });

@@ -9,20 +9,18 @@ export function permitCases(test: Case): void {
     const ends = [30, 10, 20, 10, 40, 10, 20];
     await storage.write(async (tx) => {
       for (const [n, end] of ends.entries())
-        await tx.insertAction(
-          actionRow(n, { status: n === 4 ? "approved" : "allowed", permit_expires_at: T0 + end, permit_issued_at: T0 }),
-        );
-      await tx.insertAction(actionRow(7, { status: "executing", permit_expires_at: T0 + 15, permit_issued_at: T0 }));
-      await tx.insertAction(actionRow(8, { permit_expires_at: null, permit_issued_at: null }));
+        await tx.insertAction(actionRow(n, { status: n === 4 ? "approved" : "allowed", approved_until: T0 + end }));
+      await tx.insertAction(actionRow(7, { status: "executing", approved_until: T0 + 15 }));
+      await tx.insertAction(actionRow(8, { approved_until: null }));
     });
     const walk = async (status: "allowed" | "approved", from: number, limit: number): Promise<number[]> => {
       const walked: number[] = [];
-      for (let after = { permit_expires_at: from, decision_seq: Number.MAX_SAFE_INTEGER }; ;) {
-        const page = await storage.permittedActions(status, after, limit);
+      for (let after = { approved_until: from, decision_seq: Number.MAX_SAFE_INTEGER }; ;) {
+        const page = await storage.startableActions(status, after, limit);
         walked.push(...page.map((row) => row.decision_seq));
         const last = page.at(-1);
         if (last === undefined) return walked;
-        after = { permit_expires_at: last.permit_expires_at ?? 0, decision_seq: last.decision_seq };
+        after = { approved_until: last.approved_until ?? 0, decision_seq: last.decision_seq };
       }
     };
     for (const limit of [1, 2, 9]) {

@@ -290,8 +290,9 @@ describe("quorum", () => {
 describe("permits and execution", () => {
   test("a permit starts its own action once, and only the starter reports", async () => {
     const tool = await makeKey({ name: "tool", scopes: ["actions:execute"] });
-    const one = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
-    const two = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
+    const headers = { prefer: "permit" };
+    const one = (await service.call("POST", "/v1/actions", { body: ALLOWED, headers })).body;
+    const two = (await service.call("POST", "/v1/actions", { body: ALLOWED, headers })).body;
     const start = (id: string, permit: string, key: string) =>
       service.call("POST", `/v1/actions/${id}/start`, { key, body: { permit } });
     const result = (id: string, key: string) =>
@@ -318,11 +319,12 @@ describe("permits and execution", () => {
     assert.equal((await result(one.id, winner)).body.code, "ACTION_NOT_STARTED");
   });
 
-  test("a permit ends, and a pending action has none", async () => {
-    const allowed = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
+  test("an action starts in its time alone, and a pending action has no permit", async () => {
+    const headers = { prefer: "permit" };
+    const allowed = (await service.call("POST", "/v1/actions", { body: ALLOWED, headers })).body;
     service.clock.now += 301_000;
     const late = await service.call("POST", `/v1/actions/${allowed.id}/start`, { body: { permit: allowed.permit } });
-    assert.deepEqual([late.status, late.body.code], [410, "PERMIT_EXPIRED"]);
+    assert.deepEqual([late.status, late.body.code], [410, "START_EXPIRED"]);
     assert.equal((await service.call("GET", `/v1/actions/${allowed.id}`)).body.permit, null);
     const id = await pending();
     const waiting = await service.call("GET", `/v1/actions/${id}`);

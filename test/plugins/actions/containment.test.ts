@@ -45,11 +45,11 @@ async function vote(id: string, approve = true): Promise<Answer> {
 async function approved(): Promise<Answer["body"]> {
   const { id } = await submit("ask");
   assert.equal((await vote(id)).body.status, "approved");
-  return (await service.call("GET", `/v1/actions/${id}`, { key: agent.key })).body;
+  return look(id);
 }
 
-const start = ({ id, permit }: { id: string; permit: string }, key = agent.key): Promise<Answer> =>
-  service.call("POST", `/v1/actions/${id}/start`, { key, body: { permit } });
+const start = ({ id }: { id: string }, key = agent.key): Promise<Answer> =>
+  service.call("POST", `/v1/actions/${id}/start`, { key, body: {} });
 const look = async (id: string): Promise<Answer["body"]> =>
   (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
 const lastEntry = async (id: string): Promise<Answer["body"]> =>
@@ -137,6 +137,7 @@ test("what an ended service left open at a suspension does not open again with t
 
 test("the revocation of a key cancels what it submitted, and no other key's", async () => {
   const [asked, allowed, held] = [await submit("ask"), await submit("go"), await approved()];
+  const { permit } = (await service.call("POST", `/v1/actions/${held.id}/permit`, { key: agent.key, body: {} })).body;
   const sister = await makeKey({ name: `${bot}-sister`, preset: "agent" });
   const other = await submit("ask", {}, sister.key);
   const tool = await makeKey({ name: `${bot}-tool`, scopes: ["actions:execute"] });
@@ -145,7 +146,8 @@ test("the revocation of a key cancels what it submitted, and no other key's", as
     assert.equal((await look(id)).status, "cancelled");
     assert.equal((await lastEntry(id)).comment, `the key "${bot}", which submitted it, was revoked`);
   }
-  assert.deepEqual(said(await start(held, tool.key)), [409, "ACTION_NOT_STARTABLE"]);
+  const late = await service.call("POST", `/v1/actions/${held.id}/start`, { key: tool.key, body: { permit } });
+  assert.deepEqual(said(late), [409, "ACTION_NOT_STARTABLE"]);
   assert.equal((await look(other.id)).status, "pending_approval");
 });
 

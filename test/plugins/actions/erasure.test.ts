@@ -32,8 +32,7 @@ describe("erasure", () => {
     return (await service.call("POST", "/v1/actions", { key: service.agent, body, headers })).body;
   };
   const run = async (id: string, meta: object): Promise<void> => {
-    const { permit } = (await call("GET", `/v1/actions/${id}`, undefined, service.agent)).body;
-    await call("POST", `/v1/actions/${id}/start`, { permit }, service.agent);
+    await call("POST", `/v1/actions/${id}/start`, {}, service.agent);
     assert.equal((await call("POST", `/v1/actions/${id}/result`, { success: true, meta }, service.agent)).status, 200);
   };
   const erase = (id: string, key = service.admin): Promise<Answer> =>
@@ -98,21 +97,20 @@ describe("erasure", () => {
     assert.deepEqual([...new Set(many.map((answer) => answer.body.erased_at))], [first.body.erased_at]);
   });
 
-  test("what is not over stays: pending, with a permit, executing", async () => {
+  test("what is not over stays: pending, with time to start, executing", async () => {
     const pending = await submit({ tool: "ask" });
     assert.deepEqual(refused(await erase(pending.id)), [409, "ACTION_OPEN"]);
     await call("POST", `/v1/actions/${pending.id}/cancel`, {}, service.agent);
     assert.equal((await erase(pending.id)).status, 200);
 
     const [allowed, running] = [await submit(), await submit()];
-    const { permit } = running;
     assert.deepEqual(refused(await erase(allowed.id)), [409, "ACTION_OPEN"]);
-    await call("POST", `/v1/actions/${running.id}/start`, { permit }, service.agent);
+    await call("POST", `/v1/actions/${running.id}/start`, {}, service.agent);
     assert.deepEqual(refused(await erase(running.id)), [409, "ACTION_OPEN"]);
     service.clock.now += DAY + HOUR;
     assert.equal((await erase(allowed.id)).status, 200);
     assert.equal((await erase(running.id)).status, 200);
-    const start = await call("POST", `/v1/actions/${allowed.id}/start`, { permit: allowed.permit }, service.agent);
+    const start = await call("POST", `/v1/actions/${allowed.id}/start`, {}, service.agent);
     assert.deepEqual(refused(start), [410, "ACTION_ERASED"]);
     const report = await call("POST", `/v1/actions/${running.id}/result`, { success: true }, service.agent);
     assert.deepEqual(refused(report), [410, "ACTION_ERASED"]);

@@ -114,8 +114,7 @@ test("what is allowed or approved is joined until it is started", async () => {
     [allowed, first.id],
     [asked, id],
   ] as const) {
-    const { permit } = (await call("GET", `/v1/actions/${own}`)).body;
-    assert.equal((await call("POST", `/v1/actions/${own}/start`, { permit })).status, 200);
+    assert.equal((await call("POST", `/v1/actions/${own}/start`, {})).status, 200);
     const next = await submit(body);
     assert.deepEqual([joined(next), next.body.id === own], [false, false]);
   }
@@ -238,12 +237,12 @@ test("what was changed in the store is not joined", async () => {
     ["expires_at", Number(row["expires_at"]) + 1],
     ["request", String(row["request"]).replace('"do"', '"to"')],
   ] as const) {
-    if (column === "status") await raw.set(table, row, "permit_expires_at", Number(row["expires_at"]));
+    if (column === "status") await raw.set(table, row, "approved_until", Number(row["expires_at"]));
     await raw.set(table, row, column, value);
     const answer = await submit(body);
     assert.deepEqual([answer.status, answer.body.code, column], [409, "RECORD_ALTERED", column]);
     await raw.set(table, row, column, row[column] ?? null);
-    await raw.set(table, row, "permit_expires_at", null);
+    await raw.set(table, row, "approved_until", null);
   }
   // Another's action under this request's hash.
   const theirs = (await submit(wish("ask", { agent_id: "else" }))).body.id as string;

@@ -32,7 +32,7 @@ after(async () => {
 });
 
 const submit = async (body: object): Promise<Answer["body"]> =>
-  (await service.call("POST", "/v1/actions", { body })).body;
+  (await service.call("POST", "/v1/actions", { body, headers: { prefer: "permit" } })).body;
 
 async function vote(id: string, key: string | undefined, approve = true): Promise<Answer> {
   const token = (await service.call("GET", `/v1/actions/${id}`, { key: key ?? service.admin })).body.approval_token;
@@ -103,20 +103,18 @@ test("what was denied is not pending again, and what waits does not start", asyn
   const now = Math.floor(Date.now() / 1000) * 1000;
   for (const body of [ASKED, DENIED]) {
     const { id } = await submit(body);
-    await alter("actions", id, { status: "allowed", permit_issued_at: now, permit_expires_at: now + 300_000 });
-    const shown = await service.call("GET", `/v1/actions/${id}`);
-    assert.deepEqual([shown.status, shown.body.permit], [200, null], "no permit is signed for it");
-    const listed = await service.call("GET", "/v1/actions?limit=1");
-    assert.deepEqual([listed.body.actions[0].id, listed.body.actions[0].permit], [id, null]);
+    await alter("actions", id, { status: "allowed", approved_until: now + 300_000 });
+    for (const verb of ["permit", "start"])
+      assert.deepEqual(said(await service.call("POST", `/v1/actions/${id}/${verb}`, { body: {} })), ALTERED, verb);
   }
 });
 
-test("a permit does not last longer than its entry says, and starts once", async () => {
+test("an action does not start later than its entry says, and starts once", async () => {
   const { id, permit } = await submit(ALLOWED);
   const row = await service.storage.action(id);
-  await alter("actions", id, { permit_expires_at: (row?.permit_expires_at ?? 0) + 3_600_000 });
-  assert.equal((await service.call("GET", `/v1/actions/${id}`)).body.permit, null);
-  await alter("actions", id, { permit_expires_at: row?.permit_expires_at ?? null });
+  await alter("actions", id, { approved_until: (row?.approved_until ?? 0) + 3_600_000 });
+  assert.deepEqual(said(await service.call("POST", `/v1/actions/${id}/permit`, { body: {} })), ALTERED);
+  await alter("actions", id, { approved_until: row?.approved_until ?? null });
   assert.equal((await service.call("POST", `/v1/actions/${id}/start`, { body: { permit } })).status, 200);
   await alter("actions", id, { status: "allowed", started_at: null, started_by: null });
   assert.deepEqual(said(await service.call("POST", `/v1/actions/${id}/start`, { body: { permit } })), ALTERED);

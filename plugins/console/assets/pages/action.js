@@ -69,6 +69,11 @@ export function ActionDetail({ id }) {
     <p class="row">
       <${Badge} value=${action.status} />
       ${stands === "settled" ? null : html`<${Left} at=${action.expires_at} time=${time} />`}
+      ${
+        (action.status === "allowed" || action.status === "approved") && action.approved_until !== null
+          ? html`<span class="quiet">may start until <${Time} at=${action.approved_until} /></span>`
+          : null
+      }
       ${action.status === "pending_approval" ? html`<a href=${`#/approvals/${at(id)}`}>In the queue</a>` : null}
     </p>
     <div role="status">${said === "" ? null : html`<${Notice}>${said}<//>`}</div>
@@ -167,12 +172,20 @@ function Step({ event }) {
         ${entry.by === null ? "by the clock" : html`by <${Who} principal=${entry.by.principal} />`} (${entry.approvals}
         of
         ${entry.quorum})${entry.comment ? html`: <${Text} value=${entry.comment} />` : null}${entry.self_approval ? " – a self-approval" : ""}`,
+    redecision: () =>
+      html`<${Badge} value=${entry.status} /> decided again
+        ${{ vote: "at a vote of", start: "at the start by", permit: "for a permit for" }[entry.occasion]}
+        <${Who}
+          principal=${entry.by.principal}
+        />${entry.status === "pending_approval" ? ` (${entry.quorum} have to approve)` : ""}:
+        <${Text} value=${entry.decision.reason} />`,
     erasure: () =>
       html`<${Badge} value="erasure" label="erased" />
         ${entry.by === null ? "by retention" : html`by <${Who} principal=${entry.by.principal} />`}:
         <${Text} value=${entry.reason} />`,
     execution: () =>
-      html`<${Badge} value=${entry.status} /> ${entry.phase === "start" ? "started with the permit" : "reported"} by
+      html`<${Badge} value=${entry.status} />
+        ${entry.phase === "result" ? "reported" : entry.permit === null ? "started" : "started with a permit"} by
         <${Who} principal=${entry.by.principal} />`,
   }[event.type];
   return html`<${Time} at=${event.at} /> ${said === undefined ? html`<${Text} value=${event.type} />` : said()}
@@ -208,18 +221,26 @@ function Replay({ id }) {
       result === undefined
         ? null
         : html` <${Notice} kind=${result.equal ? "good" : "bad"}
-              >${result.equal ? "The same decision, field by field." : "Another decision came out. The fields that differ are marked."}<//
+              >${
+                !result.equal
+                  ? "Another decision came out. The fields that differ are marked."
+                  : result.redecisions.length === 0
+                    ? "The same decision, field by field."
+                    : `The same decision, field by field, and so the ${result.redecisions.length} that were made again since.`
+              }<//
             >
             <${Table} label="Fields" head=${["Field", "Recorded", "Replayed", ""]}
-              >${result.fields.map(
-                (field) =>
-                  html`<tr key=${field.field}>
-                    <td>${field.field}</td>
-                    <td data-label="Recorded"><${Text} value=${JSON.stringify(field.recorded)} /></td>
-                    <td data-label="Replayed"><${Text} value=${JSON.stringify(field.replayed)} /></td>
-                    <td>${field.equal ? "equal" : html`<${Badge} value="failed" label="differs" />`}</td>
-                  </tr>`,
-              )}<//
+              >${[result, ...result.redecisions.filter(({ equal }) => !equal)]
+                .flatMap(({ fields }) => fields)
+                .map(
+                  (field) =>
+                    html`<tr>
+                      <td>${field.field}</td>
+                      <td data-label="Recorded"><${Text} value=${JSON.stringify(field.recorded)} /></td>
+                      <td data-label="Replayed"><${Text} value=${JSON.stringify(field.replayed)} /></td>
+                      <td>${field.equal ? "equal" : html`<${Badge} value="failed" label="differs" />`}</td>
+                    </tr>`,
+                )}<//
             >
             ${
               result.now === undefined

@@ -129,7 +129,9 @@ function Event({ event }) {
       html`<${Badge} value=${{ approve: "approved", deny: "denied" }[entry.verdict] ?? entry.verdict} />
         ${entry.by === null ? "by the clock" : html`by <${Who} principal=${entry.by.principal} />`}`,
     redecision: () =>
-      html`<${Badge} value=${entry.status} /> at the ${entry.occasion} of <${Text} value=${entry.agent_id} />`,
+      html`<${Badge} value=${entry.status} /> decided again,
+        ${{ vote: "at a vote", start: "at a start", permit: "for a permit" }[entry.occasion]}, for
+        <${Text} value=${entry.agent_id} />`,
     execution: () => html`<${Badge} value=${entry.status} /> by <${Text} value=${entry.agent_id} />`,
     erasure: () => html`what <${Text} value=${entry.agent_id} /> asked was erased: <${Text} value=${entry.reason} />`,
     policy_set: () => html`${entry.policy_count} policies decide`,

@@ -1,0 +1,125 @@
+/** One recorded decision made again from what is kept, field by field. */
+import type { Host } from "../../src/contract/host.ts";
+import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/storage.ts";
+import type { ActionRequest } from "../../src/domain/actions.ts";
+import { openEntry, sealEntry, type DecisionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
+import { commitKept, readKept } from "../../src/domain/kept.ts";
+import { toHex } from "../../src/domain/hash.ts";
+import { commitPast, openFacts, openPast, readPasts } from "../../src/domain/past.ts";
+import { decide } from "../../src/domain/policy/decide.ts";
+import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/types.ts";
+import { commit, sealRequest } from "../../src/domain/request.ts";
+import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { compareFields, type FieldComparison } from "./compare.ts";
+
+type Decided = (DecisionEntry | RedecisionEntry) & { seq: number };
+
+/** A decision made again. */
+export interface Again {
+  row: EntryRow;
+  entry: Decided;
+  facts: Facts;
+  clock: number;
+  decision: Decision;
+  policySet: string | null;
+  fields: FieldComparison[];
+}
+
+export async function decidedAgain(
+  host: Host,
+  action: ActionRow,
+  request: ActionRequest,
+  row: EntryRow,
+): Promise<Again> {
+  const entry = openEntry<Decided>(row.bytes);
+  const clock = parseRfc3339(entry.at);
+  if (clock === null) throw new StorageError("corrupt", `the entry ${row.seq} has no clock`);
+  const set = await host.policies.byDigest(entry.policy_set);
+  if (set === null)
+    throw new StorageError(
+      "corrupt",
+      `the policy set ${entry.policy_set ?? ""} of entry ${row.seq} is not in the store`,
+    );
+  const facts = openFacts(entry.facts, action.past);
+  const decision = asIn(entry, decide(set.compiled, request, facts, clock));
+  const rebuilt = rebuild(entry, action, request, decision);
+  const fields: FieldComparison[] = [
+    ...compareFields(
+      entry.decision as unknown as Record<string, unknown>,
+      decision as unknown as Record<string, unknown>,
+    ),
+    field("request_hash", action.request_hash, sealRequest(request).hash),
+    field("commitment", entry.commitment, rebuilt.commitment),
+    field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(rebuilt, row.seq).leafHash)),
+  ];
+  return { row, entry, facts, clock, decision, policySet: set.digest, fields };
+}
+
+export function shown({ row, entry, facts, decision, policySet, fields }: Again, seesAll: boolean) {
+  return {
+    hash: toHex(row.leaf_hash),
+    at: entry.at,
+    equal: fields.every(({ equal }) => equal),
+    fields,
+    limits: seesAll ? (facts.limits ?? []) : null,
+    recorded: { policy_set: entry.policy_set, decision: entry.decision },
+    replayed: { policy_set: policySet, decision },
+  };
+}
+
+/** Entries of earlier versions do not say how long an approval holds. */
+export function asIn(entry: Decided, decision: Decision): Decision {
+  if (decision.approval === null || (entry.type === "decision" ? entry.v >= 4 : entry.v >= 2)) return decision;
+  const { valid_for_ms: _, ...approval } = decision.approval;
+  return { ...decision, approval: approval as Decision["approval"] };
+}
+
+/** The entry as it would be written today from the kept inputs: equal bytes mean that nothing was lost or changed. */
+function rebuild(
+  entry: Decided,
+  action: ActionRow,
+  request: ActionRequest,
+  decision: Decision,
+): DecisionEntry | RedecisionEntry {
+  const { seq: _, ...recorded } = entry;
+  const common = {
+    action_id: action.id,
+    agent_id: request.agent_id,
+    commitment: commit(action.salt, sealRequest(request).hash),
+    facts: rebuiltFacts(recorded.facts, action.past),
+    decision,
+  };
+  if (recorded.type === "redecision")
+    return { ...recorded, ...common, status: decision.effect === "deny" ? "denied" : recorded.status };
+  const status = decision.effect === "allow" ? "allowed" : decision.effect === "deny" ? "denied" : "pending_approval";
+  const clock = parseRfc3339(entry.at) ?? 0;
+  return {
+    ...recorded,
+    ...common,
+    ...(recorded.meta === undefined ? {} : { meta: metaOf(action) }),
+    tool: request.tool,
+    operation: request.operation,
+    status,
+    expires_at: decision.approval === null ? null : toRfc3339(clock + decision.approval.expires_in_ms),
+  };
+}
+
+/** What commits to what was kept beside the request. */
+function metaOf({ meta }: ActionRow): string | null {
+  const kept = readKept(meta);
+  return kept === null ? null : commitKept(kept);
+}
+
+function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFacts {
+  const kept = recorded.past === undefined ? null : (openPast(recorded.past, past) ?? readPasts(past)[0] ?? null);
+  return kept === null ? recorded : { ...recorded, past: commitPast(kept) };
+}
+
+/** Decisions, and those that were made again: the first version of these lacks what was used of limits. */
+export function isReplayable({ type, bytes }: EntryRow): boolean {
+  return type === "decision" || (type === "redecision" && openEntry<RedecisionEntry>(bytes).v >= 2);
+}
+
+function field(name: string, recorded: unknown, replayed: unknown): FieldComparison {
+  return { field: name, recorded, replayed, equal: recorded === replayed };
+}
