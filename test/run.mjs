@@ -32,6 +32,7 @@ const REST = [
   "test/faults/fleet.test.ts",
   "test/faults/replicas.test.ts",
   "test/faults/sequencer.test.ts",
+  "test/faults/stop.test.ts",
   "test/faults/storage-crash.test.ts",
   "test/faults/storage-cut.test.ts",
   "test/faults/storage-failover.test.ts",

@@ -1,0 +1,66 @@
+/** The audit holds the ledger against the stops in it. */
+import assert from "node:assert/strict";
+import { beforeEach, it } from "node:test";
+import { createStopsAudit, type StopsAudit } from "../../src/ledger/audit-stops.ts";
+
+const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
+const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
+const placed = (more: object = {}, minute = 0) => ({
+  type: "stop",
+  seq: 1,
+  change: "placed",
+  at: at(minute),
+  stop: { id: "s", agent: null, tool: null, policy: null, reason: "drill", until: null, ...more },
+  comment: null,
+  approvals: 0,
+  needed: 0,
+  by,
+});
+const lift = (approvals: number, needed: number, change = "lifted") => ({
+  ...placed(),
+  seq: 2,
+  change,
+  at: at(5),
+  approvals,
+  needed,
+});
+const decision = (status: string, minute = 1) => ({
+  type: "decision",
+  at: at(minute),
+  agent_id: "bot",
+  tool: "stripe",
+  status,
+});
+const approval = (verdict: string) => ({ type: "approval", at: at(1), agent_id: "bot", verdict });
+const execution = (phase: string) => ({ type: "execution", at: at(1), agent_id: "bot", phase });
+const WENT_ON = /the stop s held, and it went on/;
+
+let audit: StopsAudit;
+beforeEach(() => (audit = createStopsAudit()));
+
+it("nothing may be let go while a stop holds", () => {
+  audit.fold(placed());
+  for (const fine of [decision("denied"), approval("deny"), approval("cancelled"), execution("result")])
+    audit.fold(fine);
+  for (const wrong of [decision("allowed"), decision("pending_approval"), approval("approve"), execution("start")])
+    assert.throws(() => audit.fold(wrong), WENT_ON);
+  audit.fold(lift(1, 1));
+  for (const fine of [decision("allowed", 6), approval("approve"), execution("start")]) audit.fold(fine);
+});
+
+it("what a stop does not cover, and what comes after its end, may", () => {
+  audit.fold(placed({ tool: "ST*", until: at(3) }));
+  assert.throws(() => audit.fold(decision("allowed")), WENT_ON);
+  audit.fold({ ...decision("allowed"), tool: "crm" });
+  audit.fold(decision("allowed", 3));
+});
+
+it("a stop is placed once, and lifted by as many as it took", () => {
+  audit.fold(placed());
+  assert.throws(() => audit.fold(placed()), /placed twice/);
+  assert.throws(() => audit.fold(lift(1, 2)), /not lifted by so many/);
+  assert.throws(() => audit.fold(lift(2, 2, "lift_asked")), /not lifted by so many/);
+  audit.fold(lift(1, 2, "lift_asked"));
+  audit.fold(lift(2, 2));
+  assert.throws(() => audit.fold(lift(2, 2)), /no stop s to lift/);
+});
