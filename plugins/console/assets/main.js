@@ -3,6 +3,7 @@ import { ApiError, call } from "./api.js";
 import { forgetMe, loadMe, may, me, takeMe } from "./me.js";
 import { Key } from "./person.js";
 import { askOtherTabs, key, shareSession, signIn, signOut, whenSessionChanges } from "./session.js";
+import { mayStop, StopDialog, Stops, useStops } from "./stop.js";
 import { Banner, Loading, Page, Problem, html, show, useEffect, useLoad, useRef, useState } from "./ui.js";
 
 const READS = ["actions:read", "actions:read_own"];
@@ -62,6 +63,8 @@ function Console() {
   const main = useRef(null);
   const [unfolded, setUnfolded] = useState(false);
   const { data: who, error, reload } = useLoad(async (signal) => me() ?? loadMe(signal), []);
+  const { stops, look } = useStops(who !== null);
+  const [stopping, setStopping] = useState(false);
   useEffect(() => {
     const moved = () => {
       setAt(route());
@@ -97,15 +100,18 @@ function Console() {
         <ul id="menu">
           ${mine.map(([path, title]) => html`<li key=${path}><a href=${`#/${path}`} aria-current=${path === name ? "page" : null}>${title}</a></li>`)}
           <li><a href="/docs">API</a></li>
+          ${who !== null && mayStop() ? html`<li><button type="button" class="out halt" onClick=${() => setStopping(true)}>Stop…</button></li>` : null}
           <li><button type="button" class="out" onClick=${() => signOut()}>Sign out</button></li>
           ${who === null ? null : html`<li class="whose">Key: <${Key} id=${who.key.id} /></li>`}
         </ul>
       </nav>
       <main id="main" ref=${main}>
         <${Problem} error=${error} again=${reload} />
+        <${Stops} stops=${stops} onChange=${look} />
         ${who === null ? (error === null ? html`<${Loading} what="the console" />` : null) : html`<${Current} at=${{ ...at, name }} main=${main} />`}
       </main>
-    </div>`;
+    </div>
+    ${stopping ? html`<${StopDialog} onClose=${() => setStopping(false)} onDone=${() => (setStopping(false), look())} />` : null}`;
 }
 
 /** The page that the address names. @param {{ at: ReturnType<typeof route>, main: { current: HTMLElement | null } }} props */

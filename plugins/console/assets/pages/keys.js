@@ -35,6 +35,7 @@ export const SCOPES = {
   "policies:read": "see policies",
   "policies:write": "write policies",
   "policies:activate": "activate policies",
+  "stop:write": "stop decisions, and lift stops",
   "keys:manage": "make and revoke keys",
   "agents:read": "see agents",
   "agents:write": "register, change and suspend agents",
