@@ -11,12 +11,10 @@ it("an urgent job goes before every one that waits, and is done where the active
   let broken = false;
   const ledger = await openLedgerOn(storage, {
     maxBatch: 2,
-    ...{
-      policies: (_tx, digest) =>
-        broken
-          ? Promise.reject(new StorageError("corrupt", "the stored policy set does not hash to its digest"))
-          : Promise.resolve({ digest, compiled: undefined as never, source: null }),
-    },
+    policies: (_tx, digest) =>
+      broken
+        ? Promise.reject(new StorageError("corrupt", "the stored policy set does not hash to its digest"))
+        : Promise.resolve({ digest, compiled: undefined as never, source: null }),
   });
   const order: string[] = [];
   const job = (name: string, i: number) => (tx: { record(body: ReturnType<typeof entry>): unknown }) => {

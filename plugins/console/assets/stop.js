@@ -161,7 +161,7 @@ function Lift({ stop, onClose, onDone }) {
         >${stop.reason === null ? null : html`: <${Text} value=${stop.reason} />`}
       </p>
       <p>
-        ${needed === 1 ? "What waited and has not run out goes on at once." : html`It takes ${needed} people; ${before.length === 0 ? "nobody has asked yet" : html`${before.length} have asked`}. Until then it holds.`}
+        ${needed === 1 ? "What waited and has not run out goes on at once." : html`It takes ${needed} people; ${before.length === 0 ? "nobody has asked yet" : html`${before.length} ${before.length === 1 ? "has" : "have"} asked`}. Until then it holds.`}
       </p>
       <${Field} name="reason" label="Reason" help="Recorded in the ledger." error=${error} maxlength="500" />
       <${Problem} error=${error} />
