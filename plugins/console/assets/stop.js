@@ -24,12 +24,12 @@ export function mayStop() {
   return may("stop:write") && me()?.key.agent_id === null;
 }
 
-/** Those that hold, looked for every few seconds. @param {boolean} known who is signed in @returns {{ stops: Stop[], look: () => void }} */
-export function useStops(known) {
+/** Those that hold, looked for every few seconds. @param {boolean} signedIn whether it is known as whom @returns {{ stops: Stop[], look: () => void }} */
+export function useStops(signedIn) {
   const [stops, setStops] = useState(/** @type {Stop[]} */ ([]));
   const [round, setRound] = useState(0);
   useEffect(() => {
-    if (!known || !READS.some(may)) return;
+    if (!signedIn || !READS.some(may)) return;
     const over = new AbortController();
     let timer = 0;
     const look = async () => {
@@ -46,7 +46,7 @@ export function useStops(known) {
       over.abort();
       clearTimeout(timer);
     };
-  }, [known, round]);
+  }, [signedIn, round]);
   return { stops, look: useCallback(() => setRound((n) => n + 1), []) };
 }
 
