@@ -2,6 +2,15 @@
 export { createAssent, type Assent, type AssentOptions } from "./client.ts";
 export { AssentError, RequestRefused, ServiceUnavailable, Unauthorized, type Problem } from "./errors.ts";
 export { ActionRefused, govern } from "./govern.ts";
+export {
+  PermitRefused,
+  verifyPermit,
+  type PermitClaims,
+  type PermitKeySet,
+  type PermitRefusedReason,
+  type PermittedRequest,
+  type VerifyPermitOptions,
+} from "./permit.ts";
 export type {
   ActionQuery,
   ActionRecord,

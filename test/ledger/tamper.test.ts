@@ -225,7 +225,8 @@ describe("a tampered store refuses to start", () => {
   /** Changes a stopped copy of the store by raw SQL, triggers removed, as an operator with the file could. */
   async function tampered(sql: string[]): Promise<string> {
     const folder = mkdtempSync(join(tmpdir(), "assent-tamper-"));
-    for (const name of ["assent.db", "secret", "log-key.pem"]) copyFileSync(join(stopped, name), join(folder, name));
+    for (const name of ["assent.db", "secret", "log-key.pem", "permit-key.pem"])
+      copyFileSync(join(stopped, name), join(folder, name));
     const db = new DatabaseSync(join(folder, "assent.db"));
     for (const { name } of db.prepare("select name from sqlite_master where type = 'trigger'").all() as {
       name: string;
@@ -242,7 +243,7 @@ describe("a tampered store refuses to start", () => {
     for (let i = 0; i < 300; i++) await whole.call("POST", "/v1/actions", { body: ALLOWED });
     await whole.runtime.stop();
     mkdirSync(stopped, { recursive: true });
-    for (const name of ["assent.db", "assent.db-wal", "secret", "log-key.pem"]) {
+    for (const name of ["assent.db", "assent.db-wal", "secret", "log-key.pem", "permit-key.pem"]) {
       if (existsSync(join(whole.folder, name))) copyFileSync(join(whole.folder, name), join(stopped, name));
     }
     rmSync(whole.folder, { recursive: true });
@@ -325,7 +326,7 @@ describe("a tampered store refuses to start", () => {
 });
 
 test("secrets are files of mode 0600, and no secret is in the log", () => {
-  for (const name of ["secret", "log-key.pem", "assent.db"])
+  for (const name of ["secret", "log-key.pem", "permit-key.pem", "assent.db"])
     assert.equal(statSync(join(service.folder, name)).mode & 0o777, 0o600, name);
   const secret = readFileSync(join(service.folder, "secret"), "utf8").trim();
   const log = service.logged.join("\n");

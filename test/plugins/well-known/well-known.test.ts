@@ -13,7 +13,8 @@ describe("the published keys", () => {
   const get = (path: string, headers: Record<string, string> = {}) => service.call("GET", path, { key: null, headers });
 
   it("check the permits of the service with another author's library, and nobody else's key does", async () => {
-    const { permit } = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body as { permit: string };
+    const { permit } = (await service.call("POST", "/v1/actions", { body: ALLOWED, headers: { prefer: "permit" } }))
+      .body as { permit: string };
     const { body } = await get("/.well-known/jwks.json");
     const { issuer } = (await get("/.well-known/assent-configuration")).body as { issuer: string };
     const keys = createLocalJWKSet(body as JSONWebKeySet);
