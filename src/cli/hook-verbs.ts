@@ -1,0 +1,177 @@
+/** `assent hook install|doctor|status`. */
+import { execFileSync } from "node:child_process";
+import { homedir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { HOSTS, isHost, type Host } from "../hook/hosts/answers.ts";
+import { examine } from "../hook/install/doctor.ts";
+import { difference, readSettings, writeSettings } from "../hook/install/files.ts";
+import {
+  hasHook,
+  SCOPES,
+  settingsFile,
+  SettingsFault,
+  withHook,
+  withoutHook,
+  type Place,
+} from "../hook/install/settings.ts";
+import { HookState, stateFolder } from "../hook/state.ts";
+import { colour, CommandError, EXIT, oneOf, parse, safe, table, usage, type Output, type Verb } from "./command.ts";
+
+const place = (): Place => ({ home: homedir(), project: process.cwd() });
+
+function hostOf(value: string | undefined): Host {
+  if (!isHost(value)) throw usage(`--host takes one of ${HOSTS.join(", ")}`);
+  return value;
+}
+
+/** How the hook is started from anywhere on this machine. */
+function ownCommand(): string {
+  const file = fileURLToPath(new URL(`../hook/bin${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
+  const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `"${word.replaceAll('"', '\\"')}"`);
+  return [process.execPath, file].map(quoted).join(" ");
+}
+
+/** Whether this Claude Code knows `onFailure`; older ones may refuse their whole settings because of it. */
+function knowsOnFailure(): boolean {
+  try {
+    const text = execFileSync("claude", ["--version"], {
+      encoding: "utf8",
+      timeout: 10_000,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const [major, minor, patch] = (/^(\d+)\.(\d+)\.(\d+)/.exec(text) ?? []).slice(1).map(Number) as [
+      number,
+      number,
+      number,
+    ];
+    return major > 2 || (major === 2 && (minor > 1 || (minor === 1 && patch >= 295)));
+  } catch {
+    return false;
+  }
+}
+
+const install: Verb = {
+  summary: "write the hook into a host's settings",
+  help: `usage: assent hook install --host HOST [--scope ${SCOPES.join("|")}] [--command COMMAND] [--dry-run]
+       assent hook install --host HOST [--scope SCOPE] --uninstall
+
+Shows what changes, and writes it. A hook that is there already is replaced, never added twice; what else stands there stays.
+
+  --host HOST        ${HOSTS.join(", ")}
+  --scope SCOPE      project (the working folder; default), user, or managed, which the user cannot change
+  --command COMMAND  how the hook is started; default: this program by its path, and assent-hook for a project
+  --dry-run          only shows
+  --uninstall        takes the hook out
+
+examples:
+  assent hook install --host claude-code --scope user
+  assent hook install --host cursor --dry-run
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      host: { type: "string" },
+      scope: { type: "string" },
+      command: { type: "string" },
+      "dry-run": { type: "boolean" },
+      uninstall: { type: "boolean" },
+    });
+    if (positionals.length > 0) throw usage("assent hook install takes options only");
+    const host = hostOf(values.host);
+    const scope = oneOf("--scope", values.scope, SCOPES);
+    const path = settingsFile(host, scope, place());
+    if (path === null) throw new CommandError(`install knows no ${scope} settings of ${host}`);
+    const before = readSettings(path);
+    let after: string | null;
+    try {
+      after = values.uninstall
+        ? withoutHook(before, host)
+        : withHook(before, {
+            host,
+            command: values.command ?? (scope === "project" ? "assent-hook" : ownCommand()),
+            onFailure: host === "claude-code" && knowsOnFailure(),
+          });
+    } catch (error) {
+      if (!(error instanceof SettingsFault)) throw error;
+      throw new CommandError(`${path}: ${error.message}; nothing was changed`);
+    }
+    const lines = difference(before, after);
+    io.out(`${path}${lines.length === 0 ? ": nothing changes" : values["dry-run"] ? " would change:" : ":"}`);
+    for (const line of lines) io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line)));
+    if (values["dry-run"] || lines.length === 0) return EXIT.ok;
+    if (values.uninstall && !hasHook(before)) return EXIT.ok;
+    writeSettings(path, before, after);
+    if (host === "codex" && !values.uninstall)
+      io.err("Codex runs a hook only once it is trusted: start codex and accept it with /hooks");
+    return EXIT.ok;
+  },
+};
+
+const doctor: Verb = {
+  summary: "prove that a deny comes out of the hook",
+  help: `usage: assent hook doctor --host HOST [--command COMMAND]
+
+Looks at the configuration, the service, the key and the host's settings, sends a canary call, of a tool that no policy names, through
+the hook as the host would, and says what the host does when the hook gives no answer. Ends with 1 when something is wrong.
+
+  --host HOST        ${HOSTS.join(", ")}
+  --command COMMAND  how the hook is started; default: this program by its path
+
+examples:
+  assent hook doctor --host claude-code
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { host: { type: "string" }, command: { type: "string" } });
+    if (positionals.length > 0) throw usage("assent hook doctor takes options only");
+    const findings = await examine(hostOf(values.host), values.command ?? ownCommand(), process.env, place());
+    for (const { kind, text } of findings) {
+      const mark = {
+        ok: colour(io, "green", "ok   "),
+        wrong: colour(io, "red", "wrong"),
+        say: colour(io, "yellow", "note "),
+      }[kind];
+      io.out(`${mark} ${safe(text)}`);
+    }
+    return findings.some(({ kind }) => kind === "wrong") ? EXIT.failure : EXIT.ok;
+  },
+};
+
+const status: Verb = {
+  summary: "sessions that were seen, and those that never asked",
+  help: `usage: assent hook status [--json]
+
+Lists the sessions of this user's hosts of the last seven days. A session that began and never asked has a hook for its begin, and
+none that works for its calls.
+
+examples:
+  assent hook status
+`,
+  async run(args, io) {
+    const { values } = parse(args, { json: { type: "boolean" } });
+    const sessions = await new HookState(stateFolder(process.env)).sessions();
+    if (values.json) {
+      io.out(JSON.stringify(sessions));
+      return EXIT.ok;
+    }
+    const time = (at: number | null): string => (at === null ? "-" : new Date(at).toISOString());
+    table(
+      io,
+      ["host", "session", "began", "last call", "calls"],
+      sessions.map(({ host, session, started, last_call: last, calls }) => [
+        host,
+        safe(session),
+        time(started),
+        time(last),
+        calls === 0 ? "never asked" : String(calls),
+      ]),
+    );
+    return EXIT.ok;
+  },
+};
+
+export const hookVerbs: Readonly<Record<string, Verb>> = { install, doctor, status };
+
+export function runVerb(verb: string, args: string[], io: Output): Promise<number> {
+  if (!Object.hasOwn(hookVerbs, verb))
+    throw usage(`assent hook takes --host, ${Object.keys(hookVerbs).join(", ")}, not "${verb}"`);
+  return (hookVerbs[verb] as Verb).run(args, io);
+}

@@ -1,0 +1,175 @@
+/** Looks at a hook from its configuration to the deny that comes out of it. */
+import { spawn } from "node:child_process";
+import { statSync } from "node:fs";
+import { AssentError, createAssent } from "../../client/index.ts";
+import { loadConfig, MANAGED, userFile, type HookConfig } from "../config.ts";
+import type { Host } from "../hosts/answers.ts";
+import { readSettings } from "./files.ts";
+import { hasHook, SCOPES, settingsFile, type Place, type Scope } from "./settings.ts";
+
+export interface Finding {
+  /** `say` is neither good nor bad: what the host does, and nobody can change from here. */
+  kind: "ok" | "wrong" | "say";
+  text: string;
+}
+
+/** What each host does with a call when its hook gives no answer. docs/hooks.md says of which this was seen. */
+export const WHEN_SILENT: Readonly<Record<Host, string>> = {
+  "claude-code":
+    'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',
+  codex:
+    "runs the call when the hook is killed, missing or too slow; hooks that are not managed run only once they are trusted",
+  copilot: "runs the call when the hook is too slow; stops it when the hook fails otherwise",
+  vscode:
+    "runs the call when the hook fails with a code other than 2; what it does when the hook is too slow is not known",
+  cursor: 'stops the call when the hook fails or is too slow, as "failClosed" is written; without that it runs',
+  gemini: "runs the call when the hook is killed, missing or too slow",
+  kiro: "runs the call when the hook ends with a code other than 2; what it does when the hook is too slow is not known",
+  opencode: "stops the call, as its plugin throws; without the plugin file it runs",
+};
+
+export async function examine(
+  host: Host,
+  command: string,
+  env: Readonly<Record<string, string | undefined>>,
+  place: Place,
+): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  const ok = (text: string): void => void findings.push({ kind: "ok", text });
+  const wrong = (text: string): void => void findings.push({ kind: "wrong", text });
+
+  const config = configOf(env, wrong);
+  for (const path of [MANAGED, userFile(env)].filter((each) => each !== null)) warnOfMode(path, wrong);
+  if (config !== null) await askService(config, ok, wrong);
+
+  const files = SCOPES.filter((scope) => isInstalled(host, scope, place)).map((scope) =>
+    settingsFile(host, scope, place),
+  );
+  const places = [...new Set(files)];
+  if (places.length === 0)
+    wrong(`no settings of ${host} have the hook; "assent hook install --host ${host}" writes it`);
+  else ok(`${places.join(", ")} ${places.length === 1 ? "has" : "have"} the hook`);
+  if (places.length > 1) wrong(`${places.length} settings files have the hook, so each call is asked about as often`);
+  const others = host === "cursor" || host === "copilot" || host === "vscode";
+  if (others && SCOPES.some((scope) => isInstalled("claude-code", scope, place)))
+    wrong(`${host} reads the settings of Claude Code too, which have the hook: each call may be asked about twice`);
+
+  const refused = await canary(host, command, env, place);
+  if (refused === null) ok("a call of a tool that no policy names came back as a deny in the host's words");
+  else wrong(`a call of a tool that no policy names did not come back as the service's deny: ${refused}`);
+
+  findings.push({ kind: "say", text: `${host} ${WHEN_SILENT[host]}` });
+  findings.push({ kind: "say", text: managedText(host, place) });
+  return findings;
+}
+
+function configOf(env: Readonly<Record<string, string | undefined>>, wrong: (text: string) => void): HookConfig | null {
+  try {
+    return loadConfig(env);
+  } catch (error) {
+    wrong(error instanceof Error ? error.message : String(error));
+    return null;
+  }
+}
+
+function warnOfMode(path: string, wrong: (text: string) => void): void {
+  const mode = statSync(path, { throwIfNoEntry: false })?.mode;
+  if (mode !== undefined && path !== MANAGED && (mode & 0o077) !== 0)
+    wrong(`${path} can be read by others, and holds a key; chmod 600`);
+  if (mode !== undefined && path === MANAGED && (mode & 0o022) !== 0) wrong(`${path} can be written by others`);
+}
+
+async function askService(
+  { url, apiKey, agent }: HookConfig,
+  ok: (t: string) => void,
+  wrong: (t: string) => void,
+): Promise<void> {
+  try {
+    const me = await createAssent({ url, apiKey, timeout: 5, retries: 0 }).call<{
+      agent_id?: unknown;
+      scopes?: unknown;
+    }>("GET", "/v1/me");
+    const bound = typeof me.agent_id === "string" ? me.agent_id : null;
+    if (bound === null && agent === null) wrong("the key is bound to no agent, and the configuration names none");
+    else if (bound !== null && agent !== null && bound !== agent)
+      wrong(`the key is bound to ${bound}, not to ${agent}`);
+    else ok(`${url} takes the key, for the agent ${bound ?? agent}`);
+    if (Array.isArray(me.scopes) && me.scopes.some((scope) => /approv|manage|activate/.test(String(scope))))
+      wrong(
+        "the key may do more than submit: an agent that reads it could approve its own calls; make one with --preset agent",
+      );
+  } catch (error) {
+    wrong(
+      `${url} does not answer as the service: ${error instanceof AssentError ? `${error.code}: ${error.message}` : String(error)}`,
+    );
+  }
+}
+
+function isInstalled(host: Host, scope: Scope, place: Place): boolean {
+  const path = settingsFile(host, scope, place);
+  try {
+    return path !== null && hasHook(readSettings(path));
+  } catch {
+    return false;
+  }
+}
+
+/** Runs the command as the host does. Null: the service's own deny came back. */
+async function canary(
+  host: Host,
+  command: string,
+  env: Readonly<Record<string, string | undefined>>,
+  { project }: Place,
+): Promise<string | null> {
+  const common = { session_id: "assent-doctor", cwd: project, tool_use_id: `doctor-${Date.now()}` };
+  const name = "assent_canary";
+  const payload =
+    host === "copilot"
+      ? { sessionId: "assent-doctor", cwd: project, toolName: name, toolArgs: "{}" }
+      : {
+          ...common,
+          ...(host === "opencode" ? { opencode: 1 } : {}),
+          ...(host === "cursor" ? { cursor_version: "0", workspace_roots: [project] } : {}),
+          ...(host === "codex" ? { turn_id: "assent-doctor" } : {}),
+          hook_event_name: host === "gemini" ? "BeforeTool" : "PreToolUse",
+          tool_name: name,
+          tool_input: {},
+        };
+  const { out, err, code } = await run(`${command} --host ${host}`, JSON.stringify(payload), env);
+  const text = (out + err).trim();
+  if (!/denied by/.test(text)) return text === "" ? `it said nothing and ended with ${code}` : text.slice(0, 300);
+  return null;
+}
+
+function run(
+  line: string,
+  input: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<{ out: string; err: string; code: number | null }> {
+  return new Promise((done) => {
+    const child = spawn(line, { shell: true, env: env as NodeJS.ProcessEnv, stdio: ["pipe", "pipe", "pipe"] });
+    const timer = setTimeout(() => child.kill("SIGKILL"), 20_000);
+    let [out, err] = ["", ""];
+    child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+    child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
+    child.stdin.on("error", () => {});
+    child.once("error", (error) => done({ out: "", err: error.message, code: null }));
+    child.once("close", (code) => {
+      clearTimeout(timer);
+      done({ out, err, code });
+    });
+    child.stdin.end(input);
+  });
+}
+
+function managedText(host: Host, place: Place): string {
+  const path = settingsFile(host, "managed", place);
+  if (path === null)
+    return `${host} has no managed settings that install knows: whoever may change its settings may take the hook away`;
+  if (!isInstalled(host, "managed", place))
+    return `the hook is not in ${path}: whoever may change the host's settings may take it away`;
+  if (host !== "claude-code") return `the hook is in ${path}`;
+  return readSettings(path)?.includes('"allowManagedHooksOnly": true') === true
+    ? `the hook is in ${path}, and only hooks of that file run: a user cannot take it away`
+    : `the hook is in ${path}; with "allowManagedHooksOnly": true no other hook runs beside it`;
+}

@@ -1,0 +1,86 @@
+/** The hook as hosts run it: a process of its own, before a real service. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { serve } from "../../src/serve/index.ts";
+import { program, type Run } from "./cli.ts";
+import { NODE, scriptOf } from "./runtimes.ts";
+import { startService, type Service } from "./service.ts";
+
+export const HOOK: readonly string[] = [...NODE, scriptOf("src/hook/bin")];
+
+export interface HookService {
+  service: Service;
+  url: string;
+  /** Of the agent "coder". */
+  key: { id: string; value: string };
+  /** What the hook's process is told; its state is kept in a folder of the test's. */
+  env: Record<string, string>;
+  close(): Promise<void>;
+}
+
+export async function startHookService(policy: string): Promise<HookService> {
+  const service = await startService({
+    policy,
+    change(config) {
+      config.approvals.trust_key_makers = true;
+    },
+  });
+  const listening = await serve((request, info) => service.runtime.fetch(request, info), {
+    host: "127.0.0.1",
+    port: 0,
+  });
+  const { body } = await service.call("POST", "/v1/api-keys", {
+    key: service.admin,
+    body: { name: "coder", preset: "agent", agent_id: "coder" },
+  });
+  const folder = mkdtempSync(join(tmpdir(), "assent-hook-state-"));
+  return {
+    service,
+    url: listening.url,
+    key: { id: body.id as string, value: body.key as string },
+    env: environment(folder, listening.url, body.key as string),
+    async close() {
+      await listening.stop(1000);
+      await service.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export function environment(folder: string, url: string, key: string): Record<string, string> {
+  return {
+    ASSENT_URL: url,
+    ASSENT_API_KEY: key,
+    ASSENT_AGENT: "coder",
+    ASSENT_HOOKD: "off",
+    XDG_CONFIG_HOME: join(folder, "config"),
+    XDG_STATE_HOME: join(folder, "state"),
+    XDG_RUNTIME_DIR: join(folder, "run"),
+    CLAUDE_PROJECT_DIR: "",
+    GEMINI_PROJECT_DIR: "",
+    CURSOR_PROJECT_DIR: "",
+  };
+}
+
+export function runHook(host: string, input: string, env: Record<string, string>, args: string[] = []): Promise<Run> {
+  return program(process.execPath, [...HOOK, "--host", host, ...args], { env, input, cwd: tmpdir() });
+}
+
+/** Approves the next action that waits, and resolves to its id. */
+export async function approveNext({ service }: HookService): Promise<string> {
+  for (;;) {
+    const { body } = await service.call("GET", "/v1/actions?status=pending_approval", { key: service.admin });
+    const [action] = body.actions as { id: string }[];
+    if (action !== undefined) {
+      const { body: whole } = await service.call("GET", `/v1/actions/${action.id}`, { key: service.admin });
+      const { status, body: after } = await service.call("POST", `/v1/actions/${action.id}/approval`, {
+        key: service.admin,
+        body: { token: whole.approval_token, approve: true },
+      });
+      if (status !== 200) throw new Error(`not approved: ${JSON.stringify(after)}`);
+      return action.id;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
