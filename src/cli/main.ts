@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   schema: async () => (await import("./schema.ts")).schema,
   hook: async () => (await import("./hook.ts")).hook,
   hookd: async () => (await import("./hook.ts")).hookd,
+  mcp: async () => (await import("./mcp/index.ts")).mcp,
   demo: async () => (await import("./demo/index.ts")).demo,
 };
 

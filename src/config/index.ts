@@ -138,7 +138,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     config: {
       ...settings,
       data: resolve(env["ASSENT_DATA"] ? cwd : base, settings.data),
-      state: settings.state === null ? stateOf(env) : resolve(env["ASSENT_STATE"] ? cwd : base, settings.state),
+      state: settings.state === null ? stateFolder(env) : resolve(env["ASSENT_STATE"] ? cwd : base, settings.state),
       policies: resolve(env["ASSENT_POLICIES"] ? cwd : base, settings.policies),
       plugins: absolutePlugins(settings.plugins, base),
     },
@@ -156,7 +156,7 @@ export function defaultConfig(changes: { data: string; policies?: string }): Con
 }
 
 /** Where programs of this user keep what outlives their data. XDG Base Directory Specification. */
-function stateOf(env: Environment): string | null {
+export function stateFolder(env: Environment): string | null {
   const base = env["XDG_STATE_HOME"] || (env["HOME"] ? join(env["HOME"], ".local", "state") : "");
   return isAbsolute(base) ? join(base, "assent") : null;
 }

@@ -21,6 +21,7 @@ export const CORE_COMMANDS = [
   "schema",
   "hook",
   "hookd",
+  "mcp",
   "demo",
 ] as const;
 export type CoreCommand = (typeof CORE_COMMANDS)[number];

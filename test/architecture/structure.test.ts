@@ -128,6 +128,26 @@ describe("imports", () => {
     }
   });
 
+  test("the MCP proxy is a client of the service: it imports the client, what is pure, and nothing of the server", () => {
+    const packages = ["yaml", "@sinclair/typebox", "@modelcontextprotocol/client", "@modelcontextprotocol/server"];
+    for (const file of filesIn("src/mcp")) {
+      for (const specifier of importsOf(file)) {
+        const to = target(file, specifier);
+        assert.ok(
+          to === null
+            ? specifier.startsWith("node:") ||
+                packages.some((name) => specifier === name || specifier.startsWith(`${name}/`))
+            : /^src\/(?:mcp|client|domain)\/|^src\/version\.ts$/.test(to),
+          `${file} imports ${specifier}`,
+        );
+      }
+    }
+    for (const file of sources.filter((name) => !name.startsWith("src/mcp/") && !name.startsWith("src/cli/mcp/"))) {
+      for (const specifier of importsOf(file))
+        assert.ok(target(file, specifier)?.startsWith("src/mcp/") !== true, `${file} imports ${specifier}`);
+    }
+  });
+
   test("the HTTP core and the ledger know no resource and no database", () => {
     for (const file of [...filesIn("src/http"), ...filesIn("src/ledger")]) {
       for (const specifier of importsOf(file))

@@ -1,0 +1,83 @@
+import { createInterface } from "node:readline/promises";
+import { createAssent } from "../../client/index.ts";
+import { accept as acceptChanges, examine, textOf, type Examined } from "../../mcp/acceptance.ts";
+import { definitionStore, INSTRUCTIONS, type Change } from "../../mcp/definitions.ts";
+import { agentOf } from "../../mcp/agent.ts";
+import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
+import { exitOf, reaching } from "../remote.ts";
+import { FLAGS, settingOf, splitCommand } from "./options.ts";
+
+export async function accept(args: string[], io: Output): Promise<number> {
+  const { ours, command } = splitCommand(args);
+  const { values, positionals } = parse(ours, { ...FLAGS, yes: { type: "boolean", short: "y" } });
+  const { config, url, apiKey, folder, log } = settingOf(values, command, io);
+  const unknown = positionals.find((name) => !config.servers.some((server) => server.name === name));
+  if (unknown !== undefined)
+    throw usage(`there is no server "${unknown}"; there are ${config.servers.map(({ name }) => name).join(", ")}`);
+  const store = definitionStore(folder);
+  const assent = createAssent({ url, apiKey });
+  const agentId = agentOf(assent, config.agent);
+  let exit: number = EXIT.ok;
+  for (const server of config.servers.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
+    const examined = await examine(server, store, log).catch((error: unknown) => {
+      throw new CommandError(error instanceof Error ? error.message : String(error));
+    });
+    if (examined.changes.length === 0) {
+      io.out(`${server.name}: nothing has changed since it was accepted`);
+      continue;
+    }
+    show(examined, io);
+    if (values.yes !== true && !(await isAgreed(server.name, io))) {
+      io.err(`${server.name}: nothing was accepted`);
+      exit = EXIT.failure;
+      continue;
+    }
+    const action = await reaching(async () =>
+      acceptChanges(examined, { assent, agentId: await agentId(), store, wait: config.wait ?? 0 }),
+    );
+    if (action.status === "succeeded") io.out(`${server.name}: accepted, recorded as action ${action.id}`);
+    else {
+      io.err(`${server.name}: not accepted: action ${action.id} is ${action.status}: ${safe(action.reason)}`);
+      exit = exitOf(action);
+    }
+  }
+  return exit;
+}
+
+/** Texts of the server, which wants to be believed: without what could drive a terminal. */
+function show({ server, changes }: Examined, io: Output): void {
+  io.out(`${server.name}: ${changes.length} ${changes.length === 1 ? "definition differs" : "definitions differ"}`);
+  for (const change of changes) for (const line of linesOf(change)) io.out(line);
+}
+
+function linesOf({ name, kind, before, now }: Change): string[] {
+  const signed = (sign: string, text: string): string[] =>
+    text === "" ? [] : text.split("\n").map((line) => `    ${sign} ${safe(line)}`);
+  const texts = textOf(before) === textOf(now) ? [] : [...signed("-", textOf(before)), ...signed("+", textOf(now))];
+  const others = [...new Set([...Object.keys(before?.definition ?? {}), ...Object.keys(now?.definition ?? {})])].filter(
+    (key) =>
+      key !== "description" &&
+      key !== "instructions" &&
+      kind === "changed" &&
+      JSON.stringify(before?.definition[key]) !== JSON.stringify(now?.definition[key]),
+  );
+  return [
+    `  ${kind.padEnd(8)}${name === INSTRUCTIONS ? "(the server's instructions)" : safe(name)}`,
+    ...texts,
+    ...others.flatMap((key) => [
+      ...signed("-", `${key}: ${JSON.stringify(before?.definition[key]) ?? ""}`),
+      ...signed("+", `${key}: ${JSON.stringify(now?.definition[key]) ?? ""}`),
+    ]),
+  ];
+}
+
+async function isAgreed(name: string, io: Output): Promise<boolean> {
+  if (process.stdin.isTTY !== true || !io.watched)
+    throw usage("what has changed is for somebody to look at; say --yes where nobody can be asked");
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(?:es)?$/i.test((await asking.question(`accept these definitions of ${name}? [y/N] `)).trim());
+  } finally {
+    asking.close();
+  }
+}

@@ -1,0 +1,67 @@
+/** `assent mcp`: MCP servers behind decisions. The protocol's packages are loaded when a verb runs, and not before. */
+import { usage, type Command, type Output, type Verb } from "../command.ts";
+
+const SERVERS = `  -- COMMAND [ARGS]  the server is a process, which the proxy starts
+  --http URL         the server is at an address
+  --config FILE      servers and options from FILE; without any of the three: assent-mcp.yaml of the working folder
+  --name NAME        what the one server is called; by default after its command or host`;
+
+const proxy: Verb = {
+  summary: "stand between an MCP client and its servers",
+  help: `usage: assent mcp proxy [options] -- COMMAND [ARGS]
+       assent mcp proxy [options] --http URL
+       assent mcp proxy [options] [--config FILE]
+
+Every call of a tool becomes an action, which policies allow, deny or have approved; only then it is made. When the
+service cannot be asked, nothing is. ASSENT_URL and ASSENT_API_KEY say which service is asked, and as whom.
+
+${SERVERS}
+  --agent ID         the agent that calls are submitted for; by default the one that the key is bound to
+  --wait SECONDS     how long a call is held for an approval before the model is told to come back
+  --data FOLDER      where accepted definitions are kept; by default mcp in ASSENT_STATE, or in the state folder
+
+examples:
+  assent mcp proxy -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  assent mcp proxy --config assent-mcp.yaml
+`,
+  run: async (args, io) => (await import("./proxy.ts")).proxy(args, io),
+};
+
+const accept: Verb = {
+  summary: "take a server's tools as they are now",
+  help: `usage: assent mcp accept [SERVER]... [options] [-- COMMAND [ARGS]]
+
+Shows what has changed in the tools and instructions of a server since they were accepted, and accepts it: until then
+the proxy shows no client a changed or new tool, and lets none call it. Acceptance is an action, "accept" of the tool
+"assent-mcp", which policies decide about and the ledger keeps.
+
+${SERVERS}
+  --yes, -y          accept without being asked
+  --agent ID         the agent that the acceptance is submitted for
+  --wait SECONDS     how long to wait where it needs an approval (0)
+  --data FOLDER      where accepted definitions are kept, as the proxy has it
+
+examples:
+  assent mcp accept filesystem
+  assent mcp accept --yes -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+`,
+  run: async (args, io) => (await import("./accept.ts")).accept(args, io),
+};
+
+const VERBS: Readonly<Record<string, Verb>> = { proxy, accept };
+
+export const mcp: Command = {
+  summary: "decide about the calls of MCP clients",
+  help: `usage: assent mcp proxy|accept ...
+
+  proxy    ${proxy.summary}
+  accept   ${accept.summary}
+
+"assent mcp VERB --help" tells more.`,
+  verbs: VERBS,
+  run([verb, ...args]: string[], io: Output): Promise<number> {
+    if (verb === undefined) throw usage("assent mcp takes a verb: proxy or accept");
+    if (!Object.hasOwn(VERBS, verb)) throw usage(`assent mcp has no "${verb}"`);
+    return (VERBS[verb] as Verb).run(args, io);
+  },
+};

@@ -1,0 +1,92 @@
+/** What the verbs of `assent mcp` have in common: which servers, which service, where accepted definitions are kept. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { ConfigFault, nameFor, readConfig, serverOf, type ProxyConfig } from "../../mcp/config.ts";
+import { stateFolder } from "../../config/index.ts";
+import { usage, type Output } from "../command.ts";
+
+export const FLAGS = {
+  http: { type: "string" },
+  config: { type: "string" },
+  name: { type: "string" },
+  agent: { type: "string" },
+  wait: { type: "string" },
+  data: { type: "string" },
+} as const;
+
+const FILE = "assent-mcp.yaml";
+
+export interface Setting {
+  config: ProxyConfig;
+  url: string;
+  apiKey: string;
+  folder: string;
+  log(line: string): void;
+}
+
+/** Splits at `--`: what follows is the server's command. */
+export function splitCommand(args: string[]): { ours: string[]; command: string[] } {
+  const end = args.indexOf("--");
+  return end < 0 ? { ours: args, command: [] } : { ours: args.slice(0, end), command: args.slice(end + 1) };
+}
+
+export function settingOf(values: Partial<Record<keyof typeof FLAGS, string>>, command: string[], io: Output): Setting {
+  const apiKey = process.env["ASSENT_API_KEY"];
+  if (apiKey === undefined || apiKey === "") throw usage("set ASSENT_API_KEY to the key that calls are submitted with");
+  const { config, base } = configOf(values, command);
+  const wait = values.wait === undefined ? config.wait : Number(values.wait);
+  if (wait !== undefined && !(wait >= 0 && wait <= 86_400))
+    throw usage(`--wait takes 0 to 86400 seconds, not "${values.wait}"`);
+  const agent = values.agent ?? config.agent;
+  return {
+    config: { ...config, ...(wait === undefined ? {} : { wait }), ...(agent === undefined ? {} : { agent }) },
+    url: process.env["ASSENT_URL"] || "http://127.0.0.1:8000",
+    apiKey,
+    folder: folderOf(values.data, config.data, base),
+    log: (line) => io.err(`assent mcp: ${line}`),
+  };
+}
+
+function configOf(
+  values: Partial<Record<keyof typeof FLAGS, string>>,
+  command: string[],
+): { config: ProxyConfig; base: string } {
+  const { http, config: file, name } = values;
+  if ([http !== undefined, file !== undefined, command.length > 0].filter(Boolean).length > 1)
+    throw usage("give one of --http URL, --config FILE and -- COMMAND");
+  try {
+    if (http !== undefined) {
+      if (!URL.canParse(http)) throw usage(`--http takes a URL, not "${http}"`);
+      return { config: { servers: [serverOf(name ?? nameFor(new URL(http)), { url: http })] }, base: "." };
+    }
+    const [program, ...args] = command;
+    if (program !== undefined)
+      return { config: { servers: [serverOf(name ?? nameFor(command), { command: program, args })] }, base: "." };
+    const path = file ?? FILE;
+    if (name !== undefined) throw usage("--name goes with --http or a command; in a file each server has its name");
+    if (!existsSync(path))
+      throw usage(`there is no ${path}; give a server by "-- COMMAND", --http URL or --config FILE`);
+    return { config: inFile(path), base: dirname(resolve(path)) };
+  } catch (error) {
+    if (error instanceof ConfigFault) throw usage(error.message);
+    throw error;
+  }
+}
+
+function inFile(path: string): ProxyConfig {
+  try {
+    return readConfig(readFileSync(path, "utf8"), process.env);
+  } catch (error) {
+    if (error instanceof ConfigFault) throw usage(`${path}: ${error.message}`);
+    throw usage(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** Not the working folder: a client starts the proxy wherever it pleases, and what was accepted has to be found again. */
+function folderOf(flag: string | undefined, configured: string | undefined, base: string): string {
+  if (flag !== undefined) return resolve(flag);
+  if (configured !== undefined) return resolve(base, configured);
+  const state = process.env["ASSENT_STATE"] ? resolve(process.env["ASSENT_STATE"]) : stateFolder(process.env);
+  if (state === null) throw usage("give --data FOLDER: there is no home folder to keep accepted definitions in");
+  return join(state, "mcp");
+}

@@ -1,0 +1,20 @@
+/** Who made a request, while it is being dealt with. */
+import type { JsonObject, Reply } from "./message.ts";
+import type { Question } from "./upstream.ts";
+
+export interface Caller {
+  /** Aborted when the client has cancelled the request or has hung up. */
+  readonly signal: AbortSignal;
+  /** Name and version of the client's program. */
+  readonly info: JsonObject;
+  readonly capabilities: JsonObject;
+  /** Resolves while the client is there to take the answer. Since 2026-07-28 it goes away to answer a question. */
+  attached(): Promise<void>;
+  /** Whether it was asked for progress. */
+  readonly wantsProgress: boolean;
+  /** The params of a progress notification, without the token. */
+  progress(params: JsonObject): void;
+  notify(method: string, params: JsonObject): void;
+  /** Asks the client, in the course of the request. */
+  ask(question: Question): Promise<Reply>;
+}

@@ -1,0 +1,147 @@
+/** One governed request: decided, begun, sent, answered, reported. */
+import type { Caller } from "./caller.ts";
+import type { Gate, Wish } from "./gate.ts";
+import { failure, metaOf, withMeta, type Id, type JsonObject, type Reply } from "./message.ts";
+import { messageOfFailure, RequestLost } from "./peer.ts";
+import { asToolResult, refusalBecause, type Refusal } from "./refusal.ts";
+import type { Tool } from "./tools.ts";
+import type { Ask, Upstream } from "./upstream.ts";
+
+/** Of a refusal where there is no result that could say so. Outside of what MCP reserves. */
+const REFUSED = -32010;
+/** Of `_meta` that goes into the record. Bytes of JSON. */
+const LARGEST_META = 2048;
+
+export interface Call {
+  upstream: Upstream;
+  method: string;
+  /** As it is sent. */
+  params: JsonObject;
+  id: Id;
+  operation: string;
+  /** As it is decided. */
+  subject: JsonObject;
+  context: JsonObject;
+}
+
+export interface CallOptions {
+  gate: Gate;
+  session: string;
+}
+
+export function wishOf(
+  { upstream, operation, subject, context, id, params }: Call,
+  { info }: Caller,
+  options: CallOptions,
+): Wish {
+  const { traceparent } = metaOf(params);
+  return {
+    tool: upstream.config.tool,
+    operation,
+    params: subject,
+    context,
+    meta: {
+      ...(typeof traceparent === "string" ? { traceparent: traceparent.slice(0, 100) } : {}),
+      mcp: {
+        client: { name: clip(info["name"]), version: clip(info["version"]) },
+        session: options.session,
+        request_id: typeof id === "string" ? id.slice(0, 100) : id,
+        ...tellable(metaOf(params)),
+      },
+    },
+  };
+}
+
+const clip = (value: unknown): string | null => (typeof value === "string" ? value.slice(0, 100) : null);
+
+/** What else the client says about the call, such as the id that its model knows it by. */
+function tellable(meta: JsonObject): JsonObject {
+  const rest = Object.fromEntries(
+    Object.entries(meta).filter(
+      ([key]) => key !== "progressToken" && key !== "traceparent" && !key.startsWith("io.modelcontextprotocol/"),
+    ),
+  );
+  const size = Buffer.byteLength(JSON.stringify(rest));
+  return size <= 2 || size > LARGEST_META ? {} : { meta: rest };
+}
+
+/** Sends what was decided, or what needs no decision. @throws RequestLost */
+export function forward(call: Call, caller: Caller, ask: Ask): Promise<Reply> {
+  return call.upstream.request(call.method, withoutEnvelope(call.params), {
+    signal: caller.signal,
+    capabilities: caller.capabilities,
+    ask,
+    ...(caller.wantsProgress ? { onprogress: (params) => caller.progress(params) } : {}),
+  });
+}
+
+function withoutEnvelope(params: JsonObject): JsonObject {
+  return withMeta(
+    params,
+    Object.fromEntries(Object.entries(metaOf(params)).filter(([key]) => !key.startsWith("io.modelcontextprotocol/"))),
+  );
+}
+
+/** @throws the reason of the caller's signal, when the client is gone. */
+export async function govern(
+  call: Call,
+  caller: Caller,
+  ask: Ask,
+  tool: Tool | null,
+  options: CallOptions,
+): Promise<Reply> {
+  const verdict = await options.gate.decide(wishOf(call, caller, options), caller);
+  if (!verdict.runs) return refuse(verdict.refusal, tool);
+  let reply: Reply;
+  try {
+    reply = await forward(call, caller, ask);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    if (caller.signal.aborted) {
+      verdict.report(false, "cancelled by the client while it ran; whether it had an effect is not known");
+      throw error;
+    }
+    verdict.report(false, `the answer was lost: ${why}`);
+    if (!(error instanceof RequestLost)) throw error;
+    return lost(why, verdict.id, tool !== null);
+  }
+  const trouble = messageOfFailure(reply) ?? errorIn(reply);
+  verdict.report(trouble === null, trouble ?? undefined);
+  return reply;
+}
+
+export function refuse(refusal: Refusal, tool: Tool | null): Reply {
+  if (tool !== null) return { result: asToolResult(refusal, tool.item["outputSchema"] !== undefined) };
+  return failure(REFUSED, refusal.text, { ...refusal.facts });
+}
+
+/** Of a tool that is not to be asked about. */
+export function refuseHeld(tool: Tool): Reply {
+  const what =
+    tool.held === "new" ? "is new, and nobody has accepted it yet" : "has changed since somebody accepted it";
+  return refuse(
+    refusalBecause(
+      `The definition of this tool ${what}. Calling again will not help until a person has looked at it and run ` +
+        `"assent mcp accept ${tool.upstream.config.name}"; tell the user.`,
+      tool.held === "new" ? "DEFINITION_NEW" : "DEFINITION_CHANGED",
+    ),
+    { ...tool, item: {} },
+  );
+}
+
+function lost(why: string, id: string, isTool: boolean): Reply {
+  const text =
+    `The call was allowed and sent, and its answer was lost: ${why}. Whether it had an effect is not known (action ${id}). ` +
+    `Find out before you call again, or ask the user.`;
+  return isTool
+    ? { result: { content: [{ type: "text", text }], isError: true, _meta: { "assent/lost": { action_id: id } } } }
+    : failure(REFUSED, text, { action_id: id });
+}
+
+/** What a tool says that went wrong. */
+function errorIn(reply: Reply): string | null {
+  if (!("result" in reply) || reply.result["isError"] !== true) return null;
+  const { content } = reply.result;
+  const first = Array.isArray(content) ? (content[0] as JsonObject | undefined) : undefined;
+  return typeof first?.["text"] === "string" ? first["text"] : "the tool reported an error";
+}

@@ -1,0 +1,142 @@
+/** `assent-mcp.yaml`, and the flags that say the same of one server. */
+import { Type, type Static } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { parseDocument } from "yaml";
+import { nameFault } from "../domain/names.ts";
+import { DECIDED_METHODS, type OpenMethod, type ServerConfig } from "./server-config.ts";
+
+const closed = { additionalProperties: false };
+const Texts = Type.Record(Type.String(), Type.String());
+
+const Server = Type.Object(
+  {
+    command: Type.Optional(Type.String({ minLength: 1 })),
+    args: Type.Optional(Type.Array(Type.String())),
+    env: Type.Optional(Texts),
+    cwd: Type.Optional(Type.String({ minLength: 1 })),
+    url: Type.Optional(Type.String({ pattern: "^https?://" })),
+    headers: Type.Optional(Texts),
+    tool: Type.Optional(Type.String({ minLength: 1 })),
+    era: Type.Optional(Type.Union([Type.Literal("auto"), Type.Literal("2025-11-25"), Type.Literal("2026-07-28")])),
+    hide: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+    open: Type.Optional(Type.Array(Type.Union(DECIDED_METHODS.map((method) => Type.Literal(method))))),
+    definitions: Type.Optional(Type.Union([Type.Literal("first"), Type.Literal("accepted")])),
+  },
+  closed,
+);
+
+const File = Type.Object(
+  {
+    agent: Type.Optional(Type.String({ minLength: 1 })),
+    wait: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
+    approval_page: Type.Optional(Type.String({ pattern: "^https?://.*\\{id\\}" })),
+    data: Type.Optional(Type.String({ minLength: 1 })),
+    listen: Type.Optional(
+      Type.Object(
+        {
+          host: Type.Optional(Type.String({ minLength: 1 })),
+          port: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
+          token: Type.Optional(Type.String({ minLength: 16 })),
+          hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+        },
+        closed,
+      ),
+    ),
+    servers: Type.Record(Type.String(), Server, { minProperties: 1 }),
+  },
+  closed,
+);
+
+export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
+  servers: ServerConfig[];
+}
+
+/** A configuration that cannot be used; the message says which member and why. */
+export class ConfigFault extends Error {}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** @throws ConfigFault */
+export function readConfig(text: string, env: Environment): ProxyConfig {
+  const document = parseDocument(text, { prettyErrors: false });
+  const [error] = document.errors;
+  if (error !== undefined) throw new ConfigFault(error.message);
+  const value: unknown = expand(document.toJS(), env, "");
+  const fault = Value.Errors(File, value).First();
+  if (fault !== undefined) throw new ConfigFault(`${fault.path === "" ? "the file" : fault.path}: ${fault.message}`);
+  const { servers, ...rest } = value as Static<typeof File>;
+  return { ...rest, servers: Object.entries(servers).map(([name, server]) => serverOf(name, server)) };
+}
+
+/** @throws ConfigFault */
+export function serverOf(name: string, given: Static<typeof Server>): ServerConfig {
+  const where = `/servers/${name}`;
+  if (!/^[A-Za-z0-9._-]{1,32}$/.test(name))
+    throw new ConfigFault(`${where}: a server's name has up to 32 letters, digits, dots, dashes and underscores`);
+  const { command, args = [], env = {}, cwd, url, headers = {}, tool = name } = given;
+  if ((command === undefined) === (url === undefined))
+    throw new ConfigFault(`${where}: it has either a command or a url`);
+  if (url === undefined ? "headers" in given : "args" in given || "env" in given || "cwd" in given)
+    throw new ConfigFault(`${where}: headers go with a url; args, env and cwd go with a command`);
+  const fault = nameFault(tool);
+  if (fault !== null) throw new ConfigFault(`${where}/tool: the name ${fault}`);
+  return {
+    name,
+    tool,
+    era: given.era ?? "auto",
+    hide: given.hide ?? [],
+    open: (given.open ?? []) as OpenMethod[],
+    definitions: given.definitions ?? "first",
+    reach: url === undefined ? { command: command as string, args, env, cwd } : { url, headers },
+  };
+}
+
+/** `${NAME}` and `${NAME:-default}` in texts, so that no secret stands in the file. */
+function expand(value: unknown, env: Environment, where: string): unknown {
+  if (typeof value === "string")
+    return value.replaceAll(
+      /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
+      (_, name: string, otherwise: string | undefined) => {
+        const given = env[name] ?? otherwise;
+        if (given === undefined)
+          throw new ConfigFault(
+            `${where}: the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
+          );
+        return given;
+      },
+    );
+  if (Array.isArray(value)) return value.map((item, i) => expand(item, env, `${where}/${i}`));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, expand(item, env, `${where}/${key}`)]));
+}
+
+const RUNNERS =
+  /^(?:npx|pnpx|bunx|uvx|pipx|uv|npm|pnpm|yarn|bun|deno|node|python3?|docker|podman|cmd|\/c|exec|run|dlx|x|tool)(?:\.exe|\.cmd)?$/;
+
+/** What a server is called whose command or address is all that is known of it. */
+export function nameFor(reach: readonly string[] | URL): string {
+  if (reach instanceof URL) return reach.hostname.slice(0, 32);
+  const words = reach
+    .map((word) => word.split(/[\\/]/).at(-1) as string)
+    .filter((word) => word !== "" && !word.startsWith("-") && !RUNNERS.test(word));
+  const word = (words[0] ?? reach[0]?.split(/[\\/]/).at(-1) ?? "server")
+    .replace(/@.*$/, "")
+    .replace(/\.[cm]?[jt]s$|\.py$|:[^:]*$/, "");
+  const name = word
+    .replace(/^(?:mcp-server-|server-mcp-|mcp-|server-)/, "")
+    .replace(/(?:-mcp-server|-mcp|-server)$/, "");
+  return (name || word).replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(0, 32);
+}
+
+/** Clients by the name that they give themselves, and how long they are known to wait. Seconds. */
+const PATIENCE: Readonly<Record<string, number>> = { "claude-code": 240, "gemini-cli-mcp-client": 540 };
+
+/** Below the 60 s after which clients give up that say nothing else. */
+const SHORTEST = 50;
+
+export function patienceOf(client: Readonly<Record<string, unknown>>, configured: number | undefined): number {
+  const { name } = client;
+  return (
+    configured ?? (typeof name === "string" && Object.hasOwn(PATIENCE, name) ? (PATIENCE[name] as number) : SHORTEST)
+  );
+}

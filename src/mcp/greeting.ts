@@ -1,0 +1,41 @@
+/** Several servers introduced as one. */
+import { VERSION } from "../version.ts";
+import { isObject, type JsonObject } from "./message.ts";
+import type { Upstream } from "./upstream.ts";
+
+/** Capabilities of servers of 2025-11-25 that the proxy does not pass on for several servers at once. */
+const OF_ONE = new Set(["tasks", "experimental", "extensions"]);
+
+export interface Greeting {
+  version: string;
+  capabilities: JsonObject;
+  info: JsonObject;
+  instructions: string | undefined;
+}
+
+export async function mergedGreeting(
+  upstreams: readonly Upstream[],
+  instructionsOf: (upstream: Upstream) => Promise<string | null>,
+): Promise<Greeting> {
+  const single = upstreams.length === 1;
+  const capabilities: JsonObject = {};
+  for (const upstream of upstreams)
+    for (const [name, value] of Object.entries(upstream.capabilities)) {
+      if (!isObject(value) || (!single && OF_ONE.has(name))) continue;
+      const before = capabilities[name];
+      capabilities[name] = { ...(isObject(before) ? before : {}), ...value };
+    }
+  const texts = await Promise.all(
+    upstreams.map(async (upstream) => {
+      const text = await instructionsOf(upstream);
+      return text === null ? [] : [single ? text : `${upstream.config.name}:\n${text}`];
+    }),
+  );
+  const [first] = upstreams;
+  return {
+    version: upstreams.map((upstream) => upstream.version).sort()[0] ?? "",
+    capabilities,
+    info: single && first !== undefined ? first.info : { name: "assent-mcp-proxy", version: VERSION },
+    instructions: texts.flat().length === 0 ? undefined : texts.flat().join("\n\n"),
+  };
+}

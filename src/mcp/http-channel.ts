@@ -1,0 +1,74 @@
+/** A server at an address: Streamable HTTP by the official client's transport, message by message. */
+import { SdkHttpError, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
+import { CODE, isRequest, messageOf, metaOf, META, type Message } from "./message.ts";
+import type { Channel } from "./peer.ts";
+import type { Address } from "./server-config.ts";
+
+export interface HttpChannel extends Channel {
+  /** Sent with each request from now on: what `initialize` agreed on. */
+  setVersion(version: string): void;
+}
+
+export async function openAddress(
+  name: string,
+  { url, headers }: Address,
+  log: (line: string) => void,
+): Promise<HttpChannel> {
+  // Its own headers only: what the client sent to the proxy goes no further.
+  const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
+  let closed = false;
+  const channel: HttpChannel = {
+    onmessage: () => {},
+    onclose: () => {},
+    setVersion: (version) => transport.setProtocolVersion(version),
+    async send(message, { signal } = {}) {
+      const modern = isRequest(message) && META.version in metaOf(message.params);
+      // Since 2026-07-28 the end of a request's stream is its cancellation, and no message.
+      try {
+        await transport.send(message as never, {
+          ...(modern && signal !== undefined ? { requestSignal: signal } : {}),
+          ...(isRequest(message)
+            ? { onRequestStreamEnd: () => lose(message, "the server ended the answer before it was whole") }
+            : {}),
+        });
+      } catch (error) {
+        throw new Error(`the server "${name}": ${sentenceOf(error)}`, { cause: error });
+      }
+    },
+    async close() {
+      if (closed) return;
+      closed = true;
+      await transport.terminateSession().catch(() => {});
+      await transport.close();
+      channel.onclose("closed");
+    },
+  };
+  const lose = (request: Message & { id: string | number }, why: string): void => {
+    channel.onmessage({ jsonrpc: "2.0", id: request.id, error: { code: CODE.internal, message: why } });
+  };
+  transport.onmessage = (message: unknown) => {
+    try {
+      channel.onmessage(messageOf(message));
+    } catch (error) {
+      log(`the server "${name}" sent what is no message: ${String(error)}`);
+    }
+  };
+  transport.onerror = (error) => {
+    if (!closed) log(`the server "${name}": ${sentenceOf(error)}`);
+  };
+  transport.onclose = () => {
+    if (closed) return;
+    closed = true;
+    channel.onclose(`the connection to the server "${name}" has ended`);
+  };
+  await transport.start();
+  return channel;
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof UnauthorizedError)
+    return "it wants other credentials; give them in headers of its configuration";
+  if (error instanceof SdkHttpError) return `it answered ${error.status}`;
+  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  return `${error instanceof Error ? error.message : String(error)}${cause}`;
+}

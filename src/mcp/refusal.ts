@@ -1,0 +1,105 @@
+/** What a model is told when a call was not made: what happened, what to do, and what not to. */
+import { RequestRefused, Unauthorized, type ActionRecord, type AssentError } from "../client/index.ts";
+import type { JsonObject } from "./message.ts";
+
+export interface Refusal {
+  /** For the model. */
+  text: string;
+  /** The same for programs. */
+  facts: {
+    status: "denied" | "stopped" | "expired" | "cancelled" | "pending_approval" | "unavailable" | "refused";
+    action_id: string | null;
+    /** Seconds; null where calling again is of no use. */
+    retry_after: number | null;
+    code: string | null;
+  };
+}
+
+/** How long a model is told to leave an approver in peace. Seconds. */
+const PATIENCE = 30;
+
+const CLEAR = "The call was not made: nothing was run and nothing was changed.";
+
+/** Of an action that is not going to run now. */
+export function refusalOf(action: ActionRecord): Refusal {
+  const { id, status, reason, reason_code: code } = action;
+  const facts = { action_id: id, code, retry_after: null };
+  if (status === "pending_approval")
+    return {
+      text:
+        `${CLEAR} It waits for a person's approval (${reason}; approval ${id}). It is not refused. ` +
+        `To go on, call this tool again with exactly the same arguments, not before ${PATIENCE} seconds from now: the same ` +
+        `call joins the same approval and runs once it is given. Do not change the arguments: that would be another ` +
+        `request, which somebody would have to approve anew. Do not reach the same end in another way. If there is other ` +
+        `work, do that first; if there is none, tell the user that this waits for approval.`,
+      facts: { ...facts, status, retry_after: PATIENCE },
+    };
+  if (status === "expired")
+    return {
+      text:
+        `${CLEAR} Nobody approved it in time (approval ${id} has expired). It was not refused by anyone. Tell the user; ` +
+        `if the call is still wanted, the same call asks for approval anew.`,
+      facts: { ...facts, status, retry_after: PATIENCE },
+    };
+  if (status === "cancelled")
+    return {
+      text: `${CLEAR} The request for approval ${id} was withdrawn. Do not call again unless the user asks for it.`,
+      facts: { ...facts, status },
+    };
+  if (code === "STOPPED")
+    return {
+      text:
+        `${CLEAR} Everything of this kind is stopped for now by the people who run this system (${reason}). This is not ` +
+        `about this call. Do not try again and do not reach the same end in another way; tell the user that work is stopped.`,
+      facts: { ...facts, status: "stopped" },
+    };
+  return {
+    text:
+      `${CLEAR} It was denied: ${reason} (action ${id}). The same call will be denied again. Do not try to reach the same ` +
+      `end in another way; tell the user what was denied and why.`,
+    facts: { ...facts, status: "denied" },
+  };
+}
+
+/** Of a call about which the service could not be asked, or would not answer. */
+export function refusalOfError(error: AssentError, actionId: string | null): Refusal {
+  const { code, retryAfter } = error;
+  if (error instanceof Unauthorized)
+    return {
+      text:
+        `${CLEAR} The service that decides about calls does not accept the key of this proxy (${code}: ${error.message}). ` +
+        `Calling again will not help until somebody has set up the key; tell the user.`,
+      facts: { status: "unavailable", action_id: actionId, retry_after: null, code },
+    };
+  if (error instanceof RequestRefused)
+    return {
+      text: `${CLEAR} The service that decides about calls does not take this one (${code}: ${error.message}). Tell the user.`,
+      facts: { status: "refused", action_id: actionId, retry_after: null, code },
+    };
+  const after = Math.max(PATIENCE, Math.ceil(retryAfter ?? 0));
+  return {
+    text:
+      `${CLEAR} The service that decides about calls could not be asked (${code}: ${error.message}), and without it nothing ` +
+      `is run. It is not refused. The same call may go through later, not before ${after} seconds from now; tell the user ` +
+      `that the service is out of reach.`,
+    facts: { status: "unavailable", action_id: actionId, retry_after: after, code },
+  };
+}
+
+/** Of a call that the proxy itself does not pass on. */
+export function refusalBecause(why: string, code: string): Refusal {
+  return { text: `${CLEAR} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
+}
+
+/**
+ * A refusal as the result of a tool. Clients check `structuredContent` by the tool's output schema, also beside
+ * `isError`: where there is one, the facts stand in `_meta` alone.
+ */
+export function asToolResult({ text, facts }: Refusal, hasOutputSchema: boolean): JsonObject {
+  return {
+    content: [{ type: "text", text }],
+    isError: true,
+    ...(hasOutputSchema ? {} : { structuredContent: { ...facts } }),
+    _meta: { "assent/refusal": { ...facts } },
+  };
+}

@@ -1,0 +1,195 @@
+/** Which server a request of the client is for, and what it is sent. */
+import type { Caller } from "./caller.ts";
+import { refuseHeld, type Call } from "./calls.ts";
+import { listAll, shownItem, withOwnNames, type Asking } from "./lists.ts";
+import { CODE, failure, isObject, metaOf, type JsonObject, type Reply, type Request } from "./message.ts";
+import { shownTool, type Tool, type Toolbox } from "./tools.ts";
+import type { Upstream } from "./upstream.ts";
+
+/** What a session lets its routes do. */
+export interface Servers {
+  live(): Upstream[];
+  log(line: string): void;
+  toolbox: Toolbox;
+  send(call: Call, caller: Caller): Promise<Reply>;
+  /** A tool's call: decided, whatever is open. */
+  tool(call: Call, tool: Tool, caller: Caller): Promise<Reply>;
+}
+
+const LISTS: Readonly<Record<string, string>> = {
+  "prompts/list": "prompts",
+  "resources/list": "resources",
+  "resources/templates/list": "resourceTemplates",
+};
+const CAPABILITY: Readonly<Record<string, string>> = {
+  prompts: "prompts",
+  resources: "resources",
+  resourceTemplates: "resources",
+};
+
+/** Methods that a single server is sent as they are: those of tasks, whose calls were decided when they were made. */
+const PASSED = /^tasks\/(?:get|list|result|cancel|update)$/;
+
+/** @returns what deals with one request. It throws ListFault and RequestLost. */
+export function createRoutes({
+  live,
+  log,
+  toolbox,
+  send,
+  tool: governed,
+}: Servers): (request: Request, caller: Caller) => Promise<Reply> {
+  async function callTool({ id, params = {} }: Request, caller: Caller): Promise<Reply> {
+    const { name, arguments: given = {}, task } = params;
+    if (typeof name !== "string" || !isObject(given))
+      return failure(CODE.invalidParams, "tools/call has a name, which is a text, and arguments, which are an object");
+    const find = async (fresh: boolean) =>
+      (await toolbox.all(live(), caller, fresh)).find(({ shown }) => shown === name);
+    const tool = await find(false);
+    if (tool === undefined) return failure(CODE.invalidParams, `there is no tool "${name}"`);
+    if (tool.held !== null) return refuseHeld(tool);
+    const { annotations } = tool.item;
+    const call: Call = {
+      upstream: tool.upstream,
+      method: "tools/call",
+      params: {
+        name: tool.name,
+        ...(params["arguments"] === undefined ? {} : { arguments: given }),
+        ...(task === undefined ? {} : { task }),
+        _meta: metaOf(params),
+      },
+      id,
+      operation: tool.name,
+      subject: given,
+      context: { mcp: { ...(isObject(annotations) ? { annotations } : {}), definition: tool.digest } },
+    };
+    return governed(call, tool, caller);
+  }
+
+  async function listed(method: string, caller: Asking) {
+    const key = LISTS[method] as string;
+    const having = live().filter(({ capabilities }) => isObject(capabilities[CAPABILITY[key] as string]));
+    const each = await Promise.all(
+      having.map(async (upstream) =>
+        (await listAll(upstream, method, key, caller)).map((item) => ({ upstream, item })),
+      ),
+    );
+    return each.flat();
+  }
+
+  /** The server that an address is of: the one that lists it, or whose template begins like it. */
+  async function serverOf(uri: string, caller: Asking): Promise<Upstream | null> {
+    const having = live().filter(({ capabilities }) => isObject(capabilities["resources"]));
+    if (having.length <= 1) return having[0] ?? null;
+    const exact = (await listed("resources/list", caller)).filter(({ item }) => item["uri"] === uri);
+    const begins = (template: unknown): boolean =>
+      typeof template === "string" && uri.startsWith(template.split("{")[0] as string);
+    const owners =
+      exact.length > 0
+        ? exact
+        : (await listed("resources/templates/list", caller)).filter(({ item }) => begins(item["uriTemplate"]));
+    const distinct = new Set(owners.map(({ upstream }) => upstream));
+    return distinct.size === 1 ? ([...distinct][0] as Upstream) : null;
+  }
+
+  async function ofResource({ id, method, params = {} }: Request, caller: Caller): Promise<Reply> {
+    const { uri } = params;
+    if (typeof uri !== "string") return failure(CODE.invalidParams, "the uri is a text");
+    const upstream = await serverOf(uri, caller);
+    if (upstream === null) return failure(CODE.invalidParams, `no server, or more than one, has the resource "${uri}"`);
+    return send(
+      {
+        upstream,
+        method,
+        params: { uri, _meta: metaOf(params) },
+        id,
+        operation: method,
+        subject: { uri },
+        context: {},
+      },
+      caller,
+    );
+  }
+
+  async function ofPrompt(
+    request: Request,
+    name: unknown,
+    caller: Caller,
+    rename: (name: string) => JsonObject,
+  ): Promise<Reply> {
+    const prompt = withOwnNames(await listed("prompts/list", caller), log).find(({ shown }) => shown === name);
+    if (prompt === undefined) return failure(CODE.invalidParams, `there is no prompt "${String(name)}"`);
+    const { _meta, ...subject } = rename(prompt.name);
+    const { id, method } = request;
+    return send(
+      {
+        upstream: prompt.upstream,
+        method,
+        params: { ...subject, _meta: metaOf(request.params) },
+        id,
+        operation: method,
+        subject,
+        context: {},
+      },
+      caller,
+    );
+  }
+
+  async function complete(request: Request, caller: Caller): Promise<Reply> {
+    const { ref, ...rest } = request.params ?? {};
+    if (!isObject(ref)) return failure(CODE.invalidParams, "ref is an object");
+    if (ref["type"] === "ref/prompt")
+      return ofPrompt(request, ref["name"], caller, (name) => ({ ...rest, ref: { ...ref, name } }));
+    const upstream = typeof ref["uri"] === "string" ? await serverOf(ref["uri"], caller) : null;
+    if (upstream === null) return failure(CODE.invalidParams, "there is nothing of this reference");
+    return send(
+      {
+        upstream,
+        method: request.method,
+        params: request.params as JsonObject,
+        id: request.id,
+        operation: request.method,
+        subject: {},
+        context: {},
+      },
+      caller,
+    );
+  }
+
+  async function route(request: Request, caller: Caller): Promise<Reply> {
+    const { method, params } = request;
+    if (method === "ping") return { result: {} };
+    if (method === "tools/list") return { result: { tools: (await toolbox.all(live(), caller, true)).map(shownTool) } };
+    if (method === "prompts/list")
+      return { result: { prompts: withOwnNames(await listed(method, caller), log).map(shownItem) } };
+    if (Object.hasOwn(LISTS, method))
+      return { result: { [LISTS[method] as string]: (await listed(method, caller)).map(({ item }) => item) } };
+    if (method === "tools/call") return callTool(request, caller);
+    if (/^resources\/(?:read|subscribe|unsubscribe)$/.test(method)) return ofResource(request, caller);
+    if (method === "prompts/get")
+      return ofPrompt(request, params?.["name"], caller, (name) => ({
+        name,
+        ...(params?.["arguments"] === undefined ? {} : { arguments: params["arguments"] }),
+      }));
+    if (method === "completion/complete") return complete(request, caller);
+    const call = (upstream: Upstream): Call => ({
+      upstream,
+      method,
+      params: params ?? {},
+      id: request.id,
+      operation: method,
+      subject: {},
+      context: {},
+    });
+    if (method === "logging/setLevel") {
+      const able = live().filter(({ era, capabilities }) => era === "legacy" && isObject(capabilities["logging"]));
+      for (const upstream of able) await send(call(upstream), caller);
+      return { result: {} };
+    }
+    const [only, ...others] = live();
+    if (only === undefined || others.length > 0 || !PASSED.test(method))
+      return failure(CODE.methodNotFound, `"${method}" is not passed on`);
+    return send(call(only), caller);
+  }
+
+  return route;
+}

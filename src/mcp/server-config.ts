@@ -1,0 +1,39 @@
+/** One MCP server behind the proxy. */
+
+export interface ServerConfig {
+  /** As it stands in tool names that have a prefix, and in `assent mcp accept`. */
+  name: string;
+  /** `tool` of its actions. */
+  tool: string;
+  /** Which protocol it is spoken to in; `auto` asks an HTTP server, and takes 2025-11-25 for a process. */
+  era: "auto" | "2025-11-25" | "2026-07-28";
+  /** Tools that clients are not shown and cannot call, as patterns with `*`. */
+  hide: string[];
+  /** Methods that pass without a decision. */
+  open: OpenMethod[];
+  /** `first`: what is seen first is accepted. `accepted`: nothing is until someone accepts it. */
+  definitions: "first" | "accepted";
+  reach: Process | Address;
+}
+
+export interface Process {
+  command: string;
+  args: string[];
+  /** Beside the proxy's own environment, which is passed on without what begins with ASSENT_. */
+  env: Record<string, string>;
+  cwd?: string | undefined;
+}
+
+export interface Address {
+  url: string;
+  headers: Record<string, string>;
+}
+
+/** What can be decided besides `tools/call`, which always is. */
+export const DECIDED_METHODS = [
+  "resources/read",
+  "prompts/get",
+  "sampling/createMessage",
+  "elicitation/create",
+] as const;
+export type OpenMethod = (typeof DECIDED_METHODS)[number];

@@ -1,0 +1,194 @@
+/** One client's conversation with the servers behind the proxy. */
+import type { Caller } from "./caller.ts";
+import { forward, govern, wishOf, type Call, type CallOptions } from "./calls.ts";
+import type { DefinitionStore } from "./definitions.ts";
+import { ListFault, type Asking } from "./lists.ts";
+import { CODE, failure, type JsonObject, type Notification, type Reply, type Request } from "./message.ts";
+import { RequestLost } from "./peer.ts";
+import { asToolResult, refusalBecause } from "./refusal.ts";
+import { DECIDED_METHODS, type OpenMethod, type ServerConfig } from "./server-config.ts";
+import { createRoutes } from "./routes.ts";
+import { createToolbox, type Tool } from "./tools.ts";
+import { connectUpstream, type Ask, type ClientFacts, type Question, type Upstream } from "./upstream.ts";
+import { mergedGreeting } from "./greeting.ts";
+
+/** The client as a whole; what belongs to one request goes to its caller. */
+export interface Client {
+  notify(method: string, params: JsonObject | undefined): void;
+  /** Null where a client is asked in the course of a request only (since 2026-07-28). */
+  ask: Ask | null;
+  /** The only server is gone. */
+  ended(why: string): void;
+}
+
+export interface SessionOptions extends CallOptions {
+  servers: readonly ServerConfig[];
+  store: DefinitionStore;
+  log(line: string): void;
+}
+
+export type Session = ReturnType<typeof createSession>;
+
+export function createSession(options: SessionOptions, client: Client) {
+  const { servers, log } = options;
+  const toolbox = createToolbox(options.store, log);
+  const inFlight = new Map<Upstream, Set<Caller>>();
+  let facts: ClientFacts = { version: "", info: {}, capabilities: {} };
+  let upstreams: Upstream[] = [];
+  let ending = false;
+
+  const live = (): Upstream[] => upstreams.filter(({ closed }) => closed === null);
+  /** The one request that a message of a server can belong to; null where there are none or several. */
+  const onlyCaller = (upstream: Upstream): Caller | null => {
+    const callers = inFlight.get(upstream);
+    return callers?.size === 1 ? ([...callers][0] as Caller) : null;
+  };
+
+  /** Starts or reaches the servers. @throws Error with a sentence, when there is none */
+  async function open(of: ClientFacts): Promise<void> {
+    facts = of;
+    const results = await Promise.allSettled(servers.map((server) => connect(server)));
+    upstreams = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    const faults = results.flatMap((result) =>
+      result.status === "rejected" ? [(result.reason as Error).message] : [],
+    );
+    if (upstreams.length === 0) throw new Error(faults.join("; "));
+    for (const fault of faults) log(`${fault}; its tools are missing`);
+  }
+
+  async function connect(server: ServerConfig): Promise<Upstream> {
+    let self: Upstream | null = null;
+    self = await connectUpstream(
+      server,
+      facts,
+      {
+        ask: (question, signal) =>
+          self === null
+            ? Promise.resolve(failure(CODE.internal, "too early"))
+            : askClient(self, question, signal, null),
+        onnotification: (notification) => self !== null && heard(self, notification),
+        onclose(why) {
+          if (ending || self === null) return;
+          log(why);
+          if (live().length === 0) client.ended(why);
+          else client.notify("notifications/tools/list_changed", undefined);
+        },
+      },
+      log,
+    );
+    return self;
+  }
+
+  function heard(upstream: Upstream, { method, params }: Notification): void {
+    if (method === "notifications/tools/list_changed") toolbox.forget(upstream);
+    if (method === "notifications/cancelled" || method === "notifications/progress") return;
+    const caller = method === "notifications/message" ? onlyCaller(upstream) : null;
+    if (caller !== null) caller.notify(method, params ?? {});
+    else client.notify(method, params);
+  }
+
+  /** What a server wants of the client: decided like a call, unless it is open. */
+  async function askClient(
+    upstream: Upstream,
+    question: Question,
+    signal: AbortSignal,
+    of: Caller | null,
+  ): Promise<Reply> {
+    const caller = of ?? onlyCaller(upstream);
+    const pass = (): Promise<Reply> => {
+      if (caller !== null) return caller.ask(question);
+      if (client.ask !== null) return client.ask(question, signal);
+      return Promise.resolve(
+        failure(CODE.internal, `"${question.method}" cannot be told to belong to one request, and is not passed on`),
+      );
+    };
+    const { method, params } = question;
+    if (!isDecided(method) || upstream.config.open.includes(method)) return pass();
+    const asking: Caller = caller ?? {
+      signal,
+      info: facts.info,
+      capabilities: {},
+      wantsProgress: false,
+      progress() {},
+      notify() {},
+      attached: () => Promise.resolve(),
+      ask: pass,
+    };
+    const { _meta, ...subject } = params;
+    const call = { upstream, method, params, id: 0, operation: method, subject, context: {} };
+    const verdict = await options.gate.decide(wishOf(call, asking, options), asking);
+    if (!verdict.runs)
+      return method === "elicitation/create"
+        ? { result: { action: "decline" } }
+        : failure(-1, verdict.refusal.text, { ...verdict.refusal.facts });
+    const reply = await pass();
+    verdict.report("result" in reply, "error" in reply ? reply.error.message : undefined);
+    return reply;
+  }
+
+  /** Keeps the caller while a server works for it. */
+  async function during<T>(upstream: Upstream, caller: Caller, work: () => Promise<T>): Promise<T> {
+    const callers = inFlight.get(upstream) ?? new Set();
+    inFlight.set(upstream, callers.add(caller));
+    try {
+      return await work();
+    } finally {
+      callers.delete(caller);
+    }
+  }
+
+  /** A request that is decided, unless it is open or nothing that is decided about. */
+  function send(call: Call, caller: Caller): Promise<Reply> {
+    const ask: Ask = (question, signal) => askClient(call.upstream, question, signal, caller);
+    return during(call.upstream, caller, () =>
+      isDecided(call.method) && !call.upstream.config.open.includes(call.method)
+        ? govern(call, caller, ask, null, options)
+        : forward(call, caller, ask),
+    );
+  }
+
+  function callTool(call: Call, tool: Tool, caller: Caller): Promise<Reply> {
+    const ask: Ask = (question, signal) => askClient(tool.upstream, question, signal, caller);
+    return during(tool.upstream, caller, () => govern(call, caller, ask, tool, options));
+  }
+
+  const route = createRoutes({ live, log, toolbox, send, tool: callTool });
+
+  return {
+    open,
+    get facts() {
+      return facts;
+    },
+    /** What the servers say of themselves, together. */
+    greeting: (caller: Asking) => mergedGreeting(live(), (upstream) => toolbox.instructions(upstream, caller)),
+    async handle(request: Request, caller: Caller): Promise<Reply> {
+      try {
+        return await route(request, caller);
+      } catch (error) {
+        if (caller.signal.aborted) throw error;
+        if (error instanceof ListFault) return error.reply;
+        if (error instanceof RequestLost) return failure(CODE.internal, error.message);
+        log(
+          `"${request.method}" failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+        );
+        const why = refusalBecause("The proxy that decides about calls failed; tell the user.", "PROXY_FAILED");
+        return request.method === "tools/call"
+          ? { result: asToolResult(why, false) }
+          : failure(CODE.internal, why.text, { ...why.facts });
+      }
+    },
+    /** What the client tells: for all servers. */
+    tell({ method, params }: Notification): void {
+      if (method === "notifications/roots/list_changed")
+        for (const upstream of live()) void upstream.notify(method, params);
+    },
+    async close(): Promise<void> {
+      ending = true;
+      await Promise.all(upstreams.map((upstream) => upstream.close()));
+    },
+  };
+}
+
+function isDecided(method: string): method is OpenMethod {
+  return (DECIDED_METHODS as readonly string[]).includes(method);
+}

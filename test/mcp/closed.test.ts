@@ -1,0 +1,240 @@
+/** What the proxy does when something is wrong: nothing is run, and the model is told so. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { after, before, describe, test } from "node:test";
+import { proxied, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { ASSENT } from "../support/process.ts";
+import { until } from "../support/wait.ts";
+
+const call = async ({ client }: Proxied, name: string, given: Record<string, unknown> = {}): Promise<Refused> =>
+  (await client.callTool({ name, arguments: given })) as unknown as Refused;
+
+describe("without a decision nothing is run", () => {
+  let setup: Setup;
+  before(async () => {
+    setup = await setUp();
+  });
+  after(() => setup?.close());
+
+  test("no service: the model is told that it is out of reach, and the server's lists are there all the same", async () => {
+    const proxy = await proxied(setup, {
+      flags: ["--name", "notes", "--agent", "bot"],
+      env: { ASSENT_URL: "http://127.0.0.1:9" },
+    });
+    try {
+      assert.equal((await proxy.client.listTools()).tools.length, 7);
+      const result = await call(proxy, "echo");
+      assert.equal(result.structuredContent?.status, "unavailable");
+      assert.match(result.content[0]?.text as string, /not made.*could not be asked.*not refused/s);
+      assert.deepEqual(setup.record(), []);
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  test("a key that is not valid, or no longer: the model is told that calling again does not help", async () => {
+    const proxy = await proxied(setup, {
+      flags: ["--name", "notes", "--agent", "bot"],
+      env: { ASSENT_API_KEY: `assent_${"x".repeat(40)}` },
+    });
+    try {
+      const result = await call(proxy, "echo");
+      assert.equal(result.structuredContent?.code, "INVALID_CREDENTIAL");
+      assert.match(result.content[0]?.text as string, /will not help/);
+      assert.deepEqual(setup.record(), []);
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  test("a service that answers with something else", async () => {
+    const { createServer } = await import("node:http");
+    const odd = createServer((_, response) => response.end('{"id":"x","status":"allowed"'));
+    await new Promise<void>((resolve) => odd.listen(0, "127.0.0.1", resolve));
+    const { port } = odd.address() as { port: number };
+    const proxy = await proxied(setup, {
+      flags: ["--name", "notes", "--agent", "bot"],
+      env: { ASSENT_URL: `http://127.0.0.1:${port}` },
+    });
+    try {
+      assert.equal((await call(proxy, "echo")).structuredContent?.status, "unavailable");
+      assert.deepEqual(setup.record(), []);
+    } finally {
+      await proxy.close();
+      odd.close();
+    }
+  });
+
+  test("a key that is bound to no agent", async () => {
+    const proxy = await proxied(setup, { env: { ASSENT_API_KEY: setup.service.agent } });
+    try {
+      assert.equal((await call(proxy, "echo")).structuredContent?.code, "AGENT_UNBOUND");
+      assert.deepEqual(setup.record(), []);
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  test("a server that does not start: the client cannot connect, and reads why", async () => {
+    await assert.rejects(proxied(setup, { server: ["/no/such/program"] }), /does not start/);
+  });
+
+  test("a tool with a form of its answers is refused without one of its own making", async () => {
+    const proxy = await proxied(setup, {
+      env: { ASSENT_URL: "http://127.0.0.1:9" },
+      flags: ["--name", "notes", "--agent", "bot"],
+    });
+    try {
+      await proxy.client.listTools();
+      const result = await call(proxy, "typed");
+      assert.equal(result.isError, true);
+      assert.equal(result.structuredContent, undefined);
+      assert.equal(result._meta?.["assent/refusal"]?.status, "unavailable");
+    } finally {
+      await proxy.close();
+    }
+  });
+});
+
+describe("a client that is gone", () => {
+  let setup: Setup;
+  let proxy: Proxied;
+  before(async () => {
+    setup = await setUp();
+    proxy = await proxied(setup, { flags: ["--name", "notes", "--wait", "600"] });
+  });
+  after(async () => {
+    await proxy?.close();
+    await setup?.close();
+  });
+  const waits = (n: number) => async (): Promise<boolean> =>
+    (await setup.actions()).some(
+      ({ status, params }) => status === "pending_approval" && (params as { n: number }).n === n,
+    );
+
+  test("a call that was cancelled while it waited is not made when it is approved; the next identical one is, once", async () => {
+    const abort = new AbortController();
+    const running = proxy.client.callTool(
+      { name: "write", arguments: { n: 200 } },
+      { signal: abort.signal, timeout: 600_000 },
+    );
+    running.catch(() => undefined);
+    await until("it waits", waits(200));
+    abort.abort();
+    await assert.rejects(running);
+    await setup.decide(true);
+    assert.equal((await call(proxy, "echo")).isError, undefined);
+    assert.ok(!setup.record().some(({ name }) => name === "write"));
+    assert.equal((await call(proxy, "write", { n: 200 })).isError, undefined);
+    assert.equal(setup.record().filter(({ name }) => name === "write").length, 1);
+  });
+
+  test("a call whose client has hung up is not made either, and the server ends with its client", async () => {
+    const other = await proxied(setup, { flags: ["--name", "notes", "--wait", "600"] });
+    other.client.callTool({ name: "write", arguments: { n: 300 } }, { timeout: 600_000 }).catch(() => undefined);
+    await until("it waits", waits(300));
+    await other.close();
+    await setup.decide(true);
+    assert.equal((await call(proxy, "echo")).isError, undefined);
+    assert.ok(!setup.record().some(({ given }) => (given as { n?: number }).n === 300));
+    const [action] = (await setup.actions()).filter(({ params }) => (params as { n?: number }).n === 300);
+    assert.equal(action?.["status"], "approved");
+  });
+
+  test("a call that waits is made as soon as it is approved, and the client saw that it lives", async () => {
+    const seen: string[] = [];
+    const running = proxy.client.callTool(
+      { name: "write", arguments: { n: 400 } },
+      { timeout: 600_000, onprogress: ({ message }) => void seen.push(message ?? "") },
+    );
+    await until("it waits", waits(400));
+    await setup.decide(true);
+    assert.equal(((await running) as unknown as Refused).isError, undefined);
+    assert.match(seen[0] ?? "", /waiting for approval/);
+  });
+
+  test("a call that is denied by a person is told so", async () => {
+    const running = call(proxy, "write", { n: 500 });
+    await until("it waits", waits(500));
+    await setup.decide(false);
+    assert.equal((await running).structuredContent?.status, "denied");
+  });
+
+  test("two identical calls at once wait for one approval each: one approval runs one of them", async () => {
+    const both = [call(proxy, "write", { n: 600 }), call(proxy, "write", { n: 600 })];
+    await until("they wait", waits(600));
+    await setup.decide(true);
+    const first = await Promise.race(both);
+    assert.equal(first.isError, undefined);
+    await until("the other waits anew", waits(600));
+    assert.equal(setup.record().filter(({ given }) => (given as { n?: number }).n === 600).length, 1);
+    await setup.decide(true);
+    for (const each of await Promise.all(both)) assert.equal(each.isError, undefined);
+    assert.equal(setup.record().filter(({ given }) => (given as { n?: number }).n === 600).length, 2);
+  });
+});
+
+describe("what does not mean one thing to everybody", () => {
+  let setup: Setup;
+  before(async () => {
+    setup = await setUp();
+  });
+  after(() => setup?.close());
+
+  /** Writes lines to the proxy as they are, and resolves to its answers by id. */
+  async function say(...lines: string[]): Promise<Map<unknown, Record<string, unknown>>> {
+    const child = spawn(process.execPath, [...ASSENT, "mcp", "proxy", "--name", "notes", "--", ...SERVER], {
+      env: setup.env,
+      stdio: ["pipe", "pipe", "ignore"],
+    });
+    let out = "";
+    child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+    const greeting = {
+      jsonrpc: "2.0",
+      id: "hello",
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
+    };
+    child.stdin.write(`${JSON.stringify(greeting)}\n`);
+    await until("it has greeted", () => out.includes('"hello"'));
+    child.stdin.write(lines.map((line) => `${line}\n`).join(""));
+    const answers = (): Record<string, unknown>[] =>
+      out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    await until("all are answered", () => answers().length > lines.length);
+    child.stdin.end();
+    await new Promise((resolve) => child.once("close", resolve));
+    return new Map(answers().map((answer) => [answer["id"], answer]));
+  }
+  const toolCall = (id: number, given: string): string =>
+    `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"echo","arguments":${given}}}`;
+
+  test("equal keys, integers that are not exact and halves of surrogate pairs are refused, and the model reads why", async () => {
+    const answers = await say(
+      toolCall(1, '{"a":1,"a":2}'),
+      toolCall(2, '{"a":9007199254740993}'),
+      toolCall(3, '{"a":"\\ud800"}'),
+      toolCall(4, '{"a":1e400}'),
+      '{"jsonrpc":"2.0","id":5,"id":6,"method":"ping"}',
+      toolCall(7, '{"a":9007199254740991}'),
+    );
+    for (const [id, why] of [
+      [1, /twice/],
+      [2, /exactly/],
+      [3, /surrogate/],
+      [4, /exactly/],
+    ] as const) {
+      const { isError, content } = (answers.get(id) as { result: Refused }).result;
+      assert.equal(isError, true);
+      assert.match(content[0]?.text as string, why);
+    }
+    assert.ok("error" in (answers.get(6) as object));
+    assert.deepEqual(
+      setup.record().map(({ given }) => given),
+      [{ a: 9007199254740991 }],
+    );
+    assert.equal((await setup.actions()).length, 1);
+  });
+});

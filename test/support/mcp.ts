@@ -1,0 +1,149 @@
+/** A proxy between an official client and a server that keeps a record of what reached it. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client, type ClientOptions } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { serve, type Listening } from "../../src/serve/index.ts";
+import { ASSENT } from "./process.ts";
+import { NODE, scriptOf } from "./runtimes.ts";
+import { startService, type Service } from "./service.ts";
+
+export const SERVER: readonly string[] = [process.execPath, ...NODE, scriptOf("test/support/mcp-server"), "stdio"];
+
+export const POLICY = `policy: mcp
+rules:
+  - name: echo and all that reads
+    tool: notes
+    operation: ["echo", "slow", "broken", "typed", "ask", "resources/read", "prompts/get", "elicitation/create"]
+    effect: allow
+  - name: writes
+    tool: notes
+    operation: write
+    when: params.n < 100
+    effect: allow
+  - name: large writes
+    tool: notes
+    operation: write
+    effect: require_approval
+    reason: writes of 100 and more need approval
+  - name: acceptance
+    tool: assent-mcp
+    effect: allow
+`;
+
+export interface Setup {
+  service: Service;
+  listening: Listening;
+  folder: string;
+  /** Environment of a proxy. */
+  env: Record<string, string>;
+  /** What reached the server. */
+  record(): { name: string; given?: unknown; meta?: Record<string, unknown> | null }[];
+  describe(name: string, description: string): void;
+  /** All actions, newest first. */
+  actions(): Promise<Record<string, unknown>[]>;
+  decide(approve: boolean): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function setUp(policy: string = POLICY): Promise<Setup> {
+  const service = await startService({ policy });
+  const listening = await serve((request, info) => service.runtime.fetch(request, info), {
+    host: "127.0.0.1",
+    port: 0,
+  });
+  const folder = mkdtempSync(join(tmpdir(), "assent-mcp-"));
+  const body = { name: "mcp", preset: "agent", agent_id: "bot" };
+  const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body as { key: string };
+  const [record, descriptions] = [join(folder, "record"), join(folder, "descriptions")];
+  writeFileSync(record, "");
+  writeFileSync(descriptions, "");
+  const lines = (): string[] =>
+    readFileSync(record, "utf8")
+      .trim()
+      .split("\n")
+      .filter((line) => line !== "");
+  const actions = async (): Promise<Record<string, unknown>[]> =>
+    (await service.call("GET", "/v1/actions", { key: service.admin })).body.actions;
+  return {
+    service,
+    listening,
+    folder,
+    env: {
+      ...(process.env as Record<string, string>),
+      ASSENT_URL: listening.url,
+      ASSENT_API_KEY: key,
+      ASSENT_STATE: join(folder, "state"),
+      MCP_RECORD: record,
+      MCP_DESCRIPTIONS: descriptions,
+    },
+    record: () => lines().map((line) => JSON.parse(line) as { name: string }),
+    describe: (name, description) => writeFileSync(descriptions, `${name} ${description}\n`),
+    actions,
+    async decide(approve) {
+      const [waiting] = (await actions()).filter(({ status }) => status === "pending_approval");
+      if (waiting === undefined) throw new Error("nothing waits for approval");
+      const { approval_token: token } = (
+        await service.call("GET", `/v1/actions/${String(waiting["id"])}`, { key: service.admin })
+      ).body;
+      const { status } = await service.call("POST", `/v1/actions/${String(waiting["id"])}/approval`, {
+        key: service.admin,
+        body: { token, approve },
+      });
+      if (status !== 200) throw new Error(`the vote was answered ${status}`);
+    },
+    async close() {
+      await listening.stop();
+      await service.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Proxied {
+  client: Client;
+  transport: StdioClientTransport;
+  /** Standard error of the proxy. */
+  log(): string;
+  close(): Promise<void>;
+}
+
+export interface ProxyOptions {
+  flags?: string[];
+  server?: readonly string[];
+  client?: ClientOptions;
+  env?: Record<string, string>;
+  name?: string;
+  /** Before the client connects. */
+  prepare?(client: Client): void;
+}
+
+/** Starts `assent mcp proxy` over standard input and output, with an official client on it. */
+export async function proxied(setup: Setup, options: ProxyOptions = {}): Promise<Proxied> {
+  const { flags = ["--name", "notes"], server = SERVER, env = {} } = options;
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [...ASSENT, "mcp", "proxy", ...flags, ...(server.length === 0 ? [] : ["--", ...server])],
+    env: { ...setup.env, ...env },
+    stderr: "pipe",
+  });
+  let log = "";
+  transport.stderr?.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  const client = new Client({ name: options.name ?? "test", version: "1.0.0" }, options.client ?? {});
+  options.prepare?.(client);
+  try {
+    await client.connect(transport);
+  } catch (error) {
+    throw new Error(`the client does not connect: ${String(error)}\n${log}`, { cause: error });
+  }
+  return { client, transport, log: () => log, close: () => client.close() };
+}
+
+/** Of a refused call. */
+export interface Refused {
+  isError?: boolean;
+  content: { text: string }[];
+  structuredContent?: { status: string; action_id: string; retry_after: number | null; code: string };
+  _meta?: Record<string, { status: string; code: string; action_id: string }>;
+}
