@@ -1,6 +1,7 @@
 /** The actions resource: submit, look, approve, run. README.md tells its life. */
 import { Type } from "@sinclair/typebox";
 import { definePlugin } from "../../src/plugin.ts";
+import { createAsks } from "./asks.ts";
 import { erasureRoutes } from "./erasure.ts";
 import { executionRoutes } from "./execution.ts";
 import { createExpiry } from "./expiry.ts";
@@ -29,7 +30,8 @@ export default definePlugin({
   options: Options,
   setup(host, options) {
     const expiry = createExpiry(host);
-    const waiters = createWaiters(host, options.max_waits_per_key);
+    const asks = createAsks(host);
+    const waiters = createWaiters(host, options.max_waits_per_key, asks);
     const retention = createRetention(host);
     return {
       routes: [
@@ -45,6 +47,7 @@ export default definePlugin({
       },
       async stop() {
         waiters.stop();
+        await asks.stop();
         await retention.stop();
         await expiry.stop();
       },

@@ -73,7 +73,7 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
         if (row !== seen) expiry.notice();
         if (query.wait === undefined || row.status !== "pending_approval") return answerWith(host, row, credential);
         waiters.assertRoom(credential);
-        row = (await waiters.verdict(row.id, waiters.grant(query.wait), context)) ?? row;
+        row = (await waiters.verdict(row, waiters.grant(query.wait), context)) ?? row;
         return answerWith(host, row, await stillAllowed(host, credential));
       },
     }),

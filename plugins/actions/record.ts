@@ -7,6 +7,7 @@ import type { Decision } from "../../src/domain/policy/types.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
+import { isWaitedFor } from "./asks.ts";
 import type { Granted, Permit } from "./permits.ts";
 import { asOf } from "./rows.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
@@ -79,6 +80,8 @@ function toRecord(
     permit_expires_at: time(permit?.expires_at ?? null),
     expires_at: time(row.expires_at),
     result: row.result === null ? null : (JSON.parse(row.result) as ActionRecord["result"]),
+    waiting: isWaitedFor(row, host.clock()),
+    asked_at: toRfc3339(row.asked_at ?? row.created_at),
     erased_at: time(row.erased_at),
     created_at: toRfc3339(row.created_at),
     updated_at: toRfc3339(row.updated_at),

@@ -216,6 +216,11 @@ export const ActionRecord = Type.Object(
       ),
       Type.Null(),
     ]),
+    waiting: Type.Boolean({
+      description:
+        "Whether the action's agent waits for the verdict at this moment: with `Prefer: wait` or `?wait`, and the key that submitted or one that is bound to the agent.",
+    }),
+    asked_at: Time("When it was last asked for: submitted, joined or waited for."),
     erased_at: Nullable(
       Time("When `params`, `context`, `meta` and `result` were erased: they are empty then, and the rest stands."),
     ),

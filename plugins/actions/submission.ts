@@ -89,7 +89,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
             context.rests();
             const granted = waiters.grant(wait);
             extra["Preference-Applied"] = `wait=${granted / 1000}`;
-            row = (await waiters.verdict(row.id, granted, context)) ?? row;
+            row = (await waiters.verdict(row, granted, context)) ?? row;
             who = await stillAllowed(host, credential);
           }
         }

@@ -14,6 +14,7 @@ import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/typ
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { createdEarlier, rememberCreated, usedOtherwise } from "../../src/http/resource/idempotency.ts";
+import { askedAgain } from "./asks.ts";
 import { openToJoin } from "./join.ts";
 import { readUses, writeUses } from "./limits.ts";
 import { assertKept, reread } from "./rows.ts";
@@ -120,7 +121,7 @@ export function submitAction(
     const open = join ? await openToJoin(host, tx, who, sealed.hash) : null;
     if (open !== null) {
       await rememberCreated(tx, who, call, open.id, open.created_at);
-      return { row: open, by: "joined" };
+      return { row: await askedAgain(tx, open), by: "joined" };
     }
     const { compiled, source } = tx.activePolicies;
     const commit = source?.["commit"];
@@ -189,6 +190,8 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
     salt,
     past,
     meta: beside.text,
+    asked_at: null,
+    waits: null,
     status,
     decision: decision.effect,
     reason: decision.reason,

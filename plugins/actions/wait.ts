@@ -2,6 +2,7 @@
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
+import { isAsker, type Asks } from "./asks.ts";
 
 /** Of the request's context. `request.signal` aborts when the client goes away. */
 export interface Waiter {
@@ -14,7 +15,7 @@ export interface Waiters {
    * Resolves with the action when it is no longer pending, or as it stands when `ms` have passed,
    * the client went away or the service stops.
    */
-  verdict(id: string, ms: number, who: Waiter): Promise<ActionRow | null>;
+  verdict(row: ActionRow, ms: number, who: Waiter): Promise<ActionRow | null>;
   /** Whether one more request with this credential may wait. */
   hasRoom(who: Credential): boolean;
   /** Throws TOO_MANY_WAITS. */
@@ -35,7 +36,7 @@ export async function stillAllowed(host: Pick<Host, "keys">, credential: Credent
   );
 }
 
-export function createWaiters(host: Host, mostPerKey: number): Waiters {
+export function createWaiters(host: Host, mostPerKey: number, asks: Asks): Waiters {
   const waiting = new Map<string, Set<() => void>>();
   const perKey = new Map<string, number>();
   // One listener for all: Node keeps a bit of each signal that is joined with one that lives as long as the service.
@@ -80,7 +81,8 @@ export function createWaiters(host: Host, mostPerKey: number): Waiters {
         { headers: { "Retry-After": "5" } },
       );
     },
-    async verdict(id, ms, { request: { signal }, credential }) {
+    async verdict(pendingRow, ms, { request: { signal }, credential }) {
+      const { id } = pendingRow;
       listen();
       let wake: () => void = () => {};
       let pulse = new Promise<void>((resolve) => (wake = resolve));
@@ -89,6 +91,8 @@ export function createWaiters(host: Host, mostPerKey: number): Waiters {
       const stop = () => wake();
       signal.addEventListener("abort", stop);
       let over = false;
+      let pending = true;
+      const end = ms > 0 && isAsker(pendingRow, credential) ? asks.begin(pendingRow, host.clock() + ms) : null;
       const timer = setTimeout(() => {
         over = true;
         wake();
@@ -97,7 +101,8 @@ export function createWaiters(host: Host, mostPerKey: number): Waiters {
         for (;;) {
           const row = await host.storage.action(id);
           const ended = over || signal.aborted || host.stopping.aborted;
-          if (row === null || row.status !== "pending_approval" || ended) return row;
+          pending = row?.status === "pending_approval";
+          if (row === null || !pending || ended) return row;
           await pulse;
           pulse = new Promise<void>((resolve) => (wake = resolve));
         }
@@ -105,6 +110,7 @@ export function createWaiters(host: Host, mostPerKey: number): Waiters {
         clearTimeout(timer);
         signal.removeEventListener("abort", stop);
         remove();
+        end?.(pending && !over);
       }
     },
     stop() {

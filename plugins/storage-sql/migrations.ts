@@ -9,7 +9,7 @@ import { guards } from "./migrations/guards.ts";
 import { initial } from "./migrations/initial.ts";
 import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
 import { directory, permitKeys, stops } from "./migrations/directory.ts";
-import { join } from "./migrations/join.ts";
+import { asks, join } from "./migrations/join.ts";
 import { permits } from "./migrations/permits.ts";
 
 export interface Migration {
@@ -40,4 +40,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 16, name: "actions by their request", statements: join },
   { version: 17, name: "entries of permit keys", statements: permitKeys },
   { version: 18, name: "until when it may start", statements: approvals },
+  { version: 19, name: "who waits for actions", statements: asks },
 ];

@@ -96,6 +96,8 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   salt: true,
   past: true,
   meta: true,
+  asked_at: true,
+  waits: true,
   status: true,
   decision: true,
   reason: true,

@@ -2,22 +2,18 @@
 import { sql, type Kysely } from "kysely";
 import {
   StorageError,
-  type ActionChange,
-  type ActionGuard,
   type AgentChange,
   type LedgerHead,
   type PolicyChange,
   type StorageTransaction,
 } from "../../src/contract/storage.ts";
+import { prepareActionWrites, writeActions } from "./action-writes.ts";
 import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
 import { prepareDocumentWrites, writeDocuments } from "./documents.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
-import { moveStatus } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, prepare, type SqlExecutor, type Statement } from "./statement.ts";
-
-const EMPTY = sql.lit("");
 
 export type Writes = ReturnType<typeof prepareWrites>;
 
@@ -43,24 +39,7 @@ export function prepareWrites(db: Kysely<Tables>) {
         .where("id", "=", sql.lit(1))
         .where("size", "<=", param("size")),
     ),
-    insertAction: prepare(insert("actions", schema.ACTION_COLUMNS)),
-    updateAction: actionUpdates(db),
-    eraseAction: prepare(
-      db
-        .updateTable("actions")
-        .set({
-          request: EMPTY,
-          request_hash: EMPTY,
-          salt: EMPTY,
-          past: sql`null`,
-          meta: sql`null`,
-          result: sql`null`,
-          erased_at: param<number>("at"),
-        })
-        .where("id", "=", param("id"))
-        .where("erased_at", "is", null)
-        .where(sql<boolean>`status <> 'pending_approval'`),
-    ),
+    ...prepareActionWrites(db),
     insertApproval: prepare(
       db
         .insertInto("approvals")
@@ -102,47 +81,6 @@ export function prepareWrites(db: Kysely<Tables>) {
         .values(params<never>(["name", "value"]))
         .onConflict((conflict) => conflict.column("name").doUpdateSet({ value: param<string>("value") })),
     ),
-  };
-}
-
-const CHANGES = [
-  "status",
-  "updated_at",
-  "reason",
-  "reason_code",
-  "past",
-  "quorum",
-  "expires_at",
-  "approved_until",
-  "started_at",
-  "started_by",
-  "result",
-  "waited_ms",
-] as const;
-
-/** One statement for each combination of guard and change, written when it is first asked for. */
-function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
-  const statements = new Map<string, Statement>();
-  return (guard, change) => {
-    const changed = CHANGES.filter((name) => change[name] !== undefined);
-    const guards = (["expires_after", "expired_by", "approved_after"] as const).filter(
-      (name) => guard[name] !== undefined,
-    );
-    const shape = [...changed, "if", ...guards].join(" ");
-    let statement = statements.get(shape);
-    if (statement === undefined) {
-      let query = db
-        .updateTable("actions")
-        .set(params<object>(changed))
-        .where("id", "=", param("id"))
-        .where("status", "=", param("if_status"));
-      if (guards.includes("expires_after")) query = query.where("expires_at", ">", param("expires_after"));
-      if (guards.includes("expired_by")) query = query.where("expires_at", "<=", param("expired_by"));
-      if (guards.includes("approved_after")) query = query.where("approved_until", ">", param("approved_after"));
-      statement = prepare(query);
-      statements.set(shape, statement);
-    }
-    return statement;
   };
 }
 
@@ -215,24 +153,7 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
     async putCheckpoint(size, note) {
       await db.send(writes.putCheckpoint, { size, note });
     },
-    async insertAction(row) {
-      await db.send(writes.insertAction, row);
-    },
-    async updateAction(id, guard, change) {
-      const moved =
-        (await db.run(writes.updateAction(guard, change), {
-          ...change,
-          ...guard,
-          status: change.status,
-          id,
-          if_status: guard.status,
-        })) === 1;
-      if (moved) await moveStatus(reads.sums, db, id, guard.status, change.status);
-      return moved;
-    },
-    async eraseAction(id, at) {
-      return (await db.run(writes.eraseAction, { id, at })) === 1;
-    },
+    ...writeActions(reads, writes, db),
     async insertApproval(row) {
       return (await db.run(writes.insertApproval, row)) === 1;
     },

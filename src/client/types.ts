@@ -42,6 +42,10 @@ export interface ActionRecord {
   approval_token?: string;
   approvals: { approver: string; approve: boolean; reason: string | null }[];
   approvals_needed: number | null;
+  /** Whether the action's agent waits for the verdict at this moment. */
+  waiting: boolean;
+  /** When it was last asked for: submitted, joined or waited for. */
+  asked_at: string;
   /** When `params`, `context`, `meta` and the result were erased: they are empty then. */
   erased_at: string | null;
   created_at: string;

@@ -13,6 +13,16 @@ export const UNRECORDED: readonly Unrecorded[] = [
   { table: "api_keys", column: "prefix", why: "shows people which key it is; no part of a key goes into the ledger" },
   { table: "api_keys", column: "last_used_at", why: "uses are not recorded, and nothing is decided by it" },
   {
+    table: "actions",
+    column: "asked_at",
+    why: "when an agent last asked for it is shown to people, and nothing is decided by it",
+  },
+  {
+    table: "actions",
+    column: "waits",
+    why: "which processes hold an agent's wait for it at the moment, and until when; nothing is decided by it",
+  },
+  {
     table: "idempotency",
     column: "idempotency_key",
     why: "the client's own word; changed, a request sent again is a new one, which is decided and recorded as such",

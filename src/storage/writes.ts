@@ -59,6 +59,10 @@ export function writesOf(t: Tables): Methods {
       insert(t.actionsBySeq, keyOf(row.decision_seq), { id: row.id });
       insert(t.actions, row.id, row);
     },
+    noteAsked(id: string, asked_at: number, waits: string | null) {
+      const row = t.actions.get(id);
+      if (row !== undefined) t.actions.set(id, copyOf({ ...row, asked_at, waits }));
+    },
     updateAction(...[id, guard, change]: Parameters<StorageTransaction["updateAction"]>) {
       const row = t.actions.get(id);
       const holds =

@@ -8,6 +8,7 @@ import type { Page } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { ASKED } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 
 const POLICY = `policy: asked
 rules:
@@ -52,6 +53,27 @@ describe("a long queue in a browser", { skip: withoutBrowser }, () => {
       await Promise.all(ids.map((id) => console_.service.call("POST", `/v1/actions/${id}/cancel`, { key, body: {} })));
     }
   };
+
+  it("says of each whether its agent waits, and when it last asked where nobody does", async () => {
+    const [left, waited] = [await submit({ params: { n: 1 } }), await submit({ params: { n: 2 } })];
+    const gone = new AbortController();
+    const wait = console_.service.runtime.fetch(
+      new Request(`http://test/v1/actions/${waited}?wait=60`, {
+        headers: { authorization: `Bearer ${console_.service.agent}` },
+        signal: gone.signal,
+      }),
+    );
+    await until("the wait is seen", async () => (await read(waited)).waiting === true);
+    const { page } = await console_.visit(ada, "#/approvals");
+    await card(page, waited).getByText("The agent waits.").waitFor();
+    await card(page, left)
+      .getByText(/Nobody waits; last asked/)
+      .waitFor();
+    gone.abort();
+    await wait;
+    await page.close();
+    await cancelAll();
+  });
 
   it("shows first what expires first, counts all, and decides each on its own page", async () => {
     // The oldest of more than a list of the newest can show, and the one with the least time.

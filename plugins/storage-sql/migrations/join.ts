@@ -1,6 +1,16 @@
 /** Finds the actions of one request, and among them what a submission can join. */
-import { sql } from "kysely";
+import { sql, type RawBuilder } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
+
+/** Who waits for an action, and when it was last asked for. */
+export function asks({ db, integer, text }: SqlDialect): string[] {
+  const add = (column: string, type: RawBuilder<unknown>): string =>
+    db.schema
+      .alterTable("actions")
+      .addColumn(column, type as RawBuilder<never>)
+      .compile().sql;
+  return [add("asked_at", integer), add("waits", text)];
+}
 
 export function join({ db }: SqlDialect): string[] {
   const index = (name: string, columns: string[]) => db.schema.createIndex(name).on("actions").columns(columns);

@@ -15,6 +15,10 @@ export interface ActionRow extends RecordedAction {
   /** What was sent beside the request, as canonical JSON of `{meta, salt}` that opens the commitment of its entry; null where nothing was. */
   meta: string | null;
   approved_until: number | null;
+  /** When it was last asked for since it was submitted; null where it was not. Outside of the ledger. */
+  asked_at: number | null;
+  /** Until when processes hold waits for it, as a JSON object of theirs; null for none. Outside of the ledger. */
+  waits: string | null;
   /** Canonical JSON of `{error, meta, success}` once reported. */
   result: string | null;
 }
@@ -164,6 +168,8 @@ export interface ActionReads {
 
 export interface ActionWrites {
   insertAction(row: ActionRow): Promise<void>;
+  /** Sets `asked_at` and `waits`. Nothing changes where the action is not there. */
+  noteAsked(id: string, askedAt: number, waits: string | null): Promise<void>;
   /** Compare-and-set in one statement. False, and nothing changed, when the guard does not hold. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   /**

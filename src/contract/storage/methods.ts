@@ -59,6 +59,7 @@ export const WRITER_METHODS = namesOf<StorageWrites>({
   append: true,
   putCheckpoint: true,
   insertAction: true,
+  noteAsked: true,
   updateAction: true,
   eraseAction: true,
   insertApproval: true,

@@ -1,4 +1,4 @@
-/** What a submission can join: open, of the same key and the same request, and nothing else. */
+/** What a submission can join: open, of the same key and the same request, and nothing else; and who waits for it. */
 import assert from "node:assert/strict";
 import type { ActionRow } from "../../contract/storage.ts";
 import { actionRow, hexOf, T0, type Case } from "./rows.ts";
@@ -56,5 +56,31 @@ export function openActionCases(test: Case): void {
       await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: T0 });
       assert.equal((await tx.openAction("key-2", HASH, T0))?.id, "action-1");
     });
+  });
+
+  test("when an action was last asked for and who waits for it are set by themselves, and taken back with their transaction", async ({
+    storage,
+    reopen,
+  }) => {
+    const waits = '{"a":1}';
+    await storage.write(async (tx) => {
+      await tx.insertAction(row(0, {}));
+      await tx.insertAction(row(1, {}));
+      await tx.noteAsked("action-0", T0 + 5, waits);
+      await tx.noteAsked("nobody", T0 + 5, null);
+      assert.deepEqual(await tx.action("action-0"), row(0, { asked_at: T0 + 5, waits }));
+    });
+    await assert.rejects(
+      storage.write(async (tx) => {
+        await tx.noteAsked("action-0", T0 + 9, null);
+        throw new Error("no");
+      }),
+      /^Error: no$/,
+    );
+    const again = await reopen();
+    assert.deepEqual(await again.action("action-0"), row(0, { asked_at: T0 + 5, waits }));
+    assert.deepEqual(await again.action("action-1"), row(1, {}));
+    await again.write((tx) => tx.noteAsked("action-0", T0 + 6, null));
+    assert.deepEqual(await again.action("action-0"), row(0, { asked_at: T0 + 6 }));
   });
 }

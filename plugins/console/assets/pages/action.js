@@ -5,7 +5,7 @@ import { Who } from "../person.js";
 import { Proof } from "../proof.js";
 import { Request } from "../request.js";
 import { plain } from "../text.js";
-import { Choice, Votes, standing } from "./approval.js";
+import { Choice, Votes, Waits, standing } from "./approval.js";
 import { outcomeOf } from "./outcome.js";
 import { Verdict } from "./verdict.js";
 import {
@@ -84,7 +84,11 @@ export function ActionDetail({ id }) {
       <p class="quiet">Action <${Hash} value=${action.id} /></p>
       ${
         action.status === "pending_approval"
-          ? html`<${Votes} action=${action} /><${Choice} action=${action} stands=${stands} onDecide=${setAsking} />`
+          ? html`<${Waits} action=${action} /><${Votes} action=${action} /><${Choice}
+                action=${action}
+                stands=${stands}
+                onDecide=${setAsking}
+              />`
           : null
       }
     </section>

@@ -5,7 +5,7 @@ import { Brief } from "../params.js";
 import { Who } from "../person.js";
 import { Request, Risk, What } from "../request.js";
 import { plain } from "../text.js";
-import { Badge, Copy, Left, Notice, Problem, Text, html } from "../ui.js";
+import { Badge, Copy, Left, Notice, Problem, Text, Time, html } from "../ui.js";
 import { Ended } from "./outcome.js";
 
 /** The vote of whoever is signed in. @param {any} action */
@@ -59,6 +59,7 @@ export function Item({ item, open, time, selected, onOpen, onSelect, onDecide })
       </span>
     </div>
     ${outcome === null ? null : html`<${Ended} outcome=${outcome} />`}
+    ${over ? null : html`<${Waits} action=${action} />`}
     ${stands === "late" ? html`<${Notice} kind="busy">Time is up: nobody can decide this now. The agent has to ask again.<//>` : null}
     <${Problem} error=${error} />
     ${
@@ -70,6 +71,13 @@ export function Item({ item, open, time, selected, onOpen, onSelect, onDecide })
             ${over ? null : html`<${Choice} action=${action} stands=${stands} onDecide=${onDecide} />`}`
     }
   </article>`;
+}
+
+/** Whether the agent is still there to go on after an approval. @param {{ action: any }} props */
+export function Waits({ action }) {
+  return html`<p class="why quiet">
+    ${action.waiting ? "The agent waits." : html`Nobody waits; last asked <${Time} at=${action.asked_at} />.`}
+  </p>`;
 }
 
 /** @param {{ action: any }} props */

@@ -13,6 +13,8 @@ const MOST = 1000;
 const SOON = 150;
 const ONE_BY_ONE = 5;
 const EVERY = 5000;
+/** Who waits changes without an event. */
+const WAITS_EVERY = 15_000;
 
 /**
  * @typedef {{ action: any, outcome: any, full: boolean, error: unknown, past?: boolean }} Item
@@ -87,7 +89,7 @@ export function useQueue(open) {
     }
   }, []);
 
-  const load = useCallback(async (signal) => {
+  const load = useCallback(async (signal, { quiet = false } = {}) => {
     try {
       const limit = Math.min(MOST, Math.max(PAGE, stateRef.current.order.length));
       const page = await call(url("/v1/approvals", { limit }), { signal });
@@ -101,7 +103,7 @@ export function useQueue(open) {
         if (last === null || later(item.action, last) < 0) await reread(id, signal);
       }
     } catch (error) {
-      if (!signal?.aborted) setState((old) => ({ ...old, loading: false, error }));
+      if (!signal?.aborted && !quiet) setState((old) => ({ ...old, loading: false, error }));
     }
   }, []);
 
@@ -120,6 +122,7 @@ export function useQueue(open) {
       const { total } = await call(url("/v1/approvals", { limit: 1 }), { signal });
       setState((old) => ({ ...old, total }));
     };
+    const waits = setInterval(() => document.hidden || void load(signal, { quiet: true }), WAITS_EVERY);
     void load(signal);
     follow({
       filters: { type: "decision,approval" },
@@ -140,6 +143,7 @@ export function useQueue(open) {
     });
     return () => {
       clearInterval(timer);
+      clearInterval(waits);
       clearTimeout(soon);
       over.abort();
     };

@@ -1,0 +1,108 @@
+/** The writes of the contract that are of actions, as SQL. */
+import { sql, type Kysely } from "kysely";
+import type { ActionChange, ActionGuard, ActionWrites } from "../../src/contract/storage.ts";
+import { ACTION_COLUMNS, type Tables } from "./schema.ts";
+import { param, params, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { moveStatus, type prepareSums } from "./sums.ts";
+
+const EMPTY = sql.lit("");
+
+export function prepareActionWrites(db: Kysely<Tables>) {
+  return {
+    insertAction: prepare(db.insertInto("actions").values(params<never>(ACTION_COLUMNS))),
+    noteAsked: prepare(
+      db
+        .updateTable("actions")
+        .set(params<object>(["asked_at", "waits"]))
+        .where("id", "=", param("id")),
+    ),
+    updateAction: actionUpdates(db),
+    eraseAction: prepare(
+      db
+        .updateTable("actions")
+        .set({
+          request: EMPTY,
+          request_hash: EMPTY,
+          salt: EMPTY,
+          past: sql`null`,
+          meta: sql`null`,
+          result: sql`null`,
+          erased_at: param<number>("at"),
+        })
+        .where("id", "=", param("id"))
+        .where("erased_at", "is", null)
+        .where(sql<boolean>`status <> 'pending_approval'`),
+    ),
+  };
+}
+
+export function writeActions(
+  reads: { sums: ReturnType<typeof prepareSums> },
+  writes: ReturnType<typeof prepareActionWrites>,
+  db: SqlExecutor,
+): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction"> {
+  return {
+    async insertAction(row) {
+      await db.send(writes.insertAction, row);
+    },
+    async noteAsked(id, asked_at, waits) {
+      await db.run(writes.noteAsked, { id, asked_at, waits });
+    },
+    async updateAction(id, guard, change) {
+      const moved =
+        (await db.run(writes.updateAction(guard, change), {
+          ...change,
+          ...guard,
+          status: change.status,
+          id,
+          if_status: guard.status,
+        })) === 1;
+      if (moved) await moveStatus(reads.sums, db, id, guard.status, change.status);
+      return moved;
+    },
+    async eraseAction(id, at) {
+      return (await db.run(writes.eraseAction, { id, at })) === 1;
+    },
+  };
+}
+
+const CHANGES = [
+  "status",
+  "updated_at",
+  "reason",
+  "reason_code",
+  "past",
+  "quorum",
+  "expires_at",
+  "approved_until",
+  "started_at",
+  "started_by",
+  "result",
+  "waited_ms",
+] as const;
+
+/** One statement for each combination of guard and change, written when it is first asked for. */
+function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
+  const statements = new Map<string, Statement>();
+  return (guard, change) => {
+    const changed = CHANGES.filter((name) => change[name] !== undefined);
+    const guards = (["expires_after", "expired_by", "approved_after"] as const).filter(
+      (name) => guard[name] !== undefined,
+    );
+    const shape = [...changed, "if", ...guards].join(" ");
+    let statement = statements.get(shape);
+    if (statement === undefined) {
+      let query = db
+        .updateTable("actions")
+        .set(params<object>(changed))
+        .where("id", "=", param("id"))
+        .where("status", "=", param("if_status"));
+      if (guards.includes("expires_after")) query = query.where("expires_at", ">", param("expires_after"));
+      if (guards.includes("expired_by")) query = query.where("expires_at", "<=", param("expired_by"));
+      if (guards.includes("approved_after")) query = query.where("approved_until", ">", param("approved_after"));
+      statement = prepare(query);
+      statements.set(shape, statement);
+    }
+    return statement;
+  };
+}
