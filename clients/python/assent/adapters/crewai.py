@@ -1,0 +1,34 @@
+"""CrewAI: a hook before each tool call."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ..client import Assent
+from .gate import Verdict, ask
+
+
+def before_tool_call(client: Assent, *, agent_id: str, tool: str = "crewai", wait: float = 0) -> Callable[[Any], Any]:
+    """
+    For `on(InterceptionPoint.PRE_TOOL_CALL)`. CrewAI swallows every exception but HookAborted and then runs the tool, so
+    whatever goes wrong in here becomes that one. The hook does not see the end of a call: its result is not reported.
+    """
+    from crewai.hooks import HookAborted
+
+    def hook(context: Any) -> Any:
+        try:
+            verdict = ask(
+                client,
+                agent_id=agent_id,
+                tool=tool,
+                operation=context.tool_name,
+                params=context.tool_input,
+                wait=wait,
+            )
+        except BaseException as error:
+            verdict = Verdict(False, False, f"Not run: nothing could be decided ({type(error).__name__}).")
+        if not verdict.allowed:
+            raise HookAborted(reason=verdict.text, source="assent")
+        return None
+
+    return hook

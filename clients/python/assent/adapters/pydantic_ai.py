@@ -1,0 +1,43 @@
+"""Pydantic AI: a toolset around another, whose calls run only after they were allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..client import AsyncAssent
+from .gate import ask, report
+
+
+def governed_toolset(client: AsyncAssent, wrapped: Any, *, agent_id: str, tool: str = "pydantic-ai", wait: float = 0) -> Any:
+    """
+    A WrapperToolset. A refusal is the tool's answer to the model; an approval that a user interface hands in is not looked
+    at: the call asks again.
+    """
+    import asyncio
+
+    from pydantic_ai.toolsets import WrapperToolset
+
+    class Governed(WrapperToolset):  # type: ignore[misc]
+        async def call_tool(self, name: str, tool_args: Any, ctx: Any, given: Any) -> Any:
+            verdict = await asyncio.to_thread(
+                lambda: ask(
+                    client.sync,
+                    agent_id=agent_id,
+                    tool=tool,
+                    operation=name,
+                    params=tool_args,
+                    meta={"tool_call_id": str(getattr(ctx, "tool_call_id", None))},
+                    wait=wait,
+                )
+            )
+            if not verdict.allowed:
+                return verdict.text
+            try:
+                value = await super().call_tool(name, tool_args, ctx, given)
+            except BaseException as error:
+                await asyncio.to_thread(report, client.sync, verdict, error)
+                raise
+            await asyncio.to_thread(report, client.sync, verdict)
+            return value
+
+    return Governed(wrapped)

@@ -1,0 +1,232 @@
+"""The `/v1` API: what agents, approvers and tools call."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import time
+from typing import Any, AsyncIterator, Dict, Iterator, Mapping, Optional, cast
+from urllib.parse import quote, urlencode
+
+from .errors import AssentError, ServiceUnavailable
+from .records import ActionRecord, Event
+from .transport import Transport
+
+#: Seconds that one request may wait at the service for a verdict; longer waits are several requests.
+LONGEST_WAIT = 30
+#: A stream without a word for so long is dead: the service sends a heartbeat more often.
+PATIENCE = 90.0
+
+
+class Assent:
+    """A client of one service with one key, from `ASSENT_URL` and `ASSENT_API_KEY` where they are not given."""
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        api_key: Optional[str] = None,
+        *,
+        timeout: float = 30.0,
+        ssl_context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        address = url or os.environ.get("ASSENT_URL", "")
+        key = api_key or os.environ.get("ASSENT_API_KEY", "")
+        self._http = Transport(address, key, timeout, ssl_context)
+
+    def submit(
+        self,
+        *,
+        agent_id: str,
+        tool: str,
+        operation: str,
+        params: Optional[Mapping[str, Any]] = None,
+        context: Optional[Mapping[str, Any]] = None,
+        meta: Optional[Mapping[str, Any]] = None,
+        join: bool = True,
+        wait: float = 0,
+        permit: bool = False,
+        idempotency_key: Optional[str] = None,
+    ) -> ActionRecord:
+        """
+        Asks whether this may happen. With `join` the same wish of this key is the same action while it is open. `wait`:
+        seconds to wait for people; the record may still be `pending_approval` then.
+        """
+        body: Dict[str, Any] = {"agent_id": agent_id, "tool": tool, "operation": operation}
+        for name, value in (("params", params), ("context", context), ("meta", meta)):
+            if value is not None:
+                body[name] = value
+        prefer = ["permit"] if permit else []
+        if wait > 0:
+            prefer.append(f"wait={min(int(wait), LONGEST_WAIT)}")
+        headers = {"Prefer": ", ".join(prefer)} if prefer else {}
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        path = "/v1/actions?join=open" if join else "/v1/actions"
+        repeat = join or idempotency_key is not None
+        record = self._record("POST", path, body, headers, min(wait, LONGEST_WAIT), repeat)
+        left = wait - LONGEST_WAIT
+        return self.wait(record["id"], left) if record["status"] == "pending_approval" and left > 0 else record
+
+    def action(self, action_id: str) -> ActionRecord:
+        """The action as it stands."""
+        return self._record("GET", f"/v1/actions/{_part(action_id)}", repeat=True)
+
+    def actions(self, **filters: str) -> Iterator[ActionRecord]:
+        """Every action that this key sees and the filters leave, page by page."""
+        query = dict(filters)
+        while True:
+            _, _, page = self._http.call("GET", f"/v1/actions?{urlencode(query)}", repeat=True)
+            yield from page["actions"]
+            if not page.get("next_cursor"):
+                return
+            query["cursor"] = page["next_cursor"]
+
+    def wait(self, action_id: str, seconds: float) -> ActionRecord:
+        """The action when it waits for people no longer, or as it stands after so many seconds."""
+        end = time.monotonic() + seconds
+        while True:
+            now = max(0, min(int(end - time.monotonic()), LONGEST_WAIT))
+            record = self._record("GET", f"/v1/actions/{_part(action_id)}?wait={now}", wait=now, repeat=True)
+            if record["status"] != "pending_approval" or time.monotonic() + 1 >= end:
+                return record
+
+    def permit(self, action_id: str) -> ActionRecord:
+        """The action with a fresh permit, decided again now; without one where people have to be asked again."""
+        return self._record("POST", f"/v1/actions/{_part(action_id)}/permit", {})
+
+    def start(self, action_id: str, permit: Optional[str] = None) -> ActionRecord:
+        """Says that it begins: once. Whoever did not submit it needs the permit. Never repeated by the client."""
+        body = {} if permit is None else {"permit": permit}
+        return self._record("POST", f"/v1/actions/{_part(action_id)}/start", body)
+
+    def result(
+        self,
+        action_id: str,
+        *,
+        success: bool,
+        error: Optional[str] = None,
+        meta: Optional[Mapping[str, Any]] = None,
+    ) -> ActionRecord:
+        """Says how it went: once."""
+        body: Dict[str, Any] = {"success": success}
+        if error is not None:
+            body["error"] = error
+        if meta is not None:
+            body["meta"] = meta
+        return self._record("POST", f"/v1/actions/{_part(action_id)}/result", body)
+
+    def cancel(self, action_id: str) -> ActionRecord:
+        """Takes the wish back."""
+        return self._record("POST", f"/v1/actions/{_part(action_id)}/cancel", {})
+
+    def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> Dict[str, Any]:
+        """Approves or denies, with a key that may."""
+        body: Dict[str, Any] = {"approve": approve}
+        if reason is not None:
+            body["reason"] = reason
+        return cast(Dict[str, Any], self._http.call("POST", f"/v1/actions/{_part(action_id)}/approval", body)[2])
+
+    def events(self, after: Optional[str] = None) -> Iterator[Event]:
+        """Events as they come, for ever: goes on where it was when the connection is lost. `after`: an event's id."""
+        last = after
+        pause = 1.0
+        while True:
+            headers = {} if last is None else {"Last-Event-ID": last}
+            try:
+                for event in _events(self._http.stream("/v1/events", headers, PATIENCE)):
+                    pause = 1.0
+                    if event["id"]:
+                        last = event["id"]
+                    if event["data"] is not None:
+                        yield event
+            except ServiceUnavailable as error:
+                pause = min(30.0, pause * 2) if error.retry_after is None else error.retry_after
+            time.sleep(pause)
+
+    def _record(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Optional[Mapping[str, str]] = None,
+        wait: float = 0,
+        repeat: bool = False,
+    ) -> ActionRecord:
+        status, _, record = self._http.call(method, path, body, headers, wait, repeat)
+        # Whatever else answers at this address must not read as permission.
+        if not isinstance(record, dict) or not isinstance(record.get("id"), str) or "status" not in record:
+            raise ServiceUnavailable(
+                f"the answer ({status}) is no action", status=status, code="UNREADABLE_ANSWER"
+            )
+        return cast(ActionRecord, record)
+
+
+def _events(lines: Iterator[bytes]) -> Iterator[Event]:
+    """https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation"""
+    import json
+
+    last, kind, data = "", "message", []
+    for line in lines:
+        if not line:
+            if data or last:
+                yield {"id": last, "event": kind, "data": json.loads(b"\n".join(data)) if data else None}
+            kind, data = "message", []
+            continue
+        name, _, value = line.partition(b":")
+        value = value[1:] if value.startswith(b" ") else value
+        if name == b"data":
+            data.append(value)
+        elif name == b"event":
+            kind = value.decode()
+        elif name == b"id" and b"\0" not in value:
+            last = value.decode()
+
+
+def _part(value: str) -> str:
+    if not value:
+        raise AssentError("the action has no id", code="NO_ID")
+    return quote(value, safe="")
+
+
+class AsyncAssent:
+    """The same for asyncio. Each call runs in a thread; one that is cancelled ends by itself, and its answer is not used."""
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        api_key: Optional[str] = None,
+        *,
+        timeout: float = 30.0,
+        ssl_context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        self.sync = Assent(url, api_key, timeout=timeout, ssl_context=ssl_context)
+
+    async def submit(self, **request: Any) -> ActionRecord:
+        return await asyncio.to_thread(lambda: self.sync.submit(**request))
+
+    async def action(self, action_id: str) -> ActionRecord:
+        return await asyncio.to_thread(self.sync.action, action_id)
+
+    async def wait(self, action_id: str, seconds: float) -> ActionRecord:
+        return await asyncio.to_thread(self.sync.wait, action_id, seconds)
+
+    async def permit(self, action_id: str) -> ActionRecord:
+        return await asyncio.to_thread(self.sync.permit, action_id)
+
+    async def start(self, action_id: str, permit: Optional[str] = None) -> ActionRecord:
+        return await asyncio.to_thread(self.sync.start, action_id, permit)
+
+    async def result(self, action_id: str, **how: Any) -> ActionRecord:
+        return await asyncio.to_thread(lambda: self.sync.result(action_id, **how))
+
+    async def cancel(self, action_id: str) -> ActionRecord:
+        return await asyncio.to_thread(self.sync.cancel, action_id)
+
+    async def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> Dict[str, Any]:
+        return await asyncio.to_thread(self.sync.vote, action_id, approve, reason)
+
+    async def events(self, after: Optional[str] = None) -> AsyncIterator[Event]:
+        source = self.sync.events(after)
+        while True:
+            yield await asyncio.to_thread(next, source)

@@ -1,0 +1,55 @@
+"""Shapes of the API that the client speaks of. Members that are not named here are kept as they came."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, TypedDict
+
+
+class _Required(TypedDict):
+    agent_id: str
+    tool: str
+    operation: str
+
+
+class ActionRequest(_Required, total=False):
+    """What an agent wants to do. Policies see all of it but `meta`, which is kept and shown only."""
+
+    params: Dict[str, Any]
+    context: Dict[str, Any]
+    meta: Dict[str, Any]
+
+
+class ActionRecord(TypedDict, total=False):
+    """An action as the service has it. Times are RFC 3339."""
+
+    id: str
+    agent_id: str
+    tool: str
+    operation: str
+    params: Dict[str, Any]
+    context: Dict[str, Any]
+    meta: Dict[str, Any]
+    status: str
+    decision: str
+    outcome: str
+    reason: str
+    reason_code: str
+    risk_level: Optional[str]
+    request_hash: Optional[str]
+    decision_hash: str
+    approvals: List[Dict[str, Any]]
+    approvals_needed: Optional[int]
+    approved_until: Optional[str]
+    expires_at: Optional[str]
+    permit: Optional[str]
+    result: Optional[Dict[str, Any]]
+    created_at: str
+    updated_at: str
+
+
+class Event(TypedDict):
+    """One event of the ledger, in order. `seq` is where the next reading goes on."""
+
+    id: str
+    event: str
+    data: Any

@@ -1,0 +1,191 @@
+"""One request, one answer, in time. No redirect is followed: the key is for one service."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import socket
+import ssl
+import time
+from typing import Any, Dict, Iterator, Mapping, NoReturn, Optional, Tuple
+from urllib.parse import urlsplit
+
+from .errors import AssentError, NotJson, RequestRefused, ServiceUnavailable, Unauthorized
+
+MAX_ANSWER = 16 * 1024 * 1024
+MAX_SAFE_INTEGER = 2**53 - 1
+ABOUT_THE_KEY = {"INSUFFICIENT_SCOPE", "AGENT_MISMATCH", "AGENT_UNBOUND"}
+
+
+def to_json(value: Any) -> Any:
+    """The value as JSON carries it: lists for tuples, the same numbers and texts. Raises NotJson for what it cannot carry."""
+    if value is None or isinstance(value, (bool, str)):
+        if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+            raise NotJson("a text holds half of a surrogate pair")
+        return value
+    if isinstance(value, int):
+        if abs(value) > MAX_SAFE_INTEGER:
+            raise NotJson(f"{value} is larger than JSON carries exactly; send it as a text")
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise NotJson(f"JSON has no {value}")
+        return value
+    if isinstance(value, (list, tuple)):
+        return [to_json(item) for item in value]
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise NotJson(f"the name {key!r} is no text")
+        return {to_json(key): to_json(item) for key, item in value.items()}
+    raise NotJson(f"JSON has no {type(value).__name__}")
+
+
+class Transport:
+    """Not shared between processes; safe in several threads, because each call has a connection of its own."""
+
+    def __init__(self, url: str, key: str, timeout: float, context: Optional[ssl.SSLContext]) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"ASSENT_URL must be an http(s) address, and it is {url!r}")
+        if parts.username is not None or parts.query or parts.fragment:
+            raise ValueError("ASSENT_URL must have no user, query or fragment")
+        if not key or any(char.isspace() for char in key):
+            raise ValueError("ASSENT_API_KEY is missing, or holds spaces")
+        self._parts = parts
+        self._key = key
+        self._timeout = timeout
+        self._context = context or (ssl.create_default_context() if parts.scheme == "https" else None)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Optional[Mapping[str, str]] = None,
+        wait: float = 0,
+        repeat: bool = False,
+    ) -> Tuple[int, Mapping[str, str], Any]:
+        """Status, headers and JSON of a success. Raises AssentError. `repeat`: the same call twice is as good as one."""
+        end = time.monotonic() + self._timeout + wait
+        while True:
+            try:
+                return self._once(method, path, body, headers or {}, end)
+            except ServiceUnavailable as error:
+                pause = 1.0 if error.retry_after is None else error.retry_after
+                if not repeat or time.monotonic() + pause >= end:
+                    raise
+                time.sleep(pause)
+
+    def _once(
+        self, method: str, path: str, body: Any, headers: Mapping[str, str], end: float
+    ) -> Tuple[int, Mapping[str, str], Any]:
+        connection = self._open(end)
+        try:
+            status, answered = self._send(connection, method, path, body, headers)
+            data = b""
+            while True:
+                self._limit(connection, end)
+                chunk = answered.read(65_536)
+                data += chunk
+                if len(data) > MAX_ANSWER:
+                    _unreadable(status, f"it is longer than {MAX_ANSWER} bytes")
+                if not chunk:
+                    break
+        except (OSError, http.client.HTTPException) as error:
+            raise _unreachable(error) from error
+        finally:
+            connection.close()
+        fields = {name.lower(): value for name, value in answered.getheaders()}
+        content = _parse(data) if "json" in fields.get("content-type", "") else None
+        if 200 <= status < 300:
+            if not isinstance(content, (dict, list)):
+                _unreadable(status, "it is no JSON")
+            return status, fields, content
+        raise _error(status, content if isinstance(content, dict) else {}, fields.get("retry-after"))
+
+    def stream(self, path: str, headers: Mapping[str, str], patience: float) -> Iterator[bytes]:
+        """Lines of a stream. Ends with it; raises AssentError when nothing comes for `patience` seconds."""
+        connection = self._open(time.monotonic() + self._timeout)
+        try:
+            status, answered = self._send(connection, "GET", path, None, {"Accept": "text/event-stream", **headers})
+            if status != 200:
+                data = _parse(answered.read(65_536))
+                raise _error(status, data if isinstance(data, dict) else {}, answered.getheader("retry-after"))
+            if "text/event-stream" not in (answered.getheader("content-type") or ""):
+                _unreadable(status, "it is no stream of events")
+            if connection.sock is not None:
+                connection.sock.settimeout(patience)
+            while True:
+                line = answered.readline(MAX_ANSWER)
+                if not line:
+                    return
+                yield line.rstrip(b"\r\n")
+        except (OSError, http.client.HTTPException) as error:
+            raise _unreachable(error) from error
+        finally:
+            connection.close()
+
+    def _open(self, end: float) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        timeout = max(0.05, end - time.monotonic())
+        if self._parts.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=timeout, context=self._context)
+        return http.client.HTTPConnection(host, port, timeout=timeout)
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: Any,
+        headers: Mapping[str, str],
+    ) -> Tuple[int, http.client.HTTPResponse]:
+        sent: Dict[str, str] = {"Authorization": f"Bearer {self._key}", "Accept": "application/json", **headers}
+        data = None
+        if body is not None:
+            data = json.dumps(to_json(body), ensure_ascii=False, allow_nan=False).encode()
+            sent["Content-Type"] = "application/json"
+        connection.request(method, self._parts.path.rstrip("/") + path, body=data, headers=sent)
+        answered = connection.getresponse()
+        return answered.status, answered
+
+    @staticmethod
+    def _limit(connection: http.client.HTTPConnection, end: float) -> None:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise socket.timeout("the answer took too long")
+        if connection.sock is not None:
+            connection.sock.settimeout(left)
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode("utf-8"))
+    except ValueError:
+        return None
+
+
+def _unreachable(error: BaseException) -> AssentError:
+    code = "TIMEOUT" if isinstance(error, (socket.timeout, TimeoutError)) else "UNREACHABLE"
+    return ServiceUnavailable(f"the service gave no answer: {error}", code=code)
+
+
+def _unreadable(status: int, why: str) -> NoReturn:
+    raise ServiceUnavailable(
+        f"the answer ({status}) cannot be read as the service's: {why}", status=status, code="UNREADABLE_ANSWER"
+    )
+
+
+def _error(status: int, problem: Mapping[str, Any], retry_after: Optional[str]) -> AssentError:
+    code = problem.get("code") if isinstance(problem.get("code"), str) else "UNKNOWN"
+    detail = problem.get("detail")
+    message = detail if isinstance(detail, str) else f"the service answered {status}"
+    after = float(retry_after) if retry_after is not None and retry_after.isdigit() else None
+    kind = RequestRefused
+    if status == 429 or status >= 500 or status < 400:
+        kind = ServiceUnavailable  # type: ignore[assignment]
+    elif status == 401 or (status == 403 and code in ABOUT_THE_KEY):
+        kind = Unauthorized  # type: ignore[assignment]
+    return kind(message, status=status, code=str(code), retry_after=after, problem=problem)
