@@ -22,6 +22,7 @@ const REST = [
   "test/e2e/",
   "test/deploy/",
   "test/package/",
+  "test/clients/",
   "test/conformance/storage-postgres.test.ts",
   "test/faults/audit-columns.test.ts",
   "test/faults/audit-columns-postgres.test.ts",

@@ -51,7 +51,7 @@ export function readEvaluation(body: JsonObject): Evaluation {
       agent_id: subject["id"] as string,
       tool: resource["type"] as string,
       operation: name,
-      params: { subject, resource, action: { ...propertiesOf(action, "action") } },
+      params: { subject, resource, action: propertiesOf(action, "action") },
       context: Object.fromEntries(Object.entries(context).filter(([key]) => !PROTOCOL_CONTEXT.includes(key))),
       meta: { via: "authzen" },
     },
@@ -122,9 +122,10 @@ function text(given: JsonObject, of: string, name: string): string {
   return value;
 }
 
-function propertiesOf(given: JsonObject, of: string): { properties?: JsonObject } {
+/** Always there, so that a rule can ask `has(params.resource.properties.status)`. */
+function propertiesOf(given: JsonObject, of: string): { properties: JsonObject } {
   const value = given["properties"];
-  if (value === undefined) return {};
+  if (value === undefined) return { properties: {} };
   if (!isObject(value)) throw new BadRequest(`"${of}.properties" must be an object`);
   return { properties: value };
 }

@@ -185,6 +185,14 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   return service;
 }
 
+/** The vote of the service's administrator for an action that waits. */
+export async function approve(service: Service, id: string): Promise<void> {
+  const { body } = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+  const vote = { approve: true, token: body.approval_token };
+  const answer = await service.call("POST", `/v1/actions/${id}/approval`, { key: service.admin, body: vote });
+  if (answer.status !== 200) throw new Error(`the approval was refused: ${JSON.stringify(answer.body)}`);
+}
+
 /** Resolves when the newest signature is stored: its own write would take a fault that is meant for a batch. */
 export async function quiet(service: Service): Promise<void> {
   await until("the newest signature is stored", async () => {

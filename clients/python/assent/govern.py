@@ -41,6 +41,10 @@ def govern(
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
         name = operation or function.__name__
+        if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in signature.parameters.values()):
+            raise TypeError("a governed function takes no *args: policies know arguments by name")
+        if inspect.iscoroutinefunction(function) and not isinstance(client, AsyncAssent):
+            raise TypeError("a coroutine function needs an AsyncAssent")
 
         def ask(args: tuple, kwargs: Dict[str, Any]) -> Dict[str, Any]:
             bound = signature.bind(*args, **kwargs)
@@ -59,9 +63,7 @@ def govern(
 
             @functools.wraps(function)
             async def governed_async(*args: Any, **kwargs: Any) -> Any:
-                own = client if isinstance(client, AsyncAssent) else None
-                if own is None:
-                    raise TypeError("a coroutine function needs an AsyncAssent")
+                own = cast(AsyncAssent, client)
                 request = ask(args, kwargs)
                 action = _startable(await own.submit(**request))
                 await _refusal(own.start(action["id"]), action)
@@ -113,8 +115,6 @@ def _run(function: Callable[..., Any], signature: inspect.Signature, params: Dic
     for name, parameter in signature.parameters.items():
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and name in kwargs:
             args.append(kwargs.pop(name))
-        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            raise TypeError("a governed function takes no *args: policies know arguments by name")
     return function(*args, **kwargs)
 
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import authzen from "../../../plugins/authzen/index.ts";
-import { startService, type Answer, type Service } from "../../support/service.ts";
+import { approve, startService, type Answer, type Service } from "../../support/service.ts";
 
 const FIXTURE = `
 policy: records
@@ -11,22 +11,23 @@ rules:
     tool: record
     operation: write
     effect: allow
-    when: params.subject.?properties.?role.orValue("") == "admin" && params.resource.?properties.?status.orValue("") == "archived"
+    when: has(params.subject.properties.role) && params.subject.properties.role == "admin" && has(params.resource.properties.status) && params.resource.properties.status == "archived"
   - name: nobody else does
     tool: record
     operation: write
     effect: deny
-    when: params.resource.?properties.?status.orValue("") == "archived"
+    when: has(params.resource.properties.status) && params.resource.properties.status == "archived"
   - name: alice writes
     tool: record
     operation: write
     effect: allow
-    when: agent_id == "alice"
+    agent: alice
   - name: alice deletes softly
     tool: record
     operation: delete
     effect: allow
-    when: agent_id == "alice" && params.action.?properties.?soft.orValue(false) == true
+    agent: alice
+    when: has(params.action.properties.soft) && params.action.properties.soft == true
   - name: both read
     tool: record
     operation: read
@@ -118,7 +119,7 @@ describe("an AuthZEN policy decision point", () => {
       { ...whole, subject: "alice" },
       { ...whole, action: { name: 123 } },
       { ...whole, context: "now" },
-      { ...whole, resource: { ...record1, id: `\u200bhidden` } },
+      { ...whole, resource: { ...record1, type: `rec\u200bord` } },
     ])
       for (const path of ["evaluation", "evaluations"]) {
         const { status, body: answer } = await post(path, body);
@@ -214,9 +215,15 @@ describe("an AuthZEN policy decision point", () => {
       const { status, body: answer } = await service.call("POST", "/access/v1/evaluation", { key: wrong, body });
       assert.deepEqual([status, answer.decision], [401, undefined]);
     }
-    const bound = await service.call("POST", "/access/v1/evaluation", { body });
+    const made = await service.call("POST", "/v1/api-keys", {
+      key: service.admin,
+      body: { name: "bound", preset: "agent", agent_id: "support-bot" },
+    });
+    const bound = await service.call("POST", "/access/v1/evaluation", { key: made.body.key, body });
     assert.equal(bound.body.decision, true);
-    const { body: action } = await service.call("GET", `/v1/actions/${bound.body.context.evaluation_id}`);
+    const { body: action } = await service.call("GET", `/v1/actions/${bound.body.context.evaluation_id}`, {
+      key: service.admin,
+    });
     assert.equal(action.agent_id, "support-bot", "a bound key asks for its own agent, whatever the subject");
   });
 
@@ -248,11 +255,7 @@ describe("an AuthZEN policy decision point", () => {
     });
     assert.deepEqual([task.status, task.body.task.status, task.body.task.id], [202, "pending", evaluation_id]);
 
-    const voted = await service.call("POST", `/v1/actions/${evaluation_id}/approval`, {
-      key: service.admin,
-      body: { approve: true },
-    });
-    assert.equal(voted.status, 200, JSON.stringify(voted.body));
+    await approve(service, evaluation_id);
     const path = new URL(task.body.task.status_endpoint).pathname;
     const approved = await service.call("GET", path, { key });
     assert.deepEqual([approved.body.task.status, approved.body.result.mode], ["approved", "reevaluate"]);

@@ -1,0 +1,74 @@
+"""What the tests share: a person who decides, and servers that lie."""
+
+import http.server
+import json
+import os
+import threading
+from typing import Any, Callable, Dict, Optional
+
+from assent import Assent
+
+AGENT = "support-bot"
+ALLOWED = {"amount": 50, "currency": "USD"}
+PENDING = {"amount": 500, "currency": "USD"}
+
+
+def admin() -> Assent:
+    return Assent(api_key=os.environ["ASSENT_TEST_ADMIN"])
+
+
+def vote(action_id: str, approve: bool = True) -> None:
+    person = admin()
+    record: Any = person.action(action_id)
+    person._http.call(
+        "POST",
+        f"/v1/actions/{action_id}/approval",
+        {"approve": approve, "token": record["approval_token"]},
+    )
+
+
+class Liar:
+    """A server that answers everything in one way, and counts."""
+
+    def __init__(self, answer: Callable[[http.server.BaseHTTPRequestHandler], None]) -> None:
+        liar = self
+        self.paths: list = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def handle_one(self) -> None:
+                length = int(self.headers.get("content-length") or 0)
+                self.rfile.read(length)
+                liar.paths.append(f"{self.command} {self.path}")
+                answer(self)
+
+            do_GET = do_POST = handle_one
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> "Liar":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def reply(
+    status: int, body: Any, headers: Optional[Dict[str, str]] = None
+) -> Callable[[http.server.BaseHTTPRequestHandler], None]:
+    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        handler.send_response(status)
+        sent = {"Content-Type": "application/json", "Content-Length": str(len(data)), **(headers or {})}
+        for name, value in sent.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    return answer

@@ -1,0 +1,179 @@
+"""Adapters against the shapes of their frameworks: their packages are not in Debian. What is faked is the framework alone."""
+
+import asyncio
+import sys
+import types
+import unittest
+import uuid
+from types import SimpleNamespace
+
+from assent import Assent, AsyncAssent
+from support import AGENT, Liar, reply, vote
+
+
+def module(name, **members):
+    made = types.ModuleType(name)
+    for key, value in members.items():
+        setattr(made, key, value)
+    sys.modules[name] = made
+
+
+class ToolMessage(SimpleNamespace):
+    pass
+
+
+class Output(SimpleNamespace):
+    @classmethod
+    def allow(cls):
+        return cls(kind="allow", message=None)
+
+    @classmethod
+    def reject_content(cls, message):
+        return cls(kind="reject", message=message)
+
+
+class HookAborted(Exception):
+    def __init__(self, reason, source):
+        super().__init__(reason)
+        self.reason, self.source = reason, source
+
+
+class WrapperToolset:
+    def __init__(self, wrapped):
+        self.wrapped = wrapped
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+
+module("langchain_core")
+module("langchain_core.messages", ToolMessage=ToolMessage)
+module("agents", ToolGuardrailFunctionOutput=Output, ToolInputGuardrail=SimpleNamespace)
+module("crewai")
+module("crewai.hooks", HookAborted=HookAborted)
+module("pydantic_ai")
+module("pydantic_ai.toolsets", WrapperToolset=WrapperToolset)
+
+
+class Adapter:
+    """Each runs a refund of `amount` for `order` and gives what came of it: "done", or the refusal's words."""
+
+    ran: list
+
+    def call(self, client, amount, order):
+        raise NotImplementedError
+
+    def setUp(self):
+        self.ran = []
+
+    def test_allowed_runs_once(self):
+        self.assertEqual(self.call(Assent(), 50, str(uuid.uuid4())), "done")
+        self.assertEqual(len(self.ran), 1)
+
+    def test_denied_never(self):
+        self.assertIn("denied", self.call(Assent(), -1, str(uuid.uuid4())))
+        self.assertEqual(self.ran, [])
+
+    def test_pending_survives_a_restart_and_only_a_person_approves(self):
+        order = str(uuid.uuid4())
+        words = self.call(Assent(), 500, order)
+        self.assertIn("waits for approval", words)
+        identity = words.split("(")[1].split(")")[0]
+        # Resumed by the framework, with whatever it believes: the gate is asked again.
+        self.assertIn(identity, self.call(Assent(), 500, order))
+        self.assertEqual(self.ran, [])
+        vote(identity)
+        self.assertEqual(self.call(Assent(), 500, order), "done")
+        self.assertIn("waits", self.call(Assent(), 500, order))
+        self.assertEqual(len(self.ran), 1)
+
+    def test_nothing_runs_while_nothing_can_be_decided(self):
+        for answer in (reply(500, {}), reply(200, {}), reply(200, b"x")):
+            with Liar(answer) as liar:
+                self.assertIn("nothing could be decided", self.call(Assent(liar.url, "assent_x", timeout=0.5), 50, "o"))
+        self.assertEqual(self.ran, [])
+
+
+class LangGraph(Adapter, unittest.TestCase):
+    def call(self, client, amount, order):
+        from assent.adapters.langgraph import wrap_tool_call
+
+        request = SimpleNamespace(
+            tool_call={"name": "refund", "args": {"amount": amount, "currency": "USD", "order": order}, "id": "c1"}
+        )
+
+        def handler(_):
+            self.ran.append(amount)
+            return "done"
+
+        answer = wrap_tool_call(client, agent_id=AGENT, tool="stripe")(request, handler)
+        if isinstance(answer, ToolMessage):
+            self.assertEqual((answer.status, answer.tool_call_id), ("error", "c1"))
+            return answer.content
+        return answer
+
+
+class OpenAIAgents(Adapter, unittest.TestCase):
+    def call(self, client, amount, order):
+        import json
+
+        from assent.adapters.openai_agents import tool_input_guardrail
+
+        guardrail = tool_input_guardrail(client, agent_id=AGENT, tool="stripe")
+        arguments = json.dumps({"amount": amount, "currency": "USD", "order": order})
+        context = SimpleNamespace(tool_name="refund", tool_arguments=arguments, tool_call_id="c1")
+        answer = guardrail.guardrail_function(SimpleNamespace(context=context))
+        if answer.kind == "allow":
+            self.ran.append(amount)
+            return "done"
+        return answer.message
+
+    def test_arguments_that_are_no_object(self):
+        from assent.adapters.openai_agents import tool_input_guardrail
+
+        guardrail = tool_input_guardrail(Assent(), agent_id=AGENT, tool="stripe")
+        for arguments in ("[", "[]", "1"):
+            context = SimpleNamespace(tool_name="refund", tool_arguments=arguments, tool_call_id="c1")
+            self.assertEqual(guardrail.guardrail_function(SimpleNamespace(context=context)).kind, "reject")
+
+
+class CrewAI(Adapter, unittest.TestCase):
+    def call(self, client, amount, order):
+        from assent.adapters.crewai import before_tool_call
+
+        hook = before_tool_call(client, agent_id=AGENT, tool="stripe")
+        params = {"amount": amount, "currency": "USD", "order": order}
+        try:
+            hook(SimpleNamespace(tool_name="refund", tool_input=params))
+        except HookAborted as aborted:
+            return aborted.reason
+        # CrewAI goes on after every other exception, so none may leave the hook.
+        self.ran.append(amount)
+        return "done"
+
+    def test_every_other_failure_aborts_too(self):
+        from assent.adapters.crewai import before_tool_call
+
+        for context in (SimpleNamespace(), SimpleNamespace(tool_name="refund", tool_input=None)):
+            with self.assertRaises(HookAborted):
+                before_tool_call(Assent(), agent_id=AGENT, tool="stripe")(context)
+
+
+class PydanticAI(Adapter, unittest.TestCase):
+    def call(self, client, amount, order):
+        from assent.adapters.pydantic_ai import governed_toolset
+
+        ran = self.ran
+
+        class Tools:
+            async def call_tool(self, name, tool_args, ctx, tool):
+                ran.append(tool_args["amount"])
+                return "done"
+
+        async_client = AsyncAssent.__new__(AsyncAssent)
+        async_client.sync = client
+        toolset = governed_toolset(async_client, Tools(), agent_id=AGENT, tool="stripe")
+        params = {"amount": amount, "currency": "USD", "order": order}
+        # `tool_call_approved` is what the run believes: it is not looked at.
+        context = SimpleNamespace(tool_call_id="c1", tool_call_approved=True)
+        return asyncio.run(toolset.call_tool("refund", params, context, None))

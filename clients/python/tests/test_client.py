@@ -1,0 +1,151 @@
+import itertools
+import os
+import threading
+import time
+import unittest
+import uuid
+from unittest import mock
+
+from assent import Assent, NotJson, RequestRefused, ServiceUnavailable, Unauthorized
+from support import AGENT, ALLOWED, PENDING, Liar, reply, vote
+
+
+def wish(**params):
+    return {"agent_id": AGENT, "tool": "stripe", "operation": "refund", "params": {**PENDING, "customer": str(uuid.uuid4()), **params}}
+
+
+class Submitting(unittest.TestCase):
+    def setUp(self):
+        self.client = Assent()
+
+    def test_allowed_and_denied(self):
+        allowed = self.client.submit(agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False)
+        self.assertEqual(allowed["status"], "allowed")
+        denied = self.client.submit(agent_id=AGENT, tool="crm", operation="delete_customer", params={"id": 7})
+        self.assertEqual(denied["status"], "denied")
+
+    def test_the_same_wish_joins(self):
+        request = wish()
+        first = self.client.submit(**request)
+        self.assertEqual(self.client.submit(**request, meta={"trace": "b"})["id"], first["id"])
+        self.assertNotEqual(self.client.submit(**{**request, "context": {"other": 1}})["id"], first["id"])
+
+    def test_waits_for_a_person(self):
+        request = wish()
+        action = self.client.submit(**request)
+        timer = threading.Timer(0.5, vote, [action["id"]])
+        timer.start()
+        self.assertEqual(self.client.submit(**request, wait=20)["status"], "approved")
+        timer.join()
+
+    def test_start_and_result_once(self):
+        action = self.client.submit(agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False)
+        self.assertEqual(self.client.start(action["id"])["status"], "executing")
+        with self.assertRaises(RequestRefused) as again:
+            self.client.start(action["id"])
+        self.assertEqual(again.exception.code, "ACTION_NOT_STARTABLE")
+        self.assertEqual(self.client.result(action["id"], success=True)["status"], "succeeded")
+
+    def test_a_permit(self):
+        action = self.client.submit(
+            agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False, permit=True
+        )
+        self.assertEqual(self.client.start(action["id"], action["permit"])["status"], "executing")
+
+    def test_cancel_and_lists(self):
+        action = self.client.submit(**wish())
+        self.assertEqual(self.client.cancel(action["id"])["status"], "cancelled")
+        cancelled = self.client.actions(status="cancelled", limit="1")
+        self.assertIn(action["id"], [item["id"] for item in itertools.islice(cancelled, 50)])
+
+    def test_events_resume(self):
+        action = self.client.submit(**wish())
+        seen = []
+        for event in self.client.events(after="0"):
+            seen.append(event)
+            if event["data"].get("action_id") == action["id"]:
+                break
+        later = self.client.submit(**wish())
+        for event in self.client.events(after=seen[-1]["id"]):
+            self.assertNotEqual(event["data"].get("action_id"), action["id"])
+            if event["data"].get("action_id") == later["id"]:
+                break
+
+
+class Failing(unittest.TestCase):
+    def client(self, url, timeout=2.0):
+        return Assent(url, "assent_x", timeout=timeout)
+
+    def test_a_wrong_key(self):
+        with self.assertRaises(Unauthorized):
+            Assent(api_key="assent_wrong").action(str(uuid.uuid4()))
+
+    def test_a_refusal_says_why(self):
+        with self.assertRaises(RequestRefused) as refused:
+            Assent().submit(agent_id=AGENT, tool="", operation="x")
+        self.assertEqual((refused.exception.status, refused.exception.code), (422, "VALIDATION_FAILED"))
+        with self.assertRaises(RequestRefused) as missing:
+            Assent().action(str(uuid.uuid4()))
+        self.assertEqual(missing.exception.status, 404)
+
+    def test_nobody_there(self):
+        with self.assertRaises(ServiceUnavailable):
+            self.client("http://127.0.0.1:9", timeout=0.5).submit(**wish())
+
+    def test_answers_that_are_none_of_the_service(self):
+        for answer in (
+            reply(200, b"<html>", {"Content-Type": "text/html"}),
+            reply(200, b"{"),
+            reply(200, []),
+            reply(200, {"status": "allowed"}),
+            reply(200, {"id": 5, "status": "allowed"}),
+            reply(500, {"code": "X"}),
+            reply(204, b""),
+        ):
+            with Liar(answer) as liar, self.assertRaises(ServiceUnavailable):
+                self.client(liar.url).start("x")
+
+    def test_no_redirect_is_followed(self):
+        with Liar(reply(200, {"id": "a", "status": "executing"})) as other:
+            with Liar(reply(307, {}, {"Location": f"{other.url}/v1"})) as liar:
+                with self.assertRaises(ServiceUnavailable):
+                    self.client(liar.url).start("x")
+            self.assertEqual(other.paths, [])
+
+    def test_a_slow_answer_ends(self):
+        def drip(handler):
+            handler.send_response(200)
+            handler.send_header("Content-Type", "application/json")
+            handler.end_headers()
+            for _ in range(100):
+                time.sleep(0.05)
+                try:
+                    handler.wfile.write(b" ")
+                except OSError:
+                    return
+
+        with Liar(drip) as liar, self.assertRaises(ServiceUnavailable) as slow:
+            self.client(liar.url, timeout=0.5).start("x")
+        self.assertEqual(slow.exception.code, "TIMEOUT")
+
+    def test_a_start_is_never_repeated_and_a_joined_submission_is(self):
+        busy = reply(503, {"code": "OVERLOADED"}, {"Retry-After": "0"})
+        with Liar(busy) as liar, self.assertRaises(ServiceUnavailable):
+            self.client(liar.url, timeout=0.5).start("x")
+        self.assertEqual(len(liar.paths), 1)
+        with Liar(busy) as liar, self.assertRaises(ServiceUnavailable):
+            self.client(liar.url, timeout=0.5).submit(**wish())
+        self.assertGreater(len(liar.paths), 1)
+        with Liar(busy) as liar, self.assertRaises(ServiceUnavailable):
+            self.client(liar.url, timeout=0.5).submit(**wish(), join=False)
+        self.assertEqual(len(liar.paths), 1)
+
+    def test_what_json_cannot_carry(self):
+        for value in (float("nan"), float("inf"), 2**53, {1: 2}, object(), b"x", "\ud800", {"a": {1}}):
+            with self.assertRaises(NotJson):
+                Assent().submit(**wish(value=value))
+
+    def test_settings(self):
+        for url, key in (("", "k"), ("ftp://x", "k"), ("http://a:b@x", "k"), ("http://x", ""), ("http://x", "a b")):
+            with mock.patch.dict(os.environ, {"ASSENT_URL": "", "ASSENT_API_KEY": ""}), self.assertRaises(ValueError):
+                Assent(url, key)

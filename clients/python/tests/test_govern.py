@@ -1,0 +1,170 @@
+import asyncio
+import threading
+import unittest
+import uuid
+
+from assent import Assent, AsyncAssent, Denied, NotJson, Pending, ServiceUnavailable, govern
+from support import AGENT, Liar, admin, reply, vote
+
+
+class Governed(unittest.TestCase):
+    def setUp(self):
+        self.client = Assent()
+        self.ran = []
+
+    def refund(self, client=None, wait=0):
+        @govern(client or self.client, agent_id=AGENT, tool="stripe", operation="refund", wait=wait)
+        def refund(amount, currency="USD", **more):
+            self.ran.append((amount, currency, more))
+            if more.get("order", "").startswith("fail"):
+                raise KeyError("no such charge")
+            return "done"
+
+        return refund
+
+    def test_runs_once_and_reports(self):
+        order = str(uuid.uuid4())
+        self.assertEqual(self.refund()(50, order=order), "done")
+        self.assertEqual(self.ran, [(50, "USD", {"order": order})])
+        newest = next(self.client.actions(limit="1"))
+        self.assertEqual((newest["status"], newest["params"]["order"]), ("succeeded", order))
+
+    def test_a_denied_call_does_not_run(self):
+        @govern(self.client, agent_id=AGENT, tool="crm")
+        def delete_customer(id):
+            self.ran.append(id)
+
+        with self.assertRaises(Denied) as denied:
+            delete_customer(7)
+        self.assertEqual(denied.exception.action["status"], "denied")
+        self.assertEqual(self.ran, [])
+
+    def test_a_pending_call_joins_and_runs_once_after_the_approval(self):
+        order = str(uuid.uuid4())
+        with self.assertRaises(Pending) as pending:
+            self.refund()(500, order=order)
+        with self.assertRaises(Pending) as again:
+            self.refund(Assent())(500, order=order)
+        self.assertEqual(again.exception.action_id, pending.exception.action_id)
+        vote(pending.exception.action_id)
+        self.assertEqual(self.ran, [])
+        with self.assertRaises(Pending):
+            self.refund()(501, order=order)
+        self.assertEqual(self.refund()(500, order=order), "done")
+        with self.assertRaises(Pending):
+            self.refund()(500, order=order)
+        self.assertEqual(len(self.ran), 1)
+
+    def test_a_refusal_by_a_person(self):
+        order = str(uuid.uuid4())
+        with self.assertRaises(Pending) as pending:
+            self.refund()(500, order=order)
+        threading.Timer(0.3, vote, [pending.exception.action_id, False]).start()
+        with self.assertRaises(Denied):
+            self.refund(wait=20)(500, order=order)
+        self.assertEqual(self.ran, [])
+
+    def test_what_a_tool_raises_is_raised_and_reported(self):
+        order = f"fail-{uuid.uuid4()}"
+        with self.assertRaises(KeyError):
+            self.refund()(50, order=order)
+        newest = next(self.client.actions(limit="1"))
+        self.assertEqual((newest["status"], newest["params"]["order"]), ("failed", order))
+
+    def test_runs_with_what_was_asked(self):
+        seen = []
+        items = ["a"]
+
+        @govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")
+        def refund(amount, currency, items):
+            seen.append(items)
+
+        with self.assertRaises(Pending) as pending:
+            refund(50, "USD", items)
+        vote(pending.exception.action_id)
+        refund(50, "USD", items)
+        items.append("b")
+        self.assertEqual(seen, [["a"]])
+
+    def test_what_json_cannot_carry_does_not_run(self):
+        with self.assertRaises(NotJson):
+            self.refund()(float("nan"))
+        self.assertEqual(self.ran, [])
+
+    def test_nothing_runs_while_nothing_can_be_decided(self):
+        key = "assent_x"
+        for answer in (reply(500, {}), reply(200, {}), reply(200, {"id": "a", "status": "sideways"})):
+            with Liar(answer) as liar, self.assertRaises((ServiceUnavailable, Denied)):
+                self.refund(Assent(liar.url, key, timeout=0.5))(50)
+        with self.assertRaises(ServiceUnavailable):
+            self.refund(Assent("http://127.0.0.1:9", key, timeout=0.5))(50)
+        self.assertEqual(self.ran, [])
+
+    def test_nothing_runs_when_the_start_fails(self):
+        def allowed_but_not_started(handler):
+            if handler.path.endswith("/start"):
+                reply(503, {"code": "STORAGE_UNAVAILABLE"})(handler)
+            else:
+                reply(200, {"id": "a", "status": "allowed"})(handler)
+
+        with Liar(allowed_but_not_started) as liar, self.assertRaises(ServiceUnavailable):
+            self.refund(Assent(liar.url, "assent_x", timeout=1))(50)
+        self.assertEqual(self.ran, [])
+
+    def test_two_calls_at_once_of_one_approval_run_once(self):
+        order = str(uuid.uuid4())
+        with self.assertRaises(Pending) as pending:
+            self.refund()(500, order=order)
+        vote(pending.exception.action_id)
+        outcomes = []
+
+        def call():
+            try:
+                outcomes.append(self.refund()(500, order=order))
+            except (Denied, Pending) as error:
+                outcomes.append(type(error).__name__)
+
+        threads = [threading.Thread(target=call) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(outcomes.count("done"), 1, outcomes)
+        self.assertEqual(len(self.ran), 1)
+
+    def test_a_function_of_no_names_is_refused(self):
+        with self.assertRaises(TypeError):
+
+            @govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")
+            def refund(*amounts):
+                self.ran.append(amounts)
+
+    def test_async(self):
+        client = AsyncAssent()
+
+        @govern(client, agent_id=AGENT, tool="stripe", operation="refund")
+        async def refund(amount, order, currency="USD"):
+            self.ran.append(amount)
+            return order
+
+        async def scenario():
+            order = str(uuid.uuid4())
+            self.assertEqual(await refund(amount=50, order=order), order)
+            with self.assertRaises(Pending) as pending:
+                await refund(amount=500, order=order)
+            vote(pending.exception.action_id)
+            self.assertEqual(await refund(amount=500, order=order), order)
+
+        asyncio.run(scenario())
+        self.assertEqual(self.ran, [50, 500])
+
+    def test_a_coroutine_needs_the_async_client(self):
+        with self.assertRaises(TypeError):
+
+            @govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")
+            async def refund(amount):
+                self.ran.append(amount)
+
+    def test_an_admin_sees_what_ran(self):
+        self.refund()(50)
+        self.assertEqual(next(admin().actions(limit="1"))["agent_id"], AGENT)

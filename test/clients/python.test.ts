@@ -1,0 +1,59 @@
+/** The Python client against a real service, with the python3 of this machine. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { promisify } from "node:util";
+import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { findProgram } from "../support/proxy.ts";
+import { ROOT } from "../support/runtimes.ts";
+import { POLICIES } from "../support/service.ts";
+
+const run = promisify(execFile);
+// The system's own: what people have, without packages.
+const PYTHON = ["/usr/bin/python3", findProgram("python3")].find(
+  (path) => path !== null && findProgram(path.slice(path.lastIndexOf("/") + 1)) !== null,
+);
+
+describe("the Python client", { skip: PYTHON === undefined ? "no python3 on this machine" : false }, () => {
+  let service: ServiceProcess;
+  let data: string;
+  let agent = "";
+  let admin = "";
+  before(async () => {
+    data = mkdtempSync(join(tmpdir(), "assent-python-"));
+    service = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES });
+    admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
+    const response = await fetch(`${service.url}/v1/api-keys`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${admin}`, "content-type": "application/json" },
+      body: JSON.stringify({ name: "python", preset: "agent", agent_id: "support-bot" }),
+    });
+    const made = (await response.json()) as { key: string };
+    assert.equal(response.status, 201, JSON.stringify(made));
+    agent = made.key;
+  });
+  after(async () => {
+    await stopProcess(service);
+    rmSync(data, { recursive: true, force: true });
+  });
+
+  it("passes its own tests", async () => {
+    const folder = join(ROOT, "clients", "python");
+    const { stderr } = await run(PYTHON as string, ["-B", "-W", "error", "-m", "unittest", "discover", "-s", "tests"], {
+      cwd: folder,
+      env: {
+        PATH: process.env["PATH"],
+        ASSENT_URL: service.url,
+        ASSENT_API_KEY: agent,
+        ASSENT_TEST_ADMIN: admin,
+        PYTHONPATH: folder,
+      },
+      timeout: 120_000,
+    }).catch((error: { stderr?: string }) => assert.fail(`python failed:\n${error.stderr ?? String(error)}`));
+    assert.match(stderr, /Ran (?:[2-9]\d|\d{3}) tests/);
+    assert.match(stderr, /\nOK\n/);
+  });
+});
