@@ -52,7 +52,7 @@ describe("the Python client", { skip: PYTHON === undefined ? "no python3 on this
         PYTHONPATH: folder,
       },
       timeout: 120_000,
-    }).catch((error: { stderr?: string }) => assert.fail(`python failed:\n${error.stderr ?? String(error)}`));
+    }).catch((error: { stderr?: string }) => assert.fail(`python failed:\n${error.stderr ?? "it did not start"}`));
     assert.match(stderr, /Ran (?:[2-9]\d|\d{3}) tests/);
     assert.match(stderr, /\nOK\n/);
   });
