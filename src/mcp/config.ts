@@ -49,6 +49,8 @@ const File = Type.Object(
 
 export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
   servers: ServerConfig[];
+  /** What clients show over HTTP, as a bearer token. */
+  token?: string;
 }
 
 /** A configuration that cannot be used; the message says which member and why. */

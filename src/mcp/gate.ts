@@ -63,6 +63,10 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
         caller.notify("notifications/elicitation/complete", { elicitationId: action.id });
       }
       return verdict;
+    } catch (error) {
+      if (caller.signal.aborted)
+        log(`the client that waited for action ${action.id} is gone, and the call is not made`);
+      throw error;
     } finally {
       clearInterval(timer);
     }

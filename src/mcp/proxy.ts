@@ -6,6 +6,7 @@ import { patienceOf, type ProxyConfig } from "./config.ts";
 import { connect, type Connection } from "./connection.ts";
 import { definitionStore } from "./definitions.ts";
 import { createGate } from "./gate.ts";
+import type { HttpEdge } from "./http-edge.ts";
 import { lineChannel } from "./lines.ts";
 import { failure, parseMessage, type MessageFault, type Reply } from "./message.ts";
 import { asToolResult, refusalBecause } from "./refusal.ts";
@@ -41,7 +42,11 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
   const session = (): SessionOptions => ({ servers: config.servers, store, gate, log, session: crypto.randomUUID() });
 
   return {
-    session,
+    /** Serves many clients over Streamable HTTP. */
+    async serveHttp(): Promise<HttpEdge> {
+      const { createHttpEdge } = await import("./http-edge.ts");
+      return createHttpEdge({ session, token: config.token ?? null, hosts: config.listen?.hosts ?? [], replyTo, log });
+    },
     /** Serves one client on standard input and output. */
     serveLines(input: Readable, output: Writable): Connection {
       const channel = lineChannel({

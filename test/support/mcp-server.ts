@@ -3,7 +3,9 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { Server, inputRequired } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
-const RECORD = process.env["MCP_RECORD"] ?? "";
+/** Read anew: a test may serve it from its own process. */
+const record = (line: Record<string, unknown>): void =>
+  appendFileSync(process.env["MCP_RECORD"] as string, `${JSON.stringify(line)}\n`);
 /** Lines `name description` for tools whose description is another one; read anew for each list. */
 const DESCRIPTIONS = process.env["MCP_DESCRIPTIONS"] ?? "";
 
@@ -66,7 +68,7 @@ export function server(): Server {
         inputRequests: { name: inputRequired.elicit(QUESTION) },
         requestState: "round-1",
       }) as never;
-    appendFileSync(RECORD, `${JSON.stringify({ name, given, meta: _meta ?? null })}\n`);
+    record({ name, given, meta: _meta ?? null });
     if (name === "typed") return { ...text("1"), structuredContent: { n: 1 } };
     if (name === "broken") return { ...text("it broke"), isError: true };
     if (name === "ask") {
@@ -86,17 +88,14 @@ export function server(): Server {
           });
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
-      appendFileSync(
-        RECORD,
-        `${JSON.stringify({ name: signal.aborted ? "slow was cancelled" : "slow came to its end" })}\n`,
-      );
+      record({ name: signal.aborted ? "slow was cancelled" : "slow came to its end" });
       return text("done");
     }
     return text(JSON.stringify(given ?? null));
   });
   made.setRequestHandler("resources/list", () => ({ resources: [{ uri: "note://one", name: "one" }] }));
   made.setRequestHandler("resources/read", (request) => {
-    appendFileSync(RECORD, `${JSON.stringify({ name: "read", given: request.params.uri })}\n`);
+    record({ name: "read", given: request.params.uri });
     return { contents: [{ uri: request.params.uri, text: "a note" }] };
   });
   made.setRequestHandler("prompts/list", () => ({ prompts: [{ name: "greet" }] }));

@@ -1,4 +1,5 @@
 /** A proxy between an official client and a server that keeps a record of what reached it. */
+import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { ASSENT } from "./process.ts";
 import { NODE, scriptOf } from "./runtimes.ts";
+import { until } from "./wait.ts";
 import { startService, type Service } from "./service.ts";
 
 export const SERVER: readonly string[] = [process.execPath, ...NODE, scriptOf("test/support/mcp-server"), "stdio"];
@@ -146,4 +148,43 @@ export interface Refused {
   content: { text: string }[];
   structuredContent?: { status: string; action_id: string; retry_after: number | null; code: string };
   _meta?: Record<string, { status: string; code: string; action_id: string }>;
+}
+
+export interface ListeningProxy {
+  url: string;
+  log(): string;
+  close(): Promise<void>;
+}
+
+/** Starts `assent mcp proxy` for clients over HTTP. */
+export async function listening(
+  setup: Setup,
+  flags: string[],
+  env: Record<string, string> = {},
+  server: readonly string[] = SERVER,
+): Promise<ListeningProxy> {
+  const child = spawn(
+    process.execPath,
+    [...ASSENT, "mcp", "proxy", ...flags, ...(server.length === 0 ? [] : ["--", ...server])],
+    { env: { ...setup.env, ...env }, stdio: ["ignore", "pipe", "pipe"] },
+  );
+  let [out, log] = ["", ""];
+  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  await Promise.race([
+    until(
+      () => `the proxy listens: ${log}`,
+      () => out.includes("listening on"),
+    ),
+    ended.then(() => Promise.reject(new Error(`the proxy has ended: ${log}`))),
+  ]);
+  return {
+    url: /listening on (\S+)/.exec(out)?.[1] as string,
+    log: () => log,
+    async close() {
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
 }

@@ -16,6 +16,10 @@ Every call of a tool becomes an action, which policies allow, deny or have appro
 service cannot be asked, nothing is. ASSENT_URL and ASSENT_API_KEY say which service is asked, and as whom.
 
 ${SERVERS}
+  --listen [HOST:]PORT
+                     serve clients over HTTP, at /mcp; with --http on 127.0.0.1:8010 by default. Without --http,
+                     and without listen in the file, the client is on standard input and output. An address
+                     that other machines reach needs ASSENT_MCP_TOKEN, which clients show as a bearer token
   --agent ID         the agent that calls are submitted for; by default the one that the key is bound to
   --wait SECONDS     how long a call is held for an approval before the model is told to come back
   --data FOLDER      where accepted definitions are kept; by default mcp in ASSENT_STATE, or in the state folder
@@ -23,6 +27,7 @@ ${SERVERS}
 examples:
   assent mcp proxy -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   assent mcp proxy --config assent-mcp.yaml
+  assent mcp proxy --http https://mcp.example.com/mcp --listen 8010
 `,
   run: async (args, io) => (await import("./proxy.ts")).proxy(args, io),
 };

@@ -7,6 +7,7 @@ import { usage, type Output } from "../command.ts";
 
 export const FLAGS = {
   http: { type: "string" },
+  listen: { type: "string" },
   config: { type: "string" },
   name: { type: "string" },
   agent: { type: "string" },
@@ -15,6 +16,8 @@ export const FLAGS = {
 } as const;
 
 const FILE = "assent-mcp.yaml";
+
+type Flags = Partial<Record<keyof typeof FLAGS, string>>;
 
 export interface Setting {
   config: ProxyConfig;
@@ -30,7 +33,24 @@ export function splitCommand(args: string[]): { ours: string[]; command: string[
   return end < 0 ? { ours: args, command: [] } : { ours: args.slice(0, end), command: args.slice(end + 1) };
 }
 
-export function settingOf(values: Partial<Record<keyof typeof FLAGS, string>>, command: string[], io: Output): Setting {
+/** Where nothing else is said: the witness and the service have the ports below. */
+const PORT = 8010;
+
+/** Where to listen for clients over HTTP; null for standard input and output. */
+export function listenOf({ http, listen }: Flags, { config }: Setting): { host: string; port: number } | null {
+  if (listen === undefined && config.listen === undefined && http === undefined) return null;
+  const [, ofHost, ofPort] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? "") ?? [];
+  if (listen !== undefined && !(Number(ofPort) <= 65_535))
+    throw usage(`--listen takes PORT or HOST:PORT, not "${listen}"`);
+  const host = ofHost ?? config.listen?.host ?? "127.0.0.1";
+  if (!["127.0.0.1", "localhost", "::1"].includes(host) && config.token === undefined)
+    throw usage(
+      `listening on ${host} needs a token that clients show: set ASSENT_MCP_TOKEN, or listen.token in the file`,
+    );
+  return { host, port: ofPort === undefined ? (config.listen?.port ?? PORT) : Number(ofPort) };
+}
+
+export function settingOf(values: Flags, command: string[], io: Output): Setting {
   const apiKey = process.env["ASSENT_API_KEY"];
   if (apiKey === undefined || apiKey === "") throw usage("set ASSENT_API_KEY to the key that calls are submitted with");
   const { config, base } = configOf(values, command);
@@ -38,8 +58,15 @@ export function settingOf(values: Partial<Record<keyof typeof FLAGS, string>>, c
   if (wait !== undefined && !(wait >= 0 && wait <= 86_400))
     throw usage(`--wait takes 0 to 86400 seconds, not "${values.wait}"`);
   const agent = values.agent ?? config.agent;
+  const token = process.env["ASSENT_MCP_TOKEN"] || config.listen?.token;
+  if (token !== undefined && token.length < 16) throw usage("ASSENT_MCP_TOKEN is shorter than 16 characters");
   return {
-    config: { ...config, ...(wait === undefined ? {} : { wait }), ...(agent === undefined ? {} : { agent }) },
+    config: {
+      ...config,
+      ...(wait === undefined ? {} : { wait }),
+      ...(agent === undefined ? {} : { agent }),
+      ...(token === undefined ? {} : { token }),
+    },
     url: process.env["ASSENT_URL"] || "http://127.0.0.1:8000",
     apiKey,
     folder: folderOf(values.data, config.data, base),
@@ -47,10 +74,7 @@ export function settingOf(values: Partial<Record<keyof typeof FLAGS, string>>, c
   };
 }
 
-function configOf(
-  values: Partial<Record<keyof typeof FLAGS, string>>,
-  command: string[],
-): { config: ProxyConfig; base: string } {
+function configOf(values: Flags, command: string[]): { config: ProxyConfig; base: string } {
   const { http, config: file, name } = values;
   if ([http !== undefined, file !== undefined, command.length > 0].filter(Boolean).length > 1)
     throw usage("give one of --http URL, --config FILE and -- COMMAND");

@@ -1,6 +1,7 @@
 import { createProxy } from "../../mcp/proxy.ts";
+import { onSignals, serve as listenAt } from "../../serve/index.ts";
 import { EXIT, parse, usage, type Output } from "../command.ts";
-import { FLAGS, settingOf, splitCommand } from "./options.ts";
+import { FLAGS, listenOf, settingOf, splitCommand } from "./options.ts";
 
 export async function proxy(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);
@@ -8,8 +9,25 @@ export async function proxy(args: string[], io: Output): Promise<number> {
   if (positionals.length > 0)
     throw usage(`the server's command stands after "--", such as: assent mcp proxy -- ${positionals.join(" ")}`);
   const setting = settingOf(values, command, io);
+  const at = listenOf(values, setting);
   const proxying = createProxy(setting);
-  const connection = proxying.serveLines(process.stdin, process.stdout);
+  if (at === null) return ofLines(proxying.serveLines(process.stdin, process.stdout), io);
+
+  const edge = await proxying.serveHttp();
+  const listening = await listenAt((request) => edge.fetch(request), at);
+  const stopped = new Promise<void>((resolve) =>
+    onSignals(async () => {
+      await edge.close();
+      await listening.stop();
+      resolve();
+    }),
+  );
+  io.out(`the proxy is listening on ${listening.url}/mcp`);
+  await stopped;
+  return EXIT.ok;
+}
+
+async function ofLines(connection: { closed: Promise<string>; close(): Promise<void> }, io: Output): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void connection.close());
   const why = await connection.closed;
   await connection.close();

@@ -1,0 +1,88 @@
+/** What a server asks the client, and what the proxy shows it: in the course of a call, in both eras. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Client } from "@modelcontextprotocol/client";
+import { POLICY, proxied, setUp, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { until } from "../support/wait.ts";
+
+const ERAS = { "2025-11-25": "legacy", "2026-07-28": { pin: "2026-07-28" } } as const;
+
+for (const era of ["2025-11-25", "2026-07-28"] as const)
+  describe(`a client of ${era} that can be asked`, () => {
+    let setup: Setup;
+    let proxy: Proxied;
+    const seen: Record<string, unknown>[] = [];
+    let answer: Record<string, unknown> = {};
+    const prepare = (client: Client): void =>
+      client.setRequestHandler("elicitation/create", (request) => {
+        seen.push(request.params as unknown as Record<string, unknown>);
+        return answer as never;
+      });
+    before(async () => {
+      setup = await setUp();
+      proxy = await proxied(setup, {
+        flags: ["--name", "notes", "--wait", "600"],
+        client: {
+          capabilities: { elicitation: { form: {}, url: {} } },
+          versionNegotiation: { mode: ERAS[era] },
+        },
+        prepare,
+      });
+    });
+    after(async () => {
+      await proxy?.close();
+      await setup?.close();
+    });
+    const call = async (name: string, given: Record<string, unknown> = {}): Promise<Refused> =>
+      (await proxy.client.callTool({ name, arguments: given }, { timeout: 600_000 })) as unknown as Refused;
+
+    test("answers what a server asks, which is decided too, and the call is one action", async () => {
+      answer = { action: "accept", content: { name: "Ada" } };
+      assert.equal((await call("ask")).content[0]?.text, "accept Ada");
+      assert.equal(seen.at(-1)?.["message"], "What is your name?");
+      const operations = (await setup.actions()).map(({ operation }) => operation);
+      assert.deepEqual(operations.sort(), ["ask", "elicitation/create"]);
+      await until("both have ended", async () => (await setup.actions()).every(({ status }) => status === "succeeded"));
+      assert.equal(setup.record().filter(({ name }) => name === "ask").length, 1);
+    });
+
+    test("is shown the page of an approval, and its answer approves nothing", async () => {
+      answer = { action: "accept" };
+      const running = call("write", { n: 100 });
+      await until("it was shown", () => seen.at(-1)?.["mode"] === "url");
+      const [action = {}] = await setup.actions();
+      assert.equal(seen.at(-1)?.["url"], `${setup.listening.url}/approve#${String(action["id"])}`);
+      assert.equal(action["status"], "pending_approval");
+      assert.ok(!setup.record().some(({ name }) => name === "write"));
+      await setup.decide(true);
+      assert.equal((await running).isError, undefined);
+      assert.equal(setup.record().filter(({ name }) => name === "write").length, 1);
+    });
+  });
+
+describe("where a policy denies what a server asks", () => {
+  let setup: Setup;
+  before(async () => {
+    setup = await setUp(POLICY.replace(', "elicitation/create"', ""));
+  });
+  after(() => setup?.close());
+
+  test("the client is not asked, and the server is told that it declined", async () => {
+    const seen: unknown[] = [];
+    const proxy = await proxied(setup, {
+      client: { capabilities: { elicitation: { form: {} } } },
+      prepare: (client) =>
+        client.setRequestHandler("elicitation/create", (request) => {
+          seen.push(request.params);
+          return { action: "accept", content: { name: "Ada" } };
+        }),
+    });
+    try {
+      const result = (await proxy.client.callTool({ name: "ask", arguments: {} })) as unknown as Refused;
+      assert.equal(result.content[0]?.text, "decline");
+      assert.deepEqual(seen, []);
+    } finally {
+      await proxy.close();
+    }
+  });
+});
