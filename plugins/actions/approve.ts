@@ -1,7 +1,7 @@
 /** Verdicts on pending actions: votes, cancellation and expiry. Each is one compare-and-set beside its entry. */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
+import type { ActionRow, StartablePlace } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { aboutAction, cancellation } from "../../src/domain/open-actions.ts";
 import { countPeople } from "../../src/domain/standing.ts";
@@ -11,7 +11,7 @@ import { behind } from "../../src/http/resource/people.ts";
 import { validityOf } from "../../src/domain/policy/validity.ts";
 import { askMore, decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed, outcomeOf } from "./again.ts";
 import { assertRecorded } from "./recorded.ts";
-import { assertKept, isOverdue, reread, visibleAction } from "./rows.ts";
+import { assertKept, isOverdue, isStartable, reread, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
 import { isSubmitter } from "./standing.ts";
 import { linkedAction, voterByKey, voterByLink } from "./voter.ts";
@@ -123,11 +123,16 @@ export function cancelAction(
       throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
     }
     if (isOverdue(row, tx.now)) return expire(tx, row);
-    assertPending(row);
+    // What may start may have run already, so that only an admin ends it: what is cancelled counts against no limit.
+    const startable = isStartable(row, tx.now);
+    if (!(startable && who.holds("admin"))) assertPending(row);
     const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
     const by = actorOf(who.key, who.principal);
     tx.record(cancellation(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
-    await mustMove(tx, id, { status: "pending_approval", expires_after: tx.now }, "cancelled");
+    const guard = startable
+      ? { status: row.status, approved_after: tx.now }
+      : { status: row.status, expires_after: tx.now };
+    await mustMove(tx, id, guard, "cancelled");
     return reread(tx, id);
   });
 }
@@ -139,6 +144,28 @@ export function expireOverdue(host: Host, limit: number): Promise<number> {
     for (const row of rows) await expire(tx, row);
     return rows.length;
   });
+}
+
+/** Marks what nobody started in its time, from a place of the line on. Answers the next place; null when nothing was over. */
+export function expireUnstarted(host: Host, from: StartablePlace, limit: number): Promise<StartablePlace | null> {
+  return host.ledger.transact(async (tx) => {
+    const rows = await tx.startableActions("approved", from, limit);
+    const over = rows.filter(({ approved_until }) => (approved_until ?? tx.now) <= tx.now);
+    for (const row of over) if (row.erased_at === null && (await isRecorded(host, tx, row))) await expireStart(tx, row);
+    const last = over.at(-1);
+    return last === undefined ? null : { approved_until: last.approved_until ?? 0, decision_seq: last.decision_seq };
+  });
+}
+
+/** What was altered is evidence, and stays. */
+async function isRecorded(host: Host, tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
+  try {
+    await assertRecorded(host, tx, row);
+    return true;
+  } catch (error) {
+    if (error instanceof Refusal) return false;
+    throw error;
+  }
 }
 
 /**
@@ -153,6 +180,19 @@ async function verdictOn(host: Host, job: (tx: LedgerTransaction) => Promise<Act
 }
 
 async function expire(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
+  await recordExpiry(tx, row);
+  await mustMove(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
+  return reread(tx, row.id);
+}
+
+/** It goes on to count against limits: a tool that checks permits by itself may have run it. */
+async function expireStart(tx: LedgerTransaction, row: ActionRow): Promise<void> {
+  await recordExpiry(tx, row);
+  const moved = await tx.updateAction(row.id, { status: "approved" }, { status: "expired", updated_at: tx.now });
+  if (!moved) throw new Error(`${row.id} did not expire although the ledger's lock was held`);
+}
+
+async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void> {
   const approvals = (await tx.approvals(row.id)).filter((vote) => vote.approve).length;
   tx.record(
     {
@@ -166,12 +206,10 @@ async function expire(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow>
       approvals,
       quorum: row.quorum ?? 1,
       status: "expired",
-      approved_until: null,
+      approved_until: row.approved_until === null ? null : toRfc3339(row.approved_until),
     },
     row.submitted_by,
   );
-  await mustMove(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
-  return reread(tx, row.id);
 }
 
 function expired(row: ActionRow): Refusal {
@@ -182,11 +220,11 @@ function expired(row: ActionRow): Refusal {
 }
 
 function assertPending(row: ActionRow): void {
-  if (row.status === "expired") throw expired(row);
+  if (row.status === "expired" && row.approved_until === null) throw expired(row);
   if (row.status !== "pending_approval") {
     throw new Refusal(
       "ACTION_NOT_PENDING",
-      `the action is ${row.status}; only a pending one can be decided or cancelled`,
+      `the action is ${row.status}; only a pending one can be decided or cancelled, and by an admin one that may start be cancelled`,
     );
   }
 }

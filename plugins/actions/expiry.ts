@@ -1,10 +1,13 @@
 /**
- * Turns overdue approvals into `expired`. Nothing depends on its being in time: an approval's own
- * statement tests the clock. It looks again at least every `LONGEST_NAP`, because a timer does not
+ * Turns overdue approvals, and what was approved and not started in its time, into `expired`. Nothing depends on its
+ * being in time: the statements of an approval and of a start test the clock themselves. It looks again at least every `LONGEST_NAP`, because a timer does not
  * run while the machine sleeps. Of several processes on one store, one does it.
  */
 import type { Duty, Host } from "../../src/contract/host.ts";
-import { expireOverdue } from "./approve.ts";
+import { expireOverdue, expireUnstarted } from "./approve.ts";
+
+/** In front of everything. */
+const BEGIN = { approved_until: -1, decision_seq: -1 };
 
 const PAGE = 100;
 const LONGEST_NAP = 15_000;
@@ -30,10 +33,23 @@ export function createExpiry(host: Host): Expiry {
   let stopped = false;
   let running: Promise<void> = Promise.resolve();
   let duty: Duty | null = null;
+  let passed = BEGIN;
 
   async function sweep(): Promise<void> {
     while ((await host.storage.overdueActions(host.clock(), 1)).length > 0) {
-      if ((await expireOverdue(host, PAGE)) === 0) return;
+      if ((await expireOverdue(host, PAGE)) === 0) break;
+    }
+    await sweepStarts();
+  }
+
+  /** What was erased or altered keeps its status and stays in the line: it is passed over once in this process. */
+  async function sweepStarts(): Promise<void> {
+    for (;;) {
+      const [next] = await host.storage.startableActions("approved", passed, 1);
+      if (next === undefined || (next.approved_until ?? 0) > host.clock()) return;
+      const place = await expireUnstarted(host, passed, PAGE);
+      if (place === null) return;
+      passed = place;
     }
   }
 

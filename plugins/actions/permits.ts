@@ -75,6 +75,7 @@ export function firstPermit(host: Host, row: ActionRow): Promise<Permit | null> 
 
 /** Answers until when. */
 export function assertStartable({ status, approved_until }: ActionRow, now: number): number {
+  if (status === "expired" && approved_until !== null) throw startExpired(approved_until);
   if ((status !== "allowed" && status !== "approved") || approved_until === null)
     throw new Refusal(
       "ACTION_NOT_STARTABLE",

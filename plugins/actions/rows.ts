@@ -18,6 +18,11 @@ export function isOverdue(row: ActionRow, now: number): boolean {
   return row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
 }
 
+/** Allowed or approved, and its time to start is not over. */
+export function isStartable({ status, approved_until }: ActionRow, now: number): boolean {
+  return (status === "allowed" || status === "approved") && approved_until !== null && approved_until > now;
+}
+
 /** As readers see it: what has run out is expired before that is written, because a read needs no write. */
 export function asOf(row: ActionRow, now: number): ActionRow {
   return isOverdue(row, now) ? { ...row, status: "expired" } : row;

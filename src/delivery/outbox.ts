@@ -197,7 +197,12 @@ type Ending = ApprovalEntry | RedecisionEntry;
 function isEnding(body: EntryBody): body is Ending {
   return body.type === "redecision"
     ? body.status === "denied"
-    : body.type === "approval" && body.status !== "pending_approval";
+    : body.type === "approval" && body.status !== "pending_approval" && !wasApproved(body);
+}
+
+/** Nobody started it: those who approved it were told of their verdict. */
+function wasApproved({ verdict, approved_until = null }: ApprovalEntry): boolean {
+  return verdict === "expired" && approved_until !== null;
 }
 
 function wants({ types, agents }: Feed, body: EntryBody): boolean {

@@ -58,7 +58,7 @@ export interface ApprovalEntry {
   approvals: number;
   quorum: number;
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
-  /** Until when it may start; null where the verdict does not give it. From version 3 on; in 2 as `permit_expires_at`. */
+  /** Until when it may start, or could where that is what expired; else null. From version 3 on; in 2 as `permit_expires_at`. */
   approved_until?: string | null;
   permit_expires_at?: string | null;
 }

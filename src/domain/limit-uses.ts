@@ -18,14 +18,18 @@ export function usedBy(decision: Decision, needs: readonly LimitNeed[]): readonl
   return denying.size === 0 ? needs : needs.filter(({ policy }) => !denying.has(policy));
 }
 
-/** The same for an action that was decided at `at` and has come to `status`. */
+/**
+ * The same for an action that was decided at `at` and has come to `status`. One that may have run counts: whoever has a
+ * permit can use it where nobody starts the action here.
+ */
 export function usesOf(
   compiled: CompiledPolicySet,
   request: ActionRequest,
   recorded: { facts: Facts; decision: Decision },
   at: number,
-  status: ActionStatus,
+  { status, approved_until }: { status: ActionStatus; approved_until?: number | null | undefined },
 ): readonly LimitNeed[] {
-  if (RELEASED.includes(status)) return [];
+  const mayHaveRun = status === "expired" && approved_until !== null;
+  if (RELEASED.includes(status) && !mayHaveRun) return [];
   return usedBy(recorded.decision, limitNeeds(new Evaluation(compiled, request, recorded.facts, at)));
 }

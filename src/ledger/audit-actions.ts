@@ -181,7 +181,7 @@ async function checkUses(
   if (copying === undefined || (!entry.facts.past && (entry.facts.limits ?? []).length === 0)) return;
   const set = await compiled(entry.policy_set);
   if (set === null) return;
-  for (const use of usesOf(set, request, entry, action.created_at, action.status)) {
+  for (const use of usesOf(set, request, entry, action.created_at, action)) {
     if (use.until + USES_KEPT <= totals.latest) continue;
     const place = { ...keyOf(use, action.created_at), action_id: action.id.slice(0, -1) };
     const rows = await copying.read("limit_uses", place, NEIGHBOURS);

@@ -61,7 +61,7 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
   const request = requestOf(action);
   // What it counted goes with its window. How much that was nobody can tell any more.
   if (request === null) return compare({ at: timeOf(entry.at) }, row, about(`action ${row.action_id}`, fault));
-  const uses = usesOf(set, request, entry, timeOf(entry.at), action.status);
+  const uses = usesOf(set, request, entry, timeOf(entry.at), action);
   const use = uses.find(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
   if (use === undefined)
     return fault(`the action ${row.action_id} does not count against "${row.limit_name}" of "${row.policy}"`);

@@ -112,6 +112,36 @@ describe("an approval", () => {
       assert.deepEqual(said(answer), [410, "START_EXPIRED"]);
   });
 
+  test("that nobody used in its time is expired, in the ledger too, and goes on to count", async () => {
+    const text =
+      "policy: two\nrules: []\nlimits:\n  - { name: two, operation: plain, per: agent, count: 2, window: 24h }\n";
+    await withPolicy(text, async () => {
+      const [id, started] = [await approved("plain"), await approved("plain")];
+      assert.equal((await post(started, "start")).status, 200);
+      service.clock.now += HOUR;
+      await service.restart();
+      const { status, approved_until } = await look(id);
+      assert.deepEqual([status, (await look(started)).status], ["expired", "executing"]);
+      const entry = (await entriesOf(id)).at(-1);
+      assert.deepEqual(
+        [entry.type, entry.v, entry.verdict, entry.by, entry.approved_until],
+        ["approval", 3, "expired", null, approved_until],
+      );
+      for (const verb of ["permit", "start"]) assert.deepEqual(said(await post(id, verb)), [410, "START_EXPIRED"]);
+      assert.equal((await submit("plain")).body.reason_code, "LIMIT_EXCEEDED", "a permit may have been used elsewhere");
+    });
+  });
+
+  test("is withdrawn by an admin, and by nobody else once it is given", async () => {
+    const id = await approved();
+    const { permit } = (await post(id, "permit")).body;
+    assert.deepEqual(said(await post(id, "cancel")), [409, "ACTION_NOT_PENDING"]);
+    assert.deepEqual(said(await post(id, "cancel", {}, approvers[1])), [403, "INSUFFICIENT_SCOPE"]);
+    assert.equal((await post(id, "cancel", { reason: "not any more" }, service.admin)).body.status, "cancelled");
+    for (const body of [{}, { permit }])
+      assert.deepEqual(said(await post(id, "start", body)), [409, "ACTION_NOT_STARTABLE"]);
+  });
+
   test("that holds for less than a permit gives permits that end with it", async () => {
     const id = await approved("brief");
     const { permit, approved_until } = (await post(id, "permit")).body;
