@@ -1,12 +1,15 @@
 /** The API's calls by their names. */
+import { followEvents } from "./events.ts";
 import { RequestRefused, ServiceUnavailable, timedOut, unreadable } from "./errors.ts";
 import { createTransport, deadline, isObject, pause, pauseBefore, type Call } from "./transport.ts";
 import type {
+  ActionPage,
   ActionQuery,
   ActionRecord,
   ActionRequest,
   ActionResult,
   CallOptions,
+  EventQuery,
   StartOptions,
   SubmitOptions,
   VoteOptions,
@@ -23,8 +26,10 @@ export interface AssentOptions {
   signal?: AbortSignal | undefined;
   /** Seconds for one attempt, besides what the service is asked to wait. Default 30. */
   timeout?: number | undefined;
-  /** Attempts after the first, of calls that are safe to repeat. Default 3. */
+  /** Attempts after the first, of calls that are safe to repeat, within some seconds. Default 5. */
   retries?: number | undefined;
+  /** Verifier key of the log, from GET /v1/provenance/keys once and kept: every proof is checked under it. */
+  logKey?: string | undefined;
 }
 
 export type Assent = ReturnType<typeof createAssent>;
@@ -46,7 +51,7 @@ export function createAssent(options: AssentOptions = {}) {
     fetch: options.fetch ?? ((...request) => fetch(...request)),
     signal: options.signal,
     timeout: options.timeout ?? 30,
-    retries: options.retries ?? 3,
+    retries: options.retries ?? 5,
   });
 
   async function call<T>(method: string, path: string, body?: unknown, details: Call = {}): Promise<T> {
@@ -63,6 +68,8 @@ export function createAssent(options: AssentOptions = {}) {
     return json as unknown as ActionRecord;
   }
 
+  let boundTo: string | undefined;
+
   const action = (id: string, { wait, signal }: CallOptions & { wait?: number | undefined } = {}) =>
     record(id, "GET", "", { query: { wait }, wait, signal });
 
@@ -75,6 +82,20 @@ export function createAssent(options: AssentOptions = {}) {
         { status: 403, code: "NO_TOKEN" },
       );
     return record(id, "POST", "/approval", { body: { token, approve, reason }, signal });
+  }
+
+  async function* listOf(path: string, query: ActionQuery, { signal }: CallOptions = {}) {
+    for (let cursor = query.cursor; ;) {
+      const page = await call<Partial<ActionPage> | undefined>("GET", path, undefined, {
+        query: { ...query, cursor },
+        signal,
+      });
+      if (!Array.isArray(page?.actions)) throw unreadable(200, "it is no list");
+      yield* page.actions;
+      if (typeof page.next_cursor !== "string") return;
+      if (page.next_cursor === cursor) throw unreadable(200, "its pages have no end");
+      cursor = page.next_cursor;
+    }
   }
 
   return {
@@ -156,13 +177,35 @@ export function createAssent(options: AssentOptions = {}) {
         request,
         { signal, repeatable: true },
       ),
-    proof: (hash: string, { signal }: CallOptions = {}) =>
-      call<Record<string, unknown>>("GET", `/v1/provenance/${encodeURIComponent(hash)}/proof`, undefined, { signal }),
+    /** With a pinned `logKey` it is checked, and throws ProofInvalid. */
+    async proof(hash: string, { signal }: CallOptions = {}): Promise<Record<string, unknown>> {
+      const path = `/v1/provenance/${encodeURIComponent(hash)}/proof`;
+      const proof = await call<Record<string, unknown>>("GET", path, undefined, { signal });
+      if (options.logKey !== undefined) await (await import("./proof.ts")).verifyProof(proof, hash, options.logKey);
+      return proof;
+    },
     logKeys: ({ signal }: CallOptions = {}) =>
       call<{ origin: string; keys: { vkey: string }[] }>("GET", "/v1/provenance/keys", undefined, { signal }),
+    /** Every one that fits the query, newest first; pages are read as they are needed. */
+    actions: (query: ActionQuery = {}, how?: CallOptions) => listOf("/v1/actions", query, how),
+    /** Everything that waits for approval, what expires first first. */
+    approvals: (how?: CallOptions) => listOf("/v1/approvals", {}, how),
+    /** The ledger's events, as they happen; never ends by itself. */
+    events: (query: EventQuery = {}) => followEvents(transport, query),
+    /** The agent that this key is bound to. */
+    async agent(how: CallOptions = {}): Promise<string> {
+      if (boundTo !== undefined) return boundTo;
+      const me = await call<{ key?: { agent_id?: unknown } } | undefined>("GET", "/v1/me", undefined, how);
+      const agent = me?.key?.agent_id;
+      if (typeof agent === "string") return (boundTo = agent);
+      throw new RequestRefused("this key is bound to no agent; say for which agent it asks", {
+        status: 403,
+        code: "AGENT_UNBOUND",
+      });
+    },
     /** One page, newest first. */
     actionsPage: (query: ActionQuery = {}, { signal }: CallOptions = {}) =>
-      call<{ actions: ActionRecord[]; next_cursor: string | null }>("GET", "/v1/actions", undefined, { query, signal }),
+      call<ActionPage>("GET", "/v1/actions", undefined, { query, signal }),
     /** What would be decided; nothing is recorded. */
     gate: ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
       call<{ outcome: "EXECUTE" | "ABSTAIN" | "HALT"; decision: ActionRecord["decision"]; reason: string }>(

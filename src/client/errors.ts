@@ -51,6 +51,14 @@ export class Unauthorized extends AssentError {}
 /** The service read the request and said no: every other 4xx. The same call gets the same answer. */
 export class RequestRefused extends AssentError {}
 
+/** What the service says is not what the log's pinned key signed. */
+export class ProofInvalid extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(`not proven: ${message}`, options);
+    this.name = "ProofInvalid";
+  }
+}
+
 const ABOUT_THE_KEY = new Set(["INSUFFICIENT_SCOPE", "AGENT_MISMATCH", "AGENT_UNBOUND"]);
 
 export function errorOf(status: number, problem: Problem, retryAfter: number | null): AssentError {

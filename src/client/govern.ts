@@ -1,38 +1,146 @@
-import type { Assent } from "./client.ts";
-import type { ActionRecord, ActionRequest } from "./types.ts";
+/** A function that runs only when it may. */
+import { admit, type Admission } from "./admit.ts";
+import { createAssent, type Assent } from "./client.ts";
+import { snapshotObject } from "./snapshot.ts";
+import type { ActionRecord, ActionResult } from "./types.ts";
 
-/** The action may not run: denied, expired or cancelled. */
+/** The action may not run: denied, expired, cancelled, or run by another call. */
 export class ActionRefused extends Error {
   readonly action: ActionRecord;
-  constructor(action: ActionRecord) {
-    super(`${action.tool} ${action.operation} is ${action.status}: ${action.reason}`);
+  constructor({ action, message }: Pick<Admission, "action" | "message">) {
+    super(message);
     this.name = "ActionRefused";
     this.action = action;
   }
 }
 
+/** The action waits for longer than its caller. Nothing has run. */
+export class Pending<T> {
+  readonly action: ActionRecord;
+  /** In words for a model: not refused, come back with the same arguments. */
+  readonly message: string;
+  /** Seconds before it is worth asking again. */
+  readonly retryAfter = 5;
+  /**
+   * Asks for the same again, and runs it once it may. A call of the governed function with the same arguments and context
+   * does the same, in another process and after a restart too.
+   */
+  readonly resume: (how?: CallHow) => Promise<T | Pending<T>>;
+
+  constructor({ action, message }: Admission, resume: Pending<T>["resume"]) {
+    this.action = action;
+    this.message = message;
+    this.resume = resume;
+  }
+}
+
+type Json = Record<string, unknown>;
+
+/** Of one call. */
+export interface CallHow {
+  /** Seconds to wait for an approval before the call gives Pending. */
+  patience?: number | undefined;
+  /** Kept and shown beside the request: session, tool call. */
+  meta?: Json | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export interface GovernOptions<P, T> extends CallHow {
+  tool: string;
+  operation: string;
+  /** Default: the agent that the API key is bound to. */
+  agent?: string | undefined;
+  /** Why and for whom. Part of what is asked: calls that should be one need the same. */
+  context?: Json | ((params: P) => Json) | undefined;
+  /** Default: `createAssent()`. */
+  assent?: Assent | undefined;
+  /** What to record of a result: ids, amounts. Default: nothing. */
+  record?: ((value: T) => Json) | undefined;
+  /** Told when it has run and the service could not be told how it went. Default: a warning on the console. */
+  onUnreported?: ((error: unknown, action: ActionRecord) => void) | undefined;
+}
+
+export interface Run {
+  action: ActionRecord;
+  signal: AbortSignal | undefined;
+}
+
 /**
- * Submits, waits for the verdict, starts with the permit, runs, and reports how it went.
- * Throws ActionRefused when it may not run; what `run` throws is reported and thrown on.
- * @param patience seconds to wait for an approval in all; default 24 hours
+ * Wraps `run`: each call asks the service, waits for an approval for `patience` seconds, starts, and only then runs, with
+ * a copy of the arguments as they were when it asked; then reports how it went. Gives what `run` gives, or Pending.
+ * Throws ActionRefused when it may not run, AssentError when the service cannot say, TypeError for arguments that JSON
+ * cannot hold, the reason of an aborted signal, and what `run` throws. In all cases but the last nothing has run.
  */
-export async function govern<T>(
+export function govern<P extends object, T>(
+  run: (params: P, how: Run) => T | Promise<T>,
+  options: GovernOptions<P, T>,
+): (params: P, how?: CallHow) => Promise<T | Pending<T>> {
+  let shared: Assent | undefined;
+  return async function governed(given, how = {}) {
+    const assent = options.assent ?? (shared ??= createAssent());
+    const params = snapshotObject(given);
+    const { context } = options;
+    const request = {
+      agent_id: options.agent ?? (await assent.agent({ signal: how.signal ?? options.signal })),
+      tool: options.tool,
+      operation: options.operation,
+      params,
+      context: snapshotObject(typeof context === "function" ? context(copyOf<P>(params)) : context, "the context"),
+    };
+    const call = async (again: CallHow): Promise<T | Pending<T>> => {
+      const signal = again.signal ?? options.signal;
+      const admission = await admit(assent, request, {
+        meta: snapshotObject({ ...options.meta, ...again.meta }, "meta"),
+        patience: again.patience ?? options.patience,
+        signal,
+      });
+      if (admission.verdict === "pending")
+        return new Pending<T>(admission, (later = {}) => call({ ...again, ...later }));
+      if (admission.verdict !== "started") throw new ActionRefused(admission);
+      return await runAdmitted(assent, admission.action, options, () =>
+        run(copyOf<P>(params), { action: admission.action, signal }),
+      );
+    };
+    return await call(how);
+  };
+}
+
+/** Nobody else has what it gives. */
+const copyOf = <P>(params: Json): P => structuredClone(params) as P;
+
+/** Runs what was started, and reports it. */
+export async function runAdmitted<T>(
   assent: Assent,
-  request: ActionRequest,
-  run: (action: ActionRecord) => Promise<T>,
-  patience = 86_400,
+  action: ActionRecord,
+  { record, onUnreported }: Pick<GovernOptions<never, T>, "record" | "onUnreported">,
+  run: () => T | Promise<T>,
 ): Promise<T> {
-  let action = await assent.submit(request, { idempotencyKey: crypto.randomUUID(), permit: true });
-  if (action.status === "pending_approval") action = await assent.wait(action.id, { timeout: patience });
-  if (action.status !== "allowed" && action.status !== "approved") throw new ActionRefused(action);
-  await assent.start(action.id, { permit: action.permit ?? undefined });
+  const unreported = (error: unknown): void => (onUnreported ?? warn)(error, action);
+  const report = (result: ActionResult): Promise<unknown> => assent.result(action.id, result).catch(unreported);
   let value: T;
   try {
-    value = await run(action);
+    value = await run();
   } catch (error) {
-    await assent.result(action.id, { success: false, error: String(error).slice(0, 10_000) });
+    await report({ success: false, error: errorText(error) });
     throw error;
   }
-  await assent.result(action.id, { success: true });
+  let meta: Json | undefined;
+  try {
+    meta = record?.(value);
+  } catch (error) {
+    unreported(error);
+  }
+  await report({ success: true, ...(meta === undefined ? {} : { meta }) });
   return value;
+}
+
+/** At most 10,000 characters, without halves of surrogate pairs: the service refuses both. */
+export function errorText(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return new TextDecoder().decode(new TextEncoder().encode(text.slice(0, 9000)));
+}
+
+function warn(error: unknown, { id, tool, operation }: ActionRecord): void {
+  // eslint-disable-next-line no-console -- a library has no log, and silence would hide an action that hangs
+  console.warn(`assent: ${tool} ${operation} has run, and its result could not be reported [action ${id}]`, error);
 }

@@ -1,7 +1,8 @@
 /** `assent/client`: the `/v1` API on the web's fetch, for any runtime. */
 export { createAssent, type Assent, type AssentOptions } from "./client.ts";
-export { AssentError, RequestRefused, ServiceUnavailable, Unauthorized, type Problem } from "./errors.ts";
-export { ActionRefused, govern } from "./govern.ts";
+export { AssentError, ProofInvalid, RequestRefused, ServiceUnavailable, Unauthorized, type Problem } from "./errors.ts";
+export { admit, type Admission, type AdmitOptions } from "./admit.ts";
+export { ActionRefused, govern, Pending, type CallHow, type GovernOptions, type Run } from "./govern.ts";
 export {
   PermitRefused,
   verifyPermit,
@@ -12,12 +13,15 @@ export {
   type VerifyPermitOptions,
 } from "./permit.ts";
 export type {
+  ActionPage,
   ActionQuery,
   ActionRecord,
   ActionRequest,
   ActionResult,
   ActionStatus,
   CallOptions,
+  EventQuery,
+  LedgerEvent,
   StartOptions,
   SubmitOptions,
   VoteOptions,

@@ -56,7 +56,7 @@ export function createTransport(options: TransportOptions) {
       limit.rethrowAbort();
       return await limit.race(
         open(method, path, call, limit.signal).then(async (response) => ({
-          json: read(response, await response.text()),
+          json: await read(response),
           headers: response.headers,
         })),
       );
@@ -100,18 +100,19 @@ export function pauseBefore(attempt: number, retryAfter: number | null): number 
   return Math.max(retryAfter ?? 0, backoff * (0.5 + Math.random() / 2));
 }
 
-function read(response: Response, text: string): unknown {
-  const { status } = response;
+/** Undefined for no body. Throws AssentError for every answer but a success in JSON. */
+export async function read(response: Response): Promise<unknown> {
+  const { status, headers } = response;
+  const text = await response.text();
   if (response.ok && text === "") return undefined;
-  const isJson = /^application\/(?:[a-z.]+\+)?json\b/i.test(response.headers.get("content-type") ?? "");
   let json: unknown;
   try {
-    json = isJson ? JSON.parse(text) : undefined;
+    if (/^application\/(?:[a-z.]+\+)?json\b/i.test(headers.get("content-type") ?? "")) json = JSON.parse(text);
   } catch {
-    throw unreadable(status, "it is not JSON");
+    json = undefined;
   }
-  if (!response.ok) throw errorOf(status, isObject(json) ? (json as Problem) : {}, retryAfterOf(response.headers));
-  if (!isJson) throw unreadable(status, "it is not JSON");
+  if (!response.ok) throw errorOf(status, isObject(json) ? (json as Problem) : {}, retryAfterOf(headers));
+  if (json === undefined) throw unreadable(status, "it is not JSON");
   return json;
 }
 
@@ -147,7 +148,8 @@ export function deadline(seconds: number, signals: Signals) {
     controller.abort(new DOMException("the time is over", "TimeoutError"));
   };
   // A timer takes no more than 24 days; who waits longer than that has no end.
-  const timer = seconds * 1000 < 2 ** 31 ? setTimeout(end, seconds * 1000) : undefined;
+  const timerFor = (time: number) => (time * 1000 < 2 ** 31 ? setTimeout(end, time * 1000) : undefined);
+  let timer = timerFor(seconds);
   const ends = signals.map((signal) => {
     const abort = () => controller.abort(signal?.reason);
     if (signal?.aborted) abort();
@@ -159,9 +161,16 @@ export function deadline(seconds: number, signals: Signals) {
     /** For a fetch of the caller's own, which may pass the signal over. */
     race: <T>(work: Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
-        controller.signal.addEventListener("abort", () => reject(controller.signal.reason as Error), { once: true });
-        work.then(resolve, reject);
+        const abort = () => reject(controller.signal.reason as Error);
+        if (controller.signal.aborted) abort();
+        controller.signal.addEventListener("abort", abort, { once: true });
+        work.then(resolve, reject).finally(() => controller.signal.removeEventListener("abort", abort));
       }),
+    /** So many seconds from now on. */
+    extend(time: number) {
+      clearTimeout(timer);
+      timer = timerFor(time);
+    },
     isOver: () => over,
     rethrowAbort: () => signals.forEach((signal) => signal?.throwIfAborted()),
     end() {

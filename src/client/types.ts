@@ -46,6 +46,7 @@ export interface ActionRecord {
   waiting: boolean;
   /** When it was last asked for: submitted, joined or waited for. */
   asked_at: string;
+  result: { success: boolean; error: string | null; meta: Record<string, unknown> } | null;
   /** When `params`, `context`, `meta` and the result were erased: they are empty then. */
   erased_at: string | null;
   created_at: string;
@@ -68,6 +69,11 @@ export interface ActionQuery {
   /** Of one page. */
   limit?: number | string | undefined;
   cursor?: string | undefined;
+}
+
+export interface ActionPage {
+  actions: ActionRecord[];
+  next_cursor: string | null;
 }
 
 export interface CallOptions {
@@ -99,4 +105,24 @@ export interface StartOptions extends CallOptions {
 
 export interface VoteOptions extends CallOptions {
   reason?: string | undefined;
+}
+
+/** One entry of the ledger, as it is followed. */
+export interface LedgerEvent {
+  seq: number;
+  hash: string;
+  type: string;
+  at: string;
+  action_id: string | null;
+  entry: Record<string, unknown>;
+}
+
+export interface EventQuery extends CallOptions {
+  /** Only what follows this sequence; -1 for all there ever were. Default: what happens from now on. */
+  after?: number | undefined;
+  /** Types of entries. */
+  type?: string | readonly string[] | undefined;
+  agent_id?: string | undefined;
+  tool?: string | undefined;
+  action_id?: string | undefined;
 }

@@ -99,21 +99,26 @@ describe("imports", () => {
     }
   });
 
-  /** Loaded when a permit is checked, and not before: it computes digests as the service does. */
-  const ON_DEMAND = "src/client/permit-check.ts";
+  /** Loaded when a permit or a proof is checked, and not before: they compute digests as the service does. */
+  const ON_DEMAND: Record<string, string> = {
+    "src/client/permit-check.ts": "src/client/permit.ts",
+    "src/client/proof.ts": "src/client/client.ts",
+  };
   test("the client stands alone, and the hook imports the client and nothing of the service", () => {
     for (const file of [...filesIn("src/client"), ...filesIn("src/hook")]) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         const room = file.split("/").slice(0, 2).join("/");
         const allowed = room === "src/hook" ? /^src\/(hook|client)\/|^src\/version\.ts$/ : /^src\/client\//;
-        if (to === null || (file === ON_DEMAND && to.startsWith("src/domain/"))) continue;
+        if (to === null || (file in ON_DEMAND && to.startsWith("src/domain/"))) continue;
         assert.match(to, allowed, `${file} imports ${specifier}`);
-        assert.ok(to !== ON_DEMAND || file === "src/client/permit.ts", `${file} imports ${specifier}`);
+        assert.ok(!(to in ON_DEMAND) || ON_DEMAND[to] === file, `${file} imports ${specifier}`);
       }
     }
-    const permit = readFileSync(join(ROOT, "src/client/permit.ts"), "utf8");
-    assert.doesNotMatch(permit, /^(?:import|export)\b.*permit-check/m);
+    for (const [loaded, by] of Object.entries(ON_DEMAND)) {
+      const name = loaded.replace(/^.*\//, "").replace(".", "\\.");
+      assert.doesNotMatch(readFileSync(join(ROOT, by), "utf8"), new RegExp(`^(?:import|export)\\b.*/${name}`, "m"));
+    }
   });
 
   test("contracts import only contracts, the domain and the configuration's type", () => {

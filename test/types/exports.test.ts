@@ -10,6 +10,9 @@ const PROMISED: Record<string, string[]> = {
   ".": ["createRuntime", "defaultConfig", "loadConfig", "ConfigError", "definePlugin", "Refusal", "createLogger"],
   "./client": [
     "createAssent",
+    "admit",
+    "Pending",
+    "ProofInvalid",
     "govern",
     "AssentError",
     "ServiceUnavailable",

@@ -3,7 +3,7 @@
  * nothing runs it. A line below `@ts-expect-error` that compiles is an error itself.
  */
 import { createRuntime, defaultConfig, type Config, type Runtime } from "assent";
-import { createAssent, govern, type ActionRecord, type Assent } from "assent/client";
+import { createAssent, govern, Pending, type ActionRecord, type Assent } from "assent/client";
 import { definePlugin, defineRoute, Type, type Credential, type Plugin } from "assent/plugin";
 import { createLoggedStorage, type Storage, type StorageLog, type StorageTransaction } from "assent/storage";
 import { createSqlStorage, sqliteDialect, type SqlEngine } from "assent/storage-sql";
@@ -107,7 +107,20 @@ export async function use(client: Assent = createAssent({ url: "http://127.0.0.1
   await client.submit({ agent_id: "a", operation: "o" });
   // @ts-expect-error: seconds are a number
   await client.submit({ agent_id: "a", tool: "t", operation: "o" }, { wait: "5" });
-  return govern(client, { agent_id: "a", tool: "t", operation: "o" }, async (action) => action.id.length);
+  for await (const action of client.actions({ status: "denied" })) is<ActionRecord>()(action);
+  const refund = govern(async ({ amount }: { amount: number }) => amount * 2, {
+    tool: "stripe",
+    operation: "refund",
+    context: ({ amount }) => ({ large: amount > 100 }),
+    assent: client,
+  });
+  // @ts-expect-error: the arguments are those of the function
+  await refund({ amount: "5" });
+  const outcome = await refund({ amount: 5 }, { patience: 0 });
+  // @ts-expect-error: it may wait still
+  is<number>()(outcome);
+  if (outcome instanceof Pending) return outcome.retryAfter;
+  return outcome;
 }
 
 // A runtime of one's own.

@@ -1,0 +1,100 @@
+/** Admission: ask, wait, start. Whatever may run runs behind this, and behind nothing else. */
+import type { Assent } from "./client.ts";
+import { RequestRefused, timedOut, unreadable } from "./errors.ts";
+import { sameJson } from "./snapshot.ts";
+import type { ActionRecord, ActionRequest } from "./types.ts";
+
+export interface AdmitOptions {
+  /** Beside the request: trace, session, tool call. Asking again with another one asks for the same. */
+  meta?: Record<string, unknown> | undefined;
+  /** Seconds to wait for an approval. Default 30. */
+  patience?: number | undefined;
+  /** Ends the waiting. What was asked stays asked. */
+  signal?: AbortSignal | undefined;
+}
+
+/** `started`: run it, now and once, and report the result. Anything else: it must not run. */
+export interface Admission {
+  verdict: "started" | "pending" | "refused";
+  action: ActionRecord;
+  /** Why, in words that a model or a person can act on. */
+  message: string;
+}
+
+/** Seconds from the sending of a start within which its answer counts: a process can have been asleep in between. */
+const LIVE = 60;
+const LONGEST_WAIT = 30;
+const DEFAULT_PATIENCE = 30;
+
+/**
+ * Asks for `request`, joining it where it was asked before and is open; waits for an approval; starts. Throws AssentError
+ * when the service cannot say, and the reason of an aborted signal: then, too, it must not run.
+ */
+export async function admit(
+  assent: Assent,
+  request: ActionRequest,
+  { meta, patience = DEFAULT_PATIENCE, signal }: AdmitOptions = {},
+): Promise<Admission> {
+  const end = performance.now() + patience * 1000;
+  const left = () => Math.max(0, (end - performance.now()) / 1000);
+  const wait = Math.min(LONGEST_WAIT, Math.floor(patience));
+  let action = await assent.submit(request, { join: true, meta, signal, ...(wait > 0 ? { wait } : {}) });
+  assertAnswers(request, action);
+  for (;;) {
+    if (action.status === "pending_approval" && left() > 0)
+      action = await assent.wait(action.id, { timeout: left(), signal });
+    if (action.status === "pending_approval") return { verdict: "pending", action, message: pendingMessage(action) };
+    if (action.status !== "allowed" && action.status !== "approved") return refused(action);
+    const started = await start(assent, action, signal);
+    if ("verdict" in started) return started;
+    // Decided again, it wants more approvals than it had.
+    action = started;
+  }
+}
+
+/** Not given the caller's signal: a start that is cut off would leave an action that runs nowhere. */
+async function start(
+  assent: Assent,
+  { id }: ActionRecord,
+  signal: AbortSignal | undefined,
+): Promise<Admission | ActionRecord> {
+  signal?.throwIfAborted();
+  const sent = { wall: Date.now(), steady: performance.now() };
+  let action: ActionRecord;
+  try {
+    action = await assent.start(id);
+  } catch (error) {
+    if (!(error instanceof RequestRefused)) throw error;
+    const now = await assent.action(id, { signal });
+    return now.status === "pending_approval" ? now : refused(now, error.message);
+  }
+  const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE * 1000;
+  if (!late && signal?.aborted !== true) return { verdict: "started", action, message: "may run" };
+  const why = late ? "the answer to the start came too late" : "the caller left before it could run";
+  await assent.result(id, { success: false, error: `not run: ${why}` }).catch(() => {});
+  signal?.throwIfAborted();
+  throw timedOut(`${why}; nothing was run`);
+}
+
+/** The record must be of what was asked: something between here and the service can mix answers up. */
+function assertAnswers({ agent_id, tool, operation, params = {}, context = {} }: ActionRequest, action: ActionRecord) {
+  const same =
+    sameJson([agent_id, tool, operation], [action.agent_id, action.tool, action.operation]) &&
+    sameJson([params, context], [action.params, action.context]);
+  if (!same) throw unreadable(200, `${action.id} is another action than was asked for`);
+}
+
+function refused(action: ActionRecord, why: string = action.reason): Admission {
+  const { id, status, tool, operation } = action;
+  const words: Partial<Record<ActionRecord["status"], string>> = {
+    denied: `Not run: ${tool} ${operation} was denied (${action.reason_code}). ${why}`,
+    expired: `Not run: nobody decided on ${tool} ${operation} in time. It was not refused; the same call asks again.`,
+    cancelled: `Not run: ${tool} ${operation} was cancelled.`,
+  };
+  const message = words[status] ?? `Not run: ${tool} ${operation} is ${status}. ${why}`;
+  return { verdict: "refused", action, message: `${message} [action ${id}]` };
+}
+
+function pendingMessage({ id, tool, operation }: ActionRecord): string {
+  return `Not run yet: ${tool} ${operation} waits for approval [action ${id}]. It was not refused. Call again later with exactly the same arguments; other arguments would be another request.`;
+}

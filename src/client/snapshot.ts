@@ -1,0 +1,66 @@
+/** Arguments as JSON, read once: what was asked for cannot be changed while somebody thinks about it. */
+
+/** Deeper than the service takes. */
+const DEEPEST = 200;
+
+/**
+ * A copy of `value` made of plain objects and arrays, each member read once. Members that are undefined are left out, as
+ * JSON does. Throws TypeError for what JSON would turn into something else: dates, maps, instances of classes, functions,
+ * bigints, NaN, holes, halves of surrogate pairs, circles.
+ */
+export function snapshot(value: unknown, where = "the arguments", depth = 0): unknown {
+  if (value === null || typeof value === "boolean") return value;
+  if (typeof value === "string") {
+    if (/\p{Surrogate}/u.test(value)) throw notJson(where, "holds half of a surrogate pair");
+    return value;
+  }
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) throw notJson(where, `is ${value}`);
+    return value;
+  }
+  if (typeof value !== "object") throw notJson(where, `is of the type ${typeof value}`);
+  if (depth >= DEEPEST) throw notJson(where, "is nested too deeply, or holds itself");
+  if (Array.isArray(value)) return Array.from(value, (item, at) => snapshot(item, `${where}[${at}]`, depth + 1));
+  const prototype: unknown = Object.getPrototypeOf(value);
+  // Of another realm, such as a test's or a frame's, an object's prototype is another Object's.
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
+    throw notJson(where, "is an instance of a class; give its members as a plain object");
+  const copy: Record<string, unknown> = {};
+  for (const name of Object.keys(value)) {
+    const member = (value as Record<string, unknown>)[name];
+    if (member === undefined) continue;
+    // Assigned, `__proto__` would change what the copy is instead of being in it.
+    Object.defineProperty(copy, snapshot(name, where) as string, {
+      value: snapshot(member, `${where}.${name}`, depth + 1),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+  }
+  return copy;
+}
+
+/** An object, with the same promises. */
+export function snapshotObject(value: unknown, where?: string): Record<string, unknown> {
+  const copy = snapshot(value ?? {}, where);
+  if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as Record<string, unknown>;
+  throw notJson(where ?? "the arguments", "is no object");
+}
+
+/** Whether two values are the same JSON, whatever the order of their members. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const names = Object.keys(a);
+  return (
+    names.length === Object.keys(b).length &&
+    names.every(
+      (name) =>
+        Object.hasOwn(b, name) && sameJson((a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name]),
+    )
+  );
+}
+
+function notJson(where: string, why: string): TypeError {
+  return new TypeError(`${where} ${why}: what is approved and what runs could differ, so nothing is asked`);
+}

@@ -1,0 +1,414 @@
+/** A governed function, against a real service: what runs, and everything that keeps it from running. */
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, mock, test } from "node:test";
+import { ActionRefused, govern, Pending, type CallHow, type GovernOptions } from "../../src/client/index.ts";
+import { boundKey, clientOf, cut, faulty, json, type Fault } from "../support/assent-client.ts";
+import { startService, type Service } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+interface Refund {
+  amount: number;
+  currency?: string;
+  to?: { name: string };
+}
+
+let service: Service;
+let key: string;
+let ran: Refund[];
+
+const POLICY = `policy: payments
+applies_to: { tools: ["stripe"] }
+rules:
+  - name: small
+    operation: refund
+    when: params.amount < 100
+    effect: allow
+  - name: forbidden
+    operation: refund
+    when: params.amount > 1000
+    effect: deny
+    reason: too much
+  - name: large
+    operation: refund
+    effect: require_approval
+`;
+
+before(async () => {
+  service = await startService({ policy: POLICY });
+  key = await boundKey(service, "support-bot");
+});
+after(() => service.close());
+beforeEach(() => {
+  ran = [];
+});
+
+/** Each test's amounts are its own: what another one left open is joined otherwise. */
+let amounts = 100;
+const small = (): Refund => ({ amount: (amounts++ % 90) + 1, to: { name: `small ${amounts}` } });
+const large = (): Refund => ({ amount: 500, to: { name: `large ${amounts++}` } });
+
+function governed(faults: readonly Fault[] = [], more: Partial<GovernOptions<Refund, string>> = {}) {
+  const way = faulty(service, faults);
+  const refund = govern(
+    (params: Refund) => {
+      ran.push(params);
+      return `refunded ${params.amount}`;
+    },
+    {
+      tool: "stripe",
+      operation: "refund",
+      assent: clientOf(service, { apiKey: key, fetch: way.fetch, timeout: 5, retries: 1 }),
+      ...more,
+    },
+  );
+  return Object.assign(refund, { calls: way.calls });
+}
+
+const admin = () => clientOf(service, { apiKey: service.admin });
+
+/** Calls until it waits, and gives the action and the call. */
+async function waiting(params: Refund, how: CallHow = {}, faults: readonly Fault[] = []) {
+  const call = governed(faults)(params, { patience: 60, ...how });
+  let id = "";
+  let over = false;
+  call.finally(() => (over = true)).catch(() => {});
+  await until("it waits for approval", async () => {
+    if (over) await call;
+    for await (const action of admin().approvals())
+      if (JSON.stringify(action.params) === JSON.stringify(params)) id = action.id;
+    return id !== "";
+  });
+  return { call, id };
+}
+
+describe("what may run", () => {
+  test("allowed: it starts, runs once with what was asked, and its result is reported", async () => {
+    const params = small();
+    const refund = governed([], { record: (value) => ({ said: value }), meta: { session: "s-1" } });
+    assert.equal(await refund(params), `refunded ${params.amount}`);
+    assert.deepEqual(ran, [params]);
+    const [action] = (await admin().actionsPage({ limit: 1 })).actions;
+    assert.equal(action?.status, "succeeded");
+    assert.deepEqual(action?.result, { success: true, error: null, meta: { said: `refunded ${params.amount}` } });
+    assert.deepEqual(action?.meta, { session: "s-1" });
+    assert.equal(action?.agent_id, "support-bot");
+  });
+
+  test("approved while it waits: it runs then", async () => {
+    const params = large();
+    const { call, id } = await waiting(params);
+    assert.deepEqual(ran, []);
+    await admin().approve(id);
+    assert.equal(await call, "refunded 500");
+    assert.deepEqual(ran, [params]);
+    assert.equal((await admin().action(id)).status, "succeeded");
+  });
+
+  test("what it throws is reported and thrown on", async () => {
+    const fails = govern(
+      (_params: Refund): string => {
+        throw new RangeError("no such customer \ud800");
+      },
+      { tool: "stripe", operation: "refund", assent: clientOf(service, { apiKey: key }) },
+    );
+    await assert.rejects(fails(small()), RangeError);
+    const [action] = (await admin().actionsPage({ limit: 1 })).actions;
+    assert.equal(action?.status, "failed");
+    assert.equal(action?.result?.error, "RangeError: no such customer \ufffd");
+  });
+
+  test("it runs although its result cannot be reported, and somebody is told", async () => {
+    const unreported: string[] = [];
+    const refund = governed([{ on: /\/result$/, before: cut }], {
+      onUnreported: (_error, action) => unreported.push(action.id),
+      record: () => {
+        throw new Error("a mistake in record");
+      },
+    });
+    const params = small();
+    assert.equal(await refund(params), `refunded ${params.amount}`);
+    assert.equal(unreported.length, 2);
+  });
+
+  test("a report whose answer is lost is not taken for one that failed", async () => {
+    let lost = false;
+    const losing: Fault = {
+      on: /\/result$/,
+      after: (answer) => {
+        if (lost) return answer;
+        lost = true;
+        return cut();
+      },
+    };
+    const unreported: unknown[] = [];
+    await governed([losing], { onUnreported: (error) => unreported.push(error) })(small());
+    assert.deepEqual(unreported, []);
+    assert.ok(lost);
+  });
+});
+
+describe("an approval that takes longer than the caller", () => {
+  test("gives Pending, and runs once when it is resumed", async () => {
+    const params = large();
+    const outcome = await governed()(params, { patience: 0 });
+    assert.ok(outcome instanceof Pending);
+    assert.match(outcome.message, /not refused.*exactly the same arguments/s);
+    const still = await outcome.resume({ patience: 0 });
+    assert.ok(still instanceof Pending);
+    assert.equal(still.action.id, outcome.action.id);
+    await admin().approve(outcome.action.id);
+    assert.deepEqual(ran, []);
+    assert.equal(await outcome.resume(), "refunded 500");
+    assert.deepEqual(ran, [params]);
+  });
+
+  test("a call after restarts of both sides joins what was asked, and runs it", async () => {
+    const params = large();
+    const first = await governed([], { meta: { process: 1 } })(params, { patience: 0 });
+    assert.ok(first instanceof Pending);
+    await service.restart();
+    await admin().approve(first.action.id);
+    await service.restart();
+    assert.equal(await governed([], { meta: { process: 2 } })(params), "refunded 500");
+    assert.equal((await admin().action(first.action.id)).status, "succeeded");
+    assert.deepEqual(ran, [params]);
+  });
+
+  test("two calls of the same at once wait for one approval, and one of them runs", async () => {
+    const params = large();
+    const { call, id } = await waiting(params);
+    const other = governed()(params, { patience: 60 });
+    await admin().approve(id);
+    const outcomes = await Promise.allSettled([call, other]);
+    assert.deepEqual(ran, [params]);
+    assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+  });
+
+  test("once it has run, the same call asks anew", async () => {
+    const params = large();
+    const first = await governed()(params, { patience: 0 });
+    assert.ok(first instanceof Pending);
+    await admin().approve(first.action.id);
+    await governed()(params);
+    const again = await governed()(params, { patience: 0 });
+    assert.ok(again instanceof Pending);
+    assert.notEqual(again.action.id, first.action.id);
+    assert.equal(ran.length, 1);
+  });
+});
+
+describe("what may not run", () => {
+  test("denied by policy", async () => {
+    await assert.rejects(
+      governed()({ amount: 5000 }),
+      (error) => error instanceof ActionRefused && error.action.status === "denied" && /too much/.test(error.message),
+    );
+    assert.deepEqual(ran, []);
+  });
+
+  test("denied by a person while it waits", async () => {
+    const { call, id } = await waiting(large());
+    await admin().deny(id, { reason: "no" });
+    await assert.rejects(call, ActionRefused);
+    assert.deepEqual(ran, []);
+  });
+
+  test("cancelled, and expired", async () => {
+    const { call, id } = await waiting(large());
+    await clientOf(service, { apiKey: key }).cancel(id);
+    await assert.rejects(call, (error) => error instanceof ActionRefused && error.action.status === "cancelled");
+    const late = await waiting(large());
+    service.clock.now += 100 * 3_600_000;
+    // A look at it marks it as expired, sooner than the service does by itself.
+    await admin().action(late.id);
+    await assert.rejects(
+      late.call,
+      (error) => error instanceof ActionRefused && /in time.*not refused/.test(error.message),
+    );
+    assert.deepEqual(ran, []);
+  });
+
+  test("approved, and denied by the policy of the moment in which it would start", async () => {
+    const params = large();
+    const pending = await governed()(params, { patience: 0 });
+    assert.ok(pending instanceof Pending);
+    await admin().approve(pending.action.id);
+    const imported = await service.call("POST", "/v1/policies/import-yaml", {
+      key: service.admin,
+      raw: "policy: freeze\napplies_to: { tools: [stripe] }\nrules: [{ name: frozen, effect: deny, reason: frozen }]\n",
+      headers: { "content-type": "application/yaml" },
+    });
+    assert.equal(imported.status, 200, JSON.stringify(imported.body));
+    const [{ id }] = imported.body.policies;
+    try {
+      assert.equal((await service.call("POST", `/v1/policies/${id}/activate`, { key: service.admin })).status, 200);
+      await assert.rejects(
+        pending.resume(),
+        (error) => error instanceof ActionRefused && error.action.status === "denied",
+      );
+    } finally {
+      await service.call("POST", `/v1/policies/${id}/deactivate`, { key: service.admin });
+    }
+    assert.deepEqual(ran, []);
+  });
+
+  const BROKEN: [string, Omit<Fault, "on">][] = [
+    ["cannot be reached", { before: cut }],
+    ["breaks off its answer", { after: cut }],
+    ["fails", { before: () => json({ code: "INTERNAL", detail: "fault" }, 500) }],
+    ["does not know the key", { before: () => json({ code: "INVALID_CREDENTIAL", detail: "no" }, 401) }],
+    ["refuses", { before: () => json({ code: "VALIDATION_FAILED", detail: "no" }, 422) }],
+    ["answers a web page", { after: () => new Response("<p>welcome", { headers: { "content-type": "text/html" } }) }],
+    ["answers no JSON", { after: () => new Response("{", { headers: { "content-type": "application/json" } }) }],
+    ["answers nothing", { after: () => new Response("") }],
+    ["answers no action", { after: () => json({ status: "executing" }) }],
+    [
+      "answers another action",
+      { after: async (answer) => json({ ...(await answer.json()), id: "other", tool: "other" }) },
+    ],
+    [
+      "answers a state that there is not",
+      { after: async (answer) => json({ ...(await answer.json()), status: "sure" }) },
+    ],
+    ["does not answer", { after: () => new Promise(() => {}) }],
+  ];
+  const STEPS: [string, RegExp][] = [
+    ["the submission", /^POST \/v1\/actions\?/],
+    ["the start", /\/start$/],
+  ];
+  for (const [step, on] of STEPS)
+    for (const [what, fault] of BROKEN)
+      test(`the service ${what} at ${step}`, async () => {
+        const way = faulty(service, [{ on, ...fault }]);
+        const assent = clientOf(service, { apiKey: key, fetch: way.fetch, timeout: 0.3, retries: 0 });
+        await assert.rejects(governed([], { assent })(small(), { patience: 0 }));
+        assert.ok(
+          way.calls.some((call) => on.test(call)),
+          way.calls.join(),
+        );
+        assert.deepEqual(ran, []);
+      });
+
+  test("the service stays away while it waits", async () => {
+    const unwaited = (request: Request) => {
+      request.headers.delete("prefer");
+      return service.runtime.fetch(request);
+    };
+    const { call } = await waiting(large(), { patience: 1 }, [
+      { on: /^POST \/v1\/actions\?/, before: unwaited },
+      { on: /^GET \/v1\/actions\/[^?]*\?wait/, before: cut },
+    ]);
+    await assert.rejects(call, { name: "ServiceUnavailable" });
+    assert.deepEqual(ran, []);
+  });
+
+  test("its caller leaves while it waits: it stays asked, and may be joined", async () => {
+    const controller = new AbortController();
+    const { call, id } = await waiting(large(), { signal: controller.signal });
+    controller.abort(new Error("the caller has left"));
+    await assert.rejects(call, { message: "the caller has left" });
+    await admin().approve(id);
+    assert.equal((await admin().action(id)).status, "approved");
+    assert.deepEqual(ran, []);
+  });
+
+  test("its caller leaves while it starts: it is recorded as not run", async () => {
+    const controller = new AbortController();
+    const leaving: Fault = {
+      on: /\/start$/,
+      after: (answer) => {
+        controller.abort(new Error("the caller has left"));
+        return answer;
+      },
+    };
+    await assert.rejects(governed([leaving])(small(), { signal: controller.signal }), {
+      message: "the caller has left",
+    });
+    const [action] = (await admin().actionsPage({ limit: 1 })).actions;
+    assert.equal(action?.status, "failed");
+    assert.match(action?.result?.error ?? "", /^not run/);
+    assert.deepEqual(ran, []);
+  });
+
+  test("its process was asleep between the start and the answer to it", async () => {
+    const asleep: Fault = {
+      on: /\/start$/,
+      after: (answer) => {
+        const now = Date.now();
+        mock.method(Date, "now", () => now + 3_600_000);
+        return answer;
+      },
+    };
+    try {
+      await assert.rejects(governed([asleep])(small()), { code: "TIMEOUT" });
+    } finally {
+      mock.restoreAll();
+    }
+    assert.deepEqual(ran, []);
+  });
+});
+
+describe("arguments", () => {
+  test("what runs is what was asked, whatever happens to the caller's objects meanwhile", async () => {
+    const params = { amount: 500, to: { name: `Ada ${amounts++}` } };
+    const copy = structuredClone(params);
+    const { call, id } = await waiting(params);
+    params.amount = 1_000_000;
+    params.to.name = "Mallory";
+    await admin().approve(id);
+    await call;
+    assert.deepEqual(ran, [copy]);
+  });
+
+  test("a member is read once", async () => {
+    let reads = 0;
+    const params = {
+      get amount() {
+        return reads++ === 0 ? 5 : 1_000_000;
+      },
+    };
+    await governed()(params);
+    assert.deepEqual(ran, [{ amount: 5 }]);
+    assert.equal(reads, 1);
+  });
+
+  test("what JSON would change is refused before anything is asked", async () => {
+    class Money {
+      amount = 5;
+    }
+    const circle: Record<string, unknown> = { amount: 5 };
+    circle["self"] = circle;
+    const values: unknown[] = [
+      { amount: new Date() },
+      { amount: Number.NaN },
+      { amount: 5n },
+      { amount: [undefined] },
+      { amount: () => 5 },
+      { amount: new Map() },
+      { amount: 5, currency: "\ud800" },
+      { amount: 5, "\ud800": 1 },
+      { amount: Object.create({ amount: 5 }) as unknown },
+      new Money(),
+      circle,
+      [5],
+    ];
+    const refund = governed();
+    for (const value of values) await assert.rejects(refund(value as Refund), TypeError);
+    assert.deepEqual([ran, refund.calls.filter((call) => call.startsWith("POST"))], [[], []]);
+  });
+
+  test("a member named __proto__ is asked and run as what it is", async () => {
+    const params = JSON.parse('{"amount":5,"__proto__":{"amount":1000000}}') as Refund;
+    await governed()(params);
+    assert.equal(JSON.stringify(ran), '[{"amount":5,"__proto__":{"amount":1000000}}]');
+    assert.equal(Object.getPrototypeOf(ran[0]), Object.prototype);
+  });
+
+  test("another context is another request", async () => {
+    const params = large();
+    const first = await governed([], { context: { ticket: 1 } })(params, { patience: 0 });
+    const second = await governed([], { context: () => ({ ticket: 2 }) })(params, { patience: 0 });
+    assert.ok(first instanceof Pending && second instanceof Pending);
+    assert.notEqual(first.action.id, second.action.id);
+  });
+});
