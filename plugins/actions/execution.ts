@@ -33,6 +33,7 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
         "NO_LONGER_ALLOWED",
         "STOPPED",
         "TOO_MANY_PERMITS",
+        "PERMIT_KEY_RETIRED",
         "ACTION_ERASED",
         "RECORD_ALTERED",
       ],

@@ -47,6 +47,7 @@ export async function grantPermit(host: Host, credential: Credential, id: string
     const until = assertStartable(row, tx.now);
     const times = permitTimes(tx.now, host.config.permits.valid_seconds, until);
     if (times.expires_at <= tx.now) throw startExpired(until);
+    host.permits.assertSigns(times.expires_at);
     if (permits >= MOST_PERMITS)
       throw new Refusal(
         "TOO_MANY_PERMITS",

@@ -97,7 +97,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         let permit: Permit | null = null;
         if (prefersPermit(headers.get("prefer")) && who.holds("actions:execute")) {
           const isNew = row === taken.row && taken.by === "made";
-          ({ row, permit } = isNew ? { row, permit: await firstPermit(host, row) } : await tryPermit(host, row, who));
+          ({ row, permit } = await tryPermit(host, row, who, isNew));
           if (permit !== null) extra["Preference-Applied"] = applied("permit", extra["Preference-Applied"]);
         }
         const shown = asOf(row, host.clock());
@@ -148,17 +148,18 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
   ];
 }
 
-const PASSED_OVER = ["ACTION_NOT_STARTABLE", "START_EXPIRED", "STOPPED", "TOO_MANY_PERMITS"];
+const PASSED_OVER = ["ACTION_NOT_STARTABLE", "START_EXPIRED", "STOPPED", "TOO_MANY_PERMITS", "PERMIT_KEY_RETIRED"];
 
-/** For an action that was decided before. A preference may be passed over: then it is shown as it stands. */
+/** An action that was decided before is decided again. A preference may be passed over: then it is shown as it stands. */
 async function tryPermit(
   host: Host,
   row: ActionRow,
   who: Credential,
+  isNew: boolean,
 ): Promise<{ row: ActionRow; permit: Permit | null }> {
   if (row.status !== "allowed" && row.status !== "approved") return { row, permit: null };
   try {
-    return await grantPermit(host, who, row.id);
+    return isNew ? { row, permit: await firstPermit(host, row) } : await grantPermit(host, who, row.id);
   } catch (error) {
     if (!(error instanceof Refusal) || !PASSED_OVER.includes(error.code)) throw error;
     return { row: (await host.storage.action(row.id)) ?? row, permit: null };

@@ -1,4 +1,4 @@
-import { LONGEST_PERMIT } from "../identity/permit-keys.ts";
+import { LONGEST_PERMIT } from "../domain/permit.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { createRuntime } from "../runtime.ts";
@@ -31,10 +31,10 @@ export async function rotatePermit(args: string[], io: Output): Promise<number> 
     else {
       io.out(`permits are signed with ${kid}`);
       io.out(`those of ${previous} are taken until ${view.previous_until}`);
-      if (values.key !== undefined)
-        io.err("give the new key to every process with permits.key or ASSENT_PERMIT_KEY, and start it again");
-      else if (config.database_url !== null) io.err("start every process on this data folder again");
     }
+    if (values.key !== undefined)
+      io.err("give the new key to every process with permits.key or ASSENT_PERMIT_KEY, and start it again");
+    else if (config.database_url !== null) io.err("start every process on this data folder again");
     return EXIT.ok;
   } catch (error) {
     if (error instanceof VaultError) throw new CommandError(error.message);

@@ -1,5 +1,6 @@
 /** Every key of `assent.yaml`, with its default and what it means. */
 import { Type, type Static } from "@sinclair/typebox";
+import { LONGEST_PERMIT } from "../domain/permit.ts";
 import { Channel } from "./channel.ts";
 import { ServerSchema } from "./server-schema.ts";
 import { StopSchema } from "./stop-schema.ts";
@@ -168,7 +169,7 @@ export const ConfigSchema = Type.Object(
         valid_seconds: Type.Integer({
           default: 300,
           minimum: 1,
-          maximum: 86_400,
+          maximum: LONGEST_PERMIT,
           description: "How long an allowed action may start, and how long a permit may be used.",
         }),
         key: Type.Union([Type.String(), Type.Null()], {

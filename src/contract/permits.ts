@@ -7,6 +7,8 @@ export interface PublishedPermitKey extends PermitKey {
 }
 
 export interface Permits {
+  /** Throws PERMIT_KEY_RETIRED where `make` signs no permit that ends then: to be asked before one is granted. */
+  assertSigns(expiresAt: number): void;
   /**
    * A new permit, signed with this process's key. Rejects with PERMIT_KEY_RETIRED where another key has followed that
    * one, and the permit would last longer than permits of that one are taken.

@@ -12,6 +12,9 @@ export const PERMIT_ALGORITHMS: readonly string[] = ["Ed25519", "EdDSA"];
 /** Characters. Above the longest that names of 256 characters give. */
 export const MAX_PERMIT_LENGTH = 8192;
 
+/** The longest that one can last. Seconds. */
+export const LONGEST_PERMIT = 86_400;
+
 /** What a permit says of the action: at every time the same. */
 export interface PermitSubject {
   issuer: string;

@@ -31,16 +31,13 @@ const NEXT_FILE = "permit-key.next.pem";
 /** What the data folder holds of them. */
 export const PERMIT_KEY_FILES = [FILE, NEXT_FILE] as const;
 
-/** The longest that `permits.valid_seconds` can be: when it is over, no permit of a key that signs no more is left. */
-export const LONGEST_PERMIT = 86_400;
-
 const NAME = "permit key";
 const MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`";
 
 export interface PermitRotation {
   /** PEM of the new key, or its file's path; null makes one in the data folder. */
   key: string | null;
-  /** Seconds from now for which permits of the present key are taken, and may be signed. */
+  /** Seconds from now for which permits of the present key are taken, and may be signed; 0 where this process does not have it. */
   overlap: number;
 }
 
@@ -122,14 +119,26 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
 
   if (!options.anyKey) assertOwn();
 
+  let warned = false;
+  function assertSigns(expiresAt: number): void {
+    const mine = all().find((key) => key.kid === kid);
+    if (mine !== undefined && mine.until === null) return;
+    if (!warned)
+      log.warn("the permit key of this process was rotated; start it again with the new one", {
+        signs_until: mine === undefined ? null : toRfc3339(mine.until as number),
+      });
+    warned = true;
+    if (mine === undefined || (mine.until as number) < expiresAt)
+      throw new Refusal(
+        "PERMIT_KEY_RETIRED",
+        "the permit key that this process was started with was rotated, and signs no more; the operator has to start it again with the new one",
+      );
+  }
+
   return {
+    assertSigns,
     async make(subject, grant) {
-      const mine = all().find((key) => key.kid === kid);
-      if (mine === undefined || (mine.until ?? Infinity) < grant.expires_at)
-        throw new Refusal(
-          "PERMIT_KEY_RETIRED",
-          "the permit key that this process was started with has been rotated, and signs no more; the operator has to restart it with the new one",
-        );
+      assertSigns(grant.expires_at);
       return makePermit(subject, grant, kid, (message) => signer.sign(message));
     },
     check: (permit, subject, now) => checkPermit(permit, subject, now, valid(now), (...args) => vault.verify(...args)),
@@ -151,7 +160,8 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
         if (keys.some(({ publicKey }) => toHex(publicKey) === next))
           throw new VaultError(`permits were signed with this key before: ${MAKE_ONE}`);
         if (next === toHex(vault.publicKey)) throw new VaultError(`this is the key of the log: ${MAKE_ONE}`);
-        const previous_until = tx.now + overlap * 1000;
+        // Of a key that this process never had only the store says that it was ours, and whoever writes to it can.
+        const previous_until = tx.now + (lost ? 0 : overlap * 1000);
         tx.record({
           type: "permit_key",
           v: 1,

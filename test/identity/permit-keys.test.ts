@@ -5,11 +5,13 @@ import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from "n
 import { join } from "node:path";
 import { afterEach, describe, it } from "node:test";
 import { decodeProtectedHeader } from "jose";
+import { defaultConfig } from "../../src/config/index.ts";
 import { Refusal } from "../../src/contract/errors.ts";
 import { openEntry, type PermitKeyEntry } from "../../src/domain/entries.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
-import { LONGEST_PERMIT } from "../../src/identity/permit-keys.ts";
-import { ALLOWED, startService, type Service, type ServiceOptions } from "../support/service.ts";
+import { LONGEST_PERMIT } from "../../src/domain/permit.ts";
+import { createRuntime } from "../../src/runtime.ts";
+import { ALLOWED, POLICIES, startService, type Service, type ServiceOptions } from "../support/service.ts";
 
 const newKey = (): string =>
   generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
@@ -145,6 +147,24 @@ describe("a rotation", () => {
     await service.restart();
     assert.equal(existsSync(file("permit-key.next.pem")), false);
     assert.equal(kidOf(await submit()), kid);
+  });
+
+  it("believes no key that only the store names: somebody may have written it there", async () => {
+    await start();
+    const [own] = await kids();
+    await service.storage.write((tx) => tx.putMeta("permit_key", "ab".repeat(32)));
+    await assert.rejects(service.restart(), VaultError);
+    const config = {
+      ...defaultConfig({ data: service.folder, policies: POLICIES }),
+      log: { level: "silent" as const },
+    };
+    const runtime = await createRuntime(config, { anyPermitKey: true });
+    await runtime.start();
+    const { kid, previous, until } = await runtime.rotatePermitKey({ key: null, overlap: LONGEST_PERMIT });
+    assert.deepEqual([kid, previous === kid, until <= Date.now()], [own, false, true]);
+    await runtime.stop();
+    await service.restart();
+    assert.deepEqual(await kids(), [own]);
   });
 
   it("refuses a key that signed permits before, the log's, and no key where one is configured", async () => {

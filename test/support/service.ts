@@ -63,6 +63,8 @@ export interface Service {
 }
 
 export interface ServiceOptions {
+  /** Where the log's key is configured, the one for permits is not put beside it. */
+  noPermitKey?: boolean;
   storage?(folder: string): Storage;
   /** A folder of policies instead of the default set. */
   policies?: string;
@@ -92,7 +94,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   // Most tests speak for several agents with one key.
   config.agents = "any";
   options.change?.(config);
-  if (config.ledger.key !== null) config.permits.key ??= PERMIT_KEY;
+  if (config.ledger.key !== null && options.noPermitKey !== true) config.permits.key ??= PERMIT_KEY;
   const storage = options.storage?.(folder) ?? sqliteStorage({ path: join(folder, "assent.db") });
   const logged: string[] = [];
   // Real time, moved on by hand where a test needs it.
