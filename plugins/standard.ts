@@ -28,6 +28,7 @@ export const STANDARD = {
   authzen: () => import("./authzen/index.ts"),
   "ext-authz": () => import("./ext-authz/index.ts"),
   "forward-auth": () => import("./forward-auth/index.ts"),
+  "opa-data": () => import("./opa-data/index.ts"),
   docs: () => import("./docs/index.ts"),
   console: () => import("./console/index.ts"),
 } satisfies Record<string, Load>;

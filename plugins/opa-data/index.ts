@@ -1,0 +1,108 @@
+/** OPA's data API (`POST /v1/data/<path>` with an `input`), for what asks an Open Policy Agent. */
+import { Type } from "@sinclair/typebox";
+import { decodeUtf8, parseJson, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
+import { passGate, type GateRequest, type Verdict } from "../../src/http/resource/gate.ts";
+import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
+
+const Options = Type.Object(
+  {
+    enabled: Type.Boolean({ default: false, description: "Opens `/v1/data`." }),
+    tool: Type.String({
+      default: "opa",
+      minLength: 1,
+      maxLength: 256,
+      description: "The actions' tool, for an input that names only a function to call.",
+    }),
+    wait_seconds: Type.Integer({
+      default: 0,
+      minimum: 0,
+      maximum: 300,
+      description: "How long people are waited for.",
+    }),
+  },
+  { additionalProperties: false },
+);
+
+const MAX_VALUES = 10_000;
+
+export default definePlugin({
+  name: "opa-data",
+  options: Options,
+  setup: (_, { enabled, tool, wait_seconds }) =>
+    enabled
+      ? {
+          facades: [
+            {
+              path: "/v1/data",
+              below: true,
+              title: "OPA data API",
+              methods: ["POST"],
+              serve: async (call) => answer(call, tool, wait_seconds),
+              fault: ({ status, code, detail }) => problem(status, code.toLowerCase(), detail),
+            },
+          ],
+        }
+      : {},
+});
+
+async function answer(call: FacadeCall, tool: string, wait: number): Promise<Reply> {
+  const request = requestIn(call.body, tool);
+  if (request === null)
+    return problem(
+      400,
+      "invalid_parameter",
+      "the body must be JSON with an `input` of `tool` and `operation`, or of `tool.name`",
+    );
+  const verdict = await passGate(call, request, wait);
+  if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);
+  const allow = verdict.kind === "go";
+  // A rule that is asked for by its name gives its value alone. There is always one: to have none reads as "no objection".
+  if (new URL(call.request.url).pathname.endsWith("/allow")) return { status: 200, json: { result: allow } };
+  const about = verdict.action === null ? {} : { action_id: verdict.action.id };
+  // What waits is a no: whoever is told that it needs an approval would ask its own user for one.
+  return {
+    status: 200,
+    json: { result: { decision: allow ? "allow" : "deny", allow, reason: reasonOf(verdict), ...about } },
+  };
+}
+
+function reasonOf(verdict: Exclude<Verdict, { kind: "fault" }>): string {
+  if (verdict.kind === "wait")
+    return `not run: waits for approval (${verdict.action.id}); call again with exactly the same arguments; it is not refused`;
+  return verdict.kind === "go" ? verdict.action.reason : verdict.reason;
+}
+
+/** `{tool, operation, params?, context?, agent_id?}`, or what `@ai-sdk/policy-opa` sends: `{tool: {name}, args}`. */
+function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
+  let given: JsonValue;
+  try {
+    given = parseJson(decodeUtf8(body) ?? "", { maxValues: MAX_VALUES });
+  } catch {
+    return null;
+  }
+  const input = isObject(given) ? given["input"] : null;
+  if (!isObject(input)) return null;
+  const { tool, operation, params, args, context, agent_id } = input;
+  const agent = typeof agent_id === "string" ? agent_id : "opa";
+  const meta = { via: "opa" };
+  if (isObject(tool)) {
+    const name = tool["name"];
+    if (typeof name !== "string" || !(args === undefined || isObject(args))) return null;
+    return { agent_id: agent, tool: ownTool, operation: name, params: args ?? {}, meta };
+  }
+  if (typeof tool !== "string" || typeof operation !== "string") return null;
+  if (!(params === undefined || isObject(params)) || !(context === undefined || isObject(context))) return null;
+  return {
+    agent_id: agent,
+    tool,
+    operation,
+    params: params ?? {},
+    ...(context === undefined ? {} : { context }),
+    meta,
+  };
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const problem = (status: number, code: string, message: string): Reply => ({ status, json: { code, message } });

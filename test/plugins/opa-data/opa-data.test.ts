@@ -1,0 +1,65 @@
+/** OPA's data API in front of the gate. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import opaData from "../../../plugins/opa-data/index.ts";
+import { ALLOWED, approve, ASKED, DENIED, startService, type Answer, type Service } from "../../support/service.ts";
+
+describe("OPA's data API", () => {
+  let service: Service;
+  before(async () => {
+    service = await startService({
+      plugins: [{ plugin: opaData, options: { enabled: true, tool: "stripe" }, origin: "opa-data" }],
+    });
+  });
+  after(() => service.close());
+  const ask = (input: unknown, path = "agent/call/decision"): Promise<Answer> =>
+    service.call("POST", `/v1/data/${path}`, { body: { input, unknown: 1 } });
+
+  it("allows once what policy allows, started before it is said", async () => {
+    for (const input of [
+      ALLOWED,
+      { tool: { name: "refund" }, args: ALLOWED.params, messages: [], agent_id: "support-bot" },
+    ]) {
+      const { status, body } = await ask(input);
+      assert.deepEqual([status, body.result.decision, body.result.allow], [200, "allow", true], JSON.stringify(body));
+      const action = await service.call("GET", `/v1/actions/${body.result.action_id}`);
+      assert.deepEqual(
+        [action.body.status, action.body.tool, action.body.operation],
+        ["executing", "stripe", "refund"],
+      );
+    }
+    assert.deepEqual((await ask(ALLOWED, "agent/allow")).body, { result: true });
+    assert.deepEqual((await ask(DENIED, "agent/allow")).body, { result: false });
+  });
+
+  it("says no while a person is asked, and yes once after the approval", async () => {
+    const waits = await ask(ASKED);
+    assert.deepEqual([waits.body.result.decision, waits.body.result.allow], ["deny", false]);
+    assert.match(waits.body.result.reason, /waits for approval/);
+    assert.equal((await ask(ASKED)).body.result.action_id, waits.body.result.action_id);
+    await approve(service, waits.body.result.action_id);
+    assert.equal((await ask(ASKED)).body.result.allow, true);
+    assert.equal((await ask(ASKED)).body.result.allow, false);
+  });
+
+  it("gives no result for what it cannot read, or nobody may ask", async () => {
+    for (const input of [
+      undefined,
+      null,
+      [],
+      "x",
+      {},
+      { tool: "stripe" },
+      { tool: {}, args: {} },
+      { tool: { name: "refund" }, args: [1] },
+    ]) {
+      const { status, body } = await ask(input);
+      assert.deepEqual([status, "result" in body], [400, false], JSON.stringify(input));
+    }
+    for (const raw of ["{", "", '{"input":{"tool":"crm","tool":"stripe","operation":"refund"}}'])
+      assert.equal((await service.call("POST", "/v1/data/x", { raw })).status, 400);
+    const { status, body } = await service.call("POST", "/v1/data/x", { key: null, body: { input: ALLOWED } });
+    assert.deepEqual([status, "result" in body], [401, false]);
+    assert.equal((await ask({ ...ALLOWED, agent_id: "hid\u200bden" })).status, 422);
+  });
+});
