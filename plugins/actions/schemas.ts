@@ -133,8 +133,9 @@ export const WaitQuery = Type.Object(
   { additionalProperties: false },
 );
 
+/** Of any form: what is no id is no action's. */
 export const IdParams = Type.Object(
-  { id: Type.String({ format: "uuid", description: "Action." }) },
+  { id: Type.String({ description: "Action.", examples: ["019346a0-0000-7000-8000-000000000000"] }) },
   { additionalProperties: false },
 );
 

@@ -27,8 +27,8 @@ export default definePlugin({
         path: "/v1/api-keys",
         tag: TAG,
         summary: "List keys, newest first",
-        description: "A key that is bound to an agent sees those of that agent alone.",
-        scope: "keys:manage",
+        description: "A key without `keys:manage` sees itself, and one that is bound to an agent those of that agent.",
+        scope: host.scopes,
         query: schema.ListQuery,
         responses: { 200: { description: "A page; revoked and expired ones included.", schema: schema.KeyList } },
         errors: ["INVALID_CURSOR"],
@@ -53,6 +53,23 @@ export default definePlugin({
         handle: ({ body, headers, credential }) => create(host, body, headers, credential),
       }),
       defineRoute({
+        method: "GET",
+        path: "/v1/api-keys/:id",
+        tag: TAG,
+        summary: "Look at a key",
+        description: "A key without `keys:manage` sees itself, and one that is bound to an agent those of that agent.",
+        scope: host.scopes,
+        params: schema.IdParams,
+        responses: { 200: { description: "The key, revoked and expired ones included.", schema: schema.KeyRecord } },
+        errors: ["KEY_NOT_FOUND"],
+        async handle({ params, credential }) {
+          const key = await host.storage.key(params.id);
+          if (key === null || !sees(credential, key))
+            throw new Refusal("KEY_NOT_FOUND", `there is no key ${params.id} that this key may see`);
+          return { status: 200, json: show(key) };
+        },
+      }),
+      defineRoute({
         method: "DELETE",
         path: "/v1/api-keys/:id",
         tag: TAG,
@@ -73,10 +90,14 @@ function reaches({ key: { agent_id } }: Credential, key: Pick<KeyRow, "agent_id"
   return agent_id === null || key.agent_id === agent_id;
 }
 
+function sees(credential: Credential, key: KeyRow): boolean {
+  return credential.holds("keys:manage") ? reaches(credential, key) : key.id === credential.key.id;
+}
+
 async function list(host: Host, query: schema.ListQuery, credential: Credential): Promise<Reply> {
   const now = host.clock();
   const all = (await host.storage.keys()).filter(
-    (key) => reaches(credential, key) && (query.status === undefined || (query.status === "live") === isLive(key, now)),
+    (key) => sees(credential, key) && (query.status === undefined || (query.status === "live") === isLive(key, now)),
   );
   const { rows, next_cursor } = pageOf("api_keys", all, query);
   return {
@@ -87,9 +108,8 @@ async function list(host: Host, query: schema.ListQuery, credential: Credential)
 }
 
 async function create(host: Host, wanted: schema.KeyBody, headers: Headers, credential: Credential): Promise<Reply> {
-  const scopes = [
-    ...new Set<Scope>([...(wanted.preset === undefined ? [] : PRESETS[wanted.preset]), ...(wanted.scopes ?? [])]),
-  ];
+  const preset = wanted.preset ?? (wanted.scopes === undefined ? "agent" : undefined);
+  const scopes = [...new Set<Scope>([...(preset === undefined ? [] : PRESETS[preset]), ...(wanted.scopes ?? [])])];
   if (scopes.length === 0) {
     throw new Refusal("VALIDATION_FAILED", "a key needs a preset or at least one scope", {
       errors: [{ pointer: "/scopes", detail: `one or more of ${host.scopes.join(", ")}` }],

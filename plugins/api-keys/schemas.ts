@@ -15,7 +15,7 @@ export const keyBody = (scopes: readonly Scope[]) =>
       preset: Type.Optional(
         Type.Union(
           Object.keys(PRESETS).map((name) => Type.Literal(name as Preset)),
-          { description: "Scopes by purpose; joined with `scopes`." },
+          { description: "Scopes by purpose; joined with `scopes`. `agent` where neither is sent." },
         ),
       ),
       scopes: Type.Optional(
@@ -80,7 +80,11 @@ export const KeyList = Type.Object(
   { api_keys: Type.Array(KeyRecord), next_cursor: Type.Union([Type.String(), Type.Null()]) },
   { additionalProperties: false },
 );
-export const IdParams = Type.Object({ id: Type.String({ format: "uuid" }) }, { additionalProperties: false });
+/** Of any form: what is no id is nobody's. */
+export const IdParams = Type.Object(
+  { id: Type.String({ examples: ["019346a0-0000-7000-8000-000000000000"] }) },
+  { additionalProperties: false },
+);
 
 export const ListQuery = Type.Object(
   {

@@ -15,7 +15,7 @@ import {
 } from "./changes.ts";
 import { dryRunRoute } from "./dry-run.ts";
 import { findPolicy, findVersion } from "./library.ts";
-import { policyOf, YAML_TYPES } from "./read.ts";
+import { FILE_TYPES, policyOf, YAML_TYPES } from "./read.ts";
 import * as schema from "./schemas.ts";
 import { shadowRoute } from "./shadow.ts";
 import { answer, show, summary, warningsOf } from "./show.ts";
@@ -93,7 +93,7 @@ function routes(host: Host): Route[] {
       scope: "policies:write",
       query: schema.ActivateQuery,
       body: schema.ImportBody,
-      textBodies: YAML_TYPES,
+      textBodies: FILE_TYPES,
       bodyLimit: MAX_BODY,
       description:
         "All or nothing. A known name becomes a new version, or stays as it is when nothing changed. Errors carry line and column.",

@@ -5,6 +5,9 @@ import type { ReadPolicy } from "../../src/contract/trials.ts";
 
 export const YAML_TYPES = ["application/yaml", "application/x-yaml", "text/yaml"] as const;
 
+/** And what clients name a file that they know nothing of; the last is curl's for `--data-binary`. */
+export const FILE_TYPES = [...YAML_TYPES, "text/plain", "application/x-www-form-urlencoded"] as const;
+
 /** One policy, as JSON or as YAML. Rejects with POLICY_INVALID. */
 export async function policyOf(host: Host, body: unknown, signal: AbortSignal): Promise<ReadPolicy> {
   const candidates = typeof body === "string" ? { yaml: body } : { policy: body, pointer: "" };

@@ -25,7 +25,7 @@ before(async () => {
     broken: true,
     change(config) {
       config.approvals.trust_key_makers = true;
-      config.approvals.max_pending_per_key = 20;
+      config.approvals.max_pending_per_key = 40;
     },
     storage(folder) {
       path = join(folder, "assent.db");
@@ -153,7 +153,7 @@ test("twenty at once are one action", async () => {
 test("a joined action counts neither as one more that waits nor against a limit", async () => {
   const made = await call("POST", "/v1/api-keys", { name: "many", preset: "agent", agent_id: "many" }, service.admin);
   const key = made.body.key as string;
-  const bodies = Array.from({ length: 20 }, () => wish("ask", { agent_id: "many" }));
+  const bodies = Array.from({ length: 40 }, () => wish("ask", { agent_id: "many" }));
   for (const body of bodies) assert.equal((await submit(body, {}, key)).status, 202);
   assert.equal((await submit(wish("ask", { agent_id: "many" }), {}, key)).body.code, "TOO_MANY_PENDING");
   const again = await submit(bodies[3] as object, {}, key);
@@ -191,6 +191,47 @@ test("a joined submission waits for the verdict of its action", async () => {
   await vote(id);
   const answer = await waiting;
   assert.deepEqual([answer.status, answer.body.id, answer.body.status, joined(answer)], [200, id, "approved", true]);
+});
+
+test("a joined action gets a permit where one is preferred, decided again and recorded, and none without", async () => {
+  const body = wish("ask");
+  const { id } = (await submit(body)).body;
+  await vote(id);
+  const plain = await submit(body);
+  assert.deepEqual([plain.body.status, plain.body.permit, joined(plain)], ["approved", null, true]);
+  const before = await size();
+  const permitted = await submit(body, { prefer: "wait=30, permit" });
+  assert.deepEqual(
+    [permitted.body.id, joined(permitted), permitted.headers.get("preference-applied")],
+    [id, true, "permit"],
+  );
+  assert.equal(await size(), before + 1, "the redecision, and nothing for the join");
+  const started = await call("POST", `/v1/actions/${id}/start`, { permit: permitted.body.permit });
+  assert.deepEqual([started.status, started.body.status], [200, "executing"]);
+});
+
+test("what the policies of now want more people for is not answered with a permit", async () => {
+  const body = wish("ask");
+  const { id } = (await submit(body)).body;
+  await vote(id);
+  const two = {
+    policy: "two",
+    rules: [{ name: "two", tool: "ask", effect: "require_approval", approval: { quorum: 2 } }],
+  };
+  assert.equal((await call("POST", "/v1/policies?activate=true", two, service.admin)).status, 201);
+  const answer = await submit(body, { prefer: "permit" });
+  assert.deepEqual(
+    [
+      answer.status,
+      answer.body.id,
+      answer.body.status,
+      answer.body.permit,
+      answer.body.approvals_needed,
+      joined(answer),
+    ],
+    [202, id, "pending_approval", null, 2, true],
+  );
+  await call("POST", "/v1/policies/two/deactivate", undefined, service.admin);
 });
 
 test("what the policies of now deny is not answered as open: the submission is decided, and denied", async () => {
