@@ -19,16 +19,15 @@ import { linkedAction, voterByKey, voterByLink } from "./voter.ts";
 /** Throws APPROVAL_EXPIRED for one that ran out, and NO_LONGER_ALLOWED for one that is denied now: recorded before that is said. */
 export async function voteOn(
   host: Host,
-  credential: Credential | null,
-  id: string,
+  by: { credential: Credential; id: string } | "link",
   body: ApprovalBody,
 ): Promise<ActionRow> {
   // Without a key only a valid token leads to the ledger's lock, which all decisions wait for.
-  if (credential === null)
-    await voterByLink(host, host.storage, await linkedAction(host.storage, id, body.token), body.token);
+  if (by === "link") await voterByLink(host, host.storage, await linkedAction(host.storage, body.token), body.token);
   return verdictOn(host, async (tx) => {
-    const who = credential === null ? null : await confirmed(tx, credential, "approvals:decide");
-    let row = await (who === null ? linkedAction(tx, id, body.token) : visibleAction(tx, id, who));
+    const who = by === "link" ? null : await confirmed(tx, by.credential, "approvals:decide");
+    let row = await (by === "link" || who === null ? linkedAction(tx, body.token) : visibleAction(tx, by.id, who));
+    const { id } = row;
     assertKept(row);
     const { self, actor } =
       who === null ? await voterByLink(host, tx, row, body.token) : voterByKey(host, row, who, body.token);

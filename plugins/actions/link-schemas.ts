@@ -1,6 +1,6 @@
 /** What goes in and out where one person decides by a link. */
 import { Type, type Static } from "@sinclair/typebox";
-import { ActionRecord, Nullable } from "./schemas.ts";
+import { ActionRecord, ApprovalBody, Nullable } from "./schemas.ts";
 
 export const LinkBody = Type.Object(
   {
@@ -13,6 +13,18 @@ export const LinkBody = Type.Object(
   { additionalProperties: false },
 );
 export type LinkBody = Static<typeof LinkBody>;
+
+export const LinkVerdictBody = Type.Object(
+  {
+    ...ApprovalBody.properties,
+    token: Type.String({
+      minLength: 1,
+      maxLength: 4096,
+      description: "Link token: what stands behind the `#` of the link.",
+    }),
+  },
+  { additionalProperties: false },
+);
 
 export const LinkAnswer = Type.Object(
   {
@@ -45,5 +57,5 @@ export const LinkAnswer = Type.Object(
       { title: "LinkedAction", additionalProperties: false },
     ),
   },
-  { additionalProperties: false },
+  { title: "LinkAnswer", additionalProperties: false },
 );

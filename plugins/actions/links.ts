@@ -1,15 +1,16 @@
-/** What the approval page needs: a look at one action by a link token, without a key. */
+/** What the approval page needs: one action by a link token, without a key. */
 import type { Static } from "@sinclair/typebox";
 import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
+import { voteOn } from "./approve.ts";
 import { votesOf } from "./record.ts";
 import { asOf } from "./rows.ts";
-import { LinkAnswer, LinkBody } from "./link-schemas.ts";
+import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
 import { lookByLink } from "./voter.ts";
 
-export async function linkAnswer(host: Host, token: string): Promise<Static<typeof LinkAnswer>> {
+async function linkAnswer(host: Host, token: string): Promise<Static<typeof LinkAnswer>> {
   const { row, approver, refusal } = await lookByLink(host, token);
   const { params, context } = requestOf(row) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
@@ -38,19 +39,48 @@ export async function linkAnswer(host: Host, token: string): Promise<Static<type
   };
 }
 
-export function linkRoute(host: Host): Route {
-  return defineRoute({
-    method: "POST",
-    path: "/v1/approval-link",
-    tag: "actions",
-    summary: "Look at the action that a link was sent for",
-    scope: null,
-    body: LinkBody,
-    bodyLimit: 4096,
-    description:
-      "Changes nothing. The token goes in the body, so that it stands in no log and in no history. POST /v1/actions/{id}/approval takes the same token, without a key.",
-    responses: { 200: { description: "The action, and who would decide.", schema: LinkAnswer } },
-    errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "STORAGE_UNAVAILABLE"],
-    handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
-  });
+export function linkRoutes(host: Host, tag: string): Route[] {
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/approval-link",
+      tag,
+      summary: "Look at the action that a link was sent for",
+      scope: null,
+      body: LinkBody,
+      bodyLimit: 4096,
+      description: "Changes nothing. The token goes in the body, so that it stands in no log and in no history.",
+      responses: { 200: { description: "The action, and who would decide.", schema: LinkAnswer } },
+      errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "STORAGE_UNAVAILABLE"],
+      handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/approval-link/verdict",
+      tag,
+      summary: "Approve or deny by a link",
+      scope: null,
+      body: LinkVerdictBody,
+      bodyLimit: 32_768,
+      description: "Decides as the person whom the link was sent to.",
+      responses: { 200: { description: "The action after the verdict.", schema: LinkAnswer } },
+      errors: [
+        "SELF_APPROVAL",
+        "TOKEN_MALFORMED",
+        "TOKEN_INVALID",
+        "ALREADY_VOTED",
+        "ACTION_NOT_PENDING",
+        "APPROVAL_EXPIRED",
+        "NO_LONGER_ALLOWED",
+        "STOPPED",
+        "ACTION_ERASED",
+        "RECORD_ALTERED",
+        "STORAGE_UNAVAILABLE",
+      ],
+      async handle({ body }) {
+        await voteOn(host, "link", body);
+        return { status: 200, json: await linkAnswer(host, body.token) };
+      },
+    }),
+  ];
 }

@@ -1,15 +1,11 @@
 /** Routes that decide on a pending action. */
-import { Type } from "@sinclair/typebox";
-import { Refusal } from "../../src/contract/errors.ts";
 import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { looksLike } from "../../src/domain/tokens.ts";
 import { cancelAction, voteOn } from "./approve.ts";
-import { linkAnswer, linkRoute } from "./links.ts";
+import { linkRoutes } from "./links.ts";
 import { pendingRoute } from "./pending.ts";
 import { answerWith, RECORD } from "./record.ts";
 import * as schema from "./schemas.ts";
-import { LinkAnswer } from "./link-schemas.ts";
 
 export function verdictRoutes(host: Host, tag: string): Route[] {
   return [
@@ -19,13 +15,12 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
       tag,
       summary: "Approve or deny",
       scope: "approvals:decide",
-      keyOptional: true,
       params: schema.IdParams,
       body: schema.ApprovalBody,
       bodyLimit: 32_768,
       description:
-        "With a key, and the `approval_token` that the action shows to it. Or without a key, with the link token that was sent to one person.",
-      responses: { 200: { ...RECORD, schema: Type.Union([schema.ActionRecord, LinkAnswer]) } },
+        "Takes the `approval_token` that the action shows to this key. POST /v1/approval-link/verdict takes a link token, without a key.",
+      responses: { 200: RECORD },
       errors: [
         "ACTION_NOT_FOUND",
         "SELF_APPROVAL",
@@ -42,20 +37,11 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {
-        if (credential === null && !looksLike("link", body.token))
-          throw new Refusal(
-            "MISSING_CREDENTIAL",
-            "send your API key as `Authorization: Bearer <key>`; only the token of a link that was sent to you is good without one",
-            { headers: { "WWW-Authenticate": "Bearer" } },
-          );
-        const row = await voteOn(host, credential, params.id, body);
-        return credential === null
-          ? { status: 200, json: await linkAnswer(host, body.token) }
-          : answerWith(host, row, credential);
+        return answerWith(host, await voteOn(host, { credential, id: params.id }, body), credential);
       },
     }),
     pendingRoute(host, tag),
-    linkRoute(host),
+    ...linkRoutes(host, tag),
     defineRoute({
       method: "POST",
       path: "/v1/actions/:id/cancel",

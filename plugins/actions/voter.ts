@@ -51,8 +51,8 @@ export async function lookByLink(
   host: Host,
   token: string,
 ): Promise<{ row: ActionRow; approver: string; refusal: Refusal | null }> {
-  const { action_id, approver } = claimsOf(token);
-  const row = await linkedAction(host.storage, action_id, token);
+  const { approver } = claimsOf(token);
+  const row = await linkedAction(host.storage, token);
   try {
     await voterByLink(host, host.storage, row, token);
     return { row, approver, refusal: null };
@@ -64,9 +64,8 @@ export async function lookByLink(
 }
 
 /** The answer to a token that was made up does not tell whether the action is there. */
-export async function linkedAction(tx: Pick<StorageReader, "action">, id: string, token: string): Promise<ActionRow> {
-  if (claimsOf(token).action_id !== id) throw refusalOf("other_action");
-  const row = await tx.action(id);
+export async function linkedAction(tx: Pick<StorageReader, "action">, token: string): Promise<ActionRow> {
+  const row = await tx.action(claimsOf(token).action_id);
   if (row === null) throw refusalOf("altered");
   return row;
 }

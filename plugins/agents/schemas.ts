@@ -1,4 +1,4 @@
-import { Type, type Static } from "@sinclair/typebox";
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
 
 const CLEAN = "^[^\\u0000-\\u001f\\u007f]*$";
@@ -6,8 +6,7 @@ const Label = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: CLEAN, description });
 const Name = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, format: "name", description });
-const nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Tools>>(schema: T) =>
-  Type.Union([schema, Type.Null()]);
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 // Bounded so that the whole list fits a ledger entry.
 const Tools = () =>
   Type.Array(Name(128, "Glob: `*` stands for any characters, `?` for one."), {

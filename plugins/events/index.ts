@@ -7,7 +7,7 @@ import { definePlugin } from "../../src/plugin.ts";
 import { createFeed, type Feed } from "./feed.ts";
 import { createFilter, toolLookup } from "./filter.ts";
 import { poll } from "./poll.ts";
-import { EventPage, eventsQuery, pageQuery, type EventsQuery, type PageQuery } from "./schemas.ts";
+import { Event, EventPage, eventsQuery, pageQuery, Position, type EventsQuery, type PageQuery } from "./schemas.ts";
 import { createStream } from "./stream.ts";
 
 const Options = Type.Object(
@@ -143,7 +143,11 @@ export default definePlugin({
           }),
           description: STREAM,
           responses: {
-            200: { description: "A stream, which does not end by itself.", contentType: "text/event-stream" },
+            200: {
+              description: "A stream, which does not end by itself. The schema is that of each event's `data`.",
+              contentType: "text/event-stream",
+              schema: Type.Union([Event, Position]),
+            },
           },
           errors: ["TOO_MANY_STREAMS", "INVALID_RANGE", "NOT_ACCEPTABLE"],
           handle: events,

@@ -79,6 +79,14 @@ export const Event = Type.Object(
 );
 export type Event = Static<typeof Event>;
 
+export const Position = Type.Object(
+  {
+    type: Type.Literal("position"),
+    seq: Type.Integer({ description: "Everything up to here was there before, or was looked at; -1 for nothing." }),
+  },
+  { title: "Position", additionalProperties: false },
+);
+
 export const EventPage = Type.Object(
   {
     events: Type.Array(Event),

@@ -31,13 +31,16 @@ export interface BacktestLimits {
   max_running: number;
 }
 
-/** Of the request's context. */
-type Caller = Pick<RequestContext, "headers" | "signal"> & Pick<Credential, "visibility">;
+type Caller = Pick<RequestContext, "signal"> & Pick<Credential, "visibility">;
 
-export function createBacktests(
-  host: Host,
-  limits: BacktestLimits,
-): (body: RangeBody, caller: Caller) => Promise<Reply> {
+export interface Backtests {
+  /** The result, as JSON. */
+  result(body: RangeBody, caller: Caller): Promise<Reply>;
+  /** Lines of progress, and the result as the last one. */
+  progress(body: RangeBody, caller: Caller): Promise<Reply>;
+}
+
+export function createBacktests(host: Host, limits: BacktestLimits): Backtests {
   let running = 0;
 
   async function candidate(body: RangeBody, signal: AbortSignal): Promise<CompiledPolicySet | WrittenSet> {
@@ -46,7 +49,12 @@ export function createBacktests(
     return host.policies.trials.withCandidates(compiled, candidatesOf(body), body.alone === true, signal);
   }
 
-  return async (body, { visibility, headers, signal }) => {
+  type Run = (progress?: (counts: BacktestCounts) => void) => Promise<BacktestReport>;
+
+  async function prepare(
+    body: RangeBody,
+    { visibility, signal }: Caller,
+  ): Promise<{ run: Run; answerOf(report: BacktestReport): object }> {
     if (body.policy_set !== undefined && (body.policy !== undefined || body.yaml !== undefined))
       throw wrong("/policy_set", "send either `policy_set` or a candidate");
     const span = spanOf(body, host.clock());
@@ -59,7 +67,7 @@ export function createBacktests(
       );
     }
     running++;
-    const run = (progress?: (counts: BacktestCounts) => void): Promise<BacktestReport> =>
+    const run: Run = (progress) =>
       host.policies.trials
         .backtest(compiled, {
           ...span,
@@ -72,15 +80,26 @@ export function createBacktests(
           running--;
         });
     const answerOf = (report: BacktestReport): object => ({
+      kind: "backtest",
       policy_set: compiled.digest,
       ...backtestJson(span, report),
     });
-    if (!(headers.get("accept") ?? "").includes(NDJSON)) return { status: 200, json: answerOf(await run()) };
-    return {
-      status: 200,
-      headers: { "Content-Type": NDJSON, "Cache-Control": "no-store" },
-      stream: lines(run, answerOf),
-    };
+    return { run, answerOf };
+  }
+
+  return {
+    async result(body, caller) {
+      const { run, answerOf } = await prepare(body, caller);
+      return { status: 200, json: answerOf(await run()) };
+    },
+    async progress(body, caller) {
+      const { run, answerOf } = await prepare(body, caller);
+      return {
+        status: 200,
+        headers: { "Content-Type": NDJSON, "Cache-Control": "no-store" },
+        stream: lines(run, answerOf),
+      };
+    },
   };
 }
 

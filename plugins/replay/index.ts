@@ -10,12 +10,11 @@ import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
-import { BacktestAnswer } from "../../src/http/resource/backtest.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { asIn, decidedAgain, isReplayable, shown, type Again } from "./again.ts";
 import { createBacktests, NDJSON } from "./backtest.ts";
 import { compareFields } from "./compare.ts";
-import { Answer, ReplayBody } from "./schemas.ts";
+import { Answer, RangeBody, ReplayBody, ReplayedRange } from "./schemas.ts";
 
 const Options = Type.Object(
   {
@@ -38,6 +37,15 @@ const Options = Type.Object(
 /** What makes a request a backtest. */
 const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone"] as const;
 
+const BACKTEST_ERRORS = [
+  "POLICY_INVALID",
+  "INVALID_RANGE",
+  "TOO_MANY_BACKTESTS",
+  "TOO_MANY_TRIALS",
+  "TRIAL_TOO_LONG",
+  "TRIAL_LOST",
+] as const;
+
 export default definePlugin({
   name: "replay",
   options: Options,
@@ -55,28 +63,15 @@ export default definePlugin({
           bodyLimit: 1 << 20,
           description:
             "With `hash` or `action_id`, one decision with the recorded policy set, facts and clock: everything must come out the same; with `policy` or `policy_set: current` also what it would be now. " +
-            "With a range instead (`since`, `until`, `limit`), a backtest: every decision of the range with its own facts and clock under the candidate (`policy`, `yaml` or `policy_set: current`), and which flip. " +
-            "With `Accept: application/x-ndjson` a backtest tells its progress as lines before its result.",
+            "With a range instead (`since`, `until`, `limit`), a backtest: every decision of the range with its own facts and clock under the candidate (`policy`, `yaml` or `policy_set: current`), and which flip.",
           responses: {
             200: {
               description: "The comparison, or what flips.",
-              schema: Type.Union([Answer, BacktestAnswer]),
-              also: [NDJSON],
+              schema: Type.Union([Answer, ReplayedRange], { discriminator: { propertyName: "kind" } }),
             },
           },
-          errors: [
-            "ENTRY_NOT_FOUND",
-            "ACTION_NOT_FOUND",
-            "NOT_REPLAYABLE",
-            "ACTION_ERASED",
-            "POLICY_INVALID",
-            "INVALID_RANGE",
-            "TOO_MANY_BACKTESTS",
-            "TOO_MANY_TRIALS",
-            "TRIAL_TOO_LONG",
-            "TRIAL_LOST",
-          ],
-          async handle({ body, credential, headers, signal }) {
+          errors: ["ENTRY_NOT_FOUND", "ACTION_NOT_FOUND", "NOT_REPLAYABLE", "ACTION_ERASED", ...BACKTEST_ERRORS],
+          async handle({ body, credential, signal }) {
             const single = body.hash !== undefined || body.action_id !== undefined;
             const ranged = RANGE.filter((name) => body[name] !== undefined);
             if (single && ranged.length > 0)
@@ -85,9 +80,24 @@ export default definePlugin({
                 "send either one decision (`hash` or `action_id`) or a range (`since`, `until`, `limit`)",
               );
             return ranged.length > 0
-              ? backtests(body, { visibility: credential.visibility, headers, signal })
+              ? backtests.result(body, { visibility: credential.visibility, signal })
               : replay(host, body, credential, signal);
           },
+        }),
+        defineRoute({
+          method: "POST",
+          path: "/v1/replay/progress",
+          tag: "replay",
+          summary: "Backtest, with its progress",
+          scope: "replay:run",
+          body: RangeBody,
+          bodyLimit: 1 << 20,
+          description:
+            "A backtest as `POST /v1/replay` makes it, in lines of JSON: one of the type `progress` twice a second, and the `result` as the last one. Lines without a result are a backtest that broke off.",
+          responses: { 200: { description: "Lines of JSON.", contentType: NDJSON } },
+          errors: BACKTEST_ERRORS,
+          handle: ({ body, credential, signal }) =>
+            backtests.progress(body, { visibility: credential.visibility, signal }),
         }),
       ],
     };
@@ -132,6 +142,7 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
   return {
     status: 200,
     json: {
+      kind: "decision",
       action_id: action.id,
       ...own,
       equal: own.equal && redecisions.every(({ equal }) => equal),

@@ -1,4 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
+import { BacktestAnswer } from "../../src/http/resource/backtest.ts";
 import { RangeFields } from "./backtest.ts";
 
 export const ReplayBody = Type.Object(
@@ -22,6 +23,11 @@ export const ReplayBody = Type.Object(
   },
 );
 export type ReplayBody = Static<typeof ReplayBody>;
+
+export const RangeBody = Type.Omit(ReplayBody, ["hash", "action_id"], {
+  additionalProperties: false,
+  examples: [{ policy_set: "current", since: "2026-01-01T00:00:00Z", limit: 1000 }],
+});
 
 const Field = Type.Object(
   { field: Type.String(), recorded: Type.Unknown(), replayed: Type.Unknown(), equal: Type.Boolean() },
@@ -53,6 +59,7 @@ const COMPARISON = {
 };
 export const Answer = Type.Object(
   {
+    kind: Type.Literal("decision", { description: "One decision was made again." }),
     action_id: Type.String(),
     ...COMPARISON,
     redecisions: Type.Array(
@@ -83,5 +90,13 @@ export const Answer = Type.Object(
       { description: "What it would be with the asked policies; null when none were asked." },
     ),
   },
-  { additionalProperties: false },
+  { title: "Replay", additionalProperties: false },
+);
+
+export const ReplayedRange = Type.Composite(
+  [
+    Type.Object({ kind: Type.Literal("backtest", { description: "Decisions of a range were made again." }) }),
+    BacktestAnswer,
+  ],
+  { title: "Backtest", additionalProperties: false },
 );

@@ -21,7 +21,7 @@ export interface RequestContext<
   /** The parsed and validated JSON body, or the text for a non-JSON body type; undefined where the route takes none. */
   readonly body: Body;
   readonly contentType: string | null;
-  /** Null only where the route's `scope` is null, or its `keyOptional` and no key was sent. */
+  /** Null only where the route's `scope` is null. */
   readonly credential: Who;
   readonly headers: Headers;
   /** Aborts when the client went away or the service stops. Made when it is read, which is not free: read it only to wait. */
@@ -58,8 +58,6 @@ export interface Route {
   tag: string;
   /** Scope the credential must hold (one of them, when a list); null when no credential is needed. */
   scope: Scope | readonly Scope[] | null;
-  /** A request without a key is taken too, with a null credential: the handler says what else it needs. */
-  keyOptional?: boolean;
   params?: TObject;
   query?: TObject;
   /** Request headers that the handler reads, for the documentation: the handler checks them. */
@@ -106,37 +104,24 @@ type BodyOf<Body, Texts> =
   | (Body extends TSchema ? Static<Body> : never)
   | (Texts extends readonly string[] ? string : never)
   | (Body extends undefined ? (Texts extends undefined ? undefined : never) : never);
-type CredentialOf<Scopes, KeyOptional> = [Scopes] extends [null]
-  ? null
-  : null extends Scopes
-    ? Credential | null
-    : [KeyOptional] extends [false]
-      ? Credential
-      : Credential | null;
+type CredentialOf<Scopes> = [Scopes] extends [null] ? null : null extends Scopes ? Credential | null : Credential;
 
 export interface RouteDefinition<
   Path extends string,
   Scopes extends Scope | readonly Scope[] | null,
-  KeyOptional extends boolean,
   Params extends TObject | undefined,
   Query extends TObject | undefined,
   Body extends TSchema | undefined,
   Texts extends readonly string[] | undefined,
-> extends Omit<Route, "path" | "scope" | "keyOptional" | "params" | "query" | "body" | "textBodies" | "handle"> {
+> extends Omit<Route, "path" | "scope" | "params" | "query" | "body" | "textBodies" | "handle"> {
   path: Path;
   scope: Scopes;
-  keyOptional?: KeyOptional;
   params?: Params;
   query?: Query;
   body?: Body;
   textBodies?: Texts;
   handle(
-    context: RequestContext<
-      ParamsOf<Path, Params>,
-      QueryOf<Query>,
-      BodyOf<Body, Texts>,
-      CredentialOf<Scopes, KeyOptional>
-    >,
+    context: RequestContext<ParamsOf<Path, Params>, QueryOf<Query>, BodyOf<Body, Texts>, CredentialOf<Scopes>>,
   ): Promise<Reply> | Reply;
 }
 
@@ -147,11 +132,10 @@ export interface RouteDefinition<
 export function defineRoute<
   const Path extends string,
   const Scopes extends Scope | readonly Scope[] | null,
-  const KeyOptional extends boolean = false,
   Params extends TObject | undefined = undefined,
   Query extends TObject | undefined = undefined,
   Body extends TSchema | undefined = undefined,
   Texts extends readonly string[] | undefined = undefined,
->(route: RouteDefinition<Path, Scopes, KeyOptional, Params, Query, Body, Texts>): Route {
+>(route: RouteDefinition<Path, Scopes, Params, Query, Body, Texts>): Route {
   return route as Route;
 }

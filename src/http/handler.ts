@@ -91,8 +91,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
     const { route } = endpoint;
     // First of all: to refuse must cost little.
     if (route.queued === true) queue.assertRoom();
-    const keyless = route.scope === null || (route.keyOptional === true && !request.headers.has("authorization"));
-    const credential = keyless ? null : await identify(request.headers.get("authorization"), request, call, info);
+    const credential =
+      route.scope === null ? null : await identify(request.headers.get("authorization"), request, call, info);
     if (credential !== null) {
       const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
       const permitted = wanted.some((scope) => credential.holds(scope));

@@ -9,6 +9,7 @@ import type { ApiDescription } from "../contract/host.ts";
 import type { ResponseSpec, Route } from "../contract/resource.ts";
 import { errorsOf } from "./core-errors.ts";
 import { exampleOf } from "./example.ts";
+import { Components } from "./openapi-components.ts";
 
 type Json = Record<string, unknown>;
 
@@ -110,7 +111,6 @@ function operation(route: Route, components: Components, scopesInAll: number): J
     summary: route.summary,
     description: [route.description, needs].filter((part) => part !== undefined).join("\n\n"),
     ...(scopes.length === 0 ? { security: [] } : { "x-scopes": scopes }),
-    ...(route.keyOptional === true ? { security: [{ apiKey: [] }, {}] } : {}),
     ...parametersOf(route, components),
     ...(route.body === undefined && route.textBodies === undefined
       ? {}
@@ -244,54 +244,4 @@ function problemExample({ code, status, title }: ErrorKind): Json {
     code,
     request_id: "019346a0-0000-7000-8000-000000000000",
   };
-}
-
-/** Collects titled schemas, and writes all of them as JSON Schema 2020-12. */
-class Components {
-  readonly schemas: Record<string, unknown> = {};
-  private readonly sources = new Map<string, string>();
-
-  /** A reference for a titled schema, else the schema itself. */
-  refer(schema: TSchema): unknown {
-    const name = schema.title;
-    if (name === undefined) return this.inline(schema);
-    if (!/^[A-Z][A-Za-z0-9]*$/.test(name))
-      throw new TypeError(
-        `the schema title "${name}" cannot name a component: letters and digits, the first a capital`,
-      );
-    const source = JSON.stringify(schema);
-    const earlier = this.sources.get(name);
-    if (earlier === undefined) {
-      this.sources.set(name, source);
-      this.schemas[name] = this.inline(schema);
-    } else if (earlier !== source) {
-      throw new TypeError(`two schemas have the title "${name}"`);
-    }
-    return { $ref: `#/components/schemas/${name}` };
-  }
-
-  inline(schema: TSchema): unknown {
-    const { $id: _id, title: _title, examples: _examples, ...rest } = schema as TSchema & Json;
-    const constants = (rest["anyOf"] as TSchema[] | undefined)?.map((variant) => variant["const"] as unknown);
-    if (constants !== undefined && constants.every((constant) => typeof constant === "string")) {
-      const { anyOf: _, ...others } = rest;
-      return { ...others, type: "string", enum: constants };
-    }
-    const out: Json = {};
-    for (const [key, value] of Object.entries(rest)) {
-      if (key === "properties")
-        out[key] = Object.fromEntries(
-          Object.entries(value as Record<string, TSchema>).map(([name, inner]) => [name, this.refer(inner)]),
-        );
-      else if (key === "items" || key === "additionalProperties")
-        out[key] = typeof value === "object" && value !== null ? this.refer(value as TSchema) : value;
-      else if (key === "anyOf" || key === "allOf" || key === "oneOf")
-        out[key] = (value as TSchema[]).map((inner) => this.refer(inner));
-      // TypeBox writes a record of anything so.
-      else if (key === "patternProperties")
-        out["additionalProperties"] = this.refer(Object.values(value as Record<string, TSchema>)[0] as TSchema);
-      else out[key] = value;
-    }
-    return out;
-  }
 }

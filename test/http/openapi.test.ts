@@ -97,7 +97,7 @@ async function send(
     [],
     content.slice(0, 500),
   );
-  const json = response.headers.get("content-type")?.includes("json") === true && content !== "";
+  const json = /[/+]json\b/.test(response.headers.get("content-type") ?? "") && content !== "";
   const value = json ? JSON.parse(content) : content;
   const outcomes = seen.get(operation.operationId) ?? new Set<string>();
   outcomes.add(response.status < 400 ? "success" : (value.code as string));
@@ -232,6 +232,19 @@ describe("every operation", () => {
       async () => (await service.storage.delivery(delivery.id))?.state === "dead",
     );
     await send("POST", "/v1/deliveries/{id}/retry", { at: delivery });
+    const open = {
+      ...link,
+      action_id: waits.id as string,
+      request_hash: waits.request_hash as string,
+      expires_at: Date.parse(waits.expires_at as string),
+    };
+    await send("POST", "/v1/approval-link/verdict", {
+      key: null,
+      body: {
+        token: makeToken("link", open, (message) => service.runtime.host.vault.mac("approval-link", message)),
+        approve: true,
+      },
+    });
 
     for (const path of [
       "/v1/provenance/{hash}",
@@ -247,6 +260,7 @@ describe("every operation", () => {
     await send("GET", "/tile/entries/{tile}", { at: { tile: "000.p/2" } });
     await send("POST", "/v1/replay", { body: { action_id: allowed.id, policy_set: "current" } });
     await send("POST", "/v1/replay", { body: { policy_set: "current", limit: 100 } });
+    await send("POST", "/v1/replay/progress", { body: { policy_set: "current", limit: 100 } });
 
     const key = (
       await send("POST", "/v1/api-keys", {

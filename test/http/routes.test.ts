@@ -52,14 +52,13 @@ describe("a handler's context", () => {
     });
   });
 
-  test("has a credential that may be null where a key need not be sent, and no body where none is taken", () => {
+  test("has no credential where no key is needed, and no body where none is taken", () => {
     defineRoute({
       ...about,
       path: "/v1/d",
       scope: "approvals:decide",
-      keyOptional: true,
       handle({ credential, body }) {
-        same<typeof credential, Credential | null>(true);
+        same<typeof credential, Credential>(true);
         same<typeof body, undefined>(true);
         return { status: 204 };
       },

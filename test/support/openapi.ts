@@ -67,7 +67,7 @@ export function judgeOf(document: Document): Judge {
       if (response.content === undefined)
         return text === "" ? found : [...found, `${where}: a body where none is documented`];
       if (media === undefined) return [...found, `${where}: the media type ${type} is not documented`];
-      if (type?.endsWith("json") !== true) return found;
+      if (type === null || !/[/+]json$/.test(type)) return found;
       let value: unknown;
       try {
         value = JSON.parse(text);

@@ -161,7 +161,7 @@ function Question({ action, approve, onClose }) {
     const why = reason.current.value.trim();
     try {
       // The token is bound to the request hash: a request that is not the one shown cannot be decided with it.
-      const answer = await call(`/v1/actions/${at(action.id)}/approval`, {
+      const answer = await call("/v1/approval-link/verdict", {
         method: "POST",
         key: null,
         body: { token, approve, ...(why === "" ? {} : { reason: why }) },

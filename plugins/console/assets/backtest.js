@@ -11,16 +11,15 @@ const STRICTNESS = { allow: 0, require_approval: 1, deny: 2 };
 
 /**
  * One backtest. Aborting ends the work in the service, too.
- * @param {object} body of POST /v1/replay
+ * @param {object} body of POST /v1/replay/progress
  * @param {{ signal: AbortSignal, onProgress: (counts: { evaluated: number, flipped: number }) => void }} options
  * @returns {Promise<Report>} throws ApiError, or Error when the stream ends before its result
  */
 export async function backtest(body, { signal, onProgress }) {
-  const response = await send("/v1/replay", {
+  const response = await send("/v1/replay/progress", {
     method: "POST",
     body,
     signal,
-    headers: { accept: "application/x-ndjson" },
   });
   let rest = "";
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body)

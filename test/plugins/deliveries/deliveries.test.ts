@@ -63,8 +63,8 @@ const closed = async (id: string, to: string): Promise<ClosedMessage> =>
   (await pigeon.next(
     (message) => message.kind === "approval_closed" && message.action.id === id && message.to === to,
   )) as ClosedMessage;
-const vote = (id: string, token: string, approve: boolean, key: string | null = null): Promise<Answer> =>
-  service.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve } });
+const vote = (token: string, approve: boolean): Promise<Answer> =>
+  service.call("POST", "/v1/approval-link/verdict", { key: null, body: { token, approve } });
 const deliveries = async (query = ""): Promise<Record<string, unknown>[]> =>
   (await service.call("GET", `/v1/deliveries${query}`, { key: service.admin })).body.deliveries;
 
@@ -94,7 +94,7 @@ describe("people and links", () => {
     );
     assert.equal(look.body.action.request_hash, anna.action.request_hash);
 
-    const voted = await vote(id, tokenOf(anna), true);
+    const voted = await vote(tokenOf(anna), true);
     assert.equal(voted.status, 200, JSON.stringify(voted.body));
     const action = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
     assert.deepEqual(
@@ -116,7 +116,7 @@ describe("people and links", () => {
         ["approved", `ref-${to}`, "owner:anna"],
       );
     }
-    const late = await vote(id, tokenOf(ben), false);
+    const late = await vote(tokenOf(ben), false);
     assert.deepEqual([late.status, late.body.code], [409, "ACTION_NOT_PENDING"]);
   });
 
@@ -141,11 +141,11 @@ describe("people and links", () => {
     ).body;
     const id = await submit(5000);
     const token = tokenOf(await asked(id, "Anna"));
-    assert.equal((await vote(id, token, true)).body.action.status, "pending_approval");
-    assert.deepEqual((await vote(id, token, true)).body.code, "ALREADY_VOTED");
+    assert.equal((await vote(token, true)).body.action.status, "pending_approval");
+    assert.deepEqual((await vote(token, true)).body.code, "ALREADY_VOTED");
     const own = await service.call("GET", `/v1/actions/${id}`, { key: made.key });
     assert.equal(own.body.approval_token, undefined);
-    const ben = await vote(id, tokenOf(await asked(id, "ben")), true);
+    const ben = await vote(tokenOf(await asked(id, "ben")), true);
     assert.equal(ben.body.action.status, "approved");
   });
 
@@ -167,7 +167,7 @@ describe("people and links", () => {
 
   test("every other token is refused, each with its own error, and changes nothing", async () => {
     const [first, second] = [await submit(500), await submit(600)];
-    const [token, foreign] = [tokenOf(await asked(first, "Anna")), tokenOf(await asked(second, "Anna"))];
+    const token = tokenOf(await asked(first, "Anna"));
     const altered = `${token.slice(0, -3)}${token.endsWith("AAA") ? "BBB" : "AAA"}`;
     const made = (
       await service.call("POST", "/v1/api-keys", {
@@ -176,12 +176,15 @@ describe("people and links", () => {
       })
     ).body;
     const own = (await service.call("GET", `/v1/actions/${first}`, { key: made.key })).body.approval_token as string;
+    const byKey = (key: string | null, body: object): Promise<Answer> =>
+      service.call("POST", `/v1/actions/${first}/approval`, { key, body: { approve: true, ...body } });
     const cases: [string, Answer, number, string][] = [
-      ["of another action", await vote(first, foreign, true), 403, "TOKEN_OTHER_ACTION"],
-      ["altered", await vote(first, altered, true), 403, "TOKEN_INVALID"],
-      ["malformed", await vote(first, "apl1_x", true), 403, "TOKEN_MALFORMED"],
-      ["a key's token without the key", await vote(first, own, true), 401, "MISSING_CREDENTIAL"],
-      ["a link beside a key", await vote(first, token, true, made.key), 403, "TOKEN_MALFORMED"],
+      ["altered", await vote(altered, true), 403, "TOKEN_INVALID"],
+      ["malformed", await vote("apl1_x", true), 403, "TOKEN_MALFORMED"],
+      ["a key's token instead of a link's", await vote(own, true), 403, "TOKEN_MALFORMED"],
+      ["a key's token without the key", await byKey(null, { token: own }), 401, "MISSING_CREDENTIAL"],
+      ["a link's token without a key", await byKey(null, { token }), 401, "MISSING_CREDENTIAL"],
+      ["a link's token with a key", await byKey(made.key, { token }), 403, "TOKEN_MALFORMED"],
       [
         "altered, looked at",
         await service.call("POST", "/v1/approval-link", { key: null, body: { token: altered } }),
@@ -223,7 +226,7 @@ describe("people and links", () => {
       { action_id: id, request_hash: row.request_hash, approver: "owner:anna", expires_at: row.expires_at ?? 0 },
       (message) => service.runtime.host.vault.mac("approval-link", message),
     );
-    assert.deepEqual((await vote(id, token, true)).body.code, "SELF_APPROVAL");
+    assert.deepEqual((await vote(token, true)).body.code, "SELF_APPROVAL");
     assert.match(
       (await service.call("POST", "/v1/approval-link", { key: null, body: { token } })).body.refusal,
       /same owner/,
@@ -235,7 +238,7 @@ describe("people and links", () => {
     const token = tokenOf(await asked(id, "Anna"));
     await settled(`?action_id=${id}&destination=pigeon%20anna%40example.com`, "delivered");
     service.clock.now += 9 * HOUR;
-    const late = await vote(id, token, true);
+    const late = await vote(token, true);
     assert.deepEqual([late.status, late.body.code], [410, "APPROVAL_EXPIRED"]);
     assert.equal((await closed(id, "anna@example.com")).action.status, "expired");
     assert.equal(
@@ -251,7 +254,7 @@ describe("people and links", () => {
     const anna = FINANCE.people.pop();
     try {
       await service.restart();
-      const answer = await vote(id, token, true);
+      const answer = await vote(token, true);
       assert.deepEqual([answer.status, answer.body.code], [403, "TOKEN_INVALID"]);
       assert.match(answer.body.detail, /is no longer in a channel of this decision/);
     } finally {
@@ -433,7 +436,7 @@ describe("reminders, escalation and places", () => {
     const id = await submit(5000);
     const place = (await pigeon.next((message) => message.to === "#finance")) as ApprovalMessage;
     assert.deepEqual([place.person, place.link], [null, `https://assent.example/approve#${id}`]);
-    assert.equal((await vote(id, tokenOf(await asked(id, "Anna")), true)).body.action.status, "pending_approval");
+    assert.equal((await vote(tokenOf(await asked(id, "Anna")), true)).body.action.status, "pending_approval");
     assert.ok(!pigeon.messages.some(({ to }) => to === "zoe@example.com"));
     await settled("?destination=pigeon%20ben%40example.com", "delivered");
     service.clock.now += 2 * HOUR + 1000;
@@ -445,7 +448,7 @@ describe("reminders, escalation and places", () => {
       (message) => message.kind === "approval_reminder" && message.person === "ben",
     )) as ApprovalMessage;
     assert.equal(reminder.reference, "ref-ben@example.com");
-    assert.equal((await vote(id, tokenOf(zoe), true)).body.action.status, "approved");
+    assert.equal((await vote(tokenOf(zoe), true)).body.action.status, "approved");
     for (const to of ["ben@example.com", "zoe@example.com", "#finance"])
       assert.equal((await closed(id, to)).action.status, "approved");
     assert.ok(
@@ -458,7 +461,7 @@ describe("reminders, escalation and places", () => {
     await start(timed);
     const id = await submit(500);
     const token = tokenOf(await asked(id, "ben"));
-    assert.equal((await vote(id, token, false)).body.action.status, "denied");
+    assert.equal((await vote(token, false)).body.action.status, "denied");
     const states = (await deliveries(`?action_id=${id}&limit=100`))
       .filter(({ kind }) => kind === "approval_reminder" || kind === "approval_escalated")
       .map(({ state }) => state);
@@ -475,7 +478,7 @@ describe("feeds", () => {
     await start(undefined, notifier);
     const id = await submit(500);
     const token = tokenOf(await asked(id, "Anna"));
-    await vote(id, token, true);
+    await vote(token, true);
     await pigeon.next((message) => message.kind === "event" && message.event.type === "approval");
     const events = pigeon.messages.filter((message): message is EventMessage => message.kind === "event");
     assert.deepEqual(

@@ -379,7 +379,7 @@ describe("in a whole service", () => {
       const asked = await about("approval needed");
       assert.equal(header(asked.headers, "reply-to"), "ops@example.com");
       const token = linkIn(asked.text).split("#")[1] as string;
-      const voted = await service.call("POST", `/v1/actions/${submitted.body.id as string}/approval`, {
+      const voted = await service.call("POST", "/v1/approval-link/verdict", {
         key: null,
         body: { token, approve: false, reason: "<b>no</b>\r\nBcc: eve@example.com" },
       });
@@ -396,10 +396,10 @@ describe("in a whole service", () => {
   test("a request that ran out is told as expired", async () => {
     await start();
     try {
-      const submitted = await service.call("POST", "/v1/actions", { body: ASKED });
+      await service.call("POST", "/v1/actions", { body: ASKED });
       const token = linkIn((await about("approval needed")).text).split("#")[1] as string;
       service.clock.now += 9 * HOUR;
-      const late = await service.call("POST", `/v1/actions/${submitted.body.id as string}/approval`, {
+      const late = await service.call("POST", "/v1/approval-link/verdict", {
         key: null,
         body: { token, approve: true },
       });

@@ -266,7 +266,7 @@ describe("in a whole service", () => {
       await message("C0FINANCE00", "Approval needed");
       assert.deepEqual(shown(asked), HOSTILE.params);
       const [link = ""] = buttons(asked);
-      const voted = await service.call("POST", `/v1/actions/${submitted.body.id as string}/approval`, {
+      const voted = await service.call("POST", "/v1/approval-link/verdict", {
         key: null,
         body: { token: link.slice(link.indexOf("#") + 1), approve: true, reason: "<!here> fine\r\n" },
       });

@@ -52,7 +52,7 @@ test("a hostile request arrives whole, its link decides, and the end is told; th
     [HOSTILE_ACTION.agent_id, HOSTILE_ACTION.operation, HOSTILE_ACTION.params, "anna"],
   );
   const token = data.link.slice(data.link.indexOf("#") + 1);
-  const voted = await service.call("POST", `/v1/actions/${submitted.body.id as string}/approval`, {
+  const voted = await service.call("POST", "/v1/approval-link/verdict", {
     key: null,
     body: { token, approve: false, reason: "no\r\nBcc: x" },
   });

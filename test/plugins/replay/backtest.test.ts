@@ -151,12 +151,11 @@ describe("a backtest", () => {
 
   it("tells its progress in lines, and the result as the last one", async () => {
     const response = await service.runtime.fetch(
-      new Request("http://test/v1/replay", {
+      new Request("http://test/v1/replay/progress", {
         method: "POST",
         headers: {
           authorization: `Bearer ${auditor}`,
           "content-type": "application/json",
-          accept: "application/x-ndjson",
         },
         body: JSON.stringify({ policy: CANDIDATE, limit: 1000 }),
       }),
