@@ -20,6 +20,7 @@ import {
 import { loadPolicies } from "./policies/follow.ts";
 import { createLogger } from "./serve/log.ts";
 import { createDuty } from "./cluster/duty.ts";
+import { createIdempotencySweep } from "./cluster/sweep-idempotency.ts";
 import { createFolding } from "./cluster/fold-sums.ts";
 import { loadPlugins, type LoadedPlugin } from "./extension/loader.ts";
 import { createHosts } from "./host.ts";
@@ -182,6 +183,16 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
         opened.push({ name: "sums", close: folding.stop });
         folding.start();
       }
+      const sweep = createIdempotencySweep({
+        storage,
+        ledger: parts.ledger,
+        duty: createDuty(storage, "idempotency", instance),
+        keepMs: config.retention.idempotency_days * 86_400_000,
+        clock,
+        log,
+      });
+      opened.push({ name: "idempotency keys", close: sweep.stop });
+      sweep.start();
       await registry.start();
       if (config.ledger.witnesses.length > 0) {
         const witnesses = createWitnesses({

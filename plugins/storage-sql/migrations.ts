@@ -6,6 +6,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { approvals } from "./migrations/approvals.ts";
 import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
+import { idempotencyAge } from "./migrations/idempotency.ts";
 import { initial } from "./migrations/initial.ts";
 import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
 import { directory, permitKeys, stops } from "./migrations/directory.ts";
@@ -41,4 +42,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 17, name: "entries of permit keys", statements: permitKeys },
   { version: 18, name: "until when it may start", statements: approvals },
   { version: 19, name: "who waits for actions", statements: asks },
+  { version: 20, name: "idempotency keys by their age", statements: idempotencyAge },
 ];

@@ -9,7 +9,6 @@ import {
   type AgentRow,
   type ApprovalRow,
   type EntryRow,
-  type IdempotencyRow,
   type KeyRow,
   type LedgerHead,
   type PolicyRow,
@@ -22,6 +21,7 @@ import {
 import * as schema from "./schema.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareDocumentReads, readDocuments } from "./documents.ts";
+import { prepareIdempotencyReads, readIdempotency } from "./idempotency.ts";
 import { readCounts } from "./counts.ts";
 import {
   actionLists,
@@ -131,20 +131,13 @@ export function prepareReads(db: Kysely<Tables>) {
     sums: prepareSums(db),
     ...prepareDeliveryReads(db),
     ...prepareDocumentReads(db),
+    ...prepareIdempotencyReads(db),
     approvals: prepare(
       db
         .selectFrom("approvals")
         .select(schema.APPROVAL_COLUMNS)
         .where("action_id", "=", param("action_id"))
         .orderBy("seq"),
-    ),
-    idempotency: prepare(
-      db
-        .selectFrom("idempotency")
-        .select(schema.IDEMPOTENCY_COLUMNS)
-        .where("key_id", "=", param("key_id"))
-        .where("route", "=", param("route"))
-        .where("idempotency_key", "=", param("idempotency_key")),
     ),
     keyByHash: prepare(keys.where("hash", "=", param("hash"))),
     key: prepare(keys.where("id", "=", param("id"))),
@@ -241,8 +234,7 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
         ? readCounts(reads.sums, db, query)
         : db.snapshot((view) => readCounts(reads.sums, view, query)),
     approvals: (action_id) => many(reads.approvals, { action_id }, decodeApproval),
-    idempotency: (key_id, route, idempotency_key) =>
-      one<IdempotencyRow>(reads.idempotency, { key_id, route, idempotency_key }),
+    ...readIdempotency(reads, db),
     keyByHash: (hash) => one(reads.keyByHash, { hash }, decodeKey),
     key: (id) => one(reads.key, { id }, decodeKey),
     keys: () => many(reads.keys, {}, decodeKey),

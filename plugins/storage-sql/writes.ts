@@ -10,6 +10,7 @@ import {
 import { prepareActionWrites, writeActions } from "./action-writes.ts";
 import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
 import { prepareDocumentWrites, writeDocuments } from "./documents.ts";
+import { prepareIdempotencyWrites, writeIdempotency } from "./idempotency.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
@@ -46,7 +47,6 @@ export function prepareWrites(db: Kysely<Tables>) {
         .values(params<never>(schema.APPROVAL_COLUMNS))
         .onConflict((conflict) => conflict.columns(["action_id", "principal"]).doNothing()),
     ),
-    insertIdempotency: prepare(insert("idempotency", schema.IDEMPOTENCY_COLUMNS)),
     insertKey: prepare(insert("api_keys", schema.KEY_COLUMNS)),
     revokeKey: prepare(
       db
@@ -75,6 +75,7 @@ export function prepareWrites(db: Kysely<Tables>) {
     ),
     ...prepareDeliveryWrites(db),
     ...prepareDocumentWrites(db),
+    ...prepareIdempotencyWrites(db),
     putMeta: prepare(
       db
         .insertInto("meta")
@@ -157,9 +158,6 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
     async insertApproval(row) {
       return (await db.run(writes.insertApproval, row)) === 1;
     },
-    async insertIdempotency(row) {
-      await db.send(writes.insertIdempotency, row);
-    },
     async insertKey(row) {
       await db.send(writes.insertKey, { ...row, scopes: JSON.stringify(row.scopes) });
     },
@@ -191,6 +189,7 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
     },
     ...writeDeliveries(writes, db),
     ...writeDocuments(writes, db),
+    ...writeIdempotency(writes, db),
     async putMeta(name, value) {
       await db.run(writes.putMeta, { name, value });
     },

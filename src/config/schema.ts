@@ -187,8 +187,15 @@ export const ConfigSchema = Type.Object(
           description:
             "Erases what was asked and reported so many days after the action was decided; absent: never. The decision, who decided and the proof stay.",
         }),
+        idempotency_days: Type.Integer({
+          default: 30,
+          minimum: 1,
+          maximum: 36_500,
+          description:
+            "Forgets idempotency keys so many days after their request. Those of actions that may have run stay, so that a request sent again never runs twice.",
+        }),
       },
-      { default: {}, additionalProperties: false, description: "How long parameters are kept." },
+      { default: {}, additionalProperties: false, description: "How long parameters, and idempotency keys, are kept." },
     ),
     agents: Type.Union([Type.Literal("bound"), Type.Literal("any")], {
       default: "bound",

@@ -6,6 +6,7 @@ import type {
   AnalyticsQuery,
   DecisionFilter,
   EntryRow,
+  IdempotencyPlace,
   FollowedType,
   LedgerHead,
   PendingPlace,
@@ -20,6 +21,13 @@ import { deliveryReads } from "./deliveries.ts";
 import { documentReads } from "./documents.ts";
 import { ONLY, type Methods, type Tables } from "./rows.ts";
 import { keyOf, type Table } from "./tables.ts";
+
+/** From the oldest idempotency key to the newest. */
+function byAge(a: IdempotencyPlace, b: IdempotencyPlace): number {
+  for (const member of ["created_at", "key_id", "route", "idempotency_key"] as const)
+    if (a[member] !== b[member]) return a[member] < b[member] ? -1 : 1;
+  return 0;
+}
 
 /** Arrays of rows `from <= n < to` that are there, ascending. */
 function range<Row>(from: number, to: number, get: (n: number) => Row | undefined): Row[] {
@@ -143,6 +151,8 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
       ),
     idempotency: (key: string, route: string, idempotencyKey: string) =>
       t.idempotency.get(keyOf(key, route, idempotencyKey)),
+    idempotencyBefore: (before: number, after: IdempotencyPlace, limit: number) =>
+      all(t.idempotency, (row) => row.created_at < before && byAge(row, after) > 0, byAge).slice(0, limit),
     keyByHash: (hash: string) =>
       all(
         t.keys,

@@ -92,6 +92,12 @@ export function writesOf(t: Tables): Methods {
     insertIdempotency(row: IdempotencyRow) {
       insert(t.idempotency, keyOf(row.key_id, row.route, row.idempotency_key), row);
     },
+    deleteIdempotency(keyId: string, route: string, idempotencyKey: string) {
+      const key = keyOf(keyId, route, idempotencyKey);
+      const there = t.idempotency.get(key) !== undefined;
+      if (there) t.idempotency.delete(key);
+      return there;
+    },
     insertKey(row: KeyRow) {
       insert(t.keys, row.id, row, (other) => other.hash === row.hash);
     },

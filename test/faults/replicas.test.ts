@@ -302,7 +302,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       },
       () => ({
         change(config) {
-          config.retention = { erase_after_days: 1 };
+          config.retention.erase_after_days = 1;
         },
       }),
     ));

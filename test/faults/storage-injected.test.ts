@@ -58,6 +58,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.approvals("a");
   await reader.analytics({ visibility: { all: true }, boundaries: [0, 1] });
   await reader.idempotency("a", "b", "c");
+  await reader.idempotencyBefore(0, { created_at: -1, key_id: "", route: "", idempotency_key: "" }, 1);
   await reader.keyByHash("a");
   await reader.key("a");
   await reader.keys();
@@ -90,6 +91,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.eraseAction("action-0", T0);
   await tx.insertApproval(approvalRow("action-0", "owner:dana"));
   await tx.insertIdempotency(idempotencyRow("a"));
+  await tx.deleteIdempotency("a", "b", "c");
   await tx.insertKey(keyRow(1));
   await tx.revokeKey("key-1", T0);
   await tx.touchKey("key-1", T0);

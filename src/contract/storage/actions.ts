@@ -76,6 +76,9 @@ export interface IdempotencyRow {
   created_at: number;
 }
 
+/** Where a reader stands among idempotency keys by their age. */
+export type IdempotencyPlace = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
+
 export interface ActionFilter {
   visibility: Visibility;
   status?: ActionStatus;
@@ -164,6 +167,8 @@ export interface ActionReads {
   nextExpiry(): Promise<number | null>;
   approvals(actionId: string): Promise<ApprovalRow[]>;
   idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
+  /** Rows with `created_at < before` behind a place, ascending by its members in their order. */
+  idempotencyBefore(before: number, after: IdempotencyPlace, limit: number): Promise<IdempotencyRow[]>;
 }
 
 export interface ActionWrites {
@@ -181,4 +186,6 @@ export interface ActionWrites {
   /** False, and nothing changed, when this principal already voted on the action. */
   insertApproval(row: ApprovalRow): Promise<boolean>;
   insertIdempotency(row: IdempotencyRow): Promise<void>;
+  /** False when there is no such row. */
+  deleteIdempotency(keyId: string, route: string, idempotencyKey: string): Promise<boolean>;
 }

@@ -74,6 +74,39 @@ export function actionCases(test: Case): void {
     );
     assert.deepEqual(await again.idempotency("key-1", "POST /v1/actions", "a"), rows[0]);
   });
+
+  test("idempotency keys are found by their age, a page at a time, and forgotten one by one", async ({
+    storage,
+    reopen,
+  }) => {
+    const rows = [
+      idempotencyRow("z", { created_at: T0 }),
+      idempotencyRow("b", { created_at: T0 + 1, key_id: "key-1" }),
+      idempotencyRow("a", { created_at: T0 + 1, key_id: "key-2" }),
+      idempotencyRow("Z", { created_at: T0 + 2 }),
+      idempotencyRow("a", { created_at: T0 + 2 }),
+      idempotencyRow("late", { created_at: T0 + 3 }),
+    ];
+    await storage.write(async (tx) => {
+      for (const row of [...rows].reverse()) await tx.insertIdempotency(row);
+    });
+    const first = { created_at: -1, key_id: "", route: "", idempotency_key: "" };
+    const page = await storage.idempotencyBefore(T0 + 3, first, 2);
+    assert.deepEqual(page, rows.slice(0, 2));
+    assert.deepEqual(await storage.idempotencyBefore(T0 + 3, page[1] ?? first, 9), rows.slice(2, 5));
+    assert.deepEqual(await storage.idempotencyBefore(T0, first, 9), []);
+    await storage.write(async (tx) => {
+      assert.equal(await tx.deleteIdempotency("key-2", "POST /v1/actions", "a"), true);
+      assert.equal(await tx.deleteIdempotency("key-2", "POST /v1/actions", "a"), false);
+      assert.equal(await tx.deleteIdempotency("key-1", "POST /v1/policies", "b"), false);
+      assert.deepEqual(await tx.idempotencyBefore(T0 + 2, first, 9), rows.slice(0, 2));
+    });
+    const again = await reopen();
+    assert.deepEqual(
+      await again.idempotencyBefore(T0 + 9, first, 9),
+      rows.filter((_, i) => i !== 2),
+    );
+  });
 }
 
 /** What the guard says, written down a second time. */

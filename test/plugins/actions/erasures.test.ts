@@ -121,7 +121,7 @@ describe("POST /v1/erasures", () => {
 describe("retention", () => {
   const days = (erase_after_days: number): ServiceOptions => ({
     change(config) {
-      config.retention = { erase_after_days };
+      config.retention.erase_after_days = erase_after_days;
     },
   });
 

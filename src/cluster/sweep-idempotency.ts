@@ -1,0 +1,102 @@
+/**
+ * Forgets idempotency keys whose time is over. A key whose action may have run stays for as long as the action: sent
+ * again it must not be decided again, because what it asked for would happen twice. What was never allowed cannot have
+ * run. Of several processes on one store, one does it; done twice, it forgets nothing twice.
+ */
+import type { Duty, Ledger, Logger } from "../contract/host.ts";
+import type { IdempotencyPlace, IdempotencyRow, StorageReader } from "../contract/storage.ts";
+import { openEntry, type ApprovalEntry } from "../domain/entries.ts";
+
+/** Keys that are looked at together, and forgotten in one transaction. */
+const PAGE = 200;
+const BETWEEN = 3_600_000;
+const AFTER_FAILURE = 60_000;
+const BREATH = 20;
+const FIRST: IdempotencyPlace = { created_at: -1, key_id: "", route: "", idempotency_key: "" };
+
+export interface IdempotencySweep {
+  start(): void;
+  /** Forgets what is due now. Resolves to how many. Rejects with StorageError. */
+  sweep(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export interface IdempotencySweepOptions {
+  storage: Pick<StorageReader, "action" | "entriesOfAction" | "idempotencyBefore">;
+  ledger: Pick<Ledger, "transact">;
+  duty: Duty;
+  keepMs: number;
+  clock(): number;
+  log: Logger;
+}
+
+export function createIdempotencySweep(options: IdempotencySweepOptions): IdempotencySweep {
+  const { storage, ledger, duty, log } = options;
+  let stopped = false;
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let running: Promise<unknown> = Promise.resolve();
+  /** What was passed stays for good: every later sweep begins behind it. */
+  let passed = FIRST;
+
+  async function sweep(): Promise<number> {
+    let forgotten = 0;
+    while (!stopped && (await duty.mine())) {
+      const rows = await storage.idempotencyBefore(options.clock() - options.keepMs, passed, PAGE);
+      const over: IdempotencyRow[] = [];
+      for (const row of rows) if (!(await mayHaveRun(row))) over.push(row);
+      if (over.length > 0)
+        await ledger.transact(async (tx) => {
+          for (const { key_id, route, idempotency_key } of over)
+            await tx.deleteIdempotency(key_id, route, idempotency_key);
+        });
+      forgotten += over.length;
+      passed = rows.at(-1) ?? passed;
+      if (rows.length < PAGE) break;
+      await new Promise((resolve) => setTimeout(resolve, BREATH));
+    }
+    return forgotten;
+  }
+
+  async function mayHaveRun({ route, resource_id }: IdempotencyRow): Promise<boolean> {
+    if (route !== "POST /v1/actions") return false;
+    const action = await storage.action(resource_id);
+    // One that is not there is for the audit to tell of.
+    if (action === null || action.status === "pending_approval" || action.decision === "allow") return true;
+    if (action.decision === "deny") return false;
+    // It may have been approved, and asked about again since.
+    const entries = await storage.entriesOfAction(resource_id);
+    return entries.some(
+      ({ type, bytes }) => type === "approval" && openEntry<ApprovalEntry>(bytes).status === "approved",
+    );
+  }
+
+  function plan(ms: number): void {
+    if (stopped) return;
+    timer = setTimeout(() => {
+      running = tick();
+    }, ms);
+    timer.unref?.();
+  }
+
+  async function tick(): Promise<void> {
+    try {
+      await sweep();
+      plan(BETWEEN);
+    } catch (error) {
+      if (stopped) return;
+      log.warn("old idempotency keys could not be forgotten; trying again", { error: String(error) });
+      plan(AFTER_FAILURE);
+    }
+  }
+
+  return {
+    sweep,
+    start: () => plan(AFTER_FAILURE),
+    async stop() {
+      stopped = true;
+      if (timer !== null) clearTimeout(timer);
+      await running;
+      await duty.release().catch(() => undefined);
+    },
+  };
+}
