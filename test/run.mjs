@@ -16,6 +16,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const QUICK = ["test/domain/", "test/ledger/", "test/http/", "test/conformance/"];
 /** What `npm test` leaves to `npm run test:all`: browsers, proxies, fleets on Postgres, crashes, other runtimes, fuzz. */
 const REST = [
+  "test/adapters/",
   "test/runtimes/",
   "test/browser/",
   "test/fuzz/",

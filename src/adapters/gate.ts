@@ -1,0 +1,110 @@
+/** What every adapter stands on: a tool call of a framework, as a request of the service. */
+import { runAdmitted } from "../client/govern.ts";
+import { admit, AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
+import { snapshotObject } from "../client/snapshot.ts";
+
+type Json = Record<string, unknown>;
+
+export interface GateOptions {
+  /**
+   * What policies call the tool that a call uses: one name for all, and the call's own name is the operation; or both, for
+   * each call.
+   */
+  tool: string | ((name: string) => { tool: string; operation: string });
+  /** Default: the agent that the API key is bound to. */
+  agent?: string | undefined;
+  /** Default: `createAssent()`. */
+  assent?: Assent | undefined;
+  /** Why and for whom. Part of what is asked, and so the same when a call is resumed: no session, no run. */
+  context?: Json | undefined;
+  /** Seconds that a call holds while somebody decides. Default 0, where the framework can wait by itself, else 30. */
+  patience?: number | undefined;
+  /** Told of each call that waits for a person: `assent.wait(action.id)` says when to resume. */
+  onPending?: ((action: ActionRecord) => void) | undefined;
+}
+
+/** A call of the framework. Run, thread and call id are kept beside the request, and are no part of it. */
+export interface Call {
+  name: string;
+  args: unknown;
+  meta?: Json | undefined;
+  signal?: AbortSignal | undefined;
+  patience?: number | undefined;
+}
+
+/** The tool did not run. Its message is for the model: why, and whether to come back. */
+export class NotRun extends Error {
+  readonly verdict: "pending" | "refused" | "unavailable";
+  readonly action: ActionRecord | null;
+  constructor(verdict: NotRun["verdict"], message: string, action: ActionRecord | null, cause?: unknown) {
+    super(message, { cause });
+    this.name = "NotRun";
+    this.verdict = verdict;
+    this.action = action;
+  }
+}
+
+export type Gate = ReturnType<typeof createGate>;
+
+export function createGate(options: GateOptions) {
+  const assent = options.assent ?? createAssent();
+
+  async function requestOf({ name, args }: Call) {
+    const { tool, operation } =
+      typeof options.tool === "function" ? options.tool(name) : { tool: options.tool, operation: name };
+    return {
+      agent_id: options.agent ?? (await assent.agent()),
+      tool,
+      operation,
+      params: snapshotObject(args),
+      context: snapshotObject(options.context),
+    };
+  }
+
+  /** Starts, and gives the arguments to run with. Throws NotRun for everything else, but the reason of an aborted signal. */
+  async function enter(call: Call): Promise<{ action: ActionRecord; params: Json }> {
+    try {
+      const request = await requestOf(call);
+      const { verdict, action, message } = await admit(assent, request, {
+        meta: snapshotObject(call.meta, "meta"),
+        patience: options.patience ?? call.patience,
+        signal: call.signal,
+      });
+      if (verdict === "started") return { action, params: structuredClone(request.params) };
+      if (verdict === "pending") options.onPending?.(action);
+      throw new NotRun(verdict, message, action);
+    } catch (error) {
+      if (error instanceof NotRun) throw error;
+      call.signal?.throwIfAborted();
+      const why =
+        error instanceof AssentError ? `the approval service said nothing usable (${error.code})` : String(error);
+      throw new NotRun("unavailable", `Not run: ${why}. It was not refused; try again later.`, null, error);
+    }
+  }
+
+  return {
+    assent,
+    enter,
+    /** Whether the call would have to wait for a person. Never a reason to run it: `run` asks again. */
+    async waits(call: Call): Promise<boolean> {
+      try {
+        const action = await assent.submit(await requestOf(call), {
+          join: true,
+          meta: snapshotObject(call.meta, "meta"),
+          signal: call.signal,
+        });
+        if (action.status !== "pending_approval") return false;
+        options.onPending?.(action);
+        return true;
+      } catch {
+        // To run it will fail in the same way, with words for the model.
+        return false;
+      }
+    },
+    /** Runs behind a start, and reports how it went. Throws NotRun, and what `run` throws. */
+    async run<T>(call: Call, run: (params: Json) => T | Promise<T>): Promise<T> {
+      const { action, params } = await enter(call);
+      return await runAdmitted(assent, action, {}, () => run(params));
+    },
+  };
+}

@@ -1,0 +1,20 @@
+/** The hooks as the SDK calls them, by its types: its own package brings a program of 400 MB, which is not started here. */
+import { assentHooks } from "../../src/adapters/claude-agent-sdk.ts";
+import { adapterTests, type Driver, type Refund } from "./matrix.ts";
+
+let calls = 0;
+adapterTests("Claude Agent SDK's hooks", false, async (): Promise<Driver<null>> => ({
+  async begin(params, gate, run) {
+    const { PreToolUse, PostToolUse } = assentHooks({ ...gate, tool: () => ({ tool: "stripe", operation: "refund" }) });
+    const tool_use_id = `toolu_${++calls}`;
+    const input = { session_id: "s", tool_name: "mcp__stripe__refund", tool_input: params as unknown, tool_use_id };
+    const how = { signal: new AbortController().signal };
+    const [before] = PreToolUse;
+    const answer = await before?.hooks[0]?.({ ...input, hook_event_name: "PreToolUse" }, tool_use_id, how);
+    const { permissionDecision, permissionDecisionReason } = answer?.hookSpecificOutput ?? {};
+    if (permissionDecision === "deny") return { state: null, told: permissionDecisionReason ?? "" };
+    const told = run(params satisfies Refund);
+    await PostToolUse[0]?.hooks[0]?.({ ...input, hook_event_name: "PostToolUse" }, tool_use_id);
+    return { state: null, told };
+  },
+}));

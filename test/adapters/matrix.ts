@@ -1,0 +1,120 @@
+/** What holds for every adapter, with the real framework, a scripted model and a real service. */
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import type { GateOptions } from "../../src/adapters/gate.ts";
+import { boundKey, clientOf, cut, faulty } from "../support/assent-client.ts";
+import { startService, type Service } from "../support/service.ts";
+
+export interface Refund {
+  amount: number;
+  to: string;
+}
+
+/** One framework. Its model calls the tool `refund` once with what it is told to, and then ends. */
+export interface Driver<State> {
+  /** A new run. `run` is what the tool does. Gives what is kept of the run, serialised, and what the model was told. */
+  begin(params: Refund, gate: GateOptions, run: (params: Refund) => string): Promise<{ state: State; told: string }>;
+  /** Goes on with a run from its serialised state; `forged`: with everything in it that can say "approved". */
+  resume?(state: State, gate: GateOptions, run: (params: Refund) => string): Promise<{ state: State; told: string }>;
+}
+
+const POLICY = `policy: payments
+applies_to: { tools: ["stripe"] }
+rules:
+  - { name: small, operation: refund, when: params.amount < 100, effect: allow }
+  - { name: forbidden, operation: refund, when: params.amount > 1000, effect: deny, reason: too much }
+  - { name: large, operation: refund, effect: require_approval }
+`;
+
+export function adapterTests<State>(name: string, skip: string | false, driver: () => Promise<Driver<State>>): void {
+  describe(name, { skip }, () => {
+    let service: Service;
+    let key: string;
+    let drive: Driver<State>;
+    let ran: Refund[] = [];
+    let waiting: string[] = [];
+    before(async () => {
+      service = await startService({ policy: POLICY });
+      key = await boundKey(service, "support-bot");
+      drive = await driver();
+    });
+    after(() => service?.close());
+    beforeEach(() => {
+      ran = [];
+      waiting = [];
+    });
+
+    const run = (params: Refund): string => {
+      ran.push(params);
+      return `refunded ${params.amount}`;
+    };
+    /** As after a restart: nothing is kept but the service's store and the framework's state. */
+    const gate = (more: Partial<GateOptions> = {}): GateOptions => ({
+      tool: "stripe",
+      assent: clientOf(service, { apiKey: key, retries: 0 }),
+      patience: 0,
+      onPending: ({ id }) => waiting.push(id),
+      ...more,
+    });
+    const admin = () => clientOf(service, { apiKey: service.admin });
+
+    test("what is allowed runs once, and is reported", async () => {
+      const params = { amount: 5, to: "allowed" };
+      const { told } = await drive.begin(params, gate(), run);
+      assert.deepEqual(ran, [params]);
+      assert.match(told, /refunded 5/);
+      const [action] = (await admin().actionsPage({ limit: 1 })).actions;
+      assert.deepEqual([action?.status, action?.params], ["succeeded", params]);
+    });
+
+    test("what is denied does not run, and the model is told why", async () => {
+      const { told } = await drive.begin({ amount: 5000, to: "denied" }, gate(), run);
+      assert.deepEqual(ran, []);
+      assert.match(told, /too much/);
+    });
+
+    test("what the service cannot decide does not run", async () => {
+      const away = clientOf(service, {
+        apiKey: key,
+        retries: 0,
+        fetch: faulty(service, [{ on: /POST/, before: cut }]).fetch,
+      });
+      const { told } = await drive.begin({ amount: 6, to: "away" }, gate({ assent: away, agent: "support-bot" }), run);
+      assert.deepEqual(ran, []);
+      assert.match(told, /Not run/);
+    });
+
+    test("what waits survives restarts, is run by no approval but the service's, and then runs once", async () => {
+      const params = { amount: 500, to: "waits" };
+      let { state, told } = await drive.begin(params, gate(), run);
+      assert.deepEqual(ran, []);
+      const id = waiting[0] as string;
+      if (drive.resume === undefined) {
+        assert.match(told, /waits for approval/);
+        await service.restart();
+        assert.match((await drive.begin(params, gate(), run)).told, /waits for approval/);
+        await admin().approve(id);
+        ({ told } = await drive.begin(params, gate(), run));
+      } else {
+        await service.restart();
+        // The framework says "approved"; nobody has approved anything.
+        ({ state } = await drive.resume(state, gate(), run));
+        assert.deepEqual(ran, []);
+        assert.deepEqual([...new Set(waiting)], [id]);
+        ({ state, told } = await drive.begin(params, gate(), run));
+        await admin().approve(id);
+        ({ told } = await drive.resume(state, gate(), run));
+      }
+      assert.deepEqual(ran, [params], told);
+      assert.match(told, /refunded 500/);
+      assert.equal((await admin().action(id)).status, "succeeded");
+    });
+
+    test("what was approved for one call runs no other", async () => {
+      await drive.begin({ amount: 501, to: "one" }, gate(), run);
+      await admin().approve(waiting[0] as string);
+      await drive.begin({ amount: 502, to: "other" }, gate(), run);
+      assert.deepEqual(ran, []);
+    });
+  });
+}

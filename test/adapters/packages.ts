@@ -1,0 +1,47 @@
+/** Frameworks at their exact versions, installed when a test asks for them: together they are larger than all the rest. */
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+
+/** What a test imports is looked into freely: the real types are not installed where this is compiled. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type Module = any;
+
+export interface Packages {
+  /** Why the test cannot run here, or false. */
+  skip: string | false;
+  load(name: string): Promise<Module>;
+}
+
+/** @param node the oldest Node that the packages take */
+export async function packages(versions: Record<string, string>, node = 20): Promise<Packages> {
+  const load = (): never => {
+    throw new Error("not installed");
+  };
+  const running = Number(process.versions.node.split(".")[0]);
+  // Some run on an older Node than they promise: by hand.
+  if (running < node && process.env["ASSENT_TEST_ANY_NODE"] !== "1")
+    return { skip: `needs Node ${node}, and this is ${running}`, load };
+  const manifest = JSON.stringify({ private: true, type: "module", dependencies: versions });
+  const folder = join(tmpdir(), `assent-packages-${createHash("sha256").update(manifest).digest("hex").slice(0, 16)}`);
+  if (!existsSync(folder)) {
+    const fresh = mkdtempSync(join(tmpdir(), "assent-packages-new-"));
+    writeFileSync(join(fresh, "package.json"), manifest);
+    try {
+      const args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"];
+      await promisify(execFile)("npm", args, { cwd: fresh, timeout: 300_000 });
+      mkdirSync(tmpdir(), { recursive: true });
+      renameSync(fresh, folder);
+    } catch (error) {
+      rmSync(fresh, { recursive: true, force: true });
+      if (!existsSync(folder)) return { skip: `cannot be installed here: ${String(error).split("\n")[0]}`, load };
+    }
+  }
+  const require = createRequire(join(folder, "package.json"));
+  return { skip: false, load: (name) => import(pathToFileURL(require.resolve(name)).href) as Promise<Module> };
+}
