@@ -30,7 +30,10 @@ export function asOf(row: ActionRow, now: number): ActionRow {
 
 /** Bytes of what makes a record large. */
 export function sizeOf(row: ActionRow): number {
-  return [row.request, row.meta, row.result].reduce((bytes, text) => bytes + Buffer.byteLength(text ?? ""), 0);
+  return [row.request, row.past, row.meta, row.result].reduce(
+    (bytes, text) => bytes + Buffer.byteLength(text ?? ""),
+    0,
+  );
 }
 
 export function unknownAction(id: string): Refusal {

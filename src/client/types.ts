@@ -37,7 +37,11 @@ export interface ActionRecord {
   policy: string | null;
   rule: string | null;
   decision_hash: string;
+  /** Until when it may start; null unless it was allowed or approved. */
+  approved_until: string | null;
+  /** In the answer to a request for one. */
   permit: string | null;
+  permit_expires_at: string | null;
   expires_at: string | null;
   approval_token?: string;
   approvals: { approver: string; approve: boolean; reason: string | null }[];

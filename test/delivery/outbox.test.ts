@@ -191,3 +191,36 @@ test("what no store could keep is refused at the start, and not with each decisi
     );
   }
 });
+
+test("an action that goes back to its people asks them again, a vote that finds more are needed asks only who was not, and a permit nobody", async () => {
+  const again = (occasion: string, status: string, notify: string[]): EntryBody =>
+    ({ ...asks(notify), type: "redecision", occasion, status }) as unknown as EntryBody;
+  const channels = {
+    a: { notifier: "mail", people: [ANNA] },
+    b: { notifier: "mail", people: [ANNA, BEN] },
+  };
+  const approved = { ...ended, status: "approved" } as EntryBody;
+  assert.deepEqual(
+    told(
+      await written(channels, [
+        asks(["a"]),
+        approved,
+        again("permit", "approved", []),
+        again("start", "pending_approval", ["a"]),
+      ]),
+    ),
+    ["approval_requested anna waiting 0", "approval_closed anna waiting 0", "approval_requested anna waiting 0"],
+  );
+  await empty();
+  assert.deepEqual(told(await written(channels, [asks(["a"]), again("vote", "pending_approval", ["a", "b"])])), [
+    "approval_requested anna waiting 0",
+    "approval_requested ben waiting 0",
+  ]);
+  await empty();
+  const unused = { ...ended, verdict: "expired", status: "expired", approved_until: toRfc3339(T0) } as EntryBody;
+  assert.equal(
+    (await written(channels, [asks(["a"]), approved, unused])).length,
+    2,
+    "of what nobody started, nobody is told",
+  );
+});
