@@ -49,6 +49,8 @@ function nameOf(
 
 interface Place {
   cwd: string;
+  /** Whether a command runs there: Codex lets its model choose a folder, and does not tell the hook which. */
+  certain: boolean;
   home: string | null;
   /** Followed through links; null where nobody tells, or where it would be everything. */
   workspace: string | null;
@@ -59,7 +61,7 @@ async function placeOf(event: HookEvent, { home }: HookEnvironment): Promise<Pla
   const folder = event.workspace ?? event.cwd;
   const workspace = folder.startsWith("/") ? await follow(real(folder)) : null;
   const all = workspace === null || workspace === "/" || (home !== null && workspace === (await follow(real(home))));
-  return { cwd: event.cwd, home, workspace: all ? null : workspace };
+  return { cwd: event.cwd, certain: event.host !== "codex", home, workspace: all ? null : workspace };
 }
 
 async function paramsOf(kind: Kind, input: JsonObject, place: Place): Promise<JsonObject> {
@@ -84,11 +86,11 @@ async function paramsOf(kind: Kind, input: JsonObject, place: Place): Promise<Js
 }
 
 async function runOf(input: JsonObject, place: Place): Promise<JsonObject> {
-  const { command, cmd, cwd, workdir, directory, timeout, ...others } = input;
+  const { command, cmd, cwd, workdir, directory, dir_path, timeout, ...others } = input;
   const { run_in_background, isBackground, is_background, ...rest } = others;
   const background = [run_in_background, isBackground, is_background].some((value) => value === true);
   if (command !== undefined && cmd !== undefined) throw new PayloadFault("the call names two commands");
-  const folders = [cwd, workdir, directory].filter((value) => value !== undefined && value !== "");
+  const folders = [cwd, workdir, directory, dir_path].filter((value) => value !== undefined && value !== "");
   if (folders.length > 1 || folders.some((value) => typeof value !== "string"))
     throw new PayloadFault("the call does not say in which folder it runs");
   const text = commandText(command ?? cmd);
@@ -118,6 +120,7 @@ async function parsedOf(text: string, cwd: string, place: Place): Promise<Parsed
   const { parseShell } = await import("./shell/parse.ts");
   const parsed = parseShell(text, { cwds: [cwd], home: place.home });
   const unclear = new Set(parsed.unclear);
+  if (!place.certain) unclear.add("directory");
   // Its paths and its shells are others.
   if (process.platform === "win32") unclear.add("shell");
   const followed = async (paths: string[]): Promise<string[]> => {

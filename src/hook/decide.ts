@@ -15,6 +15,8 @@ export interface Question {
   environment: HookEnvironment;
   /** Seconds until the answer at the latest, from now. */
   deadline: number;
+  /** Seconds that a call is held for an approval; null: as long as the deadline lets it. */
+  hold: number | null;
   /** Ends when whoever asked is gone: then nothing starts. */
   signal: AbortSignal;
 }
@@ -27,7 +29,7 @@ export interface Means {
 }
 
 /** An action that another call started first is not this call's: it asks again, this often. */
-const TRIES = 4;
+const TRIES = 32;
 /** Seconds that are left for the answer itself. */
 const MARGIN = 1.5;
 /** The wait before the same command is worth another try. Seconds. */
@@ -74,14 +76,12 @@ async function ask(event: HookEvent, question: Question, means: Means): Promise<
   const { signal } = question;
   const agent = config.agent ?? (await agentOf(assent, signal));
   const { request, remarks } = await actionOf(event, agent, question.environment);
-  for (let tries = 0; tries < TRIES; tries++) {
+  for (let tries = 0; tries < TRIES && performance.now() < end; tries++) {
     let action = await assent.submit(request, { join: true, meta: metaOf(event, remarks), signal });
     if (action.status === "pending_approval") {
       const left = Math.max(0, (end - performance.now()) / 1000);
-      action = await assent.wait(action.id, {
-        timeout: config.wait === null ? left : Math.min(left, config.wait),
-        signal,
-      });
+      const timeout = Math.min(left, config.wait ?? Infinity, question.hold ?? Infinity);
+      action = await assent.wait(action.id, { timeout, signal });
       if (action.status === "pending_approval") return waitsText(action, AGAIN_AFTER);
     }
     if (["denied", "expired", "cancelled"].includes(action.status)) return refusedText(action);
@@ -145,5 +145,11 @@ async function report(event: HookEvent, means: Means): Promise<void> {
   const id = await means.state.takeCall(event.host, event.session, event.call);
   if (id === null) return;
   const assent = (means.client ?? clientOf)(means.config());
-  await assent.result(id, event.success ? { success: true } : { success: false, error: "the tool reported a failure" });
+  await assent.result(
+    id,
+    event.success
+      ? // Not every host tells how a call went: then its end is all that is known.
+        { success: true, meta: { outcome: event.outcomeTold ? "success" : "ended" } }
+      : { success: false, error: "the tool reported a failure" },
+  );
 }

@@ -15,8 +15,10 @@ export interface HookEvent {
   cwd: string;
   /** The folder that the agent works in, where the host tells. */
   workspace: string | null;
-  /** For `after`: whether it went well, where the host tells. */
+  /** For `after`: false where the host says that it failed. */
   success: boolean;
+  /** Whether the host says how it went. */
+  outcomeTold: boolean;
 }
 
 /** What the hook's process was started with. */

@@ -13,6 +13,8 @@ const LARGEST = 4 * 1024 * 1024;
 const INPUT_MS = 5_000;
 /** Without a sign of life hookd is taken for dead, and a worker decides. Milliseconds. */
 const SILENCE_MS = 4_000;
+/** For all but the wait, where less is held than the host bears. Seconds. */
+const GRACE = 15;
 /** Names of what `wire.ts` passes on; spelled here too, because that file loads the decision. */
 const VARIABLES = "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
 
@@ -58,7 +60,8 @@ export async function start(args: readonly string[]): Promise<void> {
     mustAnswer = asks(parsed);
     clearTimeout(limit);
     const most = Math.min(DIALECTS[host].deadline, DIALECTS[options.host].deadline);
-    const seconds = options.wait === null ? most : Math.max(2, Math.min(options.wait, most));
+    // Holding less leaves time for everything else.
+    const seconds = options.wait === null ? most : Math.min(options.wait + GRACE, most);
     const left = (): number => seconds - (performance.now() - begun) / 1000;
     setTimeout(() => refuse("there was no decision in time. Repeat the same command later"), left() * 1000);
     const header = {
@@ -67,6 +70,7 @@ export async function start(args: readonly string[]): Promise<void> {
       cwd: process.cwd(),
       project: projectOf(),
       env: environment(),
+      hold: options.wait,
     };
     const request = (): Buffer =>
       Buffer.concat([Buffer.from(`${JSON.stringify({ ...header, deadline: left() })}\n`), payload]);

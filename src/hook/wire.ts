@@ -23,6 +23,8 @@ export interface Header {
   project: string | null;
   /** Seconds until the answer at the latest. */
   deadline: number;
+  /** Seconds that a call is held for an approval; null: as long as the deadline lets it. */
+  hold: number | null;
   env: Record<string, string>;
 }
 
@@ -41,6 +43,7 @@ export async function serve(request: Buffer, version: string, signal: AbortSigna
       payload: request.subarray(end + 1),
       environment: { cwd: header.cwd, home: env["HOME"] || env["USERPROFILE"] || null, project: header.project },
       deadline: header.deadline,
+      hold: header.hold,
       signal,
     },
     { config: () => loadConfig(env), state: new HookState(stateFolder(env)) },
@@ -55,13 +58,14 @@ function readHeader(line: string): Header | null {
     return null;
   }
   if (!isObject(value) || !isObject(value["env"])) return null;
-  const { version, host, cwd, project, deadline, env } = value;
+  const { version, host, cwd, project, deadline, hold, env } = value;
   const well =
     typeof version === "string" &&
     typeof host === "string" &&
     typeof cwd === "string" &&
     (project === null || typeof project === "string") &&
     typeof deadline === "number" &&
+    (hold === null || typeof hold === "number") &&
     Object.values(env as object).every((each) => typeof each === "string");
   return well ? (value as unknown as Header) : null;
 }

@@ -80,6 +80,7 @@ async function answer(
       payload: bytes,
       environment: ENVIRONMENT,
       deadline: options.deadline ?? 10,
+      hold: null,
       signal: options.signal ?? new AbortController().signal,
     },
     {

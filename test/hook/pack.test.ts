@@ -26,6 +26,7 @@ test("the pack's cases hold the commands as the hook reads them", async () => {
       cwd: params.cwd,
       workspace: params.workspace,
       success: true,
+      outcomeTold: false,
     };
     assert.deepEqual((await actionOf(event, "coder", environment)).request.params, params, params.command);
   }

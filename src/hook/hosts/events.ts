@@ -20,6 +20,7 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
     cwd: textOf(payload, "cwd") ?? root ?? environment.cwd,
     workspace,
     success: successOf(payload),
+    outcomeTold: ["tool_response", "toolResult", "tool_output"].some((name) => isObject(payload[name])),
   };
 }
 

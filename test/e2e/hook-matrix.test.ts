@@ -1,0 +1,148 @@
+/** The matrix of docs/hooks.md: each host's hook as a process of its own, through what can happen. The page is held to it. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { HOSTS, type Host } from "../../src/hook/hosts/answers.ts";
+import { BEFORE, passes, stops } from "../hook/payloads.ts";
+import { approveNext, environment, HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
+import { ROOT } from "../support/process.ts";
+
+const POLICY = `
+policy: test
+rules:
+  - { name: denied, tool: shell, when: params.command.contains("denied"), effect: deny, reason: not this one }
+  - { name: asked, tool: shell, when: params.command.contains("asked"), effect: require_approval, reason: somebody looks }
+  - { name: allowed, tool: shell, effect: allow }
+`;
+
+let hooks: HookService;
+let folder: string;
+const servers: Server[] = [];
+before(async () => {
+  hooks = await startHookService(POLICY);
+  folder = mkdtempSync(join(tmpdir(), "assent-matrix-"));
+});
+after(async () => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+  await hooks.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The same event about another command. */
+const about = (host: Host, command: string): string => JSON.stringify(BEFORE[host]).replace("ls -la src", command);
+
+async function scripted(answer: (end: (text: string) => void) => void): Promise<Record<string, string>> {
+  const server = createServer((request, response) => {
+    request.resume();
+    answer((text) => {
+      response.setHeader("content-type", "application/json");
+      response.end(text);
+    });
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return environment(folder, `http://127.0.0.1:${(server.address() as AddressInfo).port}`, "k");
+}
+
+interface Given {
+  stdout: string;
+  code: number | null;
+}
+const run = async (host: Host, input: string, env = hooks.env, args: string[] = []): Promise<Given> => {
+  const { out, code } = await runHook(host, input, env, args);
+  return { stdout: out, code };
+};
+
+/** What comes of a hook that is killed while it holds a call. */
+function killed(host: Host, env: Record<string, string>): Promise<Given> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [...HOOK, "--host", host], {
+      env: { ...process.env, ...env },
+      stdio: ["pipe", "pipe", "ignore"],
+    });
+    let stdout = "";
+    child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
+    child.once("close", (code) => resolve({ stdout, code }));
+    child.stdin.end(about(host, "ls hang"));
+    // It holds the call until the service answers, which it never does.
+    setTimeout(() => child.kill("SIGKILL"), 500);
+  });
+}
+
+const cases = [
+  "allow",
+  "deny",
+  "ask",
+  "approved",
+  "BOM",
+  "garbage",
+  "service down",
+  "service garbage",
+  "service hangs",
+  "key revoked",
+  "eight at once",
+  "kill -9",
+] as const;
+
+async function outcomes(host: Host): Promise<Record<(typeof cases)[number], string>> {
+  const word = (given: Given): string =>
+    stops(host, given)
+      ? "stops"
+      : passes(host, given)
+        ? "runs"
+        : given.stdout === ""
+          ? "no answer"
+          : `?${given.stdout}`;
+  const down = environment(folder, "http://127.0.0.1:1", "k");
+  const hanging = await scripted(() => {});
+  const approved = run(host, about(host, `asked and approved ${host}`));
+  const id = await approveNext(hooks);
+  const held = word(await approved);
+  const { body } = await hooks.service.call("GET", `/v1/actions/${id}`, { key: hooks.service.admin });
+  assert.equal(body.status, "executing");
+  const waiting = await runHook(host, about(host, `asked ${host}`), hooks.env, ["--wait", "3"]);
+  assert.match(waiting.out + waiting.err, /repeat the same command/);
+  await approveNext(hooks);
+  const eight = await Promise.all(Array.from({ length: 8 }, () => run(host, about(host, `allowed at once ${host}`))));
+  return {
+    allow: word(await run(host, about(host, "allowed"))),
+    deny: word(await run(host, about(host, "denied"))),
+    ask: word({ stdout: waiting.out, code: waiting.code }),
+    approved: held,
+    BOM: word(await run(host, `\ufeff${about(host, "allowed")}`)),
+    garbage: word(await run(host, '{"hook_event_name":')),
+    "service down": word(await run(host, about(host, "allowed"), down)),
+    "service garbage": word(await run(host, about(host, "allowed"), await scripted((end) => end("<html>")))),
+    "service hangs": word(await run(host, about(host, "allowed"), hanging, ["--wait", "2"])),
+    "key revoked": word(await run(host, about(host, "allowed"), { ...hooks.env, ASSENT_API_KEY: revoked })),
+    "eight at once": [...new Set(eight.map(word))].sort().join(" and "),
+    "kill -9": word(await killed(host, hanging)),
+  };
+}
+
+let revoked: string;
+test("the page's matrix is what the hooks do", async () => {
+  const { body } = await hooks.service.call("POST", "/v1/api-keys", {
+    key: hooks.service.admin,
+    body: { name: "gone", preset: "agent", agent_id: "coder" },
+  });
+  revoked = body.key as string;
+  await hooks.service.call("DELETE", `/v1/api-keys/${body.id}`, { key: hooks.service.admin });
+
+  const rows: string[] = [];
+  for (const host of HOSTS) {
+    const outcome = await outcomes(host);
+    rows.push(`| \`${host}\` | ${cases.map((name) => outcome[name]).join(" | ")} |`);
+  }
+  const page = readFileSync(join(ROOT, "docs/hooks.md"), "utf8");
+  const table = [`| host | ${cases.join(" | ")} |`, `|---${"|---".repeat(cases.length)}|`, ...rows].join("\n");
+  assert.ok(page.includes(table), `docs/hooks.md has another matrix; this one was measured:\n${table}`);
+});

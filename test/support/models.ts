@@ -1,0 +1,143 @@
+/** Models of our own on loopback: each asks for one command after the other, then ends. No agent's package needs the network for them. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface Model {
+  url: string;
+  /** What the agent said of each call so far. */
+  results: string[];
+  close(): void;
+}
+
+type Json = Record<string, unknown>;
+interface Dialect {
+  /** Whether a request is one for the next step. */
+  asks(path: string, body: Json): boolean;
+  /** Of the calls before. */
+  results(body: Json): unknown[];
+  /** Lines of the event stream. */
+  answer(n: number, command: string | undefined): string;
+}
+
+const events = (list: (Json & { type: string })[]): string =>
+  list.map((each) => `event: ${each.type}\ndata: ${JSON.stringify(each)}\n\n`).join("");
+const objects = (value: unknown): Json[] => (Array.isArray(value) ? (value as Json[]) : []);
+
+const DIALECTS = {
+  messages: {
+    asks: (path, body) =>
+      path.startsWith("/v1/messages") && !path.includes("count_tokens") && objects(body["tools"]).length > 0,
+    results: ({ messages }) =>
+      objects(messages)
+        .flatMap(({ content }) => objects(content))
+        .filter(({ type }) => type === "tool_result")
+        .map(({ content }) => content),
+    answer(n, command) {
+      const id = `toolu_${process.pid}_${n}`;
+      const ends = command === undefined;
+      const message = {
+        id: `msg_${n}`,
+        type: "message",
+        role: "assistant",
+        model: "m",
+        content: [],
+        stop_reason: null,
+        usage: { input_tokens: 1, output_tokens: 1 },
+      };
+      return events([
+        { type: "message_start", message },
+        {
+          type: "content_block_start",
+          index: 0,
+          content_block: ends ? { type: "text", text: "" } : { type: "tool_use", id, name: "Bash", input: {} },
+        },
+        {
+          type: "content_block_delta",
+          index: 0,
+          delta: ends
+            ? { type: "text_delta", text: "done" }
+            : { type: "input_json_delta", partial_json: JSON.stringify({ command, description: "a step" }) },
+        },
+        { type: "content_block_stop", index: 0 },
+        { type: "message_delta", delta: { stop_reason: ends ? "end_turn" : "tool_use" }, usage: { output_tokens: 1 } },
+        { type: "message_stop" },
+      ]);
+    },
+  },
+  responses: {
+    asks: (path) => path.includes("/responses"),
+    results: ({ input }) =>
+      objects(input)
+        .filter(({ type }) => type === "function_call_output")
+        .map(({ output }) => output),
+    answer: (n, command) =>
+      events([
+        { type: "response.created", response: { id: `r_${n}` } },
+        {
+          type: "response.output_item.done",
+          output_index: 0,
+          item:
+            command === undefined
+              ? { type: "message", id: `m_${n}`, role: "assistant", content: [{ type: "output_text", text: "done" }] }
+              : {
+                  type: "function_call",
+                  id: `fc_${n}`,
+                  call_id: `call_${process.pid}_${n}`,
+                  name: "exec_command",
+                  arguments: JSON.stringify({ cmd: command, yield_time_ms: 20_000 }),
+                },
+        },
+        {
+          type: "response.completed",
+          response: { id: `r_${n}`, usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 } },
+        },
+      ]),
+  },
+  contents: {
+    asks: (path, body) => path.includes("streamGenerateContent") && objects(body["tools"]).length > 0,
+    results: ({ contents }) =>
+      objects(contents)
+        .flatMap(({ parts }) => objects(parts))
+        .filter((part) => part["functionResponse"] !== undefined)
+        .map((part) => part["functionResponse"]),
+    answer: (_, command) => {
+      const part =
+        command === undefined ? { text: "done" } : { functionCall: { name: "run_shell_command", args: { command } } };
+      const content = { role: "model", parts: [part] };
+      const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
+      return `data: ${JSON.stringify({ candidates: [{ content, finishReason: "STOP", index: 0 }], usageMetadata })}\n\n`;
+    },
+  },
+} as const satisfies Record<string, Dialect>;
+export type ModelDialect = keyof typeof DIALECTS;
+
+export async function startModel(dialect: ModelDialect, commands: readonly string[]): Promise<Model> {
+  const { asks, results, answer }: Dialect = DIALECTS[dialect];
+  const heard: string[] = [];
+  const server: Server = createServer((request, response) => {
+    let text = "";
+    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    request.on("end", () => {
+      const body = text.startsWith("{") ? (JSON.parse(text) as Json) : {};
+      if (!asks(request.url ?? "", body)) {
+        // Counts of tokens, lists of models, and small questions beside the conversation.
+        response.setHeader("content-type", "application/json");
+        response.end('{"input_tokens":1,"totalTokens":1,"data":[],"models":[]}');
+        return;
+      }
+      const before = results(body);
+      heard.splice(0, Infinity, ...before.map((each) => JSON.stringify(each)));
+      response.setHeader("content-type", "text/event-stream");
+      response.end(answer(before.length, commands[before.length]));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    results: heard,
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
