@@ -33,6 +33,7 @@ const decision = (status: string, minute = 1) => ({
 });
 const approval = (verdict: string) => ({ type: "approval", at: at(1), agent_id: "bot", verdict });
 const execution = (phase: string) => ({ type: "execution", at: at(1), agent_id: "bot", phase });
+const redecision = (effect: string) => ({ type: "redecision", at: at(1), agent_id: "bot", decision: { effect } });
 const WENT_ON = /the stop s held, and it went on/;
 
 let audit: StopsAudit;
@@ -40,9 +41,21 @@ beforeEach(() => (audit = createStopsAudit()));
 
 it("nothing may be let go while a stop holds", () => {
   audit.fold(placed());
-  for (const fine of [decision("denied"), approval("deny"), approval("cancelled"), execution("result")])
+  for (const fine of [
+    decision("denied"),
+    approval("deny"),
+    approval("cancelled"),
+    redecision("deny"),
+    execution("result"),
+  ])
     audit.fold(fine);
-  for (const wrong of [decision("allowed"), decision("pending_approval"), approval("approve"), execution("start")])
+  for (const wrong of [
+    decision("allowed"),
+    decision("pending_approval"),
+    approval("approve"),
+    redecision("allow"),
+    execution("start"),
+  ])
     assert.throws(() => audit.fold(wrong), WENT_ON);
   audit.fold(lift(1, 1));
   for (const fine of [decision("allowed", 6), approval("approve"), execution("start")]) audit.fold(fine);

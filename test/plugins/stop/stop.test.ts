@@ -23,8 +23,9 @@ const held = async (key = service.admin): Promise<Answer["body"][]> =>
 const said = ({ status, body }: Answer): unknown[] => [status, body.code];
 const look = async (id: string, key = service.admin): Promise<Answer["body"]> =>
   (await service.call("GET", `/v1/actions/${id}`, { key })).body;
-const start = ({ id, permit }: Answer["body"]): Promise<Answer> =>
-  service.call("POST", `/v1/actions/${id}/start`, { body: { permit } });
+const start = ({ id }: Answer["body"]): Promise<Answer> =>
+  service.call("POST", `/v1/actions/${id}/start`, { body: {} });
+const permit = ({ id }: Answer["body"]): Promise<Answer> => service.call("POST", `/v1/actions/${id}/permit`);
 async function vote(id: string, approve = true): Promise<Answer> {
   const { approval_token: token } = await look(id);
   return service.call("POST", `/v1/actions/${id}/approval`, { key: service.admin, body: { token, approve } });
@@ -80,7 +81,10 @@ describe("a stop", () => {
     assert.equal((await start(running)).status, 200);
     const permitted = await look(approved.id, service.agent);
     const { id } = (await place()).body;
-    for (const action of [allowed, permitted]) assert.deepEqual(said(await start(action)), [409, "STOPPED"]);
+    for (const action of [allowed, permitted]) {
+      assert.deepEqual(said(await start(action)), [409, "STOPPED"]);
+      assert.deepEqual(said(await permit(action)), [409, "STOPPED"]);
+    }
     for (const action of asked) assert.deepEqual(said(await vote(action.id)), [409, "STOPPED"]);
     assert.equal((await vote(asked[2].id, false)).body.status, "denied", "no is always taken");
     const result = await service.call("POST", `/v1/actions/${running.id}/result`, { body: { success: true } });
@@ -88,8 +92,25 @@ describe("a stop", () => {
     const statuses = [allowed, permitted, asked[0], asked[1]].map(async (action) => (await look(action.id)).status);
     assert.deepEqual(await Promise.all(statuses), ["allowed", "approved", "pending_approval", "pending_approval"]);
     await lift(id);
+    assert.equal((await permit(allowed)).status, 200);
     for (const action of [allowed, permitted]) assert.equal((await start(action)).status, 200);
     assert.equal((await vote(asked[0].id)).body.status, "approved");
+  });
+
+  it("gives no permit with the answer to a retry, or to one that joins", async () => {
+    const wish = { params: { n: 1 } };
+    const retry = { prefer: "permit", "idempotency-key": "wish-1" };
+    const first = await submit("go", wish, retry);
+    assert.equal(typeof first.body.permit, "string");
+    await place();
+    const again = await submit("go", wish, retry);
+    assert.deepEqual([again.body.id, again.body.permit ?? null], [first.body.id, null]);
+    const joining = { agent_id: "bot", tool: "t", operation: "go", ...wish };
+    const joined = await service.call("POST", "/v1/actions?join=open", {
+      body: joining,
+      headers: { prefer: "permit" },
+    });
+    assert.deepEqual([joined.body.reason_code, joined.body.permit ?? null], ["STOPPED", null]);
   });
 
   it("that names an agent, a tool or a policy stops what fits all of it, however it is written", async () => {
