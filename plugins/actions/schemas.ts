@@ -1,4 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
+import { LedgerEntry } from "../../src/contract/entry-schemas.ts";
 import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
 import { ACTION_STATUSES } from "../../src/domain/actions.ts";
 
@@ -251,7 +252,7 @@ export const EventList = Type.Object(
           type: Type.String(),
           at: Time("When."),
           action_id: Nullable(Type.String({ format: "uuid" })),
-          entry: Json,
+          entry: LedgerEntry,
         },
         { additionalProperties: false },
       ),

@@ -1,4 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
+import { LedgerEntry } from "../../src/contract/entry-schemas.ts";
 import type { EntryType } from "../../src/domain/entries.ts";
 
 function filters(types: readonly EntryType[], withoutAfter: string) {
@@ -51,16 +52,28 @@ export type PageQuery = Static<ReturnType<typeof pageQuery>>;
 const EXAMPLE = {
   seq: 41,
   hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-  type: "decision",
+  type: "execution",
   at: "2026-01-31T12:00:00.000Z",
   action_id: "019346a0-0000-7000-8000-000000000000",
   entry: {
-    type: "decision",
+    type: "execution",
+    v: 2,
+    seq: 41,
     action_id: "019346a0-0000-7000-8000-000000000000",
+    at: "2026-01-31T12:00:00.000Z",
     agent_id: "support-bot",
-    tool: "stripe",
-    operation: "refund",
-    status: "allowed",
+    commitment: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752",
+    phase: "start",
+    by: {
+      key_id: "019346a0-0000-7000-8000-000000000001",
+      principal: "owner:anna",
+      agent_id: "support-bot",
+      owner: "anna",
+    },
+    permit: null,
+    success: null,
+    result: null,
+    status: "executing",
   },
 };
 
@@ -73,7 +86,7 @@ export const Event = Type.Object(
     action_id: Type.Union([Type.String({ format: "uuid" }), Type.Null()], {
       description: "The action that it is about; null for changes of keys, agents and policies.",
     }),
-    entry: Type.Record(Type.String(), Type.Unknown(), { description: "The ledger entry." }),
+    entry: LedgerEntry,
   },
   { title: "Event", additionalProperties: false, examples: [EXAMPLE] },
 );

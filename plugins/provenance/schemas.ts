@@ -1,5 +1,6 @@
 /** What the ledger's routes take and answer. */
 import { Type } from "@sinclair/typebox";
+import { LedgerEntry } from "../../src/contract/entry-schemas.ts";
 
 const Hex = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SHA-256, lowercase hex." });
 export const HashParams = Type.Object(
@@ -23,7 +24,7 @@ export const Entry = Type.Object(
     type: Type.String(),
     at: Type.String({ format: "date-time" }),
     leaf: Type.String({ description: "The entry's bytes, base64: SHA-256(0x00 ‖ bytes) is `hash`." }),
-    entry: Type.Record(Type.String(), Type.Unknown()),
+    entry: LedgerEntry,
   },
   { additionalProperties: false },
 );

@@ -1,0 +1,294 @@
+/** The ledger's entries as schemas, one of each type: for the API's document and for docs/record.md. */
+import { Type, type TObject, type TSchema } from "@sinclair/typebox";
+import type {
+  AgentEntry,
+  ApprovalEntry,
+  DecisionEntry,
+  ENTRY_TYPES,
+  ErasureEntry,
+  ExecutionEntry,
+  KeyEntry,
+  PermitKeyEntry,
+  PluginEntry,
+  PolicySetEntry,
+  RedecisionEntry,
+  StopEntry,
+} from "../domain/entries.ts";
+
+const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const text = (description: string) => Type.String({ description });
+const time = (description: string) => Type.String({ format: "date-time", description });
+const digest = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+const oneOf = (description: string, ...values: string[]) =>
+  Type.Union(
+    values.map((value) => Type.Literal(value)),
+    { description },
+  );
+const closed = { additionalProperties: false } as const;
+
+const Actor = Type.Object(
+  {
+    key_id: text("The key's id; `link` for a link that was sent to one person."),
+    principal: text("`owner:<owner>`, or `key:<id>` of a key without an owner."),
+    agent_id: orNull(text("Agent that the key is bound to.")),
+    owner: orNull(text("Owner of the key.")),
+  },
+  { title: "Actor", ...closed },
+);
+
+const Facts = Type.Object(
+  {
+    principal: Type.Object(
+      {
+        key_id: Type.String(),
+        name: Type.String(),
+        agent_id: orNull(Type.String()),
+        owner: orNull(Type.String()),
+      },
+      closed,
+    ),
+    agent: Type.Optional(
+      Type.Object({ suspended: Type.Boolean(), allowed_tools: orNull(Type.Array(Type.String())) }, closed),
+    ),
+    require_registered_agents: Type.Optional(Type.Boolean()),
+    stops: Type.Optional(
+      Type.Array(
+        Type.Object({ id: Type.String(), policy: orNull(Type.String()), until: orNull(Type.String()) }, closed),
+      ),
+    ),
+    key_ended: Type.Optional(Type.Literal(true)),
+    policy_commit: Type.Optional(Type.String()),
+    limits: Type.Optional(
+      Type.Array(
+        Type.Object(
+          { policy: Type.String(), limit: Type.String(), basis: Type.String(), used: Type.Integer() },
+          closed,
+        ),
+      ),
+    ),
+    past: Type.Optional(digest("Commitment to what limits had used.")),
+  },
+  { title: "Facts", description: "What the decision read besides request, policies and clock.", ...closed },
+);
+
+const Effect = oneOf("What the policies say.", "allow", "deny", "require_approval");
+const DecisionMade = Type.Object(
+  {
+    effect: Effect,
+    reason: Type.String(),
+    reason_code: Type.String(),
+    risk_level: orNull(Type.String()),
+    policy: orNull(Type.String()),
+    policy_version: orNull(Type.Integer()),
+    rule: orNull(Type.String()),
+    approval: orNull(
+      Type.Object(
+        {
+          quorum: Type.Integer(),
+          expires_in_ms: Type.Integer(),
+          valid_for_ms: Type.Optional(Type.Integer()),
+          notify: Type.Array(Type.String()),
+        },
+        closed,
+      ),
+    ),
+    shadow: Type.Array(
+      Type.Object(
+        {
+          policy: Type.String(),
+          policy_version: Type.Integer(),
+          rule: orNull(Type.String()),
+          effect: Effect,
+          reason_code: Type.String(),
+        },
+        closed,
+      ),
+    ),
+  },
+  { title: "Decision", description: "What was decided, by which rule and why.", ...closed },
+);
+
+/** Members of every entry. `Entry` holds the names to the type, so that none is missing and none is made up. */
+function entry<Entry extends { type: string; v: number }>(
+  title: string,
+  type: string,
+  versions: number,
+  fields: Record<Exclude<keyof Entry, "type" | "v">, TSchema>,
+): TObject {
+  const every = {
+    type: Type.Literal(type),
+    v: Type.Integer({ minimum: 1, maximum: versions, description: "Version of the form." }),
+    seq: Type.Integer({ minimum: 0, description: "Place in the ledger: the index of its leaf." }),
+  };
+  return Type.Object({ ...every, ...(fields as Record<string, TSchema>) }, { title, ...closed });
+}
+
+const ABOUT_ACTION = {
+  action_id: Type.String({ format: "uuid", description: "The action." }),
+  at: time("When, by the service's clock: the clock of the decision."),
+  agent_id: text("The agent that wants to act."),
+  commitment: digest("SHA-256(salt ‖ request hash): the request, without telling it."),
+};
+const POLICY_SET = orNull(digest("Digest of the policy set; null before the first."));
+const UNTIL = Type.Optional(orNull(time("Until when it may start; null where it may not.")));
+const OLD_UNTIL = Type.Optional(orNull(time("The same, in earlier versions.")));
+
+export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
+  decision: entry<DecisionEntry>("DecisionEntry", "decision", 4, {
+    ...ABOUT_ACTION,
+    tool: text("The tool."),
+    operation: text("What the tool is to do."),
+    submitted_by: Actor,
+    policy_set: POLICY_SET,
+    facts: Facts,
+    decision: DecisionMade,
+    status: oneOf("The action's status with it.", "allowed", "denied", "pending_approval"),
+    expires_at: orNull(time("End of the time to approve.")),
+    approved_until: UNTIL,
+    permit_expires_at: OLD_UNTIL,
+    meta: Type.Optional(orNull(digest("Commitment to `meta`; null where there is none. From version 4 on."))),
+  }),
+  approval: entry<ApprovalEntry>("ApprovalEntry", "approval", 3, {
+    ...ABOUT_ACTION,
+    verdict: oneOf("What was said, or happened.", "approve", "deny", "expired", "cancelled"),
+    by: orNull(Actor),
+    comment: orNull(text("Reason that was given.")),
+    self_approval: Type.Boolean({ description: "Somebody approved what is their own, which the operator allows." }),
+    approvals: count("People who approved so far, this one included."),
+    quorum: count("How many it takes."),
+    status: oneOf("The action's status with it.", "pending_approval", "approved", "denied", "expired", "cancelled"),
+    approved_until: UNTIL,
+    permit_expires_at: OLD_UNTIL,
+  }),
+  redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", 2, {
+    ...ABOUT_ACTION,
+    occasion: oneOf("What it was decided again for.", "vote", "start", "permit"),
+    by: Actor,
+    policy_set: POLICY_SET,
+    facts: Facts,
+    decision: DecisionMade,
+    status: oneOf("The action's status with it.", "denied", "pending_approval", "allowed", "approved"),
+    quorum: Type.Optional(orNull(count("How many have to approve, where they have to."))),
+    expires_at: Type.Optional(orNull(time("End of the time to approve, where somebody has to."))),
+  }),
+  execution: entry<ExecutionEntry>("ExecutionEntry", "execution", 2, {
+    ...ABOUT_ACTION,
+    phase: oneOf("Its beginning or its end.", "start", "result"),
+    by: Actor,
+    permit: orNull(digest("SHA-256 of the permit's text, where one was used.")),
+    success: orNull(Type.Boolean({ description: "As it was reported; null for a start." })),
+    result: orNull(digest("Commitment to what was reported; null for a start.")),
+    status: oneOf("The action's status with it.", "executing", "succeeded", "failed"),
+  }),
+  erasure: entry<ErasureEntry>("ErasureEntry", "erasure", 1, {
+    ...ABOUT_ACTION,
+    cause: oneOf("Somebody asked for it, or its time was over.", "asked", "retention"),
+    reason: text("Why."),
+    by: orNull(Actor),
+  }),
+  policy_set: entry<PolicySetEntry>("PolicySetEntry", "policy_set", 2, {
+    at: time("When."),
+    previous: POLICY_SET,
+    policy_set: POLICY_SET,
+    policy_count: count("Policies of the set."),
+    policies: orNull(
+      Type.Array(Type.Object({ policy: Type.String(), version: Type.Integer() }, closed), {
+        description: "Null above 200, which the digest covers.",
+      }),
+    ),
+    source: Type.Record(Type.String(), Type.String(), { description: "Where the set came from." }),
+    changes: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            id: Type.String(),
+            name: Type.String(),
+            managed_by: orNull(Type.String()),
+            version: Type.Integer(),
+            digest: orNull(digest("Of that version's definition.")),
+            active: orNull(Type.Integer()),
+            deleted: Type.Boolean(),
+          },
+          closed,
+        ),
+        { description: "Policies as the change left them. From version 2 on." },
+      ),
+    ),
+    by: orNull(Actor),
+  }),
+  api_key: entry<KeyEntry>("KeyEntry", "api_key", 2, {
+    at: time("When."),
+    change: oneOf("What became of it.", "created", "revoked"),
+    key: Type.Object(
+      {
+        id: Type.String(),
+        name: Type.String(),
+        hash: Type.String(),
+        scopes: Type.Array(Type.String()),
+        agent_id: orNull(Type.String()),
+        owner: orNull(Type.String()),
+        expires_at: orNull(Type.String()),
+      },
+      { description: "The key: its hash, never its value.", ...closed },
+    ),
+    by: orNull(Actor),
+  }),
+  agent: entry<AgentEntry>("AgentEntry", "agent", 1, {
+    at: time("When."),
+    change: oneOf("What became of it.", "registered", "updated", "suspended", "resumed"),
+    agent: Type.Record(Type.String(), Type.Unknown(), { description: "The agent as the change left it." }),
+    by: orNull(Actor),
+  }),
+  stop: entry<StopEntry>("StopEntry", "stop", 1, {
+    at: time("When."),
+    change: oneOf("What became of it.", "placed", "lift_asked", "lifted"),
+    stop: Type.Object(
+      {
+        id: Type.String(),
+        agent: orNull(Type.String()),
+        tool: orNull(Type.String()),
+        policy: orNull(Type.String()),
+        reason: Type.String(),
+        until: orNull(Type.String()),
+      },
+      { description: "As it was placed.", ...closed },
+    ),
+    comment: orNull(text("Of whoever lifts it.")),
+    approvals: count("People who asked for it to be lifted so far."),
+    needed: count("How many it takes."),
+    by: Actor,
+  }),
+  permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", 1, {
+    at: time("When."),
+    public_key: digest("The new key: Ed25519, 32 bytes."),
+    previous: digest("The one before."),
+    previous_until: time("Until when its permits are taken."),
+    by: Type.Null({ description: "An operator at the machine." }),
+  }),
+};
+
+export const PluginEntrySchema = Type.Object(
+  {
+    type: Type.String({ pattern: "^[^:]+:.+$", description: "`<plugin>:<type>`" }),
+    v: Type.Integer(),
+    seq: Type.Integer({ minimum: 0 }),
+    at: time("When."),
+    action_id: orNull(Type.String()),
+    agent_id: orNull(Type.String()),
+    data: Type.Record(Type.String(), Type.Unknown(), { description: "As the plugin declares it." }),
+    by: orNull(Actor),
+  } satisfies Record<keyof PluginEntry | "seq", TSchema>,
+  { title: "PluginEntry", ...closed },
+);
+
+const CoreEntry = Type.Union(Object.values(ENTRY_SCHEMAS), {
+  title: "CoreEntry",
+  description: "A ledger entry of the service's own; `type` says which (docs/record.md).",
+  discriminator: { propertyName: "type" },
+});
+
+/** Any entry. One of a plugin has a colon in its type. */
+export const LedgerEntry = Type.Unsafe<Record<string, unknown>>(
+  Type.Union([CoreEntry, PluginEntrySchema], { title: "LedgerEntry" }),
+);

@@ -1,0 +1,122 @@
+/** docs/record.md: its examples made again by SHA-256 and another author's JCS, its tables held to the schemas, the schemas to real entries. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import type { TInteger, TObject } from "@sinclair/typebox";
+import canonicalize from "canonicalize";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import { ENTRY_SCHEMAS, PluginEntrySchema } from "../../../src/contract/entry-schemas.ts";
+import type { ActionRequest } from "../../../src/domain/actions.ts";
+import { ENTRY_TYPES, sealEntry, type EntryBody } from "../../../src/domain/entries.ts";
+import { toHex } from "../../../src/domain/hash.ts";
+import { policySetDigest } from "../../../src/domain/policy/compile.ts";
+import type { PolicySetDocument } from "../../../src/domain/policy/types.ts";
+import { actionDigest, commit, sealRequest } from "../../../src/domain/request.ts";
+import { fillStore } from "../../support/every-row.ts";
+import { judgeOf } from "../../support/openapi.ts";
+import { ROOT } from "../../support/process.ts";
+
+const PAGE = readFileSync(join(ROOT, "docs", "record.md"), "utf8");
+
+function example(name: string): string {
+  const [, text] = new RegExp(`<!-- example: ${name} -->\\s*\`\`\`[a-z]+\n([^]*?)\n\`\`\``).exec(PAGE) ?? [];
+  assert.ok(text !== undefined, `the page has no example "${name}"`);
+  return text;
+}
+// Each example is looked into freely.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+const json = (name: string): any => JSON.parse(example(name));
+/** The digest that a row of a table shows. */
+function shown(label: string): string {
+  const row = PAGE.split("\n").find((line) => line.startsWith(`| ${label} |`) && /`[0-9a-f]{64}`/.test(line));
+  return /`([0-9a-f]{64})`/.exec(row ?? "")?.[1] ?? assert.fail(`no digest of ${label}`);
+}
+const sha256 = (...parts: (string | Buffer)[]): string => {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest("hex");
+};
+const hex = (text: string): Buffer => Buffer.from(text, "hex");
+const jcs = (value: unknown): string => canonicalize(value) ?? assert.fail("no JSON");
+
+describe("docs/record.md", () => {
+  const request = json("request") as ActionRequest;
+  const salt = json("salt") as string;
+
+  test("a stranger makes the digests of a request, of commitments and of a policy set again", () => {
+    const { context: _, ...action } = request;
+    const hash = sha256(jcs(request));
+    const commitment = (value: unknown): string => sha256(hex(salt), hex(sha256(jcs(value))));
+    for (const [label, digest, ours] of [
+      ["`request_hash`", hash, sealRequest(request).hash],
+      ["`action_digest`", sha256(jcs(action)), actionDigest(request)],
+      ["`commitment` of the request above", sha256(hex(salt), hex(hash)), commit(salt, hash)],
+      ["`result`", commitment(json("result")), commit(salt, sha256(jcs(json("result"))))],
+      ["`meta`", commitment(json("meta")), commit(salt, sha256(jcs(json("meta"))))],
+      ["`facts.past`", commitment(json("past")), commit(salt, sha256(jcs(json("past"))))],
+      ["`policy_set`", sha256(jcs(json("policy-set"))), policySetDigest(json("policy-set") as PolicySetDocument)],
+    ] as const)
+      assert.deepEqual([digest, ours], [shown(label), shown(label)], label);
+  });
+
+  test("and the leaf, the root, the checkpoint and the tile", () => {
+    const { seq, ...body } = json("entry") as EntryBody & { seq: number };
+    const leaf = sha256(Buffer.of(0), jcs({ ...body, seq }));
+    assert.deepEqual([leaf, toHex(sealEntry(body, seq).leafHash)], [shown("leaf hash"), shown("leaf hash")]);
+    assert.equal((body as { commitment: string }).commitment, shown("`commitment` of the request above"));
+    const first = shown("leaf hash of entry 0");
+    const root = sha256(Buffer.of(1), hex(first), hex(leaf));
+    assert.equal(root, shown("root of size 2"));
+    const [, size, base64] = example("checkpoint").split("\n");
+    assert.deepEqual([size, Buffer.from(base64 ?? "", "base64").toString("hex")], ["2", root]);
+    assert.deepEqual(example("tile").split("\n"), [first, leaf]);
+  });
+
+  test("lists every type of entry with every field and its versions, and no other", () => {
+    const sections = PAGE.split(/^### /m).slice(1);
+    assert.deepEqual(
+      sections.map((section) => section.split("\n")[0]),
+      [...ENTRY_TYPES, "Entries of plugins"],
+    );
+    for (const [at, schema] of [...Object.values(ENTRY_SCHEMAS), PluginEntrySchema].entries()) {
+      const section = (sections[at] as string).split(/^## /m)[0] as string;
+      const fields = [...section.matchAll(/^\| `([a-z_]+)` +\| /gm)].map(([, field]) => field);
+      assert.deepEqual(fields, Object.keys(schema.properties), section.split("\n")[0]);
+      const newest = (schema.properties["v"] as { maximum?: number }).maximum;
+      if (newest !== undefined)
+        assert.match(section, new RegExp(`^\\| \`v\` +\\| 1${newest > 1 ? ` to ${newest}` : ""} `, "m"));
+    }
+    for (const part of ["facts", "decision"]) {
+      const { properties } = ENTRY_SCHEMAS.decision.properties[part] as TObject;
+      for (const member of Object.keys(properties)) assert.ok(PAGE.includes(`\`${member}\``), `${part}.${member}`);
+    }
+  });
+});
+
+test("the schemas of the document take every real entry, and each only its own type", async () => {
+  const types = new Set<string>();
+  await fillStore(
+    (folder) => sqliteStorage({ path: join(folder, "assent.db") }),
+    async (service) => {
+      const body = { agent_id: "bot", tool: "pay", operation: "do", params: { amount: 1, customer: "c" } };
+      const { id } = (await service.call("POST", "/v1/actions", { body })).body;
+      assert.equal((await service.call("POST", `/v1/actions/${id}/permit`)).status, 200, "decided again");
+      const judge = judgeOf((await service.call("GET", "/openapi.json", { key: null })).body);
+      const page = await service.call("GET", "/v1/events/page?after=-1&limit=1000", { key: service.admin });
+      for (const { type, entry } of page.body.events) {
+        types.add(type as string);
+        const title = ENTRY_SCHEMAS[type as keyof typeof ENTRY_SCHEMAS].title as string;
+        const faults = (value: unknown): string[] =>
+          judge.valueFaults({ $ref: `#/components/schemas/${title}` }, value);
+        assert.deepEqual(faults(entry), [], JSON.stringify(entry));
+        assert.notDeepEqual(faults({ ...entry, unheard_of: 1 }), [], type);
+        const { maximum: newest } = ENTRY_SCHEMAS[type as keyof typeof ENTRY_SCHEMAS].properties["v"] as TInteger;
+        assert.equal(entry.v, newest, `${type} is written in its newest version`);
+      }
+    },
+  );
+  // The key for permits is changed while nothing runs.
+  assert.deepEqual([...types].sort(), ENTRY_TYPES.filter((type) => type !== "permit_key").sort());
+});
