@@ -41,6 +41,20 @@ function routes(host: Host, open: boolean): Route[] {
     return row;
   }
 
+  /** What opens the entry's commitment: with it parameters are told, which not everybody who may check the log may read. */
+  async function opening(
+    { action_id }: EntryRow,
+    credential: Credential,
+  ): Promise<{ salt: string | null; request: string | null; erased_at: string | null } | null> {
+    const action =
+      action_id === null || !credential.holds("actions:read") ? null : await host.storage.action(action_id);
+    if (action === null || !maySee(credential.visibility, action)) return null;
+    const { salt, request, erased_at } = action;
+    return erased_at === null
+      ? { salt, request, erased_at: null }
+      : { salt: null, request: null, erased_at: toRfc3339(erased_at) };
+  }
+
   /** The newest checkpoint that a witness cosigned and that covers this entry. */
   async function witnessed(index: number): Promise<SignedCheckpoint> {
     const signed = await host.ledger.witnessed();
@@ -202,6 +216,7 @@ function routes(host: Host, open: boolean): Route[] {
             root: toHex(signed.root),
             path: path.map(toHex),
             checkpoint: signed.note,
+            opening: await opening(row, credential),
           },
         };
       },

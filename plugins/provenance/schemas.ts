@@ -38,6 +38,27 @@ export const Proof = Type.Object(
     root: Hex,
     path: Type.Array(Hex, { description: "From the leaf to the root (RFC 6962 section 2.1.1)." }),
     checkpoint: Type.String({ description: "C2SP signed checkpoint of `size` and `root`." }),
+    opening: Type.Union(
+      [
+        Type.Object(
+          {
+            salt: Type.Union([Hex, Type.Null()]),
+            request: Type.Union([Type.String(), Type.Null()], {
+              description: "Canonical JSON: SHA-256(salt ‖ SHA-256(request)) is the entry's `commitment`.",
+            }),
+            erased_at: Type.Union([Type.String({ format: "date-time" }), Type.Null()], {
+              description: "When salt and request were erased: nobody can open the commitment any more.",
+            }),
+          },
+          { additionalProperties: false },
+        ),
+        Type.Null(),
+      ],
+      {
+        description:
+          "What opens the commitment of an entry that is about an action, for keys that may read the action (`actions:read`); null else.",
+      },
+    ),
   },
   { additionalProperties: false },
 );

@@ -3,6 +3,8 @@ import { fromBase64, fromHex, toHex, equalBytes } from "../domain/hash.ts";
 import { openCheckpoint, parseVkey, NoteError } from "../domain/checkpoint.ts";
 import { hashLeaf, verifyInclusion } from "../domain/merkle.ts";
 import { cosignaturesOf, parseWitnessVkey } from "../domain/cosignature.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import { commit, sealRequest } from "../domain/request.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { parseTlogProof, ProofError, verifyTlogProof } from "../domain/tlog-proof.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
@@ -18,6 +20,8 @@ interface Verified {
   witnesses: { name: string; at: string }[];
   /** The entry, when the proof or --entry brought its bytes. */
   entry: Record<string, unknown> | null;
+  /** What was asked, where the proof brought what opens the entry's commitment. */
+  request: ActionRequest | null;
 }
 
 export const verify: Command = {
@@ -25,7 +29,7 @@ export const verify: Command = {
   help: `usage: assent verify PROOF --key VKEY [--witness VKEY]... [--entry FILE] [--json]
 
 PROOF is a file (or - for standard input): the JSON of GET /v1/provenance/{hash}/proof, or a .tlog-proof.
-Nothing is asked of any service. The key is pinned: take it once from GET /v1/provenance/keys, or from
+Nothing is asked of any service. Where the proof brings what opens the entry's commitment, that is checked too. The key is pinned: take it once from GET /v1/provenance/keys, or from
 your operator, and keep it.
 
   --key VKEY      verifier key of the log: <name>+<id>+<base64>, or @file
@@ -68,6 +72,7 @@ examples:
       );
       for (const { name, at } of verified.witnesses) io.out(`cosigned by ${name} at ${at}`);
       if (verified.entry !== null) io.out(JSON.stringify(verified.entry));
+      if (verified.request !== null) io.out(`the entry commits to this request: ${JSON.stringify(verified.request)}`);
     }
     return EXIT.ok;
   },
@@ -130,6 +135,7 @@ function checkText(proof: string, vkey: string, entry: Uint8Array | null): Unwit
     size: checkpoint.size,
     origin: checkpoint.origin,
     entry: readEntry(entry, index),
+    request: null,
   };
 }
 
@@ -140,6 +146,7 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
     index: number;
     path: string[];
     checkpoint: string;
+    opening?: { salt: string | null; request: string | null } | null;
   };
   const entry = given ?? fromBase64(proof.leaf);
   const leafHash = hashLeaf(entry);
@@ -155,14 +162,29 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
     root: checkpoint.root,
   };
   if (!verifyInclusion(claim)) throw new ProofError("the path does not lead from this entry to the signed root");
+  const opened = readEntry(entry, proof.index);
   return {
     note: proof.checkpoint,
     leaf_hash: toHex(leafHash),
     index: proof.index,
     size: checkpoint.size,
     origin: checkpoint.origin,
-    entry: readEntry(entry, proof.index),
+    entry: opened,
+    request: readOpening(opened, proof.opening ?? null),
   };
+}
+
+/** What the entry commits to; null where the proof does not tell it. */
+function readOpening(
+  entry: Record<string, unknown>,
+  opening: { salt: string | null; request: string | null } | null,
+): ActionRequest | null {
+  if (opening === null || opening.salt === null || opening.request === null) return null;
+  const request = JSON.parse(opening.request) as ActionRequest;
+  const { text, hash } = sealRequest(request);
+  if (text !== opening.request || commit(opening.salt, hash) !== entry["commitment"])
+    throw new ProofError("the request beside the proof is not the one that the entry commits to");
+  return request;
 }
 
 function readEntry(bytes: Uint8Array, index: number): Record<string, unknown> {

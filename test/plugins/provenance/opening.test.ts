@@ -1,0 +1,57 @@
+/** What opens an entry's commitment, beside its proof: for whom, and what a verifier says of one that does not fit. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { check } from "../../../src/cli/verify.ts";
+import { CommandError } from "../../../src/cli/command.ts";
+import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
+
+let service: Service;
+before(async () => (service = await startService()));
+after(() => service.close());
+
+const proofOf = (hash: string, key: string): Promise<Answer> =>
+  service.call("GET", `/v1/provenance/${hash}/proof`, { key });
+/** Of the same agent as the action's: it may see the entry. */
+const keyWith = async (name: string, ...scopes: string[]): Promise<string> => {
+  const body = { name, scopes, agent_id: ALLOWED.agent_id };
+  return (await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body.key as string;
+};
+
+test("a proof brings the request to whoever may read it, a verifier checks it, and an erased one says so", async () => {
+  const { vkey } = service.runtime.host.ledger;
+  const { id, decision_hash: hash } = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
+  const { body: proof } = await proofOf(hash, service.admin);
+  assert.deepEqual(check(JSON.stringify(proof), vkey, null).request, {
+    context: {},
+    ...ALLOWED,
+  });
+
+  const lie = (opening: object): (() => unknown) => {
+    const text = JSON.stringify({ ...proof, opening: { ...proof.opening, ...opening } });
+    return () => check(text, vkey, null);
+  };
+  const notIt = (error: unknown): boolean => error instanceof CommandError && /commits to/.test(error.message);
+  assert.throws(lie({ request: JSON.stringify({ ...JSON.parse(proof.opening.request), tool: "other" }) }), notIt);
+  assert.throws(lie({ request: `${proof.opening.request} ` }), notIt, "the same in other bytes");
+  assert.throws(lie({ salt: "0".repeat(64) }), notIt);
+
+  const reader = await keyWith("reader", "provenance:read", "actions:read");
+  assert.deepEqual((await proofOf(hash, reader)).body.opening, proof.opening);
+  const auditor = await keyWith("auditor", "provenance:read");
+  const blind = (await proofOf(hash, auditor)).body;
+  assert.equal(blind.opening, null, JSON.stringify(blind));
+  assert.equal(check(JSON.stringify(blind), vkey, null).request, null);
+
+  await service.call("POST", `/v1/actions/${id}/cancel`, { key: service.admin, body: {} });
+  const erased = await service.call("POST", `/v1/actions/${id}/erase`, { key: service.admin, body: { reason: "t" } });
+  assert.equal(erased.status, 200, JSON.stringify(erased.body));
+  const after = (await proofOf(hash, service.admin)).body;
+  assert.deepEqual([after.opening.salt, after.opening.request], [null, null]);
+  assert.ok(Date.parse(after.opening.erased_at) > 0);
+  assert.equal(check(JSON.stringify(after), vkey, null).request, null);
+});
+
+test("an entry that is about no action has nothing to open", async () => {
+  const page = await service.call("GET", "/v1/events/page?after=-1&type=api_key&limit=1", { key: service.admin });
+  assert.equal((await proofOf(page.body.events[0].hash, service.admin)).body.opening, null);
+});
