@@ -41,6 +41,8 @@ const REST = [
   "test/faults/storage-postgres.test.ts",
   "test/faults/storage-repair.test.ts",
   "test/faults/storage-sums.test.ts",
+  // Installs the reference servers.
+  "test/mcp/official.test.ts",
   "test/cli/store.test.ts",
   "test/cli/first-start.test.ts",
   // The browser's verifier on every proof of many trees.

@@ -115,19 +115,21 @@ function expand(value: unknown, env: Environment, where: string): unknown {
 const RUNNERS =
   /^(?:npx|pnpx|bunx|uvx|pipx|uv|npm|pnpm|yarn|bun|deno|node|python3?|docker|podman|cmd|\/c|exec|run|dlx|x|tool)(?:\.exe|\.cmd)?$/;
 
+/** Files and folders that are called alike in every program. */
+const GENERIC = /^(?:index|main|server|cli|app|dist|build|out|src|bin|lib|)$/;
+
 /** What a server is called whose command or address is all that is known of it. */
 export function nameFor(reach: readonly string[] | URL): string {
   if (reach instanceof URL) return reach.hostname.slice(0, 32);
-  const words = reach
-    .map((word) => word.split(/[\\/]/).at(-1) as string)
-    .filter((word) => word !== "" && !word.startsWith("-") && !RUNNERS.test(word));
-  const word = (words[0] ?? reach[0]?.split(/[\\/]/).at(-1) ?? "server")
-    .replace(/@.*$/, "")
-    .replace(/\.[cm]?[jt]s$|\.py$|:[^:]*$/, "");
-  const name = word
+  const words = reach.filter((word) => !word.startsWith("-") && !RUNNERS.test(word.split(/[\\/]/).at(-1) as string));
+  const parts = (words[0] ?? reach[0] ?? "")
+    .split(/[\\/]/)
+    .map((part) => part.replace(/(?<=.)@.*$|\.[cm]?[jt]s$|\.py$|:[^:]*$/, ""));
+  const part = parts.findLast((each) => !GENERIC.test(each)) ?? "server";
+  const name = part
     .replace(/^(?:mcp-server-|server-mcp-|mcp-|server-)/, "")
     .replace(/(?:-mcp-server|-mcp|-server)$/, "");
-  return (name || word).replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(0, 32);
+  return (name || part).replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(0, 32);
 }
 
 /** Clients by the name that they give themselves, and how long they are known to wait. Seconds. */

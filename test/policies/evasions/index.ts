@@ -6,6 +6,7 @@ import { customerData } from "./customer-data.ts";
 import { databases } from "./databases.ts";
 import { email } from "./email.ts";
 import { gitHosting } from "./git-hosting.ts";
+import { mcp } from "./mcp.ts";
 import { payments } from "./payments.ts";
 import { shell } from "./shell.ts";
 
@@ -21,6 +22,7 @@ export const EVASIONS: Readonly<Record<string, readonly Evasion[]>> = {
   databases,
   email,
   "git-hosting": gitHosting,
+  mcp,
   payments,
   shell,
 };

@@ -1,0 +1,73 @@
+/** `assent-mcp.yaml`, names of servers, and what docs/mcp.md shows of both. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { ConfigFault, nameFor, patienceOf, readConfig } from "../../src/mcp/config.ts";
+import { assentHere, folderWith } from "../support/cli.ts";
+import { ROOT } from "../support/process.ts";
+
+const page = readFileSync(join(ROOT, "docs/mcp.md"), "utf8");
+const blocks = [...page.matchAll(/^( *)```yaml\n([^]*?)^ *```$/gm)].map(([, indent = "", text = ""]) =>
+  text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+);
+
+describe("the configuration of the proxy", () => {
+  test("of docs/mcp.md is taken", () => {
+    const text = blocks.find((block) => block.includes("servers:")) as string;
+    const { servers, wait } = readConfig(text.replace("# wait: 50 ", "wait: 50 "), { TRACKER_TOKEN: "t" });
+    assert.equal(wait, 50);
+    assert.deepEqual(
+      servers.map(({ name, tool, hide, open, definitions }) => ({ name, tool, hide, open, definitions })),
+      [
+        { name: "filesystem", tool: "filesystem", hide: ["write_*"], open: [], definitions: "first" },
+        { name: "tracker", tool: "tracker", hide: [], open: ["resources/read"], definitions: "accepted" },
+      ],
+    );
+    assert.deepEqual(servers[1]?.reach, { url: "https://mcp.example.com/mcp", headers: { Authorization: "Bearer t" } });
+  });
+
+  test("the policy of docs/mcp.md passes assent policy check", async (t) => {
+    const policy = blocks.find((block) => block.startsWith("policy:")) as string;
+    const { code, out, err } = await assentHere("policy", "check", folderWith(t, { "notes.yaml": policy }));
+    assert.equal(code, 0, out + err);
+  });
+
+  for (const [what, text, why] of [
+    ["an unknown key", "servers: { a: { command: x, arg: [] } }", /arg/],
+    ["both a command and an address", "servers: { a: { command: x, url: 'http://x' } }", /either a command or a url/],
+    ["neither", "servers: { a: {} }", /either a command or a url/],
+    ["headers for a process", "servers: { a: { command: x, headers: {} } }", /headers go with a url/],
+    ["no server", "servers: {}", /servers/],
+    ["a variable that is not set", "servers: { a: { url: 'http://x', headers: { a: '${NOT_SET}' } } }", /NOT_SET/],
+    ["a method that cannot be open", "servers: { a: { command: x, open: [tools/call] } }", /open/],
+    ["a key twice", "servers: { a: { command: x } }\nservers: {}", /unique/],
+    ["a name that is none", "servers: { 'a b': { command: x } }", /name/],
+    ["no YAML", "servers: [", /.+/],
+  ] as const)
+    test(`with ${what} is refused`, () => {
+      assert.throws(
+        () => readConfig(text, {}),
+        (error) => error instanceof ConfigFault && why.test(error.message),
+      );
+    });
+
+  for (const [command, name] of [
+    ["npx -y @modelcontextprotocol/server-filesystem /home/me", "filesystem"],
+    ["npx -y @modelcontextprotocol/server-filesystem@2026.8.31 /home/me", "filesystem"],
+    ["uvx mcp-server-git --repository /home/me/app", "git"],
+    ["node /opt/server-everything/dist/index.js stdio", "everything"],
+    ["/usr/local/bin/github-mcp-server stdio", "github"],
+    ["docker run -i --rm mcp/fetch", "fetch"],
+  ] as const)
+    test(`${command} is called ${name}`, () => assert.equal(nameFor(command.split(" ")), name));
+
+  test("an address is called after its host", () =>
+    assert.equal(nameFor(new URL("https://mcp.example.com/x")), "mcp.example.com"));
+
+  test("a client is waited with as long as it is known to wait, unless it is configured", () => {
+    assert.equal(patienceOf({ name: "claude-code" }, undefined), 240);
+    assert.equal(patienceOf({ name: "constructor" }, undefined), 50);
+    assert.equal(patienceOf({ name: "claude-code" }, 7), 7);
+  });
+});
