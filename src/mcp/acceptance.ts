@@ -45,7 +45,7 @@ export function acceptanceOf({ server, changes }: Examined): { tool: string; ope
     operation: "accept",
     params: {
       server: server.name,
-      where: "command" in server.reach ? [server.reach.command, ...server.reach.args].join(" ") : server.reach.url,
+      where: placeOf(server),
       changes: changes.map(({ name, kind, before, now }) => ({
         name: name === "" ? "(instructions)" : name,
         kind,
@@ -55,6 +55,13 @@ export function acceptanceOf({ server, changes }: Examined): { tool: string; ope
       })),
     },
   };
+}
+
+/** Without what may hold credentials: arguments of a command, and names, passwords and queries in an address. */
+function placeOf({ reach }: ServerConfig): string {
+  if ("command" in reach) return reach.command;
+  const { origin, pathname } = new URL(reach.url);
+  return origin + pathname;
 }
 
 /** What a model would read first of a definition. */

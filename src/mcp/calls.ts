@@ -2,7 +2,7 @@
 import type { Caller } from "./caller.ts";
 import type { Gate, Wish } from "./gate.ts";
 import { failure, metaOf, withMeta, type Id, type JsonObject, type Reply } from "./message.ts";
-import { messageOfFailure, RequestLost } from "./peer.ts";
+import { messageOfFailure } from "./peer.ts";
 import { asToolResult, refusalBecause, type Refusal } from "./refusal.ts";
 import type { Tool } from "./tools.ts";
 import type { Ask, Upstream } from "./upstream.ts";
@@ -82,7 +82,7 @@ function withoutEnvelope(params: JsonObject): JsonObject {
   );
 }
 
-/** @throws the reason of the caller's signal, when the client is gone. */
+/** What goes wrong after the decision is an answer that was lost, and never a call that was not made. @throws the reason of the caller's signal, when the client is gone. */
 export async function govern(
   call: Call,
   caller: Caller,
@@ -102,7 +102,6 @@ export async function govern(
       throw error;
     }
     verdict.report(false, `the answer was lost: ${why}`);
-    if (!(error instanceof RequestLost)) throw error;
     return lost(why, verdict.id, tool !== null);
   }
   const trouble = messageOfFailure(reply) ?? errorIn(reply);

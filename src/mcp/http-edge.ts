@@ -219,7 +219,7 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
         log(
           `a request failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
         );
-        return problem(500, CODE.internal, "the proxy failed; nothing was run that it did not answer for");
+        return problem(500, CODE.internal, "the proxy failed");
       }
     },
     async close(): Promise<void> {

@@ -111,7 +111,7 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
       if (kept === undefined || kept.wish !== wish)
         return failure(
           CODE.invalidParams,
-          "requestState is not of this request, or no longer held; send the request anew without it. Nothing was run",
+          "requestState is not of this request, or no longer held; what became of the request is in the record of its action",
         );
       rounds.delete(requestState as string);
       round = kept;
