@@ -62,7 +62,11 @@ export const mcp: Command = {
   proxy    ${proxy.summary}
   accept   ${accept.summary}
 
-"assent mcp VERB --help" tells more.`,
+"assent mcp VERB --help" tells more.
+
+examples:
+  assent mcp proxy -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  assent mcp accept`,
   verbs: VERBS,
   run([verb, ...args]: string[], io: Output): Promise<number> {
     if (verb === undefined) throw usage("assent mcp takes a verb: proxy or accept");
