@@ -128,6 +128,10 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     verifyAtStart: config.ledger.verify_at_start,
     keptCheckpoint: config.ledger.checkpoint_file ?? join(config.data, "checkpoint"),
     stateFolder: config.state,
+    checkpointLog:
+      config.ledger.checkpoint_log === null
+        ? null
+        : { path: config.ledger.checkpoint_log, everyMs: config.ledger.checkpoint_log_seconds * 1000 },
     acceptRollback: options.acceptRollback,
     outbox: options.outbox.write,
     entryFault: options.declared.entryFault,

@@ -79,6 +79,17 @@ export const ConfigSchema = Type.Object(
           description:
             "Where the newest signed checkpoint is kept beside the store, so that an older copy of the store is noticed at start; `checkpoint` in the data folder when absent. Another disk is better.",
         }),
+        checkpoint_log: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
+          default: null,
+          description:
+            "A file that signed checkpoints are appended to, a line of JSON each, and that is never changed otherwise: for a place that keeps what it is given.",
+        }),
+        checkpoint_log_seconds: Type.Integer({
+          default: 60,
+          minimum: 1,
+          maximum: 86_400,
+          description: "How soon after a decision the newest checkpoint is appended there.",
+        }),
         witnesses: Type.Array(
           Type.Object(
             {

@@ -7,6 +7,7 @@ import { formatVkey, openCheckpoint } from "../domain/checkpoint.ts";
 import { equalBytes, sha256Hex, utf8 } from "../domain/hash.ts";
 import { NO_STOPS } from "../domain/stops.ts";
 import { auditLedger } from "./audit.ts";
+import { appendCheckpoints } from "./appended-checkpoints.ts";
 import type { BatchContext } from "./batch.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import type { LedgerClock } from "./clock.ts";
@@ -39,6 +40,8 @@ export interface LedgerOptions {
   keptCheckpoint: string | null;
   /** A folder outside the data folder, where checkpoints of this machine's logs are kept too. Absent: none. */
   stateFolder?: string | null;
+  /** A file that checkpoints are appended to. Absent: none. */
+  checkpointLog?: { path: string; everyMs: number } | null;
   /** Goes on with a store that is older than the kept checkpoint. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
@@ -96,6 +99,17 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       }),
     );
   for (const place of kept) await compareWithKept(place, start, options, (size) => proofs.rootAt(size), vkey);
+  const { checkpointLog } = options;
+  const appended =
+    checkpointLog == null
+      ? null
+      : appendCheckpoints(
+          checkpointLog.path,
+          checkpointLog.everyMs,
+          () => checkpoints.latest(),
+          options.clock.now,
+          log,
+        );
   const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
   if (last !== undefined) options.clock.saw(last.created_at);
   const tail = createTail(storage, start.size, log);
@@ -143,6 +157,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
         // Another process's later head may be signed already.
         if (latest === null || latest.size < head.size) checkpoints.signNext(head);
         for (const place of kept) place.changed();
+        appended?.changed();
       },
       idle() {
         timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_AFTER);
@@ -216,6 +231,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       if (timer !== null) clearTimeout(timer);
       await storeCheckpoint();
       for (const place of kept) await place.close();
+      await appended?.close();
     },
   };
 }

@@ -1,0 +1,57 @@
+/** Checkpoints at the end of a file that is only appended to. */
+import assert from "node:assert/strict";
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { it } from "node:test";
+import { openCheckpoint } from "../../src/domain/checkpoint.ts";
+import { memoryStorage } from "../../src/testing/index.ts";
+import { entry, openLedgerOn, vault } from "../support/ledger.ts";
+import { until } from "../support/wait.ts";
+
+interface Line {
+  at: string;
+  note: string;
+  size: number;
+}
+const linesOf = (path: string): Line[] =>
+  (existsSync(path) ? readFileSync(path, "utf8") : "")
+    .split("\n")
+    .filter((line) => line.startsWith("{") && line.endsWith("}"))
+    .map((line) => JSON.parse(line) as Line);
+
+it("each stands behind the others and is signed; a torn line costs none, and a place that is away only waits", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-appended-"));
+  const path = join(folder, "away", "checkpoints.jsonl");
+  const storage = memoryStorage();
+  await storage.open();
+  const open = () => openLedgerOn(storage, { checkpointLog: { path, everyMs: 20 } });
+  try {
+    let ledger = await open();
+    const add = (i: number) => ledger.transact((tx) => Promise.resolve(tx.record(entry(i))));
+    await add(0);
+    await until("the first is there", () => linesOf(path).some(({ size }) => size === 1));
+    await add(1);
+    await ledger.close();
+    appendFileSync(path, '{"at":"2026-');
+    ledger = await open();
+    await add(2);
+    await until("the third is there", () => linesOf(path).some(({ size }) => size === 3));
+    const before = readFileSync(path, "utf8");
+    // A folder stands where the file was.
+    rmSync(path);
+    mkdirSync(path);
+    await add(3);
+    assert.equal((await ledger.head()).size, 4, "nothing waits for it");
+    rmSync(path, { recursive: true });
+    appendFileSync(path, before);
+    await until("what was missed is covered", () => linesOf(path).some(({ size }) => size === 4));
+    assert.ok(readFileSync(path, "utf8").startsWith(before), "what stood there stays");
+    for (const { note, size } of linesOf(path))
+      assert.equal(openCheckpoint(note, ledger.vkey, (...args) => vault.verify(...args)).size, size);
+    await ledger.close();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    await storage.close();
+  }
+});
