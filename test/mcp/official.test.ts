@@ -133,7 +133,8 @@ describe("the reference servers behind the proxy, with a client of the v1 line",
     const seen: number[] = [];
     const params = { name: "trigger-long-running-operation", arguments: { duration: 1, steps: 4 } };
     await proxied.callTool(params, undefined, { onprogress: ({ progress }) => void seen.push(progress) });
-    assert.deepEqual(seen.slice(-3), [2, 3, 4]);
+    // That client drops the progress that arrives in one piece with the result.
+    assert.deepEqual(seen.slice(0, 3), [1, 2, 3]);
     assert.equal((await proxied.callTool({ name: "get-env", arguments: {} })).structuredContent?.status, "denied");
   });
 
