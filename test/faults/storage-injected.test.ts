@@ -88,6 +88,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.putCheckpoint(1, "one");
   await tx.insertAction(actionRow(0));
   await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: T0 });
+  await tx.noteAsked("action-0", T0, null);
   await tx.eraseAction("action-0", T0);
   await tx.insertApproval(approvalRow("action-0", "owner:dana"));
   await tx.insertIdempotency(idempotencyRow("a"));
