@@ -14,7 +14,7 @@ import { reportCoverage } from "./coverage.mjs";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** What everybody waits for least: the pure part, the ledger, the handler and the storage contract. */
 const QUICK = ["test/domain/", "test/ledger/", "test/http/", "test/conformance/"];
-/** What `npm test` leaves to `npm run test:all`: browsers, proxies, fleets on Postgres, crashes, other runtimes, fuzz. */
+/** What `npm test` leaves to `npm run test:all`: browsers, proxies, hosts, fleets on Postgres, crashes, other runtimes, fuzz. */
 const REST = [
   "test/adapters/",
   "test/runtimes/",
@@ -24,6 +24,15 @@ const REST = [
   "test/deploy/",
   "test/package/",
   "test/clients/",
+  "test/mcp/",
+  "test/hook/",
+  "test/cli/rotate-permit.test.ts",
+  "test/client/govern.test.ts",
+  "test/http/generated-clients.test.ts",
+  "test/types/client-types.test.ts",
+  "test/policies/evasions.test.ts",
+  "test/plugins/provenance/record.test.ts",
+  "test/faults/storage-injected.test.ts",
   "test/conformance/storage-postgres.test.ts",
   "test/faults/audit-columns.test.ts",
   "test/faults/audit-columns-postgres.test.ts",
