@@ -25,7 +25,7 @@ import { createFolding } from "./cluster/fold-sums.ts";
 import { loadPlugins, type LoadedPlugin } from "./extension/loader.ts";
 import { createHosts } from "./host.ts";
 import { createLedgerClock } from "./ledger/clock.ts";
-import { createWitnesses } from "./ledger/witnesses.ts";
+import { publishCheckpoints } from "./ledger/publish.ts";
 import { verifyEd25519 } from "./identity/vault.ts";
 import type { PermitKeyService, PermitRotation } from "./identity/permit-keys.ts";
 import { openParts, type Disposer, type Parts } from "./parts.ts";
@@ -194,19 +194,9 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       opened.push({ name: "idempotency keys", close: sweep.stop });
       sweep.start();
       await registry.start();
-      if (config.ledger.witnesses.length > 0) {
-        const witnesses = createWitnesses({
-          witnesses: config.ledger.witnesses,
-          ledger: parts.ledger,
-          storage: parts.storage,
-          duty: createDuty(storage, "witnesses", instance),
-          everyMs: config.ledger.witness_seconds * 1000,
-          log,
-          verify: verifyEd25519,
-        });
-        opened.push({ name: "witnesses", close: witnesses.stop });
-        witnesses.start();
-      }
+      opened.push(
+        ...publishCheckpoints(config.ledger, parts, (name) => createDuty(storage, name, instance), log, verifyEd25519),
+      );
       if (outbox.write !== null) {
         const courier = startCourier(parts);
         opened.push({ name: "courier", close: courier.stop });

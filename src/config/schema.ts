@@ -90,6 +90,17 @@ export const ConfigSchema = Type.Object(
           maximum: 86_400,
           description: "How soon after a decision the newest checkpoint is appended there.",
         }),
+        checkpoint_webhooks: Type.Array(Type.String({ pattern: "^https?://" }), {
+          default: [],
+          maxItems: 20,
+          description: "Addresses that the newest signed checkpoint is posted to, as `{type, origin, size, note}`.",
+        }),
+        checkpoint_webhook_seconds: Type.Integer({
+          default: 60,
+          minimum: 1,
+          maximum: 86_400,
+          description: "How often they get one, where there is a newer one.",
+        }),
         witnesses: Type.Array(
           Type.Object(
             {

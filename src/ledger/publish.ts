@@ -1,0 +1,45 @@
+/** Shows signed checkpoints to others, so that nobody can be given another log without anybody noticing. */
+import type { Config } from "../config/index.ts";
+import type { Duty, Ledger, Logger } from "../contract/host.ts";
+import type { Storage } from "../contract/storage.ts";
+import type { Verify } from "../domain/checkpoint.ts";
+import { createPostedCheckpoints } from "./posted-checkpoints.ts";
+import { createWitnesses } from "./witnesses.ts";
+
+/** Starts what is configured. @param duty one process does each for all */
+export function publishCheckpoints(
+  config: Config["ledger"],
+  { ledger, storage }: { ledger: Ledger; storage: Pick<Storage, "meta" | "write"> },
+  duty: (name: string) => Duty,
+  log: Logger,
+  verify: Verify,
+): { name: string; close(): Promise<void> }[] {
+  const started: { name: string; close(): Promise<void> }[] = [];
+  if (config.witnesses.length > 0) {
+    const everyMs = config.witness_seconds * 1000;
+    const witnesses = createWitnesses({
+      witnesses: config.witnesses,
+      ledger,
+      storage,
+      duty: duty("witnesses"),
+      everyMs,
+      log,
+      verify,
+    });
+    started.push({ name: "witnesses", close: witnesses.stop });
+    witnesses.start();
+  }
+  if (config.checkpoint_webhooks.length > 0) {
+    const everyMs = config.checkpoint_webhook_seconds * 1000;
+    const posted = createPostedCheckpoints({
+      urls: config.checkpoint_webhooks,
+      ledger,
+      duty: duty("checkpoint-webhooks"),
+      everyMs,
+      log,
+    });
+    started.push({ name: "checkpoint webhooks", close: posted.stop });
+    posted.start();
+  }
+  return started;
+}
