@@ -28,7 +28,6 @@ const REST = [
   "test/hook/",
   "test/cli/rotate-permit.test.ts",
   "test/client/govern.test.ts",
-  "test/http/generated-clients.test.ts",
   "test/types/client-types.test.ts",
   "test/policies/evasions.test.ts",
   "test/plugins/provenance/record.test.ts",

@@ -6,6 +6,7 @@ import { defineRoute, type Reply, type Route } from "../../src/contract/resource
 import type { EntryRow } from "../../src/contract/storage.ts";
 import { openEntry } from "../../src/domain/entries.ts";
 import { fromHex, toBase64, toHex } from "../../src/domain/hash.ts";
+import { requestOf, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { formatTlogProof } from "../../src/domain/tlog-proof.ts";
 import { maySee } from "../../src/domain/visibility.ts";
@@ -49,10 +50,12 @@ function routes(host: Host, open: boolean): Route[] {
     const action =
       action_id === null || !credential.holds("actions:read") ? null : await host.storage.action(action_id);
     if (action === null || !maySee(credential.visibility, action)) return null;
-    const { salt, request, erased_at } = action;
-    return erased_at === null
-      ? { salt, request, erased_at: null }
-      : { salt: null, request: null, erased_at: toRfc3339(erased_at) };
+    const { salt, erased_at } = action;
+    // The row keeps what people are asked about in the order that its author gave it; the hash is of the canonical form.
+    const request = requestOf(action);
+    return erased_at === null && request !== null
+      ? { salt, request: sealRequest(request).text, erased_at: null }
+      : { salt: null, request: null, erased_at: toRfc3339(erased_at ?? 0) };
   }
 
   /** The newest checkpoint that a witness cosigned and that covers this entry. */

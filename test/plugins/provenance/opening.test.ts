@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { check } from "../../../src/cli/verify.ts";
 import { CommandError } from "../../../src/cli/command.ts";
-import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
+import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
 
 let service: Service;
 before(async () => (service = await startService()));
@@ -49,6 +49,14 @@ test("a proof brings the request to whoever may read it, a verifier checks it, a
   assert.deepEqual([after.opening.salt, after.opening.request], [null, null]);
   assert.ok(Date.parse(after.opening.erased_at) > 0);
   assert.equal(check(JSON.stringify(after), vkey, null).request, null);
+});
+
+test("what people are asked about is kept as its author wrote it, and opened in its canonical form", async () => {
+  const { vkey } = service.runtime.host.ledger;
+  const body = { ...ASKED, params: { currency: "USD", amount: 500 } };
+  const { decision_hash: hash } = (await service.call("POST", "/v1/actions", { body })).body;
+  const { body: proof } = await proofOf(hash, service.admin);
+  assert.deepEqual(check(JSON.stringify(proof), vkey, null).request, { context: {}, ...body });
 });
 
 test("an entry that is about no action has nothing to open", async () => {
