@@ -123,7 +123,8 @@ async function outcomes(host: Host): Promise<Record<(typeof cases)[number], stri
     "service garbage": word(await run(host, about(host, "allowed"), await scripted((end) => end("<html>")))),
     "service hangs": word(await run(host, about(host, "allowed"), hanging, ["--wait", "2"])),
     "key revoked": word(await run(host, about(host, "allowed"), { ...hooks.env, ASSENT_API_KEY: revoked })),
-    "eight at once": [...new Set(eight.map(word))].sort().join(" and "),
+    // How many are answered before the hook's patience is over is the machine's affair.
+    "eight at once": eight.map(word).every((one) => one === "runs" || one === "stops") ? "runs or stops" : "wrong",
     "kill -9": word(await killed(host, hanging)),
   };
 }
