@@ -66,7 +66,8 @@ export function writeActions(
   };
 }
 
-const CHANGES = [
+/** Columns that may change after the decision. */
+export const CHANGEABLE = [
   "status",
   "updated_at",
   "reason",
@@ -85,7 +86,7 @@ const CHANGES = [
 function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
   const statements = new Map<string, Statement>();
   return (guard, change) => {
-    const changed = CHANGES.filter((name) => change[name] !== undefined);
+    const changed = CHANGEABLE.filter((name) => change[name] !== undefined);
     const guards = (["expires_after", "expired_by", "approved_after"] as const).filter(
       (name) => guard[name] !== undefined,
     );

@@ -10,6 +10,7 @@ import { isCoreEntry, openEntry, type EntryBody } from "../../src/domain/entries
 import { toHex } from "../../src/domain/hash.ts";
 import { openPast, writePasts } from "../../src/domain/past.ts";
 import { TILE_WIDTH } from "../../src/domain/tiles.ts";
+import { CHANGEABLE } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
@@ -46,7 +47,7 @@ export function prepareCut(db: Kysely<Tables>) {
       find: prepare(tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
       remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
     },
-    reset: prepare(db.updateTable("actions").set(params<object>(RESETTABLE)).where("id", "=", param("id"))),
+    reset: prepare(db.updateTable("actions").set(params<object>(CHANGEABLE)).where("id", "=", param("id"))),
     forgetSums: prepare(db.deleteFrom("action_sums")),
     foldAnew: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
   };
@@ -58,21 +59,6 @@ function tilesBehind<Query extends { where(column: "level" | "index", compare: "
   return query.where("level", "=", param<never>("level")).where("index", ">=", param<never>("at"));
 }
 
-/** What an entry may change of an action. */
-const RESETTABLE = [
-  "status",
-  "reason",
-  "reason_code",
-  "past",
-  "quorum",
-  "expires_at",
-  "approved_until",
-  "waited_ms",
-  "started_at",
-  "started_by",
-  "result",
-  "updated_at",
-] as const;
 const LEVELS = 7;
 
 /** In one transaction. `keep` has every row before it goes. Resolves to the number of entries removed. */
