@@ -5,6 +5,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import type { Duty, Host } from "../../src/contract/host.ts";
+import { repeat } from "../../src/contract/repeat.ts";
 import { openBecause } from "../../src/domain/erasure.ts";
 import { USES_KEPT } from "../../src/domain/limit-uses.ts";
 import { eraseIn } from "./erase.ts";
@@ -27,8 +28,6 @@ export interface Retention {
 
 export function createRetention(host: Host): Retention {
   const days = host.config.retention.erase_after_days;
-  let timer: ReturnType<typeof setTimeout> | null = null;
-  let running: Promise<unknown> = Promise.resolve();
   let stopped = false;
   let duty: Duty | null = null;
 
@@ -102,34 +101,22 @@ export function createRetention(host: Host): Retention {
     return duty.mine();
   }
 
-  function plan(ms: number): void {
-    if (stopped) return;
-    timer = setTimeout(() => {
-      running = tick();
-    }, ms);
-    timer.unref?.();
-  }
-
-  async function tick(): Promise<void> {
-    try {
-      await sweep();
-      plan(BETWEEN);
-    } catch (error) {
-      if (stopped) return;
-      host.log.warn("parameters whose time is over could not be erased; trying again", { error: String(error) });
-      plan(AFTER_FAILURE);
-    }
-  }
+  const rounds = repeat({
+    task: sweep,
+    everyMs: BETWEEN,
+    afterFailureMs: AFTER_FAILURE,
+    failed: (error) =>
+      host.log.warn("parameters whose time is over could not be erased; trying again", { error: String(error) }),
+  });
 
   return {
     sweep,
     start() {
-      if (days !== null) plan(0);
+      if (days !== null) rounds.start();
     },
     async stop() {
       stopped = true;
-      if (timer !== null) clearTimeout(timer);
-      await running;
+      await rounds.stop();
       await duty?.release().catch(() => undefined);
     },
   };

@@ -4,6 +4,7 @@
  * run. Of several processes on one store, one does it; done twice, it forgets nothing twice.
  */
 import type { Duty, Ledger, Logger } from "../contract/host.ts";
+import { repeat } from "../contract/repeat.ts";
 import type { IdempotencyPlace, IdempotencyRow, StorageReader } from "../contract/storage.ts";
 import { openEntry, type ApprovalEntry } from "../domain/entries.ts";
 
@@ -33,8 +34,6 @@ export interface IdempotencySweepOptions {
 export function createIdempotencySweep(options: IdempotencySweepOptions): IdempotencySweep {
   const { storage, ledger, duty, log } = options;
   let stopped = false;
-  let timer: ReturnType<typeof setTimeout> | null = null;
-  let running: Promise<unknown> = Promise.resolve();
   /** What was passed stays for good: every later sweep begins behind it. */
   let passed = FIRST;
 
@@ -70,32 +69,19 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
     );
   }
 
-  function plan(ms: number): void {
-    if (stopped) return;
-    timer = setTimeout(() => {
-      running = tick();
-    }, ms);
-    timer.unref?.();
-  }
-
-  async function tick(): Promise<void> {
-    try {
-      await sweep();
-      plan(BETWEEN);
-    } catch (error) {
-      if (stopped) return;
-      log.warn("old idempotency keys could not be forgotten; trying again", { error: String(error) });
-      plan(AFTER_FAILURE);
-    }
-  }
+  const rounds = repeat({
+    task: sweep,
+    everyMs: BETWEEN,
+    afterFailureMs: AFTER_FAILURE,
+    failed: (error) => log.warn("old idempotency keys could not be forgotten; trying again", { error: String(error) }),
+  });
 
   return {
     sweep,
-    start: () => plan(AFTER_FAILURE),
+    start: () => rounds.start(AFTER_FAILURE),
     async stop() {
       stopped = true;
-      if (timer !== null) clearTimeout(timer);
-      await running;
+      await rounds.stop();
       await duty.release().catch(() => undefined);
     },
   };

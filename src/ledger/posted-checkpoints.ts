@@ -3,6 +3,7 @@
  * decision: whoever keeps what comes can show later which history was signed. The note proves itself by its signature, so
  * the request has no other. A place that is away misses sizes; the next checkpoint covers them.
  */
+import { repeat } from "../contract/repeat.ts";
 import type { Duty, Ledger, Logger } from "../contract/host.ts";
 
 /** Longest wait for one place. Milliseconds. */
@@ -34,8 +35,6 @@ export function createPostedCheckpoints({
   const taken = new Map<string, number>();
   const complaints = new Map<string, string>();
   const over = new AbortController();
-  let timer: ReturnType<typeof setInterval> | null = null;
-  let running: Promise<void> | null = null;
 
   async function post(url: string, body: string): Promise<void> {
     const response = await fetch(url, {
@@ -75,24 +74,18 @@ export function createPostedCheckpoints({
     );
   }
 
-  function round(): Promise<void> {
-    running ??= publish()
-      .catch((error: unknown) => log.warn("no checkpoint could be posted", { error: String(error) }))
-      .finally(() => (running = null));
-    return running;
-  }
+  const rounds = repeat({
+    task: publish,
+    everyMs,
+    failed: (error) => log.warn("no checkpoint could be posted", { error: String(error) }),
+  });
 
   return {
-    round,
-    start() {
-      timer = setInterval(() => void round(), everyMs);
-      timer.unref?.();
-      void round();
-    },
+    round: rounds.run,
+    start: () => rounds.start(),
     async stop() {
-      if (timer !== null) clearInterval(timer);
       over.abort();
-      await running;
+      await rounds.stop();
       await duty.release();
     },
   };

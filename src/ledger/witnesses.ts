@@ -2,6 +2,7 @@
  * Asks the configured witnesses for their cosignatures (C2SP tlog-witness), now and then and never on the way of a
  * decision. The newest checkpoint that somebody cosigned is kept in the store, with the cosignatures.
  */
+import { repeat } from "../contract/repeat.ts";
 import type { Duty, Ledger, Logger, SignedCheckpoint } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 import { DASH, NoteError, openCheckpoint, type Verify } from "../domain/checkpoint.ts";
@@ -45,8 +46,6 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
   const sizes = new Map<string, number>();
   const complaints = new Map<string, string>();
   const over = new AbortController();
-  let timer: ReturnType<typeof setInterval> | null = null;
-  let running: Promise<void> | null = null;
   let complete = -1;
 
   /** The witness's signature line. Rejects with a reason for people. */
@@ -133,24 +132,18 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
     complete = cosigned.length === witnesses.length ? signed.size : -1;
   }
 
-  function round(): Promise<void> {
-    running ??= ask()
-      .catch((error: unknown) => log.warn("the witnesses could not be asked", { error: String(error) }))
-      .finally(() => (running = null));
-    return running;
-  }
+  const rounds = repeat({
+    task: ask,
+    everyMs: options.everyMs,
+    failed: (error) => log.warn("the witnesses could not be asked", { error: String(error) }),
+  });
 
   return {
-    round,
-    start() {
-      timer = setInterval(() => void round(), options.everyMs);
-      timer.unref?.();
-      void round();
-    },
+    round: rounds.run,
+    start: () => rounds.start(),
     async stop() {
-      if (timer !== null) clearInterval(timer);
       over.abort();
-      await running;
+      await rounds.stop();
       await duty.release();
     },
   };
