@@ -195,6 +195,17 @@ export async function approve(service: Service, id: string): Promise<void> {
   if (answer.status !== 200) throw new Error(`the approval was refused: ${JSON.stringify(answer.body)}`);
 }
 
+/** A key that the service's administrator, or the key `maker`, makes. */
+export async function makeKey(
+  service: Service,
+  body: object,
+  maker = service.admin,
+): Promise<{ id: string; key: string }> {
+  const answer = await service.call("POST", "/v1/api-keys", { key: maker, body });
+  if (answer.status !== 201) throw new Error(`no key was made: ${JSON.stringify(answer.body)}`);
+  return answer.body as { id: string; key: string };
+}
+
 /** Resolves when the newest signature is stored: its own write would take a fault that is meant for a batch. */
 export async function quiet(service: Service): Promise<void> {
   await until("the newest signature is stored", async () => {

@@ -8,7 +8,15 @@ import { Refusal } from "../../../src/contract/errors.ts";
 import type { Credential } from "../../../src/contract/host.ts";
 import { canonicalText } from "../../../src/domain/canonical.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
-import { ALLOWED, ASKED, ASKED_TWO, startService, type Answer, type Service } from "../../support/service.ts";
+import {
+  ALLOWED,
+  ASKED,
+  ASKED_TWO,
+  startService,
+  type Answer,
+  type Service,
+  makeKey as makeKeyOn,
+} from "../../support/service.ts";
 
 let service: Service;
 before(async () => {
@@ -17,13 +25,9 @@ before(async () => {
 after(() => service.close());
 
 let counter = 0;
-async function makeKey(body: Record<string, unknown>): Promise<{ id: string; key: string }> {
-  const made = await service.call("POST", "/v1/api-keys", {
-    key: service.admin,
-    body: { name: `key ${++counter}`, owner: `owner ${counter}`, ...body },
-  });
-  assert.equal(made.status, 201, JSON.stringify(made.body));
-  return made.body as { id: string; key: string };
+function makeKey(body: object): ReturnType<typeof makeKeyOn> {
+  counter += 1;
+  return makeKeyOn(service, { name: `key ${counter}`, owner: `owner ${counter}`, ...body });
 }
 
 const submit = async (action: object, key = service.agent) =>

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ALLOWED, ASKED, ASKED_TWO, startService, type Answer, type Service } from "../../support/service.ts";
+import {
+  ALLOWED,
+  ASKED,
+  ASKED_TWO,
+  startService,
+  type Answer,
+  type Service,
+  makeKey as makeKeyOn,
+} from "../../support/service.ts";
 
 let service: Service;
 before(async () => {
@@ -9,14 +17,8 @@ before(async () => {
 });
 after(() => service.close());
 
-async function makeKey(body: Record<string, unknown>): Promise<{ id: string; key: string }> {
-  const made = await service.call("POST", "/v1/api-keys", {
-    key: service.admin,
-    body: { owner: body["name"], ...body },
-  });
-  assert.equal(made.status, 201, JSON.stringify(made.body));
-  return made.body as { id: string; key: string };
-}
+const makeKey = (body: { name: string; [field: string]: unknown }): ReturnType<typeof makeKeyOn> =>
+  makeKeyOn(service, { owner: body.name, ...body });
 
 async function pending(action: object = ASKED, key = service.agent): Promise<string> {
   const answer = await service.call("POST", "/v1/actions", { key, body: action });

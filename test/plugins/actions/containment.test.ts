@@ -1,7 +1,7 @@
 /** A suspended agent, a revoked key and a policy that denies now end what is open. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { startService, type Answer, type Service } from "../../support/service.ts";
+import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
 
 const OPEN = `policy: open
 rules:
@@ -18,11 +18,7 @@ before(async () => {
 });
 after(() => service.close());
 
-async function makeKey(body: object): Promise<{ id: string; key: string }> {
-  const made = await service.call("POST", "/v1/api-keys", { key: service.admin, body });
-  assert.equal(made.status, 201, JSON.stringify(made.body));
-  return made.body as { id: string; key: string };
-}
+const makeKey = (body: object): ReturnType<typeof makeKeyOn> => makeKeyOn(service, body);
 
 /** A key and an agent of its own for each test. */
 let bot = "";

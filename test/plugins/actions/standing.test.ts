@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { rawSqlite, type RawStore } from "../../support/raw-store.ts";
 import { auditStore } from "../../../src/testing/ledger-audit.ts";
-import { startService, type Answer, type Service } from "../../support/service.ts";
+import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
 
 const ASKING = `policy: asking
 rules:
@@ -37,12 +37,9 @@ after(async () => {
   await service.close();
 });
 
-async function makeKey(maker: string, more: object = {}): Promise<{ id: string; key: string }> {
+function makeKey(maker: string, more: object = {}): ReturnType<typeof makeKeyOn> {
   const name = `key ${++n}`;
-  const body = { name, owner: name, preset: "approver", ...more };
-  const made = await service.call("POST", "/v1/api-keys", { key: maker, body });
-  assert.equal(made.status, 201, JSON.stringify(made.body));
-  return made.body as { id: string; key: string };
+  return makeKeyOn(service, { name, owner: name, preset: "approver", ...more }, maker);
 }
 
 async function submit(operation: string, key = service.agent): Promise<string> {

@@ -1,7 +1,7 @@
 /** What one key may keep waiting, and what it gets when it ends while it waits. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { ASKED, startService, type Answer, type Service } from "../../support/service.ts";
+import { ASKED, startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
 let service: Service;
@@ -11,12 +11,8 @@ before(async () => {
 after(() => service.close());
 
 let n = 0;
-async function makeKey(more: object = {}, maker = service.admin): Promise<{ id: string; key: string }> {
-  const body = { name: `key ${++n}`, preset: "agent", ...more };
-  const made = await service.call("POST", "/v1/api-keys", { key: maker, body });
-  assert.equal(made.status, 201, JSON.stringify(made.body));
-  return made.body as { id: string; key: string };
-}
+const makeKey = (more: object = {}, maker = service.admin): ReturnType<typeof makeKeyOn> =>
+  makeKeyOn(service, { name: `key ${++n}`, preset: "agent", ...more }, maker);
 
 const submit = (key: string, headers: Record<string, string> = {}): Promise<Answer> =>
   service.call("POST", "/v1/actions", { key, body: ASKED, headers });

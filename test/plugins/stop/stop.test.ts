@@ -1,7 +1,7 @@
 /** A stop halts decisions above all policies, is lifted by as many people as it takes, and stands in the ledger alone. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
-import { startService, type Answer, type Service } from "../../support/service.ts";
+import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
 
 const POLICY = `policy: open
 rules:
@@ -30,11 +30,7 @@ async function vote(id: string, approve = true): Promise<Answer> {
   const { approval_token: token } = await look(id);
   return service.call("POST", `/v1/actions/${id}/approval`, { key: service.admin, body: { token, approve } });
 }
-async function makeKey(body: object, key = service.admin): Promise<string> {
-  const made = await service.call("POST", "/v1/api-keys", { key, body });
-  assert.equal(made.status, 201, JSON.stringify(made.body));
-  return made.body.key as string;
-}
+const makeKey = async (body: object): Promise<string> => (await makeKeyOn(service, body)).key;
 
 describe("a stop", () => {
   before(async () => {
