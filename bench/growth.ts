@@ -3,12 +3,13 @@
  * part, the process's memory, the time of a proof, and the size of the database. With `DATABASE_URL=start` on a
  * Postgres that it starts itself. Memory must not grow with the ledger.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
 import { startPostgres } from "../test/support/postgres.ts";
 import { end, measure, start } from "./load.ts";
+import { memoryOf } from "./meter.ts";
 
 const SIZES = (process.env["BENCH_SIZES"] ?? "10000,100000,1000000").split(",").map(Number);
 const PROOFS = 500;
@@ -55,10 +56,6 @@ async function proofs(): Promise<{ p50: number; p99: number }> {
   return { p50: times[Math.floor(times.length / 2)] ?? NaN, p99: times[Math.floor(times.length * 0.99)] ?? NaN };
 }
 
-/** MiB that the process holds. */
-const memory = (): number =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.child.pid}/status`, "utf8"))?.[1]) / 1024;
-
 /** MiB on the disk. */
 async function stored(): Promise<number> {
   if (database === null)
@@ -76,13 +73,14 @@ async function stored(): Promise<number> {
 
 out(`${database === null ? "SQLite" : "Postgres"}, 64 connections`);
 out("entries      req/s   memory MiB   proof p50 ms   proof p99 ms   database MiB   bytes an entry");
+out(`${"at rest".padEnd(18)}${memoryOf(service).toFixed(0).padStart(13)}`);
 try {
-  await measure([service], 64, 0, 2000);
+  await measure([service], 64, 0, { amount: 2000 });
   for (const target of SIZES) {
     const missing = target - (await size());
-    const { rps } = missing > 0 ? await measure([service], 64, 0, missing) : { rps: NaN };
+    const { rps } = missing > 0 ? await measure([service], 64, 0, { amount: missing }) : { rps: NaN };
     await new Promise((resolve) => setTimeout(resolve, 3000));
-    const held = memory();
+    const held = memoryOf(service);
     const { p50, p99 } = await proofs();
     const mib = await stored();
     const cell = (n: number, digits: number, width: number): string => n.toFixed(digits).padStart(width);

@@ -13,6 +13,8 @@ export interface Server {
 }
 
 export interface Measured {
+  /** Requests that were answered. */
+  requests: number;
   rps: number;
   /** Milliseconds. */
   p50: number;
@@ -21,12 +23,22 @@ export interface Measured {
   errors: number;
 }
 
+/** Requests that are alike, or one after another from `next`. Sent as JSON by POST. */
+export interface Work {
+  path: string;
+  body?: string;
+  next?(): { body: string; headers?: Record<string, string> };
+}
+
+/** The same refund again and again: allowed. */
+export const ALLOWED: Work = { path: "/v1/actions", body: JSON.stringify(sample) };
+
 /** Starts a script of this folder that prints `{url, key}`. */
 export async function start(
-  script: "./service.ts" | "./reference.ts",
+  script: "./service.ts" | "./bare.ts",
   data: string,
   env: Record<string, string> = {},
-  runtime: RuntimeName = thisRuntime,
+  { runtime = thisRuntime, policies = POLICIES }: { runtime?: RuntimeName; policies?: string } = {},
 ): Promise<Server> {
   const path = new URL(script, import.meta.url).pathname;
   const permissions = [
@@ -37,8 +49,8 @@ export async function start(
     "--allow-env",
     "--allow-sys=uid",
   ];
-  const child = spawn(...commandOf(runtime, path, [data, POLICIES], permissions), {
-    stdio: ["ignore", "pipe", "inherit"],
+  const child = spawn(...commandOf(runtime, path, [data, policies], permissions), {
+    stdio: ["pipe", "pipe", "inherit"],
     env: { ...process.env, DENO_NO_UPDATE_CHECK: "1", ...env },
   });
   const line = await new Promise<string>((resolve, reject) => {
@@ -55,27 +67,41 @@ export async function end({ child }: Server): Promise<void> {
   await gone;
 }
 
-/** POST /v1/actions on all of the servers at once, the connections shared out among them. */
+/** The same work on all of the servers at once, the connections shared out among them. With `amount` so many requests of each. */
 export async function measure(
   servers: readonly Pick<Server, "url" | "key">[],
   connections: number,
   seconds: number,
-  amount?: number,
+  { work = ALLOWED, amount }: { work?: Work; amount?: number } = {},
 ): Promise<Measured> {
   // autocannon keeps latencies in whole milliseconds; its own histogram has p97_5 and no p95, so take our own.
   const latencies: number[] = [];
+  const { next } = work;
   const results = await Promise.all(
     servers.map(
       ({ url, key }) =>
         new Promise<autocannon.Result>((resolve, reject) => {
+          const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
           const run = autocannon(
             {
-              url: `${url}/v1/actions`,
+              url: `${url}${work.path}`,
               method: "POST",
               connections: Math.max(1, Math.round(connections / servers.length)),
               ...(amount === undefined ? { duration: seconds } : { amount }),
-              headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-              body: JSON.stringify(sample.body),
+              headers,
+              ...(work.body === undefined ? {} : { body: work.body }),
+              ...(next === undefined
+                ? {}
+                : {
+                    requests: [
+                      {
+                        setupRequest(request: autocannon.Request) {
+                          const made = next();
+                          return { ...request, body: made.body, headers: { ...headers, ...made.headers } };
+                        },
+                      },
+                    ],
+                  }),
             },
             (error: unknown, done) =>
               error == null ? resolve(done) : reject(new Error("the load generator failed", { cause: error })),
@@ -91,6 +117,7 @@ export async function measure(
   const sum = (pick: (result: autocannon.Result) => number): number =>
     results.reduce((total, result) => total + pick(result), 0);
   const measured = {
+    requests: sum((r) => r["2xx"]),
     rps: sum((r) => r["2xx"] / r.duration),
     p50: at(0.5),
     p95: at(0.95),
@@ -103,5 +130,12 @@ export async function measure(
 
 export function mean(parts: Measured[]): Measured {
   const of = (pick: (m: Measured) => number): number => parts.reduce((sum, part) => sum + pick(part), 0) / parts.length;
-  return { rps: of((m) => m.rps), p50: of((m) => m.p50), p95: of((m) => m.p95), p99: of((m) => m.p99), errors: 0 };
+  return {
+    requests: of((m) => m.requests),
+    rps: of((m) => m.rps),
+    p50: of((m) => m.p50),
+    p95: of((m) => m.p95),
+    p99: of((m) => m.p99),
+    errors: 0,
+  };
 }

@@ -1,4 +1,4 @@
-/** The same service on Node, Deno and Bun, each on a SQLite store of its own, beside the bare reference on the same runtime. One run. */
+/** The same service on Node, Deno and Bun, each on a SQLite store of its own, beside the bare path on the same runtime. One run. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 const out = (line: string): boolean => process.stdout.write(`${line}\n`);
 const node = new Map<number, number>();
-out("connections  runtime    req/s   p50 ms   p95 ms   p99 ms   of the reference   of Node");
+out("connections  runtime    req/s   p50 ms   p95 ms   p99 ms   of the bare path   of Node");
 try {
   for (const runtime of RUNTIMES) {
     const why = without(runtime);
@@ -19,8 +19,8 @@ try {
       out(why);
       continue;
     }
-    const ours = await start("./service.ts", mkdtempSync(join(folder, runtime)), {}, runtime);
-    const bare = await start("./reference.ts", mkdtempSync(join(folder, runtime)), {}, runtime);
+    const ours = await start("./service.ts", mkdtempSync(join(folder, runtime)), {}, { runtime });
+    const bare = await start("./bare.ts", mkdtempSync(join(folder, runtime)), {}, { runtime });
     for (const server of [ours, bare]) await measure([server], 32, 2);
     for (const connections of [1, 32, 128]) {
       const parts: Record<"ours" | "bare", Measured[]> = { ours: [], bare: [] };

@@ -1,6 +1,7 @@
 /** The whole service for measuring, on an empty SQLite store or on `DATABASE_URL`. Prints one JSON line: `{url, key}`. */
 import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 import { onSignals, serve, ServerResponse } from "../src/serve/index.ts";
+import { answerCounts, countedSqlite } from "./counters.ts";
 
 const [data, policies] = process.argv.slice(2) as [string, string];
 const given = [
@@ -21,6 +22,7 @@ const { config } = loadConfig({
     ASSENT_AGENTS: "any",
   },
 });
+await countedSqlite();
 let key = process.env["ASSENT_ADMIN_KEY"] ?? "";
 const runtime = await createRuntime(config, {
   log: createLogger("info", () => {}),
@@ -34,4 +36,5 @@ onSignals(async () => {
   await stop();
   await runtime.stop();
 });
+answerCounts();
 process.stdout.write(`${JSON.stringify({ url, key })}\n`);

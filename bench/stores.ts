@@ -1,20 +1,23 @@
 /**
- * SQLite against Postgres, one, two and four processes on one Postgres, and each against the bare limit of the same
- * store (reference.ts: the same HTTP adapter and the same batches by the same driver, with no logic). One run.
+ * SQLite against Postgres, one, two and four processes on one Postgres, and each against the bare path (bare.ts) on the
+ * same store, in turns in one run: requests per second and latencies, and what one decision costs.
  */
 import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres } from "../test/support/postgres.ts";
-import { end, mean, measure, start, type Measured, type Server } from "./load.ts";
+import { end, measure, start, type Server } from "./load.ts";
+import { postgresMeter, sqliteMeter, type Meter } from "./meter.ts";
+import { HEADER, percent, rowOf, Turns } from "./table.ts";
 
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 8);
-const CONNECTIONS = [1, 32, 128];
-const FLEETS = [1, 2, 4];
+const CONNECTIONS = (process.env["BENCH_CONNECTIONS"] ?? "1,32,128").split(",").map(Number);
+const FLEETS = (process.env["BENCH_PROCESSES"] ?? "1,2,4").split(",").map(Number);
+const ROUNDS = 2;
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
-const postgres = await startPostgres();
+const postgres = await startPostgres({ settings: ["shared_preload_libraries=pg_stat_statements"] });
 const shared = {
   ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
   ASSENT_LOG_KEY: generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string,
@@ -23,44 +26,61 @@ const shared = {
   ASSENT_ADMIN_KEY: `assent-test-admin-${"0".repeat(32)}`,
 };
 const out = (line: string): boolean => process.stdout.write(`${line}\n`);
-out("connections  what                      req/s   p50 ms   p95 ms   p99 ms");
+out(HEADER);
 
-async function compare(name: string, ours: Server[], bare: Server, bareName: string): Promise<void> {
-  for (const servers of [ours, [bare]]) await measure(servers, 32, 2);
+interface Fleet {
+  name: string;
+  servers: readonly Server[];
+  meter: Meter;
+}
+
+async function compare(ours: Fleet, bare: Fleet): Promise<void> {
+  const fleets = [ours, bare];
+  for (const { servers } of fleets) await measure(servers, 32, 2);
   for (const connections of CONNECTIONS) {
-    const parts: Record<"ours" | "bare", Measured[]> = { ours: [], bare: [] };
-    for (let round = 0; round < 2; round++) {
-      parts.ours.push(await measure(ours, connections, SECONDS / 2));
-      parts.bare.push(await measure([bare], connections, SECONDS / 2));
+    const turns = fleets.map(() => new Turns());
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const [i, { servers, meter }] of fleets.entries()) {
+        const before = await meter.read();
+        const measured = await measure(servers, connections, SECONDS / ROUNDS);
+        turns[i]?.add(measured, before, await meter.read());
+      }
     }
-    const [measured, limit] = [mean(parts.ours), mean(parts.bare)];
-    out(row(connections, name, measured, `${((measured.rps / limit.rps) * 100).toFixed(0)} % of ${bareName}`));
-    out(row(connections, bareName, limit, ""));
+    const [measured, limit] = turns as [Turns, Turns];
+    const note = `${percent(measured.mean().rps / limit.mean().rps)} of ${bare.name}`;
+    out(rowOf(connections, ours.name, measured, note));
+    out(rowOf(connections, bare.name, limit));
   }
-  await Promise.all([...ours, bare].map(end));
+  for (const { servers, meter } of fleets) {
+    await meter.end?.();
+    await Promise.all(servers.map(end));
+  }
 }
 
 try {
   const here = (name: string): string => mkdtempSync(join(folder, name));
+  const [data, other] = [here("sqlite"), here("bare")];
+  const [service, limit] = [await start("./service.ts", data), await start("./bare.ts", other)];
   await compare(
-    "SQLite, 1 process",
-    [await start("./service.ts", here("sqlite"))],
-    await start("./reference.ts", here("bare")),
-    "bare SQLite",
+    { name: "SQLite, 1 process", servers: [service], meter: sqliteMeter(service, data, "assent.db") },
+    { name: "bare SQLite", servers: [limit], meter: sqliteMeter(limit, other, "bare.db") },
   );
   for (const processes of FLEETS) {
-    const env = { ...shared, DATABASE_URL: await postgres.database() };
-    const ours: Server[] = [];
-    for (let i = 0; i < processes; i++) ours.push(await start("./service.ts", here("postgres"), env));
-    const bare = await start("./reference.ts", here("bare"), { DATABASE_URL: await postgres.database() });
-    await compare(`Postgres, ${processes} ${processes === 1 ? "process" : "processes"}`, ours, bare, "bare Postgres");
+    const [ours, bare] = [await postgres.database(), await postgres.database()];
+    const servers: Server[] = [];
+    for (let i = 0; i < processes; i++)
+      servers.push(await start("./service.ts", here("postgres"), { ...shared, DATABASE_URL: ours }));
+    const limits = [await start("./bare.ts", here("bare"), { DATABASE_URL: bare })];
+    await compare(
+      {
+        name: `Postgres, ${processes} ${processes === 1 ? "process" : "processes"}`,
+        servers,
+        meter: await postgresMeter(servers, ours),
+      },
+      { name: "bare Postgres", servers: limits, meter: await postgresMeter(limits, bare) },
+    );
   }
 } finally {
   await postgres.stop();
   rmSync(folder, { recursive: true, force: true });
-}
-
-function row(connections: number, name: string, m: Measured, note: string): string {
-  const cell = (n: number): string => n.toFixed(1).padStart(9);
-  return `${String(connections).padStart(11)}  ${name.padEnd(22)}${m.rps.toFixed(0).padStart(9)}${cell(m.p50)}${cell(m.p95)}${cell(m.p99)}   ${note}`;
 }

@@ -1,54 +1,80 @@
 /**
- * POST /v1/actions with everything on, beside the bare reference, in one run: for 1, 32 and 128
- * connections, requests per second and latencies, and the ratio of the two. Each server is a
- * process of its own; the load comes from this one.
+ * POST /v1/actions with everything on, beside the bare path and Cerbos, in turns in one run: requests per second and
+ * latencies, and what one decision costs. Each server is a process of its own; the load comes from this one.
+ *
+ *   BENCH_SECONDS=8 BENCH_CONNECTIONS=1,32,128 npm run bench
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { end, mean, measure, start, type Measured } from "./load.ts";
+import { CHECK, startCerbos } from "./cerbos.ts";
+import { ALLOWED, end, measure, start, type Server, type Work } from "./load.ts";
+import { memoryOf, sqliteMeter, type Meter } from "./meter.ts";
+import { HEADER, percent, rowOf, Turns } from "./table.ts";
+import { ASKED, DENIED, KEYED, LIMITED, prepareData, VARIED } from "./works.ts";
 
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 8);
-const CONNECTIONS = [1, 32, 128];
-const TARGET = 0.6;
+const CONNECTIONS = (process.env["BENCH_CONNECTIONS"] ?? "1,32,128").split(",").map(Number);
+/** Half of each measurement at a time, so that a busy moment of the machine hits all of them. */
+const ROUNDS = 2;
+
+interface Measurement {
+  name: string;
+  server: Server;
+  meter: Meter;
+  work: Work;
+}
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
-const service = await start("./service.ts", folder);
-const reference = await start("./reference.ts", folder);
-const rows: string[] = [];
-let met = true;
-try {
-  for (const target of [service, reference]) await measure([target], 32, 2);
-  for (const connections of CONNECTIONS) {
-    // Halves in turn, so that a busy moment of the machine hits both.
-    const parts: Record<"ours" | "bare", Measured[]> = { ours: [], bare: [] };
-    for (let round = 0; round < 2; round++) {
-      parts.ours.push(await measure([service], connections, SECONDS / 2));
-      parts.bare.push(await measure([reference], connections, SECONDS / 2));
-    }
-    const ours = mean(parts.ours);
-    const bare = mean(parts.bare);
-    const ratio = ours.rps / bare.rps;
-    if (connections > 1 && ratio < TARGET) met = false;
-    rows.push(
-      row(connections, "assent", ours, `${(ratio * 100).toFixed(0)} % of the reference`),
-      row(connections, "reference", bare, ""),
-    );
-  }
-} finally {
-  await Promise.all([end(service), end(reference)]);
-  rmSync(folder, { recursive: true, force: true });
-}
-process.stdout.write(
-  [
-    "connections  server       req/s   p50 ms   p95 ms   p99 ms",
-    ...rows,
-    `target: ${TARGET * 100} % of the reference at 32 and 128 connections: ${met ? "met" : "MISSED"}`,
-    "",
-  ].join("\n"),
-);
+const here = (name: string): string => {
+  const data = join(folder, name);
+  mkdirSync(data);
+  return data;
+};
+const [ours, theirs, others] = [here("assent"), here("bare"), here("cerbos")];
+const service = await start("./service.ts", ours, {}, { policies: prepareData(ours) });
+const bare = await start("./bare.ts", theirs);
+const cerbos = await startCerbos(others);
+const out = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-function row(connections: number, name: string, m: Measured, note: string): string {
-  const cell = (n: number): string => n.toFixed(1).padStart(9);
-  return `${String(connections).padStart(11)}  ${name.padEnd(10)} ${m.rps.toFixed(0).padStart(7)}${cell(m.p50)}${cell(m.p95)}${cell(m.p99)}   ${note}`;
+const meter = sqliteMeter(service, ours, "assent.db");
+const beside: Measurement[] = [
+  { name: "assent, allow", server: service, meter, work: ALLOWED },
+  { name: "bare path", server: bare, meter: sqliteMeter(bare, theirs, "bare.db"), work: ALLOWED },
+];
+if (cerbos !== null)
+  beside.push({ name: "Cerbos", server: cerbos, meter: sqliteMeter(cerbos, others, null), work: CHECK });
+const alone: Measurement[] = [
+  { name: "assent, deny", server: service, meter, work: DENIED },
+  { name: "assent, Idempotency-Key", server: service, meter, work: KEYED },
+  { name: "assent, one limit", server: service, meter, work: LIMITED },
+  { name: "assent, 20 agents, 30 tools", server: service, meter, work: VARIED },
+  // Last, because what waits stays.
+  { name: "assent, asked", server: service, meter, work: ASKED },
+];
+
+try {
+  const rest = memoryOf(service);
+  for (const { server, work } of beside) await measure([server], 32, 2, { work });
+  out(HEADER);
+  for (const connections of CONNECTIONS) {
+    const all = connections === 32 ? [...beside, ...alone] : beside;
+    const turns = all.map(() => new Turns());
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const [i, { server, meter, work }] of all.entries()) {
+        const before = await meter.read();
+        const measured = await measure([server], connections, SECONDS / ROUNDS, { work });
+        turns[i]?.add(measured, before, await meter.read());
+      }
+    }
+    const rps = (i: number): number => turns[i]?.mean().rps ?? NaN;
+    for (const [i, { name }] of all.entries()) {
+      const note = i > 0 ? "" : `${percent(rps(0) / rps(1))} of the bare path, ${percent(rps(0) / rps(2))} of Cerbos`;
+      out(rowOf(connections, name, turns[i] as Turns, note));
+    }
+  }
+  out(`memory of the service: ${rest.toFixed(0)} MiB at rest, ${memoryOf(service).toFixed(0)} MiB after this`);
+} finally {
+  await Promise.all([service, bare, ...(cerbos === null ? [] : [cerbos])].map(end));
+  rmSync(folder, { recursive: true, force: true });
 }

@@ -1,0 +1,167 @@
+/**
+ * What a decision costs beside time on the clock: CPU of the service and of the database, transactions, statements, rows
+ * and bytes. CPU is the kernel's count of user and system time: it holds on a machine that others use as well.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import postgres from "postgres";
+import { loadSqlite } from "../plugins/storage-sqlite/library.ts";
+import type { Counts } from "./counters.ts";
+import type { Server } from "./load.ts";
+
+/** Sums since the start; NaN where this machine or this server does not tell. */
+export interface Reading {
+  /** Microseconds of CPU. */
+  service: number;
+  database: number;
+  batches: number;
+  statements: number;
+  /** Inserted, updated or deleted, without those of triggers. */
+  rows: number;
+  /** Of the database as it lies on the disk. */
+  bytes: number;
+}
+
+export interface Meter {
+  read(): Promise<Reading>;
+  end?(): Promise<void>;
+}
+
+/** Microseconds in one of the kernel's ticks. */
+const TICK = 10_000;
+
+/** User and system time of a process, with its threads and the children that it has waited for. Microseconds; NaN where there is no /proc. */
+export function cpuOf(pid: number | undefined, children = false): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The name, in brackets, may hold spaces.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    // utime, stime, cutime, cstime: fields 14 to 17 of proc(5).
+    return fields.slice(11, children ? 15 : 13).reduce((sum, field) => sum + Number(field), 0) * TICK;
+  } catch {
+    return NaN;
+  }
+}
+
+/** MiB that it holds. */
+export function memoryOf({ child }: Server): number {
+  try {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1024;
+  } catch {
+    return NaN;
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+
+/** @param file of its SQLite store, in its data folder; null where it has none */
+export function sqliteMeter(server: Server, data: string, file: string | null): Meter {
+  return {
+    async read() {
+      const counts = file === null ? null : await countsOf(server);
+      return {
+        service: cpuOf(server.child.pid),
+        database: 0,
+        ...(counts === null ? { batches: NaN, statements: NaN, rows: NaN } : totals(counts)),
+        bytes: file === null ? NaN : await sqliteBytes(join(data, file)),
+      };
+    },
+  };
+}
+
+/** `database`: one of a server on this machine, with pg_stat_statements loaded. */
+export async function postgresMeter(servers: readonly Server[], database: string): Promise<Meter> {
+  const sql = postgres(database, { max: 1, onnotice: () => {} });
+  await sql`create extension if not exists pg_stat_statements`;
+  const [backend] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+  const postmaster = parentOf(backend?.pid ?? NaN);
+  return {
+    async read() {
+      const rows = await sql<{ query: string; calls: number; rows: number }[]>`
+        select query, calls::float8 as calls, rows::float8 as rows from pg_stat_statements
+        where dbid = (select oid from pg_database where datname = current_database())
+          and query not like '%pg_stat_statements%'`;
+      const [size] = await sql<{ bytes: number }[]>`select pg_database_size(current_database())::float8 as bytes`;
+      return {
+        service: sum(servers.map(({ child }) => cpuOf(child.pid))),
+        database: sum([cpuOf(postmaster, true), ...childrenOf(postmaster).map((pid) => cpuOf(pid))]),
+        ...totals(
+          Object.fromEntries(
+            rows.map(({ query, calls, rows: of }) => [query, { calls, rows: /^\s*select/i.test(query) ? 0 : of }]),
+          ),
+        ),
+        bytes: size?.bytes ?? NaN,
+      };
+    },
+    end: () => sql.end(),
+  };
+}
+
+/** What lies between two readings, for each of so many decisions; `batches` becomes decisions in each batch. */
+export function perDecision(before: Reading, after: Reading, decisions: number): Reading {
+  const each = (name: keyof Reading): number => (after[name] - before[name]) / decisions;
+  return {
+    service: each("service"),
+    database: each("database"),
+    batches: 1 / each("batches"),
+    statements: each("statements"),
+    rows: each("rows"),
+    bytes: each("bytes"),
+  };
+}
+
+/** A batch is what moves the ledger's head once. */
+function totals(counts: Counts): Pick<Reading, "batches" | "statements" | "rows"> {
+  const all = Object.entries(counts);
+  const heads = all.filter(([sql]) => /\bupdate "?ledger_head\b/i.test(sql));
+  return {
+    batches: sum(heads.map(([, { calls }]) => calls)),
+    statements: sum(all.map(([, { calls }]) => calls)),
+    rows: sum(all.map(([, { rows }]) => rows)),
+  };
+}
+
+async function countsOf({ child }: Server): Promise<Counts> {
+  const answer = new Promise<string>((resolve) => {
+    let text = "";
+    const take = (chunk: Buffer): void => {
+      text += chunk.toString();
+      if (!text.endsWith("\n")) return;
+      child.stdout?.off("data", take);
+      resolve(text);
+    };
+    child.stdout?.on("data", take);
+  });
+  child.stdin?.write("\n");
+  return JSON.parse(await answer) as Counts;
+}
+
+async function sqliteBytes(path: string): Promise<number> {
+  const { DatabaseSync } = await loadSqlite();
+  const db = new DatabaseSync(path);
+  try {
+    const of = (pragma: string): number =>
+      Number((db.prepare(`pragma ${pragma}`).all()[0] as Record<string, number>)[pragma]);
+    return of("page_count") * of("page_size");
+  } finally {
+    db.close();
+  }
+}
+
+function parentOf(pid: number): number {
+  try {
+    return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+  } catch {
+    return NaN;
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name) && parentOf(Number(name)) === pid)
+      .map(Number);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,38 @@
+/** Lines of a measurement: time on the clock, and what one decision costs. */
+import { mean, type Measured } from "./load.ts";
+import { perDecision, type Reading } from "./meter.ts";
+
+export const HEADER =
+  "connections  what                            req/s   p50 ms   p95 ms   p99 ms  CPU µs   db µs  batch  statements   rows  bytes";
+
+/** One thing's turns. */
+export class Turns {
+  private readonly measured: Measured[] = [];
+  private readonly costs: Reading[] = [];
+
+  add(measured: Measured, before: Reading, after: Reading): void {
+    this.measured.push(measured);
+    this.costs.push(perDecision(before, after, measured.requests));
+  }
+
+  mean(): Measured {
+    return mean(this.measured);
+  }
+
+  cost(name: keyof Reading): number {
+    return this.costs.reduce((sum, cost) => sum + cost[name], 0) / this.costs.length;
+  }
+}
+
+/** `database` is 0 where it runs in the service's process; what is not known is left out. */
+export function rowOf(connections: number, name: string, turns: Turns, note = ""): string {
+  const cell = (n: number, digits: number, width: number): string =>
+    (Number.isFinite(n) ? n.toFixed(digits) : "").padStart(width);
+  const { rps, p50, p95, p99 } = turns.mean();
+  const cost = (of: keyof Reading, digits: number, width: number): string => cell(turns.cost(of), digits, width);
+  return `${String(connections).padStart(11)}  ${name.padEnd(28)}${cell(rps, 0, 9)}${cell(p50, 1, 9)}${cell(p95, 1, 9)}${cell(p99, 1, 9)}${cost("service", 0, 8)}${cost("database", 0, 8)}${cost("batches", 1, 7)}${cost("statements", 2, 12)}${cost("rows", 2, 7)}${cost("bytes", 0, 7)}   ${note}`.trimEnd();
+}
+
+export function percent(ratio: number): string {
+  return Number.isFinite(ratio) ? `${(ratio * 100).toFixed(0)} %` : "nothing";
+}
