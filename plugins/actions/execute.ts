@@ -4,6 +4,7 @@ import type { Credential, Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { canonicalText } from "../../src/domain/canonical.ts";
+import type { ExecutionEntry } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { aboutAction } from "../../src/domain/open-actions.ts";
@@ -19,8 +20,9 @@ import {
   moreApprovalsNeeded,
   noLongerAllowed,
   outcomeOf,
+  type Redecision,
 } from "./again.ts";
-import { assertStartable, permitFault } from "./permits.ts";
+import { assertInTime, assertStartable, permitFault } from "./permits.ts";
 import { behind } from "../../src/http/resource/people.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, reread, unknownAction } from "./rows.ts";
@@ -29,14 +31,18 @@ import type { ResultBody } from "./schemas.ts";
 /**
  * The key that submitted the action needs no permit: it would be given one. A tool that holds a permit may start an
  * action it could not otherwise see: the permit is the proof.
+ *
+ * A start that names its attempt may be sent again: whoever did not hear the answer gets it then, as long as the action
+ * could still start now. What was denied or stopped since must not run, whoever was promised that it may.
  */
 export async function startAction(
   host: Host,
   credential: Credential,
   id: string,
-  permit: string | null,
-): Promise<ActionRow> {
-  const row = await host.ledger.transact(async (tx) => {
+  { permit = null, attempt = null }: { permit?: string | null | undefined; attempt?: string | null | undefined },
+): Promise<{ row: ActionRow; repeated: boolean }> {
+  const call = { permit: digestOf(permit), attempt: digestOf(attempt) };
+  const started = await host.ledger.transact(async (tx) => {
     const who = await tx.confirm(credential);
     const row = await tx.action(id);
     const fault = row === null || permit === null ? null : permitFault(host, row, permit, tx.now);
@@ -45,7 +51,7 @@ export async function startAction(
     if (!reachable) throw unknownAction(id);
     assertKept(row);
     const votes = row.quorum === null ? [] : await tx.approvals(id);
-    const { first, grounds } = await assertRecorded(host, tx, row, votes);
+    const { first, grounds, start } = await assertRecorded(host, tx, row, votes);
     if (row.approved_until === null) assertStartable(row, tx.now);
     if (permit === null && row.submitted_by !== who.key.id)
       throw new Refusal(
@@ -57,7 +63,9 @@ export async function startAction(
         "PERMIT_INVALID",
         "the permit was not made for this action by this log; take one from POST /v1/actions/{id}/permit",
       );
-    assertStartable(row, tx.now);
+    const repeated = row.status === "executing" && isSameStart(start, who, call);
+    if (repeated) assertInTime(row.approved_until ?? 0, tx.now);
+    else assertStartable(row, tx.now);
     if (fault === "expired")
       throw new Refusal("PERMIT_EXPIRED", "the permit has ended; take another from POST /v1/actions/{id}/permit");
     if (permit !== null && !grounds.has(groundOf(permit)))
@@ -70,16 +78,20 @@ export async function startAction(
     const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
     const outcome = outcomeOf(again, approvals);
     const cause = { occasion: "start", by } as const;
-    if (outcome === "denied") return denyNow(tx, row, again, cause);
-    if (outcome === "pending_approval") return askMore(tx, row, again, cause);
+    if (repeated) {
+      if (outcome !== "stands") throw mustNotRun(outcome, again);
+      return { row, repeated };
+    }
+    if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), repeated };
+    if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), repeated };
     tx.record(
       {
         type: "execution",
-        v: 2,
+        v: 3,
         ...aboutAction(row, tx.now),
         phase: "start",
         by,
-        permit: permit === null ? null : sha256Hex(utf8(permit)),
+        ...call,
         success: null,
         result: null,
         status: "executing",
@@ -92,11 +104,39 @@ export async function startAction(
       { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now },
     );
     if (!moved) throw new Error(`${id} did not start although the ledger's lock was held`);
-    return reread(tx, id);
+    return { row: await reread(tx, id), repeated };
   });
+  const { row } = started;
   if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
   if (row.status === "pending_approval") throw moreApprovalsNeeded(row);
-  return row;
+  return started;
+}
+
+/** By the key that made it, under the attempt that it named, and with the same permit or none. */
+function isSameStart(
+  start: ExecutionEntry | null,
+  { key }: Credential,
+  call: { permit: string | null; attempt: string | null },
+): boolean {
+  return (
+    start !== null &&
+    call.attempt !== null &&
+    start.attempt === call.attempt &&
+    start.permit === call.permit &&
+    start.by.key_id === key.id
+  );
+}
+
+/** It was started, and the answer was not heard. The action runs nowhere, and stays as it is: its result says so. */
+function mustNotRun(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
+  const because = `${decision.reason}; it was started with this attempt and must not run any more: report that as its result`;
+  return outcome === "denied"
+    ? new Refusal("NO_LONGER_ALLOWED", `it was decided again, and is denied: ${because}`)
+    : new Refusal("MORE_APPROVALS_NEEDED", `it was decided again, and more people have to approve it: ${because}`);
+}
+
+function digestOf(text: string | null): string | null {
+  return text === null ? null : sha256Hex(utf8(text));
 }
 
 export function reportResult(host: Host, credential: Credential, id: string, body: ResultBody): Promise<ActionRow> {
@@ -108,23 +148,29 @@ export function reportResult(host: Host, credential: Credential, id: string, bod
       throw unknownAction(id);
     }
     assertKept(row);
-    await assertRecorded(host, tx, row);
+    const { start } = await assertRecorded(host, tx, row);
     if (row.status !== "executing") {
       const how = row.result === null ? "start it first" : "its result was reported already";
       throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${how}`);
     }
     if (!starter)
       throw new Refusal("NOT_THE_EXECUTOR", "another key started this action; only that key reports its result");
+    if (body.attempt !== undefined && start?.attempt !== digestOf(body.attempt))
+      throw new Refusal(
+        "NOT_THE_EXECUTOR",
+        "another attempt started this action; its result is not this one's to report",
+      );
     const result = { error: body.error ?? null, meta: (body.meta ?? {}) as JsonObject, success: body.success };
     const status = body.success ? "succeeded" : "failed";
     tx.record(
       {
         type: "execution",
-        v: 2,
+        v: 3,
         ...aboutAction(row, tx.now),
         phase: "result",
         by: actorOf(who.key, who.principal),
         permit: null,
+        attempt: null,
         success: body.success,
         result: commitResult(row.salt, result),
         status,

@@ -1,6 +1,7 @@
 /** Routes that run what was allowed, and give the permits for it. */
 import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { REPLAYED } from "../../src/http/resource/idempotency.ts";
 import { reportResult, startAction } from "./execute.ts";
 import type { Expiry } from "./expiry.ts";
 import { isNoLongerAllowed, noLongerAllowed } from "./again.ts";
@@ -58,7 +59,7 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       queued: true,
       bodyLimit: 16_384,
       description:
-        "The key that submitted the action needs no permit, and the body may be empty; any other key sends one. The action is decided again first: a deny ends it, and where more people have to approve now, it waits for them.",
+        "The key that submitted the action needs no permit, and the body may be empty; any other key sends one. The action is decided again first: a deny ends it, and where more people have to approve now, it waits for them. A start that names an `attempt` may be sent again where its answer is missing; it is answered as the first was, with `Idempotency-Replayed: true`, while the action may still start, and another start is refused.",
       responses: { 200: RECORD },
       errors: [
         "ACTION_NOT_FOUND",
@@ -73,8 +74,10 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
         "ACTION_ERASED",
         "RECORD_ALTERED",
       ],
-      handle: async ({ credential, params, body }) =>
-        answerWith(host, await startAction(host, credential, params.id, body.permit ?? null), credential),
+      async handle({ credential, params, body }) {
+        const { row, repeated } = await startAction(host, credential, params.id, body);
+        return answerWith(host, row, credential, repeated ? { headers: REPLAYED } : {});
+      },
     }),
     defineRoute({
       method: "POST",

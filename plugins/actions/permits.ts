@@ -82,8 +82,13 @@ export function assertStartable({ status, approved_until }: ActionRow, now: numb
       "ACTION_NOT_STARTABLE",
       `the action is ${status}; only an allowed or approved one can start, and once`,
     );
-  if (approved_until <= now) throw startExpired(approved_until);
-  return approved_until;
+  return assertInTime(approved_until, now);
+}
+
+/** Answers until when. Throws START_EXPIRED. */
+export function assertInTime(until: number, now: number): number {
+  if (until <= now) throw startExpired(until);
+  return until;
 }
 
 function startExpired(until: number): Refusal {

@@ -4,7 +4,7 @@ import type { Host } from "../../src/contract/host.ts";
 import type { ActionRow, ApprovalRow, EntryRow, StorageReader } from "../../src/contract/storage.ts";
 import { differences, historyOf, type ActionEntry } from "../../src/domain/action-history.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
-import { openEntry, type DecisionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
+import { openEntry, type DecisionEntry, type ExecutionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
 import { opensKept } from "../../src/domain/kept.ts";
 import { equalBytes, toHex } from "../../src/domain/hash.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
@@ -20,6 +20,8 @@ export interface Recorded {
   grounds: ReadonlySet<string>;
   /** How often it was decided again for a permit. */
   permits: number;
+  /** By which it was started. */
+  start: ExecutionEntry | null;
 }
 
 type Reader = Pick<StorageReader, "entriesOfAction">;
@@ -75,7 +77,12 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   if (history === null || history.faults.length > 0 || first?.type !== "decision")
     return { recorded: null, altered: ["entries"] };
   const hashes = own.map(({ leaf_hash }) => toHex(leaf_hash));
-  const recorded: Recorded = { first, ...sinceThen(opened, hashes), newest: newestOf(opened) ?? first };
+  const recorded: Recorded = {
+    first,
+    ...sinceThen(opened, hashes),
+    newest: newestOf(opened) ?? first,
+    start: startOf(opened),
+  };
   const altered = differences(history.action, row);
   if (commit(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");
   if (votes === undefined) return { recorded, altered };
@@ -91,6 +98,12 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
 
 function newestOf(entries: readonly ActionEntry[]): RedecisionEntry | null {
   return entries.findLast((entry) => entry.type === "redecision") ?? null;
+}
+
+function startOf(entries: readonly ActionEntry[]): ExecutionEntry | null {
+  const isStart = (entry: ActionEntry): entry is ExecutionEntry & { seq: number } =>
+    entry.type === "execution" && entry.phase === "start";
+  return entries.find(isStart) ?? null;
 }
 
 function sinceThen(entries: readonly ActionEntry[], hashes: readonly string[]): Pick<Recorded, "grounds" | "permits"> {

@@ -60,6 +60,9 @@ export const ApprovalBody = Type.Object(
 );
 export type ApprovalBody = Static<typeof ApprovalBody>;
 
+const Attempt = (description: string) =>
+  Type.Optional(Type.String({ pattern: "^[A-Za-z0-9._~-]{16,64}$", description }));
+
 export const StartBody = Type.Object(
   {
     permit: Type.Optional(
@@ -68,6 +71,9 @@ export const StartBody = Type.Object(
         maxLength: 8192,
         description: "Of this action. The key that submitted the action needs none.",
       }),
+    ),
+    attempt: Attempt(
+      "Made at random for this one start. Where the answer is missing, the same start may be sent again with it, and is answered as the first one was while the action may still start.",
     ),
   },
   { additionalProperties: false },
@@ -82,6 +88,9 @@ export const ResultBody = Type.Object(
     error: Type.Optional(Nullable(Type.String({ maxLength: 10_000, description: "What went wrong." }))),
     meta: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), { description: "Anything worth keeping: ids, amounts, durations." }),
+    ),
+    attempt: Attempt(
+      "Of the start that this ends. With it the result of another start is refused, also where this key made that one.",
     ),
   },
   { additionalProperties: false },

@@ -57,7 +57,7 @@ const EXAMPLE = {
   action_id: "019346a0-0000-7000-8000-000000000000",
   entry: {
     type: "execution",
-    v: 2,
+    v: 3,
     seq: 41,
     action_id: "019346a0-0000-7000-8000-000000000000",
     at: "2026-01-31T12:00:00.000Z",
@@ -71,6 +71,7 @@ const EXAMPLE = {
       owner: "anna",
     },
     permit: null,
+    attempt: "0f1d7b6c7c0a4cf1a3c3a6f5f0ed5a1df8c2be9a6b0f0f1f3b6f4f7d3fbb8a5e",
     success: null,
     result: null,
     status: "executing",

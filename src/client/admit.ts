@@ -1,5 +1,5 @@
 /** Admission: ask, wait, start. Whatever may run runs behind this, and behind nothing else. */
-import type { Assent } from "./client.ts";
+import { newAttempt, type Assent } from "./client.ts";
 import { RequestRefused, timedOut, unreadable } from "./errors.ts";
 import { sameJson } from "./snapshot.ts";
 import type { ActionRecord, ActionRequest } from "./types.ts";
@@ -60,18 +60,26 @@ async function start(
 ): Promise<Admission | ActionRecord> {
   signal?.throwIfAborted();
   const sent = { wall: Date.now(), steady: performance.now() };
+  const attempt = newAttempt();
+  const notRun = (why: string): Promise<unknown> =>
+    assent.result(id, { success: false, error: `not run: ${why}`, attempt }).catch(() => {});
   let action: ActionRecord;
   try {
-    action = await assent.start(id);
+    action = await assent.start(id, { attempt });
   } catch (error) {
-    if (!(error instanceof RequestRefused)) throw error;
+    // It may have begun, and only the answer is missing. Under its attempt no other call's run is ended.
+    if (!(error instanceof RequestRefused)) {
+      void notRun("the start was not confirmed");
+      throw error;
+    }
     const now = await assent.action(id, { signal });
+    if (now.status === "executing") await notRun(error.message);
     return now.status === "pending_approval" ? now : refused(now, error.message);
   }
   const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE * 1000;
   if (!late && signal?.aborted !== true) return { verdict: "started", action, message: "may run" };
   const why = late ? "the answer to the start came too late" : "the caller left before it could run";
-  await assent.result(id, { success: false, error: `not run: ${why}` }).catch(() => {});
+  await notRun(why);
   signal?.throwIfAborted();
   throw timedOut(`${why}; nothing was run`);
 }

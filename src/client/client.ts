@@ -40,6 +40,9 @@ const LONGEST_WAIT = 30;
 /** Seconds beyond the end of a wait in which the service's last word may arrive. */
 const GRACE = 5;
 
+/** Seconds for which a start without an answer is sent again: whoever asked has little use for one later. */
+const START_AGAIN = 20;
+
 /** A client of one service as one key. Every call throws AssentError, or the reason of an aborted signal. */
 export function createAssent(options: AssentOptions = {}) {
   const url = options.url ?? (environment("ASSENT_URL") || "http://127.0.0.1:8000");
@@ -148,15 +151,23 @@ export function createAssent(options: AssentOptions = {}) {
     /** A new permit. The action is decided again first, with the policies of this moment. */
     permit: (id: string, { signal }: CallOptions = {}) =>
       record(id, "POST", "/permit", { body: {}, signal, repeatable: true }),
-    /** Begins, once. Never sent twice: whoever gets no answer has not started. */
-    async start(id: string, { permit, signal }: StartOptions = {}): Promise<ActionRecord> {
-      const started = await record(id, "POST", "/start", { body: { permit }, signal });
+    /**
+     * Begins, once: this call, and no other one. Is sent again when the answer is missing; whoever gets none must not run
+     * it.
+     */
+    async start(id: string, { permit, attempt = newAttempt(), signal }: StartOptions = {}): Promise<ActionRecord> {
+      const started = await record(id, "POST", "/start", {
+        body: { permit, attempt },
+        signal,
+        repeatable: true,
+        repeatFor: START_AGAIN,
+      });
       if (started.status !== "executing") throw unreadable(200, `${id} is ${started.status} after it was started`);
       return started;
     },
     /** Says how it went. Is sent again when the answer is missing: the service keeps the first. */
-    async result(id: string, { success, error, meta }: ActionResult, { signal }: CallOptions = {}) {
-      const details = { body: { success, error, meta }, signal, repeatable: true };
+    async result(id: string, { success, error, meta, attempt }: ActionResult, { signal }: CallOptions = {}) {
+      const details = { body: { success, error, meta, attempt }, signal, repeatable: true };
       try {
         return await record(id, "POST", "/result", details);
       } catch (failure) {
@@ -215,6 +226,12 @@ export function createAssent(options: AssentOptions = {}) {
         { signal, repeatable: true },
       ),
   };
+}
+
+/** What tells one start from every other: 128 random bits. */
+export function newAttempt(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Read only where an option is missing: Deno asks for leave to read it, and a browser has none. */

@@ -1,5 +1,5 @@
 /** `assent/client`: the `/v1` API on the web's fetch, for any runtime. */
-export { createAssent, type Assent, type AssentOptions } from "./client.ts";
+export { createAssent, newAttempt, type Assent, type AssentOptions } from "./client.ts";
 export { AssentError, ProofInvalid, RequestRefused, ServiceUnavailable, Unauthorized, type Problem } from "./errors.ts";
 export { admit, type Admission, type AdmitOptions } from "./admit.ts";
 export { ActionRefused, govern, Pending, type CallHow, type GovernOptions, type Run } from "./govern.ts";

@@ -21,6 +21,8 @@ export interface Call {
   wait?: number | undefined;
   /** Whether the call may be sent again when its answer is missing. Default: only a GET. */
   repeatable?: boolean;
+  /** Seconds after which it is not sent again. */
+  repeatFor?: number;
 }
 
 /** Longest pause before another attempt. Seconds. A service that asks for more is left alone: the caller is told. */
@@ -79,11 +81,13 @@ export function createTransport(options: TransportOptions) {
     /** The answer's JSON, undefined for none, and its headers. Throws AssentError, or the reason of an aborted signal. */
     async send(method: string, path: string, call: Call = {}): Promise<{ json: unknown; headers: Headers }> {
       const repeatable = call.repeatable ?? method === "GET";
+      const until = performance.now() + (call.repeatFor ?? Infinity) * 1000;
       for (let attempt = 0; ; attempt++) {
         try {
           return await once(method, path, call);
         } catch (error) {
           if (!(error instanceof ServiceUnavailable) || !repeatable || attempt >= options.retries) throw error;
+          if (performance.now() >= until) throw error;
           if ((error.retryAfter ?? 0) > LONGEST_PAUSE) throw error;
           await pause(pauseBefore(attempt, error.retryAfter), [options.signal, call.signal]);
         }

@@ -60,6 +60,8 @@ export interface ActionResult {
   success: boolean;
   error?: string | null;
   meta?: Record<string, unknown>;
+  /** Of the start that this ends. With it the result of another start is never reported, whoever made that one. */
+  attempt?: string;
 }
 
 export interface ActionQuery {
@@ -105,6 +107,8 @@ export interface WaitOptions extends CallOptions {
 export interface StartOptions extends CallOptions {
   /** Needed by a key that did not submit the action. */
   permit?: string | undefined;
+  /** From `newAttempt`, and of this start alone. Default: a new one. */
+  attempt?: string | undefined;
 }
 
 export interface VoteOptions extends CallOptions {

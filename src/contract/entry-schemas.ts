@@ -172,11 +172,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     quorum: Type.Optional(orNull(count("How many have to approve, where they have to."))),
     expires_at: Type.Optional(orNull(time("End of the time to approve, where somebody has to."))),
   }),
-  execution: entry<ExecutionEntry>("ExecutionEntry", "execution", 2, {
+  execution: entry<ExecutionEntry>("ExecutionEntry", "execution", 3, {
     ...ABOUT_ACTION,
     phase: oneOf("Its beginning or its end.", "start", "result"),
     by: Actor,
     permit: orNull(digest("SHA-256 of the permit's text, where one was used.")),
+    attempt: Type.Optional(
+      orNull(digest("SHA-256 of the text that its caller named the start by; null for a result. From version 3 on.")),
+    ),
     success: orNull(Type.Boolean({ description: "As it was reported; null for a start." })),
     result: orNull(digest("Commitment to what was reported; null for a start.")),
     status: oneOf("The action's status with it.", "executing", "succeeded", "failed"),

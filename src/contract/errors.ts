@@ -57,7 +57,7 @@ export const ERRORS = {
   PERMIT_EXPIRED: [410, "The permit has expired"],
   PERMIT_REQUIRED: [403, "A permit is needed to start this action"],
   TOO_MANY_PERMITS: [409, "The action was given as many permits as it may be"],
-  NOT_THE_EXECUTOR: [403, "Another key started this action"],
+  NOT_THE_EXECUTOR: [403, "Another key or attempt started this action"],
   NOT_THE_SUBMITTER: [403, "Another key submitted this action"],
 
   // keys, policies, ledger, replay

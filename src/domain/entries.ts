@@ -89,7 +89,7 @@ export interface RedecisionEntry {
 
 export interface ExecutionEntry {
   type: "execution";
-  v: 1 | 2;
+  v: 1 | 2 | 3;
   action_id: string;
   at: string;
   agent_id: string;
@@ -98,6 +98,8 @@ export interface ExecutionEntry {
   by: Actor;
   /** SHA-256 of the permit that was used; null for a result, and from version 2 on where the submitter's key needed none. */
   permit: string | null;
+  /** SHA-256 of what its caller named the start by; null for a result, and where it was not named. From version 3 on. */
+  attempt?: string | null;
   success: boolean | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null for a start. */
   result: string | null;

@@ -1,5 +1,12 @@
 /** The decision about one call of a hook. Whatever happens, what comes out is an answer in the host's own words. */
-import { createAssent, RequestRefused, type ActionRecord, type ActionRequest, type Assent } from "../client/index.ts";
+import {
+  createAssent,
+  newAttempt,
+  RequestRefused,
+  type ActionRecord,
+  type ActionRequest,
+  type Assent,
+} from "../client/index.ts";
 import { actionOf } from "./action.ts";
 import { ConfigFault, type HookConfig } from "./config.ts";
 import type { HookEnvironment, HookEvent } from "./event.ts";
@@ -111,10 +118,17 @@ async function begin(
     throw new PayloadFault("the service answered about another action");
   // A start that the agent would no longer hear of must not be made.
   if (performance.now() >= end || signal.aborted) throw new PayloadFault("the answer came too late");
+  const attempt = newAttempt();
   try {
-    return (await assent.start(action.id, { permit: action.permit ?? undefined, signal })).status === "executing";
+    const started = await assent.start(action.id, { permit: action.permit ?? undefined, attempt, signal });
+    return started.status === "executing";
   } catch (error) {
     if (error instanceof RequestRefused && error.code === "ACTION_NOT_STARTABLE") return false;
+    // It may have begun, and only the answer is missing. Of a start that another call made this ends nothing.
+    if (!(error instanceof RequestRefused))
+      void assent
+        .result(action.id, { success: false, error: "not run: the start was not confirmed", attempt })
+        .catch(() => {});
     throw error;
   }
 }

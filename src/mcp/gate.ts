@@ -2,7 +2,7 @@
  * The decision about one call, and the wait for it. A call runs only after the service has said `executing` for it, while
  * the client that made it is still there: every other way out of here is a refusal.
  */
-import { AssentError, RequestRefused, type ActionRecord, type Assent } from "../client/index.ts";
+import { AssentError, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../client/index.ts";
 import type { Caller } from "./caller.ts";
 import { isObject, type JsonObject } from "./message.ts";
 import { refusalBecause, refusalOf, refusalOfError, type Refusal } from "./refusal.ts";
@@ -109,28 +109,31 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
       if (!(error instanceof AssentError)) throw error;
       return { runs: false, refusal: refusalOfError(error, id) };
     }
+    const attempt = newAttempt();
     try {
       // Without the caller's signal: whether it has begun has to be known.
-      await assent.start(id, { permit: action.permit ?? undefined });
+      await assent.start(id, { permit: action.permit ?? undefined, attempt });
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
       if (error instanceof RequestRefused && CHANGED.has(error.code)) return "taken";
-      // It may have begun where only the answer is missing. It is not run, and the record is told so.
-      if (!(error instanceof RequestRefused)) report(id, false, "the start was not confirmed, so nothing was run");
+      // It may have begun where only the answer is missing. It is not run, and the record is told so; where another call
+      // began it, that one's attempt is another.
+      if (!(error instanceof RequestRefused))
+        report(id, attempt, false, "the start was not confirmed, so nothing was run");
       return { runs: false, refusal: refusalOfError(error, id) };
     }
     const started = id;
     if (caller.signal.aborted) {
-      report(started, false, "the client was gone before the call was made; nothing was run");
+      report(started, attempt, false, "the client was gone before the call was made; nothing was run");
       caller.signal.throwIfAborted();
     }
-    return { runs: true, id: started, report: (success, error) => report(started, success, error) };
+    return { runs: true, id: started, report: (success, error) => report(started, attempt, success, error) };
   }
 
   /** Nobody waits for it: the tool has run, whatever becomes of the report. */
-  function report(id: string, success: boolean, error?: string): void {
+  function report(id: string, attempt: string, success: boolean, error?: string): void {
     assent
-      .result(id, { success, ...(error === undefined ? {} : { error: error.slice(0, 10_000) }) })
+      .result(id, { success, attempt, ...(error === undefined ? {} : { error: error.slice(0, 10_000) }) })
       .catch((failure: unknown) =>
         log(
           `the result of action ${id} could not be reported: ${failure instanceof Error ? failure.message : String(failure)}`,

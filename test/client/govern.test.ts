@@ -82,6 +82,29 @@ async function waiting(params: Refund, how: CallHow = {}, faults: readonly Fault
 }
 
 describe("what may run", () => {
+  test("the answer to its start is lost once: it starts once, and runs once", async () => {
+    let lost = 0;
+    const refund = governed([{ on: /\/start$/, after: (answer) => (lost++ === 0 ? cut() : answer) }]);
+    const params = small();
+    assert.equal(await refund(params), `refunded ${params.amount}`);
+    assert.equal(refund.calls.filter((call) => call.endsWith("/start")).length, 2);
+    assert.deepEqual(ran, [params]);
+    const [action] = (await admin().actionsPage({ limit: 1 })).actions;
+    assert.equal(action?.status, "succeeded");
+  });
+
+  test("two calls at once whose first answers are lost run once between them", async () => {
+    let lost = 0;
+    const faults: Fault[] = [{ on: /\/start$/, after: (answer) => (lost++ < 2 ? cut() : answer) }];
+    const params = small();
+    const calls = await Promise.allSettled([governed(faults)(params), governed(faults)(params)]);
+    // Either may have come after the other was done, and then is one of its own.
+    const begun = new Set((await admin().actionsPage({ limit: 2 })).actions.map(({ id, params: of }) => [id, of]));
+    const same = [...begun].filter(([, of]) => JSON.stringify(of) === JSON.stringify(params));
+    assert.equal(ran.length, same.length);
+    assert.equal(calls.filter(({ status }) => status === "fulfilled").length, same.length);
+  });
+
   test("allowed: it starts, runs once with what was asked, and its result is reported", async () => {
     const params = small();
     const refund = governed([], { record: (value) => ({ said: value }), meta: { session: "s-1" } });
@@ -288,6 +311,41 @@ describe("what may not run", () => {
         );
         assert.deepEqual(ran, []);
       });
+
+  test("a start that stays unanswered leaves no run of another call ended, and its own recorded as not run", async () => {
+    const params = small();
+    const lost: Fault = { on: /\/start$/, after: cut };
+    await assert.rejects(governed([lost])(params), { code: "UNREACHABLE" });
+    assert.deepEqual(ran, []);
+    const [own] = (await admin().actionsPage({ limit: 1 })).actions;
+    await until("it is recorded", async () => (await admin().action(own?.id ?? "")).status === "failed");
+
+    const shared = await clientOf(service, { apiKey: key }).submit(
+      { agent_id: "support-bot", tool: "stripe", operation: "refund", params: { ...params }, context: {} },
+      { join: true },
+    );
+    // Another process of the same key starts it between this one's submission and its start.
+    const taken: Fault = {
+      on: /\/start$/,
+      before: async () => {
+        if ((await admin().action(shared.id)).status === "allowed")
+          await clientOf(service, { apiKey: key }).start(shared.id);
+        return cut();
+      },
+    };
+    const reported: number[] = [];
+    const told: Fault = {
+      on: /\/result$/,
+      after: (answer) => {
+        reported.push(answer.status);
+        return answer;
+      },
+    };
+    await assert.rejects(governed([taken, told])(params), { code: "UNREACHABLE" });
+    await until("it has said that it did not run", () => Promise.resolve(reported.length > 0));
+    assert.deepEqual([reported, (await admin().action(shared.id)).status], [[403], "executing"]);
+    assert.deepEqual(ran, []);
+  });
 
   test("the service stays away while it waits", async () => {
     const unwaited = (request: Request) => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import ssl
 import time
 from typing import Any, AsyncIterator, Dict, Iterator, Mapping, Optional, cast
@@ -95,10 +96,22 @@ class Assent:
         """The action with a fresh permit, decided again now; without one where people have to be asked again."""
         return self._record("POST", f"/v1/actions/{_part(action_id)}/permit", {})
 
-    def start(self, action_id: str, permit: Optional[str] = None) -> ActionRecord:
-        """Says that it begins: once. Whoever did not submit it needs the permit. Never repeated by the client."""
-        body = {} if permit is None else {"permit": permit}
-        return self._record("POST", f"/v1/actions/{_part(action_id)}/start", body)
+    def start(
+        self, action_id: str, permit: Optional[str] = None, attempt: Optional[str] = None
+    ) -> ActionRecord:
+        """
+        Says that it begins: this call, and no other one. Whoever did not submit it needs the permit. Is repeated when the
+        answer is missing, under the same `attempt`, from `new_attempt()`; whoever gets no answer must not run it.
+        """
+        body = {"attempt": attempt or new_attempt()}
+        if permit is not None:
+            body["permit"] = permit
+        record = self._record("POST", f"/v1/actions/{_part(action_id)}/start", body, repeat=True)
+        if record["id"] != action_id or record["status"] != "executing":
+            raise ServiceUnavailable(
+                f"{record['id']} is {record['status']} after {action_id} was started", code="UNREADABLE_ANSWER"
+            )
+        return record
 
     def result(
         self,
@@ -107,13 +120,16 @@ class Assent:
         success: bool,
         error: Optional[str] = None,
         meta: Optional[Mapping[str, Any]] = None,
+        attempt: Optional[str] = None,
     ) -> ActionRecord:
-        """Says how it went: once."""
+        """Says how it went: once. `attempt`: of the start that this ends; the result of another one is refused."""
         body: Dict[str, Any] = {"success": success}
         if error is not None:
             body["error"] = error
         if meta is not None:
             body["meta"] = meta
+        if attempt is not None:
+            body["attempt"] = attempt
         return self._record("POST", f"/v1/actions/{_part(action_id)}/result", body)
 
     def cancel(self, action_id: str) -> ActionRecord:
@@ -183,6 +199,11 @@ def _events(lines: Iterator[bytes]) -> Iterator[Event]:
             last = value.decode()
 
 
+def new_attempt() -> str:
+    """What tells one start from every other: 128 random bits."""
+    return secrets.token_hex(16)
+
+
 def _part(value: str) -> str:
     if not value:
         raise AssentError("the action has no id", code="NO_ID")
@@ -214,8 +235,10 @@ class AsyncAssent:
     async def permit(self, action_id: str) -> ActionRecord:
         return await asyncio.to_thread(self.sync.permit, action_id)
 
-    async def start(self, action_id: str, permit: Optional[str] = None) -> ActionRecord:
-        return await asyncio.to_thread(self.sync.start, action_id, permit)
+    async def start(
+        self, action_id: str, permit: Optional[str] = None, attempt: Optional[str] = None
+    ) -> ActionRecord:
+        return await asyncio.to_thread(self.sync.start, action_id, permit, attempt)
 
     async def result(self, action_id: str, **how: Any) -> ActionRecord:
         return await asyncio.to_thread(lambda: self.sync.result(action_id, **how))

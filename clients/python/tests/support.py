@@ -33,11 +33,12 @@ class Liar:
     def __init__(self, answer: Callable[[http.server.BaseHTTPRequestHandler], None]) -> None:
         liar = self
         self.paths: list = []
+        self.bodies: list = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def handle_one(self) -> None:
                 length = int(self.headers.get("content-length") or 0)
-                self.rfile.read(length)
+                liar.bodies.append(self.rfile.read(length))
                 liar.paths.append(f"{self.command} {self.path}")
                 answer(self)
 

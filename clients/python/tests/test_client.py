@@ -103,13 +103,18 @@ class Failing(unittest.TestCase):
             reply(204, b""),
         ):
             with Liar(answer) as liar, self.assertRaises(ServiceUnavailable):
+                self.client(liar.url, timeout=0.5).start("x")
+
+    def test_a_start_that_another_state_or_action_answers_has_not_begun(self):
+        for record in ({"id": "x", "status": "approved"}, {"id": "y", "status": "executing"}):
+            with Liar(reply(200, record)) as liar, self.assertRaises(ServiceUnavailable):
                 self.client(liar.url).start("x")
 
     def test_no_redirect_is_followed(self):
         with Liar(reply(200, {"id": "a", "status": "executing"})) as other:
             with Liar(reply(307, {}, {"Location": f"{other.url}/v1"})) as liar:
                 with self.assertRaises(ServiceUnavailable):
-                    self.client(liar.url).start("x")
+                    self.client(liar.url, timeout=0.5).start("x")
             self.assertEqual(other.paths, [])
 
     def test_a_slow_answer_ends(self):
@@ -128,11 +133,18 @@ class Failing(unittest.TestCase):
             self.client(liar.url, timeout=0.5).start("x")
         self.assertEqual(slow.exception.code, "TIMEOUT")
 
-    def test_a_start_is_never_repeated_and_a_joined_submission_is(self):
+    def test_a_start_is_repeated_as_the_same_start_and_a_joined_submission_as_the_same_wish(self):
         busy = reply(503, {"code": "OVERLOADED"}, {"Retry-After": "0"})
         with Liar(busy) as liar, self.assertRaises(ServiceUnavailable):
             self.client(liar.url, timeout=0.5).start("x")
-        self.assertEqual(len(liar.paths), 1)
+        self.assertGreater(len(liar.bodies), 1)
+        self.assertEqual(len({json.loads(body)["attempt"] for body in liar.bodies}), 1)
+        client = Assent()
+        action = client.submit(agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False)
+        for _ in range(2):
+            self.assertEqual(client.start(action["id"], attempt="0123456789abcdef")["status"], "executing")
+        with self.assertRaises(RequestRefused):
+            client.start(action["id"])
         with Liar(busy) as liar, self.assertRaises(ServiceUnavailable):
             self.client(liar.url, timeout=0.5).submit(**wish())
         self.assertGreater(len(liar.paths), 1)

@@ -82,7 +82,10 @@ describe("a verdict", () => {
     const gone = (error: unknown) => error instanceof Refusal && error.code === "INVALID_CREDENTIAL";
     await assert.rejects(voteOn(host, { credential: arrived, id }, { token, approve: true }), gone);
     await assert.rejects(cancelAction(host, arrivedExecutor, mine.id as string, null), gone);
-    await assert.rejects(startAction(host, arrivedExecutor, allowed.id as string, allowed.permit as string), gone);
+    await assert.rejects(
+      startAction(host, arrivedExecutor, allowed.id as string, { permit: allowed.permit as string }),
+      gone,
+    );
     for (const [action, status] of [
       [id, "pending_approval"],
       // What the key submitted went with it.
