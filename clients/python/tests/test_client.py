@@ -1,4 +1,5 @@
 import itertools
+import json
 import os
 import threading
 import time

@@ -214,7 +214,7 @@ describe("a permit", () => {
     const started = await service.call("POST", `/v1/actions/${id}/start`, { key, raw: "", headers });
     assert.deepEqual([started.status, started.body.status], [200, "executing"], "an empty body is one without permit");
     const entry = (await entriesOf(id)).at(-1);
-    assert.deepEqual([entry.v, entry.phase, entry.permit], [2, "start", null]);
+    assert.deepEqual([entry.v, entry.phase, entry.permit], [3, "start", null]);
   });
 });
 
