@@ -290,10 +290,7 @@ export function sealEntry(body: EntryBody, seq: number): { bytes: Uint8Array; le
 
 const decoder = new TextDecoder();
 
-/**
- * What an entry's bytes say. `Entry` is what the caller knows from the row's type. Throws SyntaxError for bytes that
- * are no entry.
- */
+/** What an entry's bytes say; `Entry` is known from the row's type. Throws SyntaxError for bytes that are no entry. */
 export function openEntry<Entry extends EntryBody | JsonObject = JsonObject>(
   bytes: Uint8Array,
 ): Entry & { seq: number } {
