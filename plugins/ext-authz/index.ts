@@ -23,7 +23,7 @@ function seen({ request, body }: FacadeCall): Seen {
     method: request.method,
     host: headers.get("host") ?? "",
     uri: request.url.slice(request.url.indexOf(PREFIX) + PREFIX.length),
-    contentType: headers.get("content-type"),
+    headers,
     body: partial === "false" ? body : null,
     declaredLength: partial === null || partial === "false" ? null : "partial",
   };

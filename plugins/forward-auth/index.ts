@@ -36,7 +36,7 @@ function seen({ request: { headers }, body }: FacadeCall, passesBody: boolean): 
     method: headers.get("x-forwarded-method") ?? "",
     host: headers.get("x-forwarded-host") ?? "",
     uri: headers.get("x-forwarded-uri") ?? "",
-    contentType: headers.get("content-type"),
+    headers,
     body: passesBody ? body : null,
     declaredLength:
       headers.get("x-forwarded-content-length") ??

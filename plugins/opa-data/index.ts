@@ -24,6 +24,7 @@ const Options = Type.Object(
 );
 
 const MAX_VALUES = 10_000;
+const MEMBERS = ["tool", "operation", "params", "context", "agent_id"];
 
 export default definePlugin({
   name: "opa-data",
@@ -51,7 +52,7 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
     return problem(
       400,
       "invalid_parameter",
-      "the body must be JSON with an `input` of `tool` and `operation`, or of `tool.name`",
+      "the body must be JSON with an `input` of `tool` and `operation`, beside them `params`, `context` and `agent_id` alone, or of `tool.name` and `args`",
     );
   const verdict = await passGate(call, request, wait);
   if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);
@@ -87,9 +88,11 @@ function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
   const meta = { via: "opa" };
   if (isObject(tool)) {
     const name = tool["name"];
-    if (typeof name !== "string" || !(args === undefined || isObject(args))) return null;
-    return { agent_id: agent, tool: ownTool, operation: name, params: args ?? {}, meta };
+    if (typeof name !== "string" || !isObject(args)) return null;
+    return { agent_id: agent, tool: ownTool, operation: name, params: args, meta };
   }
+  // Arguments under a name that is not read would run without having been decided.
+  if (Object.keys(input).some((member) => !MEMBERS.includes(member))) return null;
   if (typeof tool !== "string" || typeof operation !== "string") return null;
   if (!(params === undefined || isObject(params)) || !(context === undefined || isObject(context))) return null;
   return {

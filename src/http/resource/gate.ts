@@ -34,6 +34,7 @@ export interface GateAction {
   params: JsonObject;
   context: JsonObject;
   status: string;
+  decision: string;
   reason: string;
   reason_code: string;
   created_at: string;
@@ -42,7 +43,7 @@ export interface GateAction {
   approvals: { approve: boolean; created_at: string }[];
 }
 
-type Ask = Pick<FacadeCall, "ask">;
+type Ask = Pick<FacadeCall, "ask" | "request">;
 
 /** The agent that the caller's key is bound to; null where it is bound to none. */
 async function boundAgent(call: Ask): Promise<string | null | Extract<Verdict, { kind: "fault" }>> {
@@ -54,14 +55,25 @@ async function boundAgent(call: Ask): Promise<string | null | Extract<Verdict, {
 export async function passGate(call: Ask, request: GateRequest, waitSeconds = 0): Promise<Verdict> {
   const bound = await boundAgent(call);
   if (bound !== null && typeof bound === "object") return bound;
-  const body = { ...request, agent_id: bound ?? request.agent_id };
+  const json = { ...request, agent_id: bound ?? request.agent_id };
   const headers: Record<string, string> = waitSeconds > 0 ? { Prefer: `wait=${waitSeconds}` } : {};
-  const submitted = await call.ask("POST", "/v1/actions?join=open", { json: body, headers });
+  const submit = (path: string): Promise<Answer> => call.ask("POST", path, { json, headers });
+  const first = await startOf(call, await submit("/v1/actions?join=open"));
+  // The same request of two clients at the same moment is one action until it starts. An approval is good for one of
+  // them; what policy allows, it allows to both, each as an action of its own.
+  const lost = first.kind === "no" && first.code === "ACTION_NOT_STARTABLE" && first.action?.decision === "allow";
+  return lost ? startOf(call, await submit("/v1/actions")) : first;
+}
+
+async function startOf(call: Ask, submitted: Answer): Promise<Verdict> {
   if (submitted.status !== 200 && submitted.status !== 202) return faultIn(submitted);
   const action = submitted.json as GateAction;
   if (action.status === "pending_approval") return { kind: "wait", action };
   if (action.status !== "allowed" && action.status !== "approved")
     return { kind: "no", action, code: action.reason_code, reason: action.reason };
+  // An approval must not be used up for a caller that nobody answers.
+  if (call.request.signal.aborted)
+    return { kind: "fault", status: 503, code: "NOT_READY", detail: "the caller has left", retryAfter: null };
   const started = await call.ask("POST", `/v1/actions/${action.id}/start`, { json: {} });
   if (started.status === 200) return { kind: "go", action: started.json as GateAction };
   const fault = faultIn(started);

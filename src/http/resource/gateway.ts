@@ -13,7 +13,8 @@ export interface Seen {
   host: string;
   /** Path and query, as the client wrote them. */
   uri: string;
-  contentType: string | null;
+  /** Of the question, which has the client's among them. */
+  headers: Headers;
   /** Null: the gateway did not pass it on. */
   body: Uint8Array | null;
   /** Its length as the client declared it; null where nothing is known. */
@@ -25,13 +26,31 @@ export class Unreadable extends Error {}
 
 const MAX_VALUES = 10_000;
 const BODYLESS = ["GET", "HEAD", "OPTIONS"];
+const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
+/** Frameworks take the method or the address from these, and would run another request than is decided. */
+const OVERRIDES = [
+  "x-http-method-override",
+  "x-http-method",
+  "x-method-override",
+  "x-original-url",
+  "x-rewrite-url",
+] as const;
+/** What goes through a connection that stays open is decided by nobody. */
+const UPGRADES = ["upgrade", "x-forwarded-upgrade", "sec-websocket-key", "http2-settings"] as const;
 
 /** Throws Unreadable. */
 export function askedAbout(seen: Seen, tool: string, agent: string): GateRequest {
-  const { method, host, uri } = seen;
+  const { method, host, uri, headers } = seen;
   if (!/^[A-Za-z]{1,20}$/.test(method)) throw new Unreadable("the gateway names no method");
-  if (!/^[A-Za-z0-9._:[\]-]{1,255}$/.test(host)) throw new Unreadable("the gateway names no host");
+  if (host.length > 255 || !HOST.test(host)) throw new Unreadable("the gateway names no host");
+  const override = OVERRIDES.find((name) => isSent(headers, name));
+  if (override !== undefined) throw new Unreadable(`the header ${override} can make another request of this one`);
+  if (method.toUpperCase() === "CONNECT" || UPGRADES.some((name) => isSent(headers, name)))
+    throw new Unreadable("a connection that stays open for another protocol cannot be decided");
+  // Raw bytes are read as Latin-1 or as UTF-8; some servers end the address at a "#", and the query's pair at a ";".
+  if (!/^[!-~]*$/.test(uri) || uri.includes("#")) throw new Unreadable("the address is not in its plain form");
   const [path = "", query = ""] = splitOnce(uri, "?");
+  if (query.includes(";")) throw new Unreadable("the query has a semicolon: servers would read it in different ways");
   const params: JsonObject = { host: host.toLowerCase(), path: plainPath(path), query: queryOf(query) };
   const body = bodyOf(seen);
   if (body !== undefined) params["body"] = body;
@@ -44,6 +63,8 @@ export function digestOf(seen: Seen, tool: string, agent_id: string): string {
   return sha256Hex(utf8(canonicalText({ agent_id, operation, params, tool })));
 }
 
+const isSent = (headers: Headers, name: string): boolean => (headers.get(name) ?? "") !== "";
+
 function splitOnce(text: string, mark: string): string[] {
   const at = text.indexOf(mark);
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
@@ -51,7 +72,7 @@ function splitOnce(text: string, mark: string): string[] {
 
 /** Servers differ in what they make of the rest: they decode once or twice, merge slashes, walk up. */
 function plainPath(path: string): string {
-  if (!path.startsWith("/") || path.includes("#")) throw new Unreadable("the path does not begin with a slash");
+  if (!path.startsWith("/")) throw new Unreadable("the path does not begin with a slash");
   if (/\/\/|\/\.{1,2}(?:\/|$)|[\\;]|%(?:2f|5c|2e|25|3b|00)/i.test(path))
     throw new Unreadable("the path is not in its plain form: servers would read it in different ways");
   const plain = decoded(path);
@@ -78,7 +99,7 @@ function decoded(text: string): string {
   }
 }
 
-function bodyOf({ method, body, contentType, declaredLength }: Seen): JsonValue | undefined {
+function bodyOf({ method, body, headers, declaredLength }: Seen): JsonValue | undefined {
   const declared = declaredLength?.trim() ?? "";
   const more = declared !== "" && declared !== "0";
   if (body === null) {
@@ -88,8 +109,11 @@ function bodyOf({ method, body, contentType, declaredLength }: Seen): JsonValue 
   if (more && Number(declared) !== body.length)
     throw new Unreadable("the gateway passed on a part of the body: the whole is decided");
   if (body.length === 0) return undefined;
-  if (!/^application\/(?:[a-z0-9.+-]+\+)?json$/i.test(contentType?.split(";")[0]?.trim() ?? ""))
+  const [type = "", ...parameters] = (headers.get("content-type") ?? "").toLowerCase().split(/\s*;\s*/);
+  if (!/^application\/(?:[a-z0-9.+-]+\+)?json$/.test(type.trim()))
     return { sha256: sha256Hex(body), bytes: body.length };
+  if (parameters.some((parameter) => parameter.startsWith("charset") && !/^charset="?utf-?8"?\s*$/.test(parameter)))
+    throw new Unreadable("the body is JSON in another charset than UTF-8");
   const text = decodeUtf8(body);
   if (text === null) throw new Unreadable("the body is not UTF-8");
   try {

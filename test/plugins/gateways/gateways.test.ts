@@ -113,10 +113,97 @@ describe("a gateway's question", () => {
       "/docs/a\\b",
     ])
       assert.equal((await forward("GET", path)).body.code, "REQUEST_UNREADABLE", path);
+    for (const uri of ["/docs/a#b", "/docs/a?#b", "/docs/\u00e9", "/docs/a b", "/docs/a, /docs/b", "/docs/a?b=1;c=2"])
+      assert.equal((await forward("GET", uri)).body.code, "REQUEST_UNREADABLE", uri);
+    for (const host of ["api.example.", "api..example", "api.example, other", "api.example:", "a/ext-authz/docs"])
+      for (const ask of [envoy, forward])
+        assert.equal(
+          (await ask("GET", "/docs/a", { headers: { host, "x-forwarded-host": host } })).body.code,
+          "REQUEST_UNREADABLE",
+          host,
+        );
     assert.equal((await forward("GET", "docs/a")).status, 403);
     for (const body of ['{"amount":1,"amount":1000}', '{"amount":9007199254740993}', '{"amount":'])
       for (const ask of [envoy, forward])
         assert.equal((await ask("POST", "/pay", { body })).body.code, "REQUEST_UNREADABLE", body);
+    for (const ask of [envoy, forward])
+      assert.equal(
+        (
+          await ask("POST", "/pay", {
+            body: '{"amount":1}',
+            headers: { "content-type": "application/json; charset=utf-7" },
+          })
+        ).body.code,
+        "REQUEST_UNREADABLE",
+      );
+  });
+
+  it("refuses what a header makes another request of, and connections that stay open", async () => {
+    for (const [name, value] of [
+      ["x-http-method-override", "DELETE"],
+      ["x-method-override", "DELETE"],
+      ["x-http-method", "DELETE"],
+      ["x-original-url", "/pay"],
+      ["x-rewrite-url", "/pay"],
+      ["upgrade", "websocket"],
+      ["x-forwarded-upgrade", "h2c"],
+      ["sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="],
+      ["http2-settings", "AAMAAABkAAQAAP__"],
+    ] as const)
+      for (const ask of [envoy, forward])
+        assert.equal(
+          (await ask("GET", "/docs/a", { headers: { [name]: value } })).body.code,
+          "REQUEST_UNREADABLE",
+          name,
+        );
+    assert.equal((await forward("CONNECT", "/docs/a")).body.code, "REQUEST_UNREADABLE");
+  });
+
+  it("passes what policy allows to each of those who ask for it at once, as an action of its own", async () => {
+    for (const ask of [envoy, forward]) {
+      const answers = await Promise.all(Array.from({ length: 8 }, () => ask("GET", "/docs/same")));
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        Array<number>(8).fill(200),
+      );
+      assert.equal(new Set(answers.map(({ headers }) => headers.get("assent-action-id"))).size, 8);
+      const pay = (): Promise<Answer> => ask("POST", "/pay", { body: '{"amount":99}' });
+      await approve(service, (await pay()).body.action_id);
+      const paid = await Promise.all(Array.from({ length: 8 }, pay));
+      assert.equal(paid.filter(({ status }) => status === 200).length, 1, "an approval is good for one of them");
+    }
+  });
+
+  it("passes nothing after a stop, not even what was approved before it", async () => {
+    for (const [ask, amount] of [
+      [envoy, 77],
+      [forward, 78],
+    ] as const) {
+      const pay = (): Promise<Answer> => ask("POST", "/pay", { body: JSON.stringify({ amount }) });
+      await approve(service, (await pay()).body.action_id);
+      const stop = await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "incident" } });
+      assert.equal(stop.status, 201, JSON.stringify(stop.body));
+      try {
+        assert.equal((await pay()).body.code, "STOPPED");
+        assert.equal((await ask("GET", "/docs/a")).body.code, "STOPPED");
+      } finally {
+        await service.call("POST", `/v1/stop/${stop.body.id}/lift`, { key: service.admin, body: { reason: "over" } });
+      }
+    }
+  });
+
+  it("starts nothing for a gateway that has hung up, so that the request may come again", async () => {
+    const headers = {
+      "assent-key": service.agent,
+      "x-forwarded-method": "GET",
+      "x-forwarded-host": "api.example",
+      "x-forwarded-uri": "/docs/left",
+    };
+    const gone = new Request("http://assent.test/forward-auth", { headers, signal: AbortSignal.abort() });
+    assert.equal((await service.runtime.fetch(gone)).status, 503);
+    const { body } = await service.call("GET", "/v1/actions?tool=http&limit=1");
+    assert.deepEqual([body.actions[0].params.path, body.actions[0].status], ["/docs/left", "allowed"]);
+    assert.equal((await forward("GET", "/docs/left")).headers.get("assent-action-id"), body.actions[0].id);
   });
 
   it("refuses a request whose body it was not given whole", async () => {

@@ -52,6 +52,9 @@ describe("OPA's data API", () => {
       { tool: "stripe" },
       { tool: {}, args: {} },
       { tool: { name: "refund" }, args: [1] },
+      { tool: { name: "refund" }, arguments: { amount: 1 } },
+      { tool: "stripe", operation: "refund", args: { amount: 1 } },
+      { ...ALLOWED, arguments: { amount: 1_000_000 } },
     ]) {
       const { status, body } = await ask(input);
       assert.deepEqual([status, "result" in body], [400, false], JSON.stringify(input));
