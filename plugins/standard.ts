@@ -29,6 +29,7 @@ export const STANDARD = {
   "ext-authz": () => import("./ext-authz/index.ts"),
   "forward-auth": () => import("./forward-auth/index.ts"),
   "opa-data": () => import("./opa-data/index.ts"),
+  "mcp-webhooks": () => import("./mcp-webhooks/index.ts"),
   docs: () => import("./docs/index.ts"),
   console: () => import("./console/index.ts"),
 } satisfies Record<string, Load>;

@@ -15,6 +15,8 @@ export interface Facade {
   methods: "any" | readonly ("GET" | "POST")[];
   /** Request header that holds the API key, alone or as `Bearer <key>`. Default: `Authorization`. */
   keyHeader?: string;
+  /** Takes the key as the password of HTTP Basic, too: for callers that are configured with nothing but a URL. */
+  basicKey?: boolean;
   /** Bytes. Default: the configured limit. */
   bodyLimit?: number;
   serve(call: FacadeCall): Promise<Reply> | Reply;

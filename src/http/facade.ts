@@ -3,10 +3,20 @@ import { Refusal } from "../contract/errors.ts";
 import type { Answer, AskOptions, Facade } from "../contract/facade.ts";
 
 /** The value of `Authorization`, wherever the key came in; null where there is none. */
-export function keyIn({ headers }: Request, header = "authorization"): string | null {
-  const value = headers.get(header);
-  if (value === null || header.toLowerCase() === "authorization" || /^bearer /i.test(value)) return value;
-  return `Bearer ${value}`;
+export function keyIn({ headers }: Request, { keyHeader = "authorization", basicKey = false }: Facade): string | null {
+  const value = headers.get(keyHeader);
+  if (value === null || /^bearer /i.test(value)) return value;
+  if (basicKey && /^basic /i.test(value)) return `Bearer ${passwordIn(value.slice(6)) ?? ""}`;
+  return keyHeader.toLowerCase() === "authorization" ? value : `Bearer ${value}`;
+}
+
+/** RFC 7617: what stands behind the first colon; null for what is no Base64. */
+function passwordIn(credentials: string): string | null {
+  try {
+    return /^[^:]*:(.*)$/s.exec(atob(credentials.trim()))?.[1] ?? null;
+  } catch {
+    return null;
+  }
 }
 
 /** Carries nothing of the outer request but its key, its trace and its end: headers of another protocol mean other things here. */

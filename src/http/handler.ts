@@ -134,7 +134,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     info: RequestInfo,
   ): Promise<Reply> {
     try {
-      const key = keyIn(request, facade.keyHeader);
+      const key = keyIn(request, facade);
       call.standing = limits.key((await identify(key, request, call, info)).key.id);
       const body = await readBytes(request, facade.bodyLimit ?? config.server.max_body_bytes, info, call.share);
       const inner: RequestInfo = { ...(info.ip === undefined ? {} : { ip: info.ip }), inner: true };

@@ -1,5 +1,6 @@
 /** Listens on Node, Deno and Bun, through srvx. */
 import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import { FastResponse, serve as listen, type Server, type ServerRequest } from "srvx";
 import type { FetchHandler } from "../http/handler.ts";
 import type { RequestInfo } from "../http/request-info.ts";
@@ -24,7 +25,7 @@ export async function serve(fetch: FetchHandler, options: { host: string; port: 
   const server = listen({
     fetch: (request) => fetch(request, infoOf(request)),
     // The handler answers every fault itself; what arrives here is the server's own, and says nothing.
-    error: () => new Response(null, { status: 500 }),
+    error: () => new Response("Internal Server Error\n", { status: 500 }),
     hostname: options.host,
     port: options.port,
     manual: true,
@@ -34,6 +35,7 @@ export async function serve(fetch: FetchHandler, options: { host: string; port: 
     bun: { idleTimeout: 255 },
     deno: { signal: cut.signal },
   });
+  server.node?.server?.on("clientError", answerUnread);
   await bind(server, options);
   const url = (server.url ?? `http://${options.host}:${options.port}/`).replace(/\/$/, "");
   let stopped: Promise<void> | null = null;
@@ -42,6 +44,23 @@ export async function serve(fetch: FetchHandler, options: { host: string; port: 
     port: Number(new URL(url).port || 80),
     stop: (graceMs = 10_000) => (stopped ??= close(server, graceMs, cut)),
   };
+}
+
+const UNREAD: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: "413 Payload Too Large",
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+};
+
+/** Node's own answers have no body, and there are gateways that take no body for a yes (docs/gateways.md). */
+function answerUnread({ code = "" }: NodeJS.ErrnoException, socket: Duplex): void {
+  // As Node does: nothing into the middle of an answer that is under way.
+  const underWay = (socket as { _httpMessage?: { headersSent: boolean } | null })._httpMessage?.headersSent === true;
+  if (!socket.writable || underWay || code === "ECONNRESET") return void socket.destroy();
+  const status = UNREAD[code] ?? "400 Bad Request";
+  const body = `${status}\n`;
+  const head = `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}`;
+  socket.end(`${head}\r\n\r\n${body}`, () => socket.destroy());
 }
 
 function infoOf(request: ServerRequest): RequestInfo {
