@@ -255,4 +255,21 @@ describe("the parts of a condition", () => {
     const long = parts("params.t.size() > 1", { t: "x".repeat(100_000) });
     assert.ok((long.at(-1) ?? "").length < 250, long.at(-1));
   });
+
+  it("is of all policies where a stop names one of them, and of none where everything is stopped", () => {
+    const compiled = compile(policy("asked", [rule("r", "allow")]), policy("named", [rule("s", "allow")]));
+    const explained = (stop: string | null) =>
+      explain(compiled, action("t", "o"), { ...FACTS, stops: [{ id: "s", policy: stop, until: null }] }, NOW);
+    const one = explained("named");
+    assert.equal(one.decision.reason_code, "STOPPED");
+    assert.deepEqual(
+      one.policies.map(({ policy: name, answer, decides }) => [name, answer?.effect, decides]),
+      [
+        ["asked", "allow", false],
+        ["named", "allow", false],
+      ],
+    );
+    const all = explained(null);
+    assert.deepEqual([all.decision.reason_code, all.policies], ["STOPPED", []]);
+  });
 });

@@ -70,22 +70,18 @@ export interface PolicyExplanation {
 
 export interface Explanation {
   decision: Decision;
-  /** In order of their names; empty where the agent was barred, because no policy was asked then. */
+  /** In order of their names; empty where the agent was barred or everything is stopped, because no policy was asked then. */
   policies: PolicyExplanation[];
 }
 
-const BARRED: readonly ReasonCode[] = [
-  "STOPPED",
-  "KEY_ENDED",
-  "AGENT_NOT_REGISTERED",
-  "AGENT_SUSPENDED",
-  "TOOL_NOT_ALLOWED",
-];
+const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGENT_SUSPENDED", "TOOL_NOT_ALLOWED"];
 
 /** @param now milliseconds since the epoch */
 export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
   const decision = decide(compiled, request, facts, now);
-  if (BARRED.includes(decision.reason_code)) return { decision, policies: [] };
+  // A stop that names a policy holds back what that one answers, so all were asked.
+  const stopped = facts.stops?.some(({ policy }) => policy === null) === true;
+  if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
   // One for all policies, as in decide(): what the first ones spend is gone for the others.
   const evaluation = new Evaluation(compiled, request, facts, now);
   if (compiled.semantics.limitsFirst) matchLimits(evaluation);
