@@ -4,7 +4,7 @@ import type { Credential, Host } from "../../src/contract/host.ts";
 import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { RELATION_WORDS, type SelfRelation } from "../../src/domain/approval.ts";
-import { openEntry, type Actor, type DecisionEntry } from "../../src/domain/entries.ts";
+import { openEntry, type Actor, type DecisionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
 import { checkToken, readToken, type TokenVerdict } from "../../src/domain/tokens.ts";
 import { approvalMac, linkMac, tokenClaims } from "./record.ts";
 import { relationOfOwner, selfRelationOf } from "./standing.ts";
@@ -28,7 +28,7 @@ export function voterByKey(host: Host, row: ActionRow, who: Credential, token: s
 /** A link is good for whom it was sent to, for as long as the configuration names them in a channel of the decision. */
 export async function voterByLink(
   host: Host,
-  tx: Pick<StorageReader, "entries">,
+  tx: Pick<StorageReader, "entriesOfAction">,
   row: ActionRow,
   token: string,
 ): Promise<Voter> {
@@ -77,11 +77,15 @@ function claimsOf(token: string): { action_id: string; approver: string } {
   return claims;
 }
 
-/** Channels that the policy named, from the entry of the decision. */
-async function channelsOf(tx: Pick<StorageReader, "entries">, row: ActionRow): Promise<readonly string[]> {
-  const [entry] = await tx.entries(row.decision_seq, row.decision_seq + 1);
-  if (entry === undefined) return [];
-  return openEntry<DecisionEntry>(entry.bytes).decision.approval?.notify ?? [];
+/** Channels that were asked: by the policy of the decision, and by those that sent the action back to people since. */
+async function channelsOf(tx: Pick<StorageReader, "entriesOfAction">, row: ActionRow): Promise<readonly string[]> {
+  const named: string[] = [];
+  for (const { type, bytes } of await tx.entriesOfAction(row.id)) {
+    if (type !== "decision" && type !== "redecision") continue;
+    const { status, decision } = openEntry<DecisionEntry | RedecisionEntry>(bytes);
+    if (status === "pending_approval") named.push(...(decision.approval?.notify ?? []));
+  }
+  return named;
 }
 
 function assertNotSelf(host: Host, self: SelfRelation | null): void {

@@ -6,6 +6,7 @@ import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { withFaults } from "../../../src/testing/faults.ts";
 import { deliveryRow } from "../../../src/testing/suite/rows.ts";
+import { testNotifier } from "../../support/notifier.ts";
 import { ASKED, quiet, startService } from "../../support/service.ts";
 
 test("without a true token nobody gets to the lock that decisions wait for", async () => {
@@ -116,6 +117,69 @@ test("a key that is bound to an agent sees no delivery, whatever its scopes; a r
     const { status, body } = await service.call("POST", "/v1/deliveries/delivery-1/retry", { key: free });
     assert.deepEqual([status, body.state], [200, "waiting"], JSON.stringify(body));
     assert.ok(Date.parse(body.give_up_at) >= before + 3 * 86_400_000);
+  } finally {
+    await service.close();
+  }
+});
+
+test("a link works for whomever the policies of now ask about what was allowed or approved before", async () => {
+  const notifier = testNotifier();
+  const service = await startService({
+    policy: `policy: open
+rules:
+  - { name: go, operation: go, effect: allow }
+  - { name: ask, operation: ask, effect: require_approval, approval: { notify: [first] } }
+`,
+    plugins: [notifier.plugin],
+    change: (config) => {
+      const people = (owner: string) => ({ notifier: "pigeon", people: [{ owner, to: owner }] });
+      config.channels = { first: people("ada"), auditors: people("ben"), others: people("cleo") };
+    },
+  });
+  try {
+    const linkTo = async (id: string, owner: string): Promise<string> => {
+      const asked = await notifier.next(
+        (message) => message.kind === "approval_requested" && message.action.id === id && message.to === owner,
+      );
+      return "link" in asked ? (asked.link.split("#")[1] as string) : "";
+    };
+    const verdict = async (token: string) => {
+      const body = { token, approve: true };
+      const answer = await service.call("POST", "/v1/approval-link/verdict", { key: null, body });
+      return [answer.status, answer.body.code ?? answer.body.action.status];
+    };
+    const ids: string[] = [];
+    for (const operation of ["go", "ask"]) {
+      const { body } = await service.call("POST", "/v1/actions", { body: { agent_id: "b", tool: "t", operation } });
+      ids.push(body.id as string);
+    }
+    const [allowed, asked] = ids as [string, string];
+    const first = await linkTo(asked, "ada");
+    assert.deepEqual(await verdict(first), [200, "approved"]);
+    const yaml = `policy: audit
+rules:
+  - { name: audit, effect: require_approval, approval: { quorum: 2, notify: [auditors] } }
+`;
+    const made = await service.call("POST", "/v1/policies/import-yaml?activate=true", {
+      key: service.admin,
+      body: { yaml },
+    });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    for (const id of ids)
+      assert.equal((await service.call("POST", `/v1/actions/${id}/permit`, { body: {} })).status, 202);
+    assert.deepEqual(await verdict(await linkTo(allowed, "ben")), [200, "pending_approval"]);
+    assert.deepEqual(await verdict(first), [403, "TOKEN_INVALID"], "the link from before was for less");
+    assert.deepEqual(await verdict(await linkTo(asked, "ben")), [200, "approved"]);
+    // Nobody asked cleo.
+    const row = await service.storage.action(allowed);
+    const claims = {
+      action_id: allowed,
+      request_hash: row?.request_hash ?? "",
+      approver: "owner:cleo",
+      expires_at: row?.expires_at ?? 0,
+    };
+    const token = makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval-link", message));
+    assert.deepEqual(await verdict(token), [403, "TOKEN_INVALID"]);
   } finally {
     await service.close();
   }
