@@ -14,7 +14,7 @@ import { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import { limitNeeds, usedBefore } from "../../src/domain/policy/limits.ts";
 import type { Decision, Facts, LimitFact, RecordedFacts } from "../../src/domain/policy/types.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { readUse } from "./limits.ts";
+import { readUse, releaseUses } from "./limits.ts";
 import { reread } from "./rows.ts";
 import { newSalt } from "./salt.ts";
 
@@ -90,7 +90,7 @@ export async function denyNow(
 ): Promise<ActionRow> {
   const { reason } = again.decision;
   await record(tx, row, again, cause, { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED" });
-  await tx.releaseLimitUses(row.id);
+  await releaseUses(tx, row);
   return reread(tx, row.id);
 }
 

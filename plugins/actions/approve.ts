@@ -10,6 +10,7 @@ import { confirmed } from "../../src/http/resource/authority.ts";
 import { behind } from "../../src/http/resource/people.ts";
 import { validityOf } from "../../src/domain/policy/validity.ts";
 import { askMore, decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed, outcomeOf } from "./again.ts";
+import { releaseUses } from "./limits.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, isOverdue, isStartable, reread, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
@@ -102,7 +103,7 @@ export async function voteOn(
         ...(approvedUntil === null ? {} : { approved_until: approvedUntil }),
       },
     );
-    if (status === "denied") await tx.releaseLimitUses(id);
+    if (status === "denied") await releaseUses(tx, row);
     // Checked above under the same lock; if the statements still say no, nothing of this job may stand.
     if (!fresh || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
     return reread(tx, id);
@@ -122,7 +123,7 @@ export function cancelAction(
       throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
     }
     if (isOverdue(row, tx.now)) return expire(tx, row);
-    // What may start may have run already, so that only an admin ends it: what is cancelled counts against no limit.
+    // What may start may have run already, so that only an admin ends it: what is cancelled then counts against no limit.
     const startable = isStartable(row, tx.now);
     if (!(startable && who.holds("admin"))) assertPending(row);
     const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
@@ -132,6 +133,9 @@ export function cancelAction(
       ? { status: row.status, approved_after: tx.now }
       : { status: row.status, expires_after: tx.now };
     await mustMove(tx, id, guard, "cancelled");
+    // An admin who ends what may start says that it has not run.
+    if (startable) await tx.releaseLimitUses(id);
+    else await releaseUses(tx, row);
     return reread(tx, id);
   });
 }
@@ -181,6 +185,7 @@ async function verdictOn(host: Host, job: (tx: LedgerTransaction) => Promise<Act
 async function expire(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
   await recordExpiry(tx, row);
   await mustMove(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
+  await releaseUses(tx, row);
   return reread(tx, row.id);
 }
 
@@ -235,7 +240,5 @@ async function mustMove(
   status: "expired" | "cancelled",
 ): Promise<void> {
   const moved = await tx.updateAction(id, guard, { status, updated_at: tx.now });
-  // What does not happen does not count.
-  await tx.releaseLimitUses(id);
   if (!moved) throw new Error(`${id} did not move to ${status} although the ledger's lock was held`);
 }

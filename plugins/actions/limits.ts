@@ -1,7 +1,7 @@
 /** What was used of limits, read and written in the decision's own transaction: exact whoever else submits meanwhile. */
 import type { LedgerTransaction } from "../../src/contract/host.ts";
-import type { StorageReader } from "../../src/contract/storage.ts";
-import { USES_KEPT } from "../../src/domain/limit-uses.ts";
+import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
+import { mayHaveRun, USES_KEPT } from "../../src/domain/limit-uses.ts";
 import type { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import { limitNeeds, type LimitNeed } from "../../src/domain/policy/limits.ts";
 import type { Facts, LimitFact } from "../../src/domain/policy/types.ts";
@@ -41,4 +41,17 @@ export async function writeUses(tx: LedgerTransaction, needs: readonly LimitNeed
   for (const { policy, limit, subject, amount, until } of needs)
     await tx.insertLimitUse({ policy, limit_name: limit, subject, action_id: actionId, at: tx.now, amount, until });
   if (needs.length > 0) await tx.pruneLimitUses(tx.now - USES_KEPT, SWEEP * needs.length);
+}
+
+/**
+ * Takes back what an action counted that ends without having been started. What may have run goes on to count.
+ * @param row as it was before its end
+ */
+export async function releaseUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {
+  if (row.status !== "pending_approval" || (await isBack(tx, row))) return;
+  await tx.releaseLimitUses(row.id);
+}
+
+async function isBack(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
+  return row.reason_code === "MORE_APPROVALS_NEEDED" && mayHaveRun(row, await tx.entriesOfAction(row.id));
 }

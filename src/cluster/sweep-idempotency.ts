@@ -6,7 +6,7 @@
 import type { Duty, Ledger, Logger } from "../contract/host.ts";
 import { repeat } from "../contract/repeat.ts";
 import type { IdempotencyPlace, IdempotencyRow, StorageReader } from "../contract/storage.ts";
-import { openEntry, type ApprovalEntry } from "../domain/entries.ts";
+import { mayHaveRun } from "../domain/limit-uses.ts";
 
 /** Keys that are looked at together, and forgotten in one transaction. */
 const PAGE = 200;
@@ -42,7 +42,7 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
     while (!stopped && (await duty.mine())) {
       const rows = await storage.idempotencyBefore(options.clock() - options.keepMs, passed, PAGE);
       const over: IdempotencyRow[] = [];
-      for (const row of rows) if (!(await mayHaveRun(row))) over.push(row);
+      for (const row of rows) if (!(await stays(row))) over.push(row);
       if (over.length > 0)
         await ledger.transact(async (tx) => {
           for (const { key_id, route, idempotency_key } of over)
@@ -56,17 +56,12 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
     return forgotten;
   }
 
-  async function mayHaveRun({ route, resource_id }: IdempotencyRow): Promise<boolean> {
+  async function stays({ route, resource_id }: IdempotencyRow): Promise<boolean> {
     if (route !== "POST /v1/actions") return false;
     const action = await storage.action(resource_id);
     // One that is not there is for the audit to tell of.
-    if (action === null || action.status === "pending_approval" || action.decision === "allow") return true;
-    if (action.decision === "deny") return false;
-    // It may have been approved, and asked about again since.
-    const entries = await storage.entriesOfAction(resource_id);
-    return entries.some(
-      ({ type, bytes }) => type === "approval" && openEntry<ApprovalEntry>(bytes).status === "approved",
-    );
+    if (action === null || action.status === "pending_approval") return true;
+    return mayHaveRun(action, await storage.entriesOfAction(resource_id));
   }
 
   const rounds = repeat({

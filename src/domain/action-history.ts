@@ -68,6 +68,10 @@ export interface ActionHistory {
   commitment: string;
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
+  /** It was allowed or approved at some time. */
+  mayHaveRun: boolean;
+  /** Whether what its decision counted against limits still counts. */
+  counts: boolean;
   /** What the entries cannot say of one action. */
   faults: string[];
 }
@@ -111,7 +115,15 @@ export function historyOf(entries: readonly ActionEntry[], decisionHash: string)
     created_at,
     updated_at: created_at,
   };
-  const history: ActionHistory = { action, votes: [], commitment: first.commitment, result: null, faults: [] };
+  const history: ActionHistory = {
+    action,
+    votes: [],
+    commitment: first.commitment,
+    result: null,
+    mayHaveRun: first.status === "allowed",
+    counts: true,
+    faults: [],
+  };
   for (const entry of entries.slice(1)) follow(history, entry);
   return history;
 }
@@ -129,6 +141,8 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
   }
   if (entry.status !== action.status && !mayMove(action.status, entry.status))
     faults.push(`it moved from ${action.status} to ${entry.status}`);
+  if (isEnd(entry.status)) history.counts = history.mayHaveRun && !isWithdrawal(action.status, entry.status);
+  if (mayStart(entry.status)) history.mayHaveRun = true;
   action.status = entry.status;
   action.updated_at = at;
   if (entry.type === "approval") {
@@ -165,6 +179,20 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
   } else {
     history.result = entry.result;
   }
+}
+
+/** What does not happen does not count. */
+function isEnd(status: ActionStatus): boolean {
+  return status === "denied" || status === "expired" || status === "cancelled";
+}
+
+/** An operator ends what may start, and says with it that it has not run. */
+function isWithdrawal(from: ActionStatus, to: ActionStatus): boolean {
+  return mayStart(from) && to === "cancelled";
+}
+
+function mayStart(status: ActionStatus): boolean {
+  return status === "allowed" || status === "approved";
 }
 
 function untilOf({ approved_until, permit_expires_at }: DecisionEntry | ApprovalEntry): number | undefined {

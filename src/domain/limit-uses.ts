@@ -1,15 +1,13 @@
 /** What an action counts against limits: written with its decision, and found again from its entry. */
-import type { ActionRequest, ActionStatus } from "./actions.ts";
+import type { ActionRequest } from "./actions.ts";
+import { openEntry, type ApprovalEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile.ts";
 import { Evaluation } from "./policy/evaluation.ts";
 import { limitNeeds, type LimitNeed } from "./policy/limits.ts";
-import type { Decision, Facts } from "./policy/types.ts";
+import type { Decision, Effect, Facts } from "./policy/types.ts";
 
 /** How long uses are kept after they stop counting, so that a clock that is set back still finds them. Milliseconds. */
 export const USES_KEPT = 86_400_000;
-
-/** What does not happen does not count. */
-const RELEASED: readonly ActionStatus[] = ["denied", "expired", "cancelled"];
 
 /** What a decision uses: nothing when it denies; and a policy in shadow mode counts what it would have let through, as it will when it is enforced. */
 export function usedBy(decision: Decision, needs: readonly LimitNeed[]): readonly LimitNeed[] {
@@ -18,18 +16,28 @@ export function usedBy(decision: Decision, needs: readonly LimitNeed[]): readonl
   return denying.size === 0 ? needs : needs.filter(({ policy }) => !denying.has(policy));
 }
 
-/**
- * The same for an action that was decided at `at` and has come to `status`. One that may have run counts: whoever has a
- * permit can use it where nobody starts the action here.
- */
+/** The same for an action that was decided at `at`. @param counts of its history */
 export function usesOf(
   compiled: CompiledPolicySet,
   request: ActionRequest,
   recorded: { facts: Facts; decision: Decision },
   at: number,
-  { status, approved_until }: { status: ActionStatus; approved_until?: number | null | undefined },
+  { counts }: { counts: boolean },
 ): readonly LimitNeed[] {
-  const mayHaveRun = status === "expired" && approved_until !== null;
-  if (RELEASED.includes(status) && !mayHaveRun) return [];
+  if (!counts) return [];
   return usedBy(recorded.decision, limitNeeds(new Evaluation(compiled, request, recorded.facts, at)));
+}
+
+/**
+ * Whether an action that is pending may have run: it was allowed or approved before it went back to people. Whoever has a
+ * permit can use it where nobody starts the action here.
+ */
+export function mayHaveRun(
+  { decision }: { decision: Effect },
+  entries: readonly { type: string; bytes: Uint8Array }[],
+): boolean {
+  if (decision !== "require_approval") return decision === "allow";
+  return entries.some(
+    ({ type, bytes }) => type === "approval" && openEntry<ApprovalEntry>(bytes).status === "approved",
+  );
 }

@@ -5,6 +5,7 @@
  */
 import type { Contained, Containment, LedgerTransaction, OpenPlace } from "../contract/host.ts";
 import type { ActionGuard, ActionRow } from "../contract/storage.ts";
+import { mayHaveRun } from "../domain/limit-uses.ts";
 import { sameName } from "../domain/names.ts";
 import { cancellation } from "../domain/open-actions.ts";
 
@@ -22,7 +23,7 @@ export const containment: Containment = {
       tx.record(cancellation(row, tx.now, { ...why, approvals }), row.submitted_by);
       if (!(await tx.updateAction(row.id, guardOf(row, tx.now), { status: "cancelled", updated_at: tx.now })))
         throw new Error(`${row.id} was not cancelled although the ledger's lock was held`);
-      await tx.releaseLimitUses(row.id);
+      if (!(await isBack(tx, row))) await tx.releaseLimitUses(row.id);
     }
     const last = rows.at(-1);
     if (last !== undefined && rows.length === PAGE)
@@ -31,6 +32,12 @@ export const containment: Containment = {
     return next === undefined ? null : containment.cancelOpen(tx, whose, why, begin(next, tx.now));
   },
 };
+
+/** What went back to people may have run before, and goes on to count. */
+async function isBack(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
+  if (row.status !== "pending_approval" || row.reason_code !== "MORE_APPROVALS_NEEDED") return false;
+  return mayHaveRun(row, await tx.entriesOfAction(row.id));
+}
 
 function begin(status: OpenPlace["status"], now: number): OpenPlace {
   return { status, ends: now, decision_seq: Number.MAX_SAFE_INTEGER };

@@ -173,7 +173,7 @@ async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHi
 async function checkUses(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
-  { action }: ActionHistory,
+  history: ActionHistory,
   entry: DecisionEntry,
   fault: Fault,
 ): Promise<void> {
@@ -181,7 +181,8 @@ async function checkUses(
   if (copying === undefined || (!entry.facts.past && (entry.facts.limits ?? []).length === 0)) return;
   const set = await compiled(entry.policy_set);
   if (set === null) return;
-  for (const use of usesOf(set, request, entry, action.created_at, action)) {
+  const { action } = history;
+  for (const use of usesOf(set, request, entry, action.created_at, history)) {
     if (use.until + USES_KEPT <= totals.latest) continue;
     const place = { ...keyOf(use, action.created_at), action_id: action.id.slice(0, -1) };
     const rows = await copying.read("limit_uses", place, NEIGHBOURS);

@@ -8,7 +8,7 @@ import type {
   LimitUseRow,
   StorageCopying,
 } from "../contract/storage.ts";
-import { timeOf } from "../domain/action-history.ts";
+import { historyOf, timeOf, type ActionEntry } from "../domain/action-history.ts";
 import { openCheckpoint } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { openEntry, type ApprovalEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
@@ -61,7 +61,12 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
   const request = requestOf(action);
   // What it counted goes with its window. How much that was nobody can tell any more.
   if (request === null) return compare({ at: timeOf(entry.at) }, row, about(`action ${row.action_id}`, fault));
-  const uses = usesOf(set, request, entry, timeOf(entry.at), action);
+  const entries = (await store.entriesOfAction(action.id)).filter(({ type }) => !type.includes(":"));
+  const history = historyOf(
+    entries.map(({ bytes }) => openEntry<ActionEntry>(bytes)),
+    action.decision_hash,
+  );
+  const uses = history === null ? [] : usesOf(set, request, entry, timeOf(entry.at), history);
   const use = uses.find(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
   if (use === undefined)
     return fault(`the action ${row.action_id} does not count against "${row.limit_name}" of "${row.policy}"`);

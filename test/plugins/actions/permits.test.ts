@@ -60,6 +60,15 @@ const claimsOf = (permit: string) =>
 const replayed = async (id: string): Promise<Answer["body"]> =>
   (await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: id } })).body;
 
+/** And lets its agent go on. */
+async function suspend(id: string): Promise<void> {
+  const { agent_id } = await look(id);
+  const key = service.admin;
+  await service.call("POST", "/v1/agents", { key, body: { id: agent_id } });
+  for (const [verb, body] of [["suspend", { reason: "drill" }], ["resume"]] as const)
+    assert.equal((await service.call("POST", `/v1/agents/${agent_id}/${verb}`, { key, body })).status, 200);
+}
+
 async function withPolicy(yaml: string, work: () => Promise<void>): Promise<void> {
   const made = await service.call("POST", "/v1/policies/import-yaml?activate=true", {
     key: service.admin,
@@ -338,6 +347,63 @@ describe("what the policies of now", () => {
     const alone = await service.call("POST", "/v1/replay", { key: service.admin, body: { hash } });
     assert.deepEqual([alone.status, alone.body.equal, alone.body.redecisions], [200, true, []]);
   });
+});
+
+describe("what was once allowed goes on to count, for a permit may have been used elsewhere", () => {
+  const ONE = "policy: one\nrules: []\nlimits:\n  - { name: one, tool: t, per: agent, count: 1, window: 24h }\n";
+  const gone = async (id: string, how: () => Promise<unknown>): Promise<void> => {
+    await how();
+    assert.ok(["denied", "cancelled", "expired"].includes((await look(id)).status));
+    assert.equal((await submit("go")).body.reason_code, "LIMIT_EXCEEDED");
+  };
+  const sentBack = async (id: string): Promise<void> => {
+    const [operation] = [(await look(id)).operation];
+    await withPolicy(MORE(2, operation), async () => assert.equal((await post(id, "permit")).status, 202));
+  };
+
+  test("where the policies of now deny it", () =>
+    withPolicy(ONE, async () => {
+      const { id, permit } = (await submit("go", { prefer: "permit" })).body;
+      assert.ok(permit !== null);
+      await gone(id, () => withPolicy(DENY, async () => void (await post(id, "permit"))));
+    }));
+
+  test("where it went back to people, and is withdrawn, denied by them or runs out", () =>
+    withPolicy(ONE, async () => {
+      const ends: [string, (id: string) => Promise<unknown>][] = [
+        ["its submitter withdraws it", (id) => post(id, "cancel")],
+        ["an admin withdraws it", (id) => post(id, "cancel", {}, service.admin)],
+        ["somebody denies it", (id) => vote(id, approvers[2], false)],
+        ["its agent is suspended", (id) => suspend(id)],
+        [
+          "nobody decides in its time",
+          async (id) => {
+            service.clock.now += HOUR;
+            await vote(id, approvers[2]);
+            await service.restart();
+          },
+        ],
+      ];
+      for (const operation of ["go", "plain"])
+        for (const [what, end] of ends) {
+          bot = `bot-${++n}`;
+          const id = operation === "go" ? (await submit("go")).body.id : await approved("plain");
+          assert.equal((await post(id, "permit")).status, 200, what);
+          await sentBack(id);
+          await gone(id, () => end(id));
+        }
+    }));
+
+  test("and what was never allowed does not", () =>
+    withPolicy(ONE, async () => {
+      const { id } = (await submit("ask")).body;
+      assert.equal((await post(id, "cancel")).status, 200);
+      const other = (await submit("ask")).body.id;
+      assert.equal((await vote(other, approvers[0], false)).body.status, "denied");
+      const third = (await submit("ask")).body.id;
+      await withPolicy(DENY, async () => assert.equal((await vote(third)).body.code, "NO_LONGER_ALLOWED"));
+      assert.equal((await submit("go")).body.status, "allowed");
+    }));
 });
 
 test("permits, starts and a policy that denies at once: nothing starts behind the deny", async () => {
