@@ -16,7 +16,7 @@ const LIMIT = 50_000;
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 try {
-  const service = await start("./service.ts", folder);
+  const service = await start("service", folder);
   await measure([service], 64, 0, { amount: DECISIONS });
   await end(service);
   const storage = sqliteStorage({ path: join(folder, "assent.db") });

@@ -19,7 +19,7 @@ const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 const server =
   process.env["DATABASE_URL"] === "start" ? (delete process.env["DATABASE_URL"], await startPostgres()) : null;
 const database = server === null ? null : await server.database();
-const service = await start("./service.ts", folder, {
+const service = await start("service", folder, {
   ASSENT_ADMIN_KEY: ADMIN,
   ...(database === null ? {} : { DATABASE_URL: database }),
 });

@@ -1,10 +1,10 @@
 /** Servers as processes of their own, and load on them. */
 import { spawn, type ChildProcess } from "node:child_process";
 import autocannon from "autocannon";
-import { commandOf, thisRuntime, type RuntimeName } from "../test/support/runtimes.ts";
+import { commandOf, ROOT, scriptOf, thisRuntime, type RuntimeName } from "../test/support/runtimes.ts";
 import sample from "./sample.json" with { type: "json" };
 
-export const POLICIES = new URL("../policies", import.meta.url).pathname;
+export const POLICIES = `${ROOT}policies`;
 
 export interface Server {
   child: ChildProcess;
@@ -35,12 +35,12 @@ export const ALLOWED: Work = { path: "/v1/actions", body: JSON.stringify(sample)
 
 /** Starts a script of this folder that prints `{url, key}`. */
 export async function start(
-  script: "./service.ts" | "./bare.ts",
+  script: "service" | "bare",
   data: string,
   env: Record<string, string> = {},
   { runtime = thisRuntime, policies = POLICIES }: { runtime?: RuntimeName; policies?: string } = {},
 ): Promise<Server> {
-  const path = new URL(script, import.meta.url).pathname;
+  const path = scriptOf(`bench/${script}`);
   const permissions = [
     "--no-prompt",
     "--allow-net",
@@ -55,7 +55,7 @@ export async function start(
   });
   const line = await new Promise<string>((resolve, reject) => {
     child.stdout?.once("data", (chunk: Buffer) => resolve(chunk.toString()));
-    child.once("exit", (code) => reject(new Error(`${script} ended with ${code ?? "a signal"}`)));
+    child.once("exit", (code) => reject(new Error(`the ${script} ended with ${code ?? "a signal"}`)));
   });
   return { child, ...(JSON.parse(line) as { url: string; key: string }) };
 }

@@ -19,8 +19,8 @@ try {
       out(why);
       continue;
     }
-    const ours = await start("./service.ts", mkdtempSync(join(folder, runtime)), {}, { runtime });
-    const bare = await start("./bare.ts", mkdtempSync(join(folder, runtime)), {}, { runtime });
+    const ours = await start("service", mkdtempSync(join(folder, runtime)), {}, { runtime });
+    const bare = await start("bare", mkdtempSync(join(folder, runtime)), {}, { runtime });
     for (const server of [ours, bare]) await measure([server], 32, 2);
     for (const connections of [1, 32, 128]) {
       const parts: Record<"ours" | "bare", Measured[]> = { ours: [], bare: [] };

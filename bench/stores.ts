@@ -60,7 +60,7 @@ async function compare(ours: Fleet, bare: Fleet): Promise<void> {
 try {
   const here = (name: string): string => mkdtempSync(join(folder, name));
   const [data, other] = [here("sqlite"), here("bare")];
-  const [service, limit] = [await start("./service.ts", data), await start("./bare.ts", other)];
+  const [service, limit] = [await start("service", data), await start("bare", other)];
   await compare(
     { name: "SQLite, 1 process", servers: [service], meter: sqliteMeter(service, data, "assent.db") },
     { name: "bare SQLite", servers: [limit], meter: sqliteMeter(limit, other, "bare.db") },
@@ -69,8 +69,8 @@ try {
     const [ours, bare] = [await postgres.database(), await postgres.database()];
     const servers: Server[] = [];
     for (let i = 0; i < processes; i++)
-      servers.push(await start("./service.ts", here("postgres"), { ...shared, DATABASE_URL: ours }));
-    const limits = [await start("./bare.ts", here("bare"), { DATABASE_URL: bare })];
+      servers.push(await start("service", here("postgres"), { ...shared, DATABASE_URL: ours }));
+    const limits = [await start("bare", here("bare"), { DATABASE_URL: bare })];
     await compare(
       {
         name: `Postgres, ${processes} ${processes === 1 ? "process" : "processes"}`,

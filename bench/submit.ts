@@ -32,8 +32,8 @@ const here = (name: string): string => {
   return data;
 };
 const [ours, theirs, others] = [here("assent"), here("bare"), here("cerbos")];
-const service = await start("./service.ts", ours, {}, { policies: prepareData(ours) });
-const bare = await start("./bare.ts", theirs);
+const service = await start("service", ours, {}, { policies: prepareData(ours) });
+const bare = await start("bare", theirs);
 const cerbos = await startCerbos(others);
 const out = (line: string): boolean => process.stdout.write(`${line}\n`);
 

@@ -1,10 +1,11 @@
 /** What agents ask in the measurements. */
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { ROOT } from "../test/support/runtimes.ts";
 import { POLICIES, type Work } from "./load.ts";
 import sample from "./sample.json" with { type: "json" };
 
-const OWN = new URL("./policies", import.meta.url).pathname;
+const OWN = `${ROOT}bench/policies`;
 
 interface Change {
   agent_id?: string;

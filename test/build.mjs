@@ -1,5 +1,5 @@
 /**
- * Compiles the sources and their tests once into ./build, laid out as they are, so that tests and the processes they
+ * Compiles the sources, their tests and the measurements once into ./build, laid out as they are, so that tests and the processes they
  * start run plain JavaScript. Types are not checked here; `npm run check` does that.
  */
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { copyVendored } from "../.ci/vendor.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const BUILD = join(ROOT, "build");
-const COMPILED = ["src", "plugins", "test", join("docs", "examples")];
+const COMPILED = ["src", "plugins", "test", "bench", join("docs", "examples")];
 
 export function build() {
   // For what starts the package as its users have it.
