@@ -60,7 +60,7 @@ export function metaOf({ meta = {} }: ActionBody, headers: Headers): JsonObject 
 
 export function factsOf(credential: Credential, agent: AgentFacts): Facts {
   const { id, name, agent_id, owner } = credential.key;
-  return { principal: { key_id: id, name, agent_id, owner }, ...agent };
+  return { principal: { agent_id, key_id: id, name, owner }, ...agent };
 }
 
 export function assertBinding({ config }: Pick<Host, "config">, credential: Credential, agentId: string): void {
@@ -160,22 +160,23 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
   const { seq, hash } = tx.record(
     {
+      // In the order of canonical JSON, in which it is written.
+      action_id: id,
+      agent_id: request.agent_id,
+      approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
+      at: toRfc3339(tx.now),
+      commitment: commit(salt, sealed.hash),
+      decision,
+      expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
+      facts,
+      meta: beside.commitment,
+      operation: request.operation,
+      policy_set: tx.activePolicies.digest,
+      status,
+      submitted_by: actorOf(who.key, who.principal),
+      tool: request.tool,
       type: "decision",
       v: 4,
-      action_id: id,
-      at: toRfc3339(tx.now),
-      agent_id: request.agent_id,
-      tool: request.tool,
-      operation: request.operation,
-      commitment: commit(salt, sealed.hash),
-      submitted_by: actorOf(who.key, who.principal),
-      policy_set: tx.activePolicies.digest,
-      facts,
-      decision,
-      status,
-      expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
-      approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
-      meta: beside.commitment,
     },
     who.key.id,
   );

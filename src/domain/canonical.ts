@@ -1,7 +1,7 @@
 /** Canonical JSON (RFC 8785): the one text that is hashed, signed and compared. */
 import canonicalize from "canonicalize";
 import { utf8 } from "./hash.ts";
-import type { JsonValue } from "./json.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
 
 /** Far above what `parseJson` lets in, far below where recursion would overflow. */
 const MAX_DEPTH = 1000;
@@ -16,9 +16,9 @@ const serialize = canonicalize as unknown as (value: JsonValue) => string;
  * infinities and lone surrogates, in keys too. -0 becomes 0 (ECMAScript's number to text).
  */
 export function canonicalText(value: JsonValue): string {
-  const sorted = sortedCopy(value, 0);
-  if (sorted !== UNSORTABLE) {
-    const text = JSON.stringify(sorted);
+  const inOrder = sorted(value, 0);
+  if (inOrder !== UNSORTABLE) {
+    const text = JSON.stringify(inOrder);
     // JSON.stringify writes half of a surrogate pair as an escape; the package refuses it by name.
     if (!text.includes("\\ud")) return text;
   }
@@ -30,10 +30,11 @@ const UNSORTABLE = Symbol("an object whose keys cannot be put in order");
 /**
  * The value with every object's keys in order of UTF-16 code units, so that the engine's own
  * serialiser writes RFC 8785: numbers and strings are ECMAScript's there (sections 3.2.2.2 and
- * 3.2.2.3). Keys that look like array indices keep the engine's order whatever is done, and
- * `__proto__` cannot be set plainly: those go to the package, which is several times slower.
+ * 3.2.2.3). What is in order already is not copied. Keys that look like array indices keep the
+ * engine's order whatever is done, and `__proto__` cannot be set plainly: those go to the package,
+ * which is several times slower.
  */
-function sortedCopy(value: unknown, depth: number): unknown {
+function sorted(value: unknown, depth: number): unknown {
   if (typeof value !== "object") {
     if (typeof value === "string" || typeof value === "boolean") return value;
     if (typeof value === "number") return Number.isFinite(value) ? value : UNSORTABLE;
@@ -41,32 +42,69 @@ function sortedCopy(value: unknown, depth: number): unknown {
   }
   if (value === null) return null;
   if (depth >= MAX_DEPTH) throw new RangeError(`the value nests deeper than ${MAX_DEPTH} levels, or contains itself`);
+  return Array.isArray(value) ? sortedItems(value, depth) : sortedMembers(value as Record<string, unknown>, depth);
+}
+
+function sortedItems(items: readonly unknown[], depth: number): unknown {
+  let copy: unknown[] | null = writesItself(items) ? [] : null;
   let unsortable = false;
-  if (Array.isArray(value)) {
-    const copy: unknown[] = [];
-    for (let i = 0; i < value.length; i++) {
-      const item = sortedCopy(value[i], depth + 1);
-      unsortable ||= item === UNSORTABLE;
-      copy.push(item);
-    }
-    return unsortable ? UNSORTABLE : copy;
+  for (let i = 0; i < items.length; i++) {
+    const item = sorted(items[i], depth + 1);
+    unsortable ||= item === UNSORTABLE;
+    if (copy === null && item !== items[i]) copy = items.slice(0, i);
+    copy?.push(item);
   }
-  assertPlain(value);
+  return unsortable ? UNSORTABLE : (copy ?? items);
+}
+
+function sortedMembers(object: Record<string, unknown>, depth: number): unknown {
+  assertPlain(object);
+  const keys = Object.keys(object);
+  let copied = writesItself(object) || !inOrder(keys);
+  if (copied) keys.sort();
   const copy: Record<string, unknown> = {};
-  for (const key of Object.keys(value).sort()) {
+  let unsortable = false;
+  for (let i = 0; i < keys.length; i++) {
+    const key = keys[i] as string;
     const first = key.charCodeAt(0);
     unsortable ||= (first >= 0x30 && first <= 0x39) || key === "__proto__";
     // Looked at all the same: what is not JSON anywhere in it must throw here.
-    const item = sortedCopy((value as Record<string, unknown>)[key], depth + 1);
+    const item = sorted(object[key], depth + 1);
     unsortable ||= item === UNSORTABLE;
-    if (!unsortable) copy[key] = item;
+    if (unsortable) continue;
+    if (!copied && item !== object[key]) {
+      copied = true;
+      for (let j = 0; j < i; j++) copy[keys[j] as string] = object[keys[j] as string];
+    }
+    if (copied) copy[key] = item;
   }
-  return unsortable ? UNSORTABLE : copy;
+  return unsortable ? UNSORTABLE : copied ? copy : object;
+}
+
+function inOrder(keys: readonly string[]): boolean {
+  for (let i = 1; i < keys.length; i++) if ((keys[i - 1] as string) > (keys[i] as string)) return false;
+  return true;
+}
+
+/** The serialiser would ask it what to write: a copy is not asked. */
+function writesItself(value: object): boolean {
+  return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
 
 /** UTF-8 of `canonicalText`. */
 export function canonicalBytes(value: JsonValue): Uint8Array {
   return utf8(canonicalText(value));
+}
+
+/** A copy with one more member, in its place where the others are in canonical order: there is nothing to sort then. */
+export function withMember(object: JsonObject, name: string, value: JsonValue): JsonObject {
+  const copy: JsonObject = {};
+  for (const key of Object.keys(object)) {
+    if (key > name && !Object.hasOwn(copy, name)) copy[name] = value;
+    copy[key] = object[key] as JsonValue;
+  }
+  copy[name] = value;
+  return copy;
 }
 
 /**

@@ -4,10 +4,10 @@
  * the set of members of a type does not depend on its values. Times are RFC 3339 UTC with
  * milliseconds, digests lowercase hex.
  */
-import { canonicalBytes } from "./canonical.ts";
+import { canonicalBytes, withMember } from "./canonical.ts";
 import { hashLeaf } from "./merkle.ts";
 import type { Decision, RecordedFacts } from "./policy/types.ts";
-import type { JsonObject, JsonValue } from "./json.ts";
+import type { JsonObject } from "./json.ts";
 
 /** Who did something: always taken from the credential, never from a body. */
 export interface Actor {
@@ -281,7 +281,7 @@ export const MAX_ENTRY_BYTES = 65_535;
 
 /** The bytes and the leaf hash of an entry that stands at `seq`. Throws RangeError above MAX_ENTRY_BYTES. */
 export function sealEntry(body: EntryBody, seq: number): { bytes: Uint8Array; leafHash: Uint8Array } {
-  const bytes = canonicalBytes({ ...body, seq } as unknown as JsonValue);
+  const bytes = canonicalBytes(withMember(body as unknown as JsonObject, "seq", seq));
   if (bytes.length > MAX_ENTRY_BYTES) {
     throw new RangeError(`a ledger entry of ${bytes.length} bytes exceeds ${MAX_ENTRY_BYTES}`);
   }

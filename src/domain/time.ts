@@ -4,16 +4,17 @@ const LAST_MS = 253_402_300_799_999;
 
 /** UTC with milliseconds. Throws RangeError outside the years 0000 to 9999, which RFC 3339 cannot write. */
 export function toRfc3339(ms: number): string {
-  // A batch has one clock, and its rows and entries all write it.
-  if (ms === lastMs) return lastText;
+  // A batch has one clock and one end of what it allows, and its rows, entries and answers all write them.
+  if (ms === newest.ms) return newest.text;
+  if (ms === older.ms) return older.text;
   if (!(ms >= FIRST_MS && ms <= LAST_MS)) throw new RangeError(`${ms} ms does not lie in the years 0000 to 9999`);
-  lastMs = ms;
-  lastText = new Date(ms).toISOString();
-  return lastText;
+  older = newest;
+  newest = { ms, text: new Date(ms).toISOString() };
+  return newest.text;
 }
 
-let lastMs = Number.NaN;
-let lastText = "";
+let newest = { ms: Number.NaN, text: "" };
+let older = newest;
 
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})$/;
 

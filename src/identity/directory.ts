@@ -51,6 +51,8 @@ export function createDirectory(): Directory {
   const next: Record<FollowedType, number> = { api_key: 0, agent: 0, stop: 0, permit_key: 0 };
   let stops: Stops = NO_STOPS;
   let followed = -1;
+  /** What a row was found to be as the ledger has it. */
+  const unaltered = new WeakMap<KeyRow, RecordedKey>();
 
   function take(row: EntryRow, type: keyof typeof next): void {
     if (row.seq < next[type]) return;
@@ -106,6 +108,8 @@ export function createDirectory(): Directory {
     altered(row) {
       const recorded = keys.get(row.id);
       if (recorded === undefined) return ["id"];
+      // A row is kept with its credential, and asked about with each of its requests.
+      if (unaltered.get(row) === recorded) return [];
       const { scopes, revoked, ...columns } = recorded;
       const altered = Object.entries(columns)
         .filter(([column, value]) => row[column as keyof KeyRow] !== value)
@@ -113,6 +117,7 @@ export function createDirectory(): Directory {
       if (scopes.length !== row.scopes.length || scopes.some((scope, i) => scope !== row.scopes[i]))
         altered.push("scopes");
       if (revoked && row.revoked_at === null) altered.push("revoked_at");
+      if (altered.length === 0) unaltered.set(row, recorded);
       return altered;
     },
   };

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { canonicalBytes, canonicalText } from "../../src/domain/canonical.ts";
+import canonicalize from "canonicalize";
+import { canonicalBytes, canonicalText, withMember } from "../../src/domain/canonical.ts";
 import { parseJson, type JsonValue } from "../../src/domain/json.ts";
 
 const canonical = (value: unknown): string => canonicalText(value as JsonValue);
@@ -120,4 +121,33 @@ test("too deep or circular values are refused with a message, not a stack overfl
 test("one value that stands in two places is not a circle", () => {
   const shared = { x: 1 };
   assert.equal(canonical([shared, { shared }]), '[{"x":1},{"shared":{"x":1}}]');
+});
+
+test("what is in order already, wholly or in part, is written as the package writes it", () => {
+  const inOrder = { a: [1, { b: null, c: "é" }], d: { e: true, f: [] }, g: -0 };
+  const values: JsonValue[] = [
+    inOrder,
+    { g: -0, a: inOrder.a, d: { f: [], e: true } },
+    { a: { z: 1, y: 2 }, b: inOrder, c: [inOrder, { z: 1, y: inOrder }] },
+    [inOrder, [{ b: 1, a: 2 }], inOrder],
+    { a: { "2": 1, "10": 2 }, b: inOrder },
+    JSON.parse('{"a":{"__proto__":1,"b":2},"b":[]}') as JsonValue,
+  ];
+  for (const value of values) {
+    const before = JSON.stringify(value);
+    assert.equal(canonicalText(value), (canonicalize as unknown as (value: JsonValue) => string)(value));
+    assert.equal(JSON.stringify(value), before, "its argument is left alone");
+  }
+});
+
+test("nothing writes itself: a toJSON that is no data is not called", () => {
+  const items = Object.assign([2, 1], { toJSON: () => "forged" });
+  const object = Object.defineProperty({ a: 1 }, "toJSON", { value: () => "forged", enumerable: false });
+  assert.equal(canonicalText([items, object] as unknown as JsonValue), '[[2,1],{"a":1}]');
+});
+
+test("a member is put where canonical order has it, whether or not the others are in order", () => {
+  assert.deepEqual(Object.keys(withMember({ a: 1, z: 2 }, "seq", 3)), ["a", "seq", "z"]);
+  assert.deepEqual(Object.keys(withMember({ a: 1 }, "seq", 3)), ["a", "seq"]);
+  assert.deepEqual(withMember({ z: 1, a: 2, seq: 9 }, "seq", 3), { z: 1, a: 2, seq: 3 });
 });

@@ -196,32 +196,34 @@ function strictest(findings: readonly Finding[], shadow: ShadowOutcome[]): Decis
     if (STRICTNESS[finding.effect] > STRICTNESS[winner.effect]) winner = finding;
   }
   const equals = findings.filter((finding) => finding.effect === winner.effect);
+  // In the order of canonical JSON, which its entry is written in: there is nothing to sort then.
   return {
+    approval: winner.effect === "require_approval" ? strictestTerms(equals) : null,
     effect: winner.effect,
+    policy: winner.policy.name,
+    policy_version: winner.policy.version,
     reason: winner.reason,
     reason_code: winner.reason_code,
     risk_level: highestRisk(equals),
-    policy: winner.policy.name,
-    policy_version: winner.policy.version,
     rule: winner.rule.name,
-    approval: winner.effect === "require_approval" ? strictestTerms(equals) : null,
     shadow,
   };
 }
 
 function highestRisk(findings: readonly Finding[]): Risk | null {
-  const levels = findings.map(({ rule }) => (rule.risk === null ? -1 : RISKS.indexOf(rule.risk)));
-  return RISKS[Math.max(...levels)] ?? null;
+  let highest = -1;
+  for (const { rule } of findings) if (rule.risk !== null) highest = Math.max(highest, RISKS.indexOf(rule.risk));
+  return RISKS[highest] ?? null;
 }
 
 /** Several policies ask: the approval must satisfy all of them. */
 function strictestTerms(findings: readonly Finding[]): Decision["approval"] {
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
   return {
-    quorum: Math.max(...terms.map(({ quorum }) => quorum)),
     expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
-    valid_for_ms: Math.min(...terms.map(({ valid_for_ms }) => valid_for_ms)),
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
+    quorum: Math.max(...terms.map(({ quorum }) => quorum)),
+    valid_for_ms: Math.min(...terms.map(({ valid_for_ms }) => valid_for_ms)),
   };
 }
 
@@ -234,14 +236,14 @@ function stopping({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Dec
 
 function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {
   return {
+    approval: null,
     effect: "deny",
+    policy: null,
+    policy_version: null,
     reason,
     reason_code: code,
     risk_level: null,
-    policy: null,
-    policy_version: null,
     rule: null,
-    approval: null,
     shadow,
   };
 }

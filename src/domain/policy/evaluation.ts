@@ -25,12 +25,11 @@ export class Evaluation {
   readonly request: ActionRequest;
   readonly now: number;
   readonly activation: Activation;
-  /** Evaluates what a limit counts by, with folded names: another spelling is not another subject. */
-  readonly subjects: Activation;
   /** Limits that were evaluated already. */
   readonly limits = new Map<CompiledLimit, LimitMatch>();
   private readonly written: Names;
   private readonly folded: Names;
+  private ofSubjects: Activation | null = null;
 
   /** @param now milliseconds since the epoch */
   constructor(compiled: CompiledPolicySet, request: ActionRequest, facts: Pick<Facts, "principal">, now: number) {
@@ -41,9 +40,13 @@ export class Evaluation {
     this.activation = new Activation(request, facts, now, compiled.semantics.cel);
     this.written = { tool, operation, agent };
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
-    this.subjects = compiled.semantics.foldsNames
+  }
+
+  /** Evaluates what a limit counts by, with folded names: another spelling is not another subject. */
+  get subjects(): Activation {
+    return (this.ofSubjects ??= this.compiled.semantics.foldsNames
       ? this.activation.renamed({ ...this.folded, agent_id: this.folded.agent })
-      : this.activation;
+      : this.activation);
   }
 
   /** As the policy reads names. */

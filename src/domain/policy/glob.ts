@@ -54,5 +54,12 @@ function match(pattern: ArrayLike<string>, text: ArrayLike<string>): boolean {
 }
 
 export function matchesAny(patterns: readonly string[], text: string, units = false): boolean {
-  return patterns.some((pattern) => (isGlob(pattern) ? matchGlob(pattern, text, units) : pattern === text));
+  const first = text.charCodeAt(0);
+  for (const pattern of patterns) {
+    // Most begin otherwise, and are no more looked at: `*` is 0x2a, `?` is 0x3f.
+    const c = pattern.charCodeAt(0);
+    if (c !== first && c !== 0x2a && c !== 0x3f && pattern !== "") continue;
+    if (isGlob(pattern) ? matchGlob(pattern, text, units) : pattern === text) return true;
+  }
+  return false;
 }
