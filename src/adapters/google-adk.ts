@@ -1,46 +1,43 @@
-/** Google ADK: callbacks of an agent, or of a plugin of a runner, around every tool call. */
+/** Google ADK: a callback of an agent, in the place of every tool call. */
 import { errorText } from "../client/govern.ts";
-import type { ActionRecord } from "../client/index.ts";
 import { createGate, NotRun, type GateOptions } from "./gate.ts";
 
 /** Of ADK's callback parameters, what is read. */
 interface Before {
-  tool: { name: string };
+  tool: {
+    name: string;
+    // ADK's own types say what goes in; it is passed through as it is.
+    // eslint-disable-next-line @typescript-eslint/no-explicit-any
+    runAsync: (request: { args: Record<string, unknown>; toolContext: any }) => Promise<unknown>;
+  };
   args: Record<string, unknown>;
   context: object & { functionCallId?: string; invocationId?: string };
 }
 
 /**
- * `new LlmAgent({ …, ...assentCallbacks({ … }) })`. What may not run is answered in the tool's place, with words for the
- * model. ADK's own confirmations are the user's word and are not looked at. The arguments are put back to what was asked.
+ * `new LlmAgent({ …, ...assentCallbacks({ … }) })`. Runs the tool itself, behind the gate, and answers in its place: so it
+ * runs with what was asked, whatever other callbacks change, and it is known how it went. What may not run is answered
+ * with words for the model. ADK's own confirmations are the user's word and are not looked at.
  */
 export function assentCallbacks(options: GateOptions) {
   const gate = createGate(options);
-  const started = new WeakMap<object, ActionRecord>();
   return {
-    async beforeToolCallback({ tool, args, context }: Before): Promise<Record<string, unknown> | undefined> {
+    async beforeToolCallback({ tool, args, context }: Before): Promise<Record<string, unknown>> {
       const { functionCallId, invocationId } = context;
       const meta = { framework: "google-adk", tool_call_id: functionCallId ?? "", run: invocationId ?? "" };
       try {
-        const { action, params } = await gate.enter({ name: tool.name, args, meta });
-        for (const name of Object.keys(args)) if (!Object.hasOwn(params, name)) delete args[name];
-        Object.assign(args, params);
-        started.set(context, action);
-        return undefined;
+        const value = await gate.run({ name: tool.name, args, meta }, (params) =>
+          tool.runAsync({ args: params, toolContext: context }),
+        );
+        // Always an object: after any other answer ADK would run the tool.
+        if (Array.isArray(value)) return { results: value };
+        return typeof value === "object" && value !== null
+          ? (value as Record<string, unknown>)
+          : { result: value ?? null };
       } catch (error) {
-        return { status: "not_run", message: error instanceof NotRun ? error.message : errorText(error) };
+        if (error instanceof NotRun) return { status: "not_run", message: error.message };
+        return { error: error instanceof Error ? error.message : errorText(error) };
       }
-    },
-    async afterToolCallback({ context, response }: Pick<Before, "context"> & { response: unknown }) {
-      const action = started.get(context);
-      started.delete(context);
-      const error =
-        typeof response === "object" && response !== null && "error" in response ? response.error : undefined;
-      if (action !== undefined)
-        await gate.assent
-          .result(action.id, error === undefined ? { success: true } : { success: false, error: errorText(error) })
-          .catch(() => {});
-      return undefined;
     },
   };
 }

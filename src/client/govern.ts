@@ -136,7 +136,12 @@ export async function runAdmitted<T>(
 
 /** At most 10,000 characters, without halves of surrogate pairs: the service refuses both. */
 export function errorText(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  let text = "it threw what has no text";
+  try {
+    text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  } catch {
+    // An object without a prototype, or one that throws again: it must not hide what is reported.
+  }
   return new TextDecoder().decode(new TextEncoder().encode(text.slice(0, 9000)));
 }
 

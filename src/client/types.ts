@@ -1,86 +1,19 @@
-/** Requests and answers of the API, as the client's callers write and read them. */
+/** What the client's callers write and read: the document's types by their public names, and how a call is made. */
+import type { Action, ActionList, Event, EventsQuery, ListQuery, Result, Submission } from "./api.ts";
 
-export interface ActionRequest {
-  agent_id: string;
-  tool: string;
-  operation: string;
-  params?: Record<string, unknown>;
-  context?: Record<string, unknown>;
-}
+/** `meta` is given beside it. */
+export type ActionRequest = Omit<Submission, "meta">;
 
-export type ActionStatus =
-  | "allowed"
-  | "denied"
-  | "pending_approval"
-  | "approved"
-  | "expired"
-  | "cancelled"
-  | "executing"
-  | "succeeded"
-  | "failed";
+export type ActionRecord = Action;
 
-/** The members that programs branch on; the whole record is there at run time. */
-export interface ActionRecord {
-  id: string;
-  agent_id: string;
-  tool: string;
-  operation: string;
-  params: Record<string, unknown>;
-  context: Record<string, unknown>;
-  meta: Record<string, unknown>;
-  status: ActionStatus;
-  decision: "allow" | "deny" | "require_approval";
-  outcome: "EXECUTE" | "HALT" | "ABSTAIN";
-  reason: string;
-  reason_code: string;
-  risk_level: string | null;
-  policy: string | null;
-  rule: string | null;
-  decision_hash: string;
-  /** Until when it may start; null unless it was allowed or approved. */
-  approved_until: string | null;
-  /** In the answer to a request for one. */
-  permit: string | null;
-  permit_expires_at: string | null;
-  expires_at: string | null;
-  approval_token?: string;
-  approvals: { approver: string; approve: boolean; reason: string | null }[];
-  approvals_needed: number | null;
-  /** Whether the action's agent waits for the verdict at this moment. */
-  waiting: boolean;
-  /** When it was last asked for: submitted, joined or waited for. */
-  asked_at: string;
-  result: { success: boolean; error: string | null; meta: Record<string, unknown> } | null;
-  /** When `params`, `context`, `meta` and the result were erased: they are empty then. */
-  erased_at: string | null;
-  created_at: string;
-}
+export type ActionStatus = Action["status"];
 
-export interface ActionResult {
-  success: boolean;
-  error?: string | null;
-  meta?: Record<string, unknown>;
-  /** Of the start that this ends. With it the result of another start is never reported, whoever made that one. */
-  attempt?: string;
-}
+export type ActionResult = Result;
 
-export interface ActionQuery {
-  status?: ActionStatus | undefined;
-  agent_id?: string | undefined;
-  tool?: string | undefined;
-  operation?: string | undefined;
-  /** RFC 3339. */
-  since?: string | undefined;
-  until?: string | undefined;
-  /** Of one page. */
-  limit?: number | string | undefined;
-  cursor?: string | undefined;
-}
+/** Times are RFC 3339; the limit is of one page. */
+export type ActionQuery = Omit<ListQuery, "limit"> & { limit?: number | string | undefined };
 
-export interface ActionPage {
-  actions: ActionRecord[];
-  next_cursor: string | null;
-}
+export type ActionPage = ActionList;
 
 export interface CallOptions {
   signal?: AbortSignal | undefined;
@@ -116,21 +49,7 @@ export interface VoteOptions extends CallOptions {
 }
 
 /** One entry of the ledger, as it is followed. */
-export interface LedgerEvent {
-  seq: number;
-  hash: string;
-  type: string;
-  at: string;
-  action_id: string | null;
-  entry: Record<string, unknown>;
-}
+export type LedgerEvent = Event;
 
-export interface EventQuery extends CallOptions {
-  /** Only what follows this sequence; -1 for all there ever were. Default: what happens from now on. */
-  after?: number | undefined;
-  /** Types of entries. */
-  type?: string | readonly string[] | undefined;
-  agent_id?: string | undefined;
-  tool?: string | undefined;
-  action_id?: string | undefined;
-}
+/** Without `after`: what happens from now on. Types of entries may be a list. */
+export type EventQuery = CallOptions & Omit<EventsQuery, "type"> & { type?: string | readonly string[] | undefined };

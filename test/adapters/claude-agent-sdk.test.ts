@@ -5,7 +5,10 @@ import { adapterTests, type Driver, type Refund } from "./matrix.ts";
 let calls = 0;
 adapterTests("Claude Agent SDK's hooks", false, async (): Promise<Driver<null>> => ({
   async begin(params, gate, run) {
-    const { PreToolUse, PostToolUse } = assentHooks({ ...gate, tool: () => ({ tool: "stripe", operation: "refund" }) });
+    const { PreToolUse, PostToolUse, PostToolUseFailure } = assentHooks({
+      ...gate,
+      tool: () => ({ tool: "stripe", operation: "refund" }),
+    });
     const tool_use_id = `toolu_${++calls}`;
     const input = { session_id: "s", tool_name: "mcp__stripe__refund", tool_input: params as unknown, tool_use_id };
     const how = { signal: new AbortController().signal };
@@ -13,7 +16,14 @@ adapterTests("Claude Agent SDK's hooks", false, async (): Promise<Driver<null>> 
     const answer = await before?.hooks[0]?.({ ...input, hook_event_name: "PreToolUse" }, tool_use_id, how);
     const { permissionDecision, permissionDecisionReason } = answer?.hookSpecificOutput ?? {};
     if (permissionDecision === "deny") return { state: null, told: permissionDecisionReason ?? "" };
-    const told = run(params satisfies Refund);
+    let told: string;
+    try {
+      told = run(params satisfies Refund);
+    } catch (error) {
+      const failure = { ...input, hook_event_name: "PostToolUseFailure", error: String(error) };
+      await PostToolUseFailure[0]?.hooks[0]?.(failure, tool_use_id);
+      throw error;
+    }
     await PostToolUse[0]?.hooks[0]?.({ ...input, hook_event_name: "PostToolUse" }, tool_use_id);
     return { state: null, told };
   },

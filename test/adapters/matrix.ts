@@ -67,6 +67,20 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       assert.deepEqual([action?.status, action?.params], ["succeeded", params]);
     });
 
+    test("what throws has run, once, and is reported as failed", async () => {
+      const params = { amount: 7, to: "throws" };
+      const failing = (given: Refund): string => {
+        ran.push(given);
+        throw new Error("card declined");
+      };
+      // Some frameworks tell the model, and others whoever made the run.
+      await drive.begin(params, gate(), failing).catch(() => {});
+      assert.deepEqual(ran, [params]);
+      const [action] = (await admin().actionsPage({ limit: 1 })).actions;
+      assert.deepEqual([action?.status, action?.params], ["failed", params]);
+      assert.match(action?.result?.error ?? "", /card declined/);
+    });
+
     test("what is denied does not run, and the model is told why", async () => {
       const { told } = await drive.begin({ amount: 5000, to: "denied" }, gate(), run);
       assert.deepEqual(ran, []);

@@ -140,6 +140,20 @@ describe("what may run", () => {
     assert.equal(action?.result?.error, "RangeError: no such customer \ufffd");
   });
 
+  test("what has no text is reported and thrown on, too", async () => {
+    for (const thrown of [undefined, Symbol("x"), Object.create(null) as object]) {
+      const fails = govern(() => Promise.reject(thrown as Error), {
+        tool: "stripe",
+        operation: "refund",
+        assent: clientOf(service, { apiKey: key }),
+      });
+      const params = small();
+      assert.equal(await fails(params).catch((error: unknown) => error), thrown);
+      const [action] = (await admin().actionsPage({ limit: 1 })).actions;
+      assert.deepEqual([action?.status, action?.params], ["failed", params]);
+    }
+  });
+
   test("it runs although its result cannot be reported, and somebody is told", async () => {
     const unreported: string[] = [];
     const refund = governed([{ on: /\/result$/, before: cut }], {

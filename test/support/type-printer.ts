@@ -1,0 +1,85 @@
+/** JSON Schemas of the served document as TypeScript: as much of it as the client's types need. */
+
+// The document is looked into freely.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+type Schema = any;
+
+export interface Printed {
+  name: string;
+  schema: Schema;
+  /** What is sent: a member that need not be there may be undefined, too. */
+  sent?: boolean;
+  /** Members of the schema that are left out. */
+  without?: readonly string[];
+}
+
+/** An interface for each. A reference becomes its name where that is among them, and an object of anything otherwise. */
+export function printTypes(types: readonly Printed[]): string {
+  const names = new Set(types.map(({ name }) => name));
+  return types
+    .map(({ name, schema, sent = false, without = [] }) => {
+      const properties = Object.fromEntries(
+        Object.entries(schema.properties as object).filter(([member]) => !without.includes(member)),
+      );
+      return `export interface ${name} ${objectOf({ ...schema, properties }, sent, names, "")}\n`;
+    })
+    .join("\n");
+}
+
+/** The query's parameters of an operation, as a schema of an object. */
+export function queryOf({ parameters }: Schema): Schema {
+  const query = (parameters as Schema[]).filter((parameter) => parameter.in === "query");
+  return {
+    required: query.filter(({ required }) => required).map(({ name }) => name),
+    properties: Object.fromEntries(query.map(({ name, schema, description }) => [name, { description, ...schema }])),
+  };
+}
+
+function objectOf({ properties, required = [] }: Schema, sent: boolean, names: Set<string>, indent: string): string {
+  const inner = `${indent}  `;
+  const lines = Object.entries(properties as Record<string, Schema>).flatMap(([name, schema]) => {
+    const optional = !(required as string[]).includes(name);
+    const words = descriptionOf(schema);
+    const type = typeOf(schema, sent, names, inner);
+    return [
+      ...(words === null ? [] : [`${inner}/** ${words} */`]),
+      `${inner}${name}${optional ? "?" : ""}: ${type}${optional && sent ? " | undefined" : ""};`,
+    ];
+  });
+  return `{\n${lines.join("\n")}\n${indent}}`;
+}
+
+function typeOf(schema: Schema, sent: boolean, names: Set<string>, indent: string): string {
+  const print = (part: Schema): string => typeOf(part, sent, names, indent);
+  if (schema.$ref !== undefined) {
+    const name = /[^/]+$/.exec(schema.$ref as string)?.[0] ?? "";
+    return names.has(name) ? name : "Record<string, unknown>";
+  }
+  if (schema.anyOf !== undefined) return [...new Set((schema.anyOf as Schema[]).map(print))].join(" | ");
+  if (schema.enum !== undefined) return (schema.enum as unknown[]).map((value) => JSON.stringify(value)).join(" | ");
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  switch (schema.type) {
+    case "integer":
+    case "number":
+      return "number";
+    case "array": {
+      const item = print(schema.items);
+      return item.includes(" | ") ? `(${item})[]` : `${item}[]`;
+    }
+    case "object":
+      return schema.properties === undefined ? "Record<string, unknown>" : objectOf(schema, sent, names, indent);
+    case "string":
+    case "boolean":
+    case "null":
+      return schema.type as string;
+    default:
+      throw new Error(`no type is known for ${JSON.stringify(schema)}`);
+  }
+}
+
+/** Its own, or that of what stands beside null. */
+function descriptionOf(schema: Schema): string | null {
+  const words: unknown =
+    schema.description ?? schema.anyOf?.find(({ description }: Schema) => description)?.description;
+  return typeof words === "string" ? words.replaceAll("*/", "*\\/") : null;
+}
