@@ -1,32 +1,43 @@
 /** Frameworks at their exact versions, installed when a test asks for them: together they are larger than all the rest. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import { ROOT } from "../support/process.ts";
 
 /** What a test imports is looked into freely: the real types are not installed where this is compiled. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Module = any;
 
+/** What is promised to users: the oldest of each range is what the tests run. */
+const PEERS = (
+  JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { peerDependencies: Record<string, string> }
+).peerDependencies;
+
 export interface Packages {
   /** Why the test cannot run here, or false. */
   skip: string | false;
   load(name: string): Promise<Module>;
+  /** Where they are installed; empty where they are not. */
+  folder: string;
 }
 
 /** @param node the oldest Node that the packages take */
 export async function packages(versions: Record<string, string>, node = 20): Promise<Packages> {
+  for (const [name, version] of Object.entries(versions))
+    if (name in PEERS && !PEERS[name]?.split(" || ").includes(`^${version}`))
+      throw new Error(`package.json promises ${name} ${PEERS[name]}, and ${version} is what is tested`);
   const load = (): never => {
     throw new Error("not installed");
   };
   const running = Number(process.versions.node.split(".")[0]);
   // Some run on an older Node than they promise: by hand.
   if (running < node && process.env["ASSENT_TEST_ANY_NODE"] !== "1")
-    return { skip: `needs Node ${node}, and this is ${running}`, load };
+    return { skip: `needs Node ${node}, and this is ${running}`, load, folder: "" };
   const manifest = JSON.stringify({ private: true, type: "module", dependencies: versions });
   const folder = join(tmpdir(), `assent-packages-${createHash("sha256").update(manifest).digest("hex").slice(0, 16)}`);
   if (!existsSync(folder)) {
@@ -39,9 +50,10 @@ export async function packages(versions: Record<string, string>, node = 20): Pro
       renameSync(fresh, folder);
     } catch (error) {
       rmSync(fresh, { recursive: true, force: true });
-      if (!existsSync(folder)) return { skip: `cannot be installed here: ${String(error).split("\n")[0]}`, load };
+      if (!existsSync(folder))
+        return { skip: `cannot be installed here: ${String(error).split("\n")[0]}`, load, folder: "" };
     }
   }
   const require = createRequire(join(folder, "package.json"));
-  return { skip: false, load: (name) => import(pathToFileURL(require.resolve(name)).href) as Promise<Module> };
+  return { skip: false, folder, load: (name) => import(pathToFileURL(require.resolve(name)).href) as Promise<Module> };
 }
