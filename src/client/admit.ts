@@ -1,7 +1,6 @@
 /** Admission: ask, wait, start. Whatever may run runs behind this, and behind nothing else. */
 import { newAttempt, type Assent } from "./client.ts";
-import { RequestRefused, timedOut, unreadable } from "./errors.ts";
-import { sameJson } from "./snapshot.ts";
+import { RequestRefused, timedOut } from "./errors.ts";
 import type { ActionRecord, ActionRequest } from "./types.ts";
 
 export interface AdmitOptions {
@@ -39,7 +38,6 @@ export async function admit(
   const left = () => Math.max(0, (end - performance.now()) / 1000);
   const wait = Math.min(LONGEST_WAIT, Math.floor(patience));
   let action = await assent.submit(request, { join: true, meta, signal, ...(wait > 0 ? { wait } : {}) });
-  assertAnswers(request, action);
   for (;;) {
     if (action.status === "pending_approval" && left() > 0)
       action = await assent.wait(action.id, { timeout: left(), signal });
@@ -82,14 +80,6 @@ async function start(
   await notRun(why);
   signal?.throwIfAborted();
   throw timedOut(`${why}; nothing was run`);
-}
-
-/** The record must be of what was asked: something between here and the service can mix answers up. */
-function assertAnswers({ agent_id, tool, operation, params = {}, context = {} }: ActionRequest, action: ActionRecord) {
-  const same =
-    sameJson([agent_id, tool, operation], [action.agent_id, action.tool, action.operation]) &&
-    sameJson([params, context], [action.params, action.context]);
-  if (!same) throw unreadable(200, `${action.id} is another action than was asked for`);
 }
 
 function refused(action: ActionRecord, why: string = action.reason): Admission {

@@ -1,6 +1,7 @@
 /** The API's calls by their names. */
 import { followEvents } from "./events.ts";
 import { RequestRefused, ServiceUnavailable, timedOut, unreadable } from "./errors.ts";
+import { sameJson } from "./snapshot.ts";
 import { createTransport, deadline, isObject, pause, pauseBefore, type Call } from "./transport.ts";
 import type {
   ActionPage,
@@ -106,13 +107,18 @@ export function createAssent(options: AssentOptions = {}) {
     call,
     action,
     vote,
-    /** Asks. Is sent again when the answer is missing, where that cannot ask twice: with `join` or `idempotencyKey`. */
-    submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
+    /**
+     * Asks. Is sent again when the answer is missing, where that cannot ask twice: with `join` or `idempotencyKey`. An answer
+     * about anything else than was asked is ServiceUnavailable: something between here and the service can mix answers up.
+     */
+    async submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
       const { join, meta, wait, permit, idempotencyKey, signal } = how;
       const prefer = [...(wait === undefined ? [] : [`wait=${wait}`]), ...(permit === true ? ["permit"] : [])];
-      return record(null, "POST", "", {
+      const body = { agent_id, tool, operation, params, context, meta };
+      const { params: ran = {}, context: why = {}, ...whom } = JSON.parse(JSON.stringify(body)) as ActionRequest;
+      const action = await record(null, "POST", "", {
         query: { join: join === true ? "open" : undefined },
-        body: { agent_id, tool, operation, params, context, meta },
+        body,
         headers: {
           ...(prefer.length === 0 ? {} : { prefer: prefer.join(", ") }),
           ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
@@ -121,6 +127,9 @@ export function createAssent(options: AssentOptions = {}) {
         signal,
         repeatable: join === true || idempotencyKey !== undefined,
       });
+      const answered = [action.agent_id, action.tool, action.operation, action.params, action.context];
+      if (sameJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
+      throw unreadable(200, `${action.id} is not the action that was asked for`);
     },
     /** Waits until the action is no longer pending. A service that is away meanwhile is waited for too. */
     async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {

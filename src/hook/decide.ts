@@ -1,12 +1,5 @@
 /** The decision about one call of a hook. Whatever happens, what comes out is an answer in the host's own words. */
-import {
-  createAssent,
-  newAttempt,
-  RequestRefused,
-  type ActionRecord,
-  type ActionRequest,
-  type Assent,
-} from "../client/index.ts";
+import { createAssent, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../client/index.ts";
 import { actionOf } from "./action.ts";
 import { ConfigFault, type HookConfig } from "./config.ts";
 import type { HookEnvironment, HookEvent } from "./event.ts";
@@ -93,7 +86,7 @@ async function ask(event: HookEvent, question: Question, means: Means): Promise<
     }
     if (["denied", "expired", "cancelled"].includes(action.status)) return refusedText(action);
     if (action.status !== "allowed" && action.status !== "approved") continue;
-    if (await begin(assent, action, request, end, signal)) {
+    if (await begin(assent, action, end, signal)) {
       if (signal.aborted || performance.now() > end + MARGIN * 1000) {
         // Nobody is there to hear it, so it does not run.
         await assent.result(action.id, { success: false, error: "not run: the agent had stopped waiting" });
@@ -107,15 +100,7 @@ async function ask(event: HookEvent, question: Question, means: Means): Promise<
 }
 
 /** Whether this call is the one that started it. */
-async function begin(
-  assent: Assent,
-  action: ActionRecord,
-  request: ActionRequest,
-  end: number,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (action.tool !== request.tool || action.operation !== request.operation || action.agent_id !== request.agent_id)
-    throw new PayloadFault("the service answered about another action");
+async function begin(assent: Assent, action: ActionRecord, end: number, signal: AbortSignal): Promise<boolean> {
   // A start that the agent would no longer hear of must not be made.
   if (performance.now() >= end || signal.aborted) throw new PayloadFault("the answer came too late");
   const attempt = newAttempt();

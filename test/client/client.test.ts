@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createAssent, RequestRefused, ServiceUnavailable, Unauthorized, type Assent } from "../../src/client/index.ts";
 import { pauseBefore } from "../../src/client/transport.ts";
+import { clientOf, faulty, json } from "../support/assent-client.ts";
 import { ALLOWED, ASKED, DENIED, startService, type Service } from "../support/service.ts";
 
 let service: Service;
@@ -45,6 +46,19 @@ describe("an action's way", () => {
     const { id } = await agent.submit(ASKED);
     await assert.rejects(agent.deny(id), { name: "RequestRefused", code: "NO_TOKEN" });
     assert.equal((await admin.deny(id)).status, "denied");
+  });
+
+  test("an answer about another action than was asked for is none", async () => {
+    const asked = { ...ALLOWED, params: { ...ALLOWED.params, nothing: undefined } };
+    const answered = (lie: object): Promise<unknown> => {
+      const after = async (answer: Response): Promise<Response> => json({ ...(await answer.json()), ...lie });
+      const { fetch } = faulty(service, [{ on: /^POST/, after }]);
+      return clientOf(service, { fetch, retries: 0 }).submit(asked);
+    };
+    await answered({});
+    const other = { ...ALLOWED.params, amount: 51 };
+    for (const lie of [{ agent_id: "x" }, { tool: "x" }, { operation: "x" }, { params: other }, { context: { a: 1 } }])
+      await assert.rejects(answered(lie), { name: "ServiceUnavailable", code: "UNREADABLE_ANSWER" });
   });
 
   test("a denied action cannot start", async () => {

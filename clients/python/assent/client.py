@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from .errors import AssentError, ServiceUnavailable
 from .records import ActionRecord, Event
-from .transport import Transport
+from .transport import Transport, to_json
 
 #: Seconds that one request may wait at the service for a verdict; longer waits are several requests.
 LONGEST_WAIT = 30
@@ -66,12 +66,16 @@ class Assent:
         path = "/v1/actions?join=open" if join else "/v1/actions"
         repeat = join or idempotency_key is not None
         record = self._record("POST", path, body, headers, min(wait, LONGEST_WAIT), repeat)
+        # Something between here and the service can mix answers up.
+        for name in ("agent_id", "tool", "operation", "params", "context"):
+            if not _same(to_json(body.get(name, {})), record.get(name)):
+                raise _another(record)
         left = wait - LONGEST_WAIT
         return self.wait(record["id"], left) if record["status"] == "pending_approval" and left > 0 else record
 
     def action(self, action_id: str) -> ActionRecord:
         """The action as it stands."""
-        return self._record("GET", f"/v1/actions/{_part(action_id)}", repeat=True)
+        return self._record("GET", f"/v1/actions/{_part(action_id)}", repeat=True, about=action_id)
 
     def actions(self, **filters: str) -> Iterator[ActionRecord]:
         """Every action that this key sees and the filters leave, page by page."""
@@ -88,13 +92,13 @@ class Assent:
         end = time.monotonic() + seconds
         while True:
             now = max(0, min(int(end - time.monotonic()), LONGEST_WAIT))
-            record = self._record("GET", f"/v1/actions/{_part(action_id)}?wait={now}", wait=now, repeat=True)
+            record = self._record("GET", f"/v1/actions/{_part(action_id)}?wait={now}", wait=now, repeat=True, about=action_id)
             if record["status"] != "pending_approval" or time.monotonic() + 1 >= end:
                 return record
 
     def permit(self, action_id: str) -> ActionRecord:
         """The action with a fresh permit, decided again now; without one where people have to be asked again."""
-        return self._record("POST", f"/v1/actions/{_part(action_id)}/permit", {})
+        return self._record("POST", f"/v1/actions/{_part(action_id)}/permit", {}, about=action_id)
 
     def start(
         self, action_id: str, permit: Optional[str] = None, attempt: Optional[str] = None
@@ -106,10 +110,10 @@ class Assent:
         body = {"attempt": attempt or new_attempt()}
         if permit is not None:
             body["permit"] = permit
-        record = self._record("POST", f"/v1/actions/{_part(action_id)}/start", body, repeat=True)
-        if record["id"] != action_id or record["status"] != "executing":
+        record = self._record("POST", f"/v1/actions/{_part(action_id)}/start", body, repeat=True, about=action_id)
+        if record["status"] != "executing":
             raise ServiceUnavailable(
-                f"{record['id']} is {record['status']} after {action_id} was started", code="UNREADABLE_ANSWER"
+                f"{action_id} is {record['status']} after it was started", code="UNREADABLE_ANSWER"
             )
         return record
 
@@ -130,11 +134,11 @@ class Assent:
             body["meta"] = meta
         if attempt is not None:
             body["attempt"] = attempt
-        return self._record("POST", f"/v1/actions/{_part(action_id)}/result", body)
+        return self._record("POST", f"/v1/actions/{_part(action_id)}/result", body, about=action_id)
 
     def cancel(self, action_id: str) -> ActionRecord:
         """Takes the wish back."""
-        return self._record("POST", f"/v1/actions/{_part(action_id)}/cancel", {})
+        return self._record("POST", f"/v1/actions/{_part(action_id)}/cancel", {}, about=action_id)
 
     def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> Dict[str, Any]:
         """Approves or denies, with a key that may."""
@@ -168,6 +172,7 @@ class Assent:
         headers: Optional[Mapping[str, str]] = None,
         wait: float = 0,
         repeat: bool = False,
+        about: Optional[str] = None,
     ) -> ActionRecord:
         status, _, record = self._http.call(method, path, body, headers, wait, repeat)
         # Whatever else answers at this address must not read as permission.
@@ -175,6 +180,8 @@ class Assent:
             raise ServiceUnavailable(
                 f"the answer ({status}) is no action", status=status, code="UNREADABLE_ANSWER"
             )
+        if about is not None and record["id"] != about:
+            raise _another(record)
         return cast(ActionRecord, record)
 
 
@@ -197,6 +204,21 @@ def _events(lines: Iterator[bytes]) -> Iterator[Event]:
             kind = value.decode()
         elif name == b"id" and b"\0" not in value:
             last = value.decode()
+
+
+def _another(record: Mapping[str, Any]) -> ServiceUnavailable:
+    return ServiceUnavailable(f"{record['id']} is not the action that was asked about", code="UNREADABLE_ANSWER")
+
+
+def _same(asked: Any, answered: Any) -> bool:
+    """Whether it is the same JSON. To Python True is 1, and to JSON it is not."""
+    if isinstance(asked, dict) and isinstance(answered, dict):
+        return asked.keys() == answered.keys() and all(_same(asked[name], answered[name]) for name in asked)
+    if isinstance(asked, list) and isinstance(answered, list):
+        return len(asked) == len(answered) and all(map(_same, asked, answered))
+    if isinstance(asked, bool) or isinstance(answered, bool):
+        return asked is answered
+    return bool(asked == answered)
 
 
 def new_attempt() -> str:

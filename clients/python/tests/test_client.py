@@ -111,6 +111,22 @@ class Failing(unittest.TestCase):
             with Liar(reply(200, record)) as liar, self.assertRaises(ServiceUnavailable):
                 self.client(liar.url).start("x")
 
+    def test_answers_about_another_action_are_none(self):
+        asked = {"id": "a", "status": "allowed", **wish(n=1, deep=[{"ok": True}]), "context": {}}
+        others = {"agent_id": "x", "tool": "x", "operation": "x", "context": {"a": 1}}
+        params = [{}, {**asked["params"], "n": 2}, {**asked["params"], "n": True}, {**asked["params"], "deep": [{"ok": 1}]}]
+        request = {name: asked[name] for name in ("agent_id", "tool", "operation", "params")}
+        with Liar(reply(200, asked)) as liar:
+            self.assertEqual(self.client(liar.url).submit(**request)["id"], "a")
+            for call in (self.client(liar.url).action, self.client(liar.url).permit, self.client(liar.url).cancel):
+                with self.assertRaises(ServiceUnavailable):
+                    call("b")
+            with self.assertRaises(ServiceUnavailable):
+                self.client(liar.url).wait("b", 0)
+        for lie in [{name: value} for name, value in others.items()] + [{"params": value} for value in params]:
+            with Liar(reply(200, {**asked, **lie})) as liar, self.assertRaises(ServiceUnavailable):
+                self.client(liar.url).submit(**request)
+
     def test_no_redirect_is_followed(self):
         with Liar(reply(200, {"id": "a", "status": "executing"})) as other:
             with Liar(reply(307, {}, {"Location": f"{other.url}/v1"})) as liar:

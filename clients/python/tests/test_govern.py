@@ -7,6 +7,17 @@ from assent import Assent, AsyncAssent, Denied, NotJson, Pending, ServiceUnavail
 from support import AGENT, Liar, admin, reply, vote
 
 
+#: What a service would answer to the call of these tests, but for its status.
+ASKED = {
+    "id": "a",
+    "agent_id": AGENT,
+    "tool": "stripe",
+    "operation": "refund",
+    "params": {"amount": 50, "currency": "USD"},
+    "context": {},
+}
+
+
 class Governed(unittest.TestCase):
     def setUp(self):
         self.client = Assent()
@@ -93,7 +104,7 @@ class Governed(unittest.TestCase):
 
     def test_nothing_runs_while_nothing_can_be_decided(self):
         key = "assent_x"
-        for answer in (reply(500, {}), reply(200, {}), reply(200, {"id": "a", "status": "sideways"})):
+        for answer in (reply(500, {}), reply(200, {}), reply(200, {**ASKED, "status": "sideways"})):
             with Liar(answer) as liar, self.assertRaises((ServiceUnavailable, Denied)):
                 self.refund(Assent(liar.url, key, timeout=0.5))(50)
         with self.assertRaises(ServiceUnavailable):
@@ -105,10 +116,11 @@ class Governed(unittest.TestCase):
             if handler.path.endswith("/start"):
                 reply(503, {"code": "STORAGE_UNAVAILABLE"})(handler)
             else:
-                reply(200, {"id": "a", "status": "allowed"})(handler)
+                reply(200, {**ASKED, "status": "allowed"})(handler)
 
         with Liar(allowed_but_not_started) as liar, self.assertRaises(ServiceUnavailable):
             self.refund(Assent(liar.url, "assent_x", timeout=1))(50)
+        self.assertIn("POST /v1/actions/a/start", liar.paths)
         self.assertEqual(self.ran, [])
 
     def test_two_calls_at_once_of_one_approval_run_once(self):
