@@ -15,10 +15,16 @@ import { createTrials } from "./policies/trial.ts";
 import { createPolicies, type PolicyService } from "./policies/store.ts";
 import { pinSecret } from "./identity/pin-secret.ts";
 import { openPermitKeys, type PermitKeyService } from "./identity/permit-keys.ts";
+import { openLogKeyring, type LogKeyring } from "./identity/log-keyring.ts";
+import { assertLogKey, pinLog } from "./identity/pin-log.ts";
+import { rotateLogKey, type LogKeyRotation, type RotatedLogKey } from "./identity/rotate-log-key.ts";
 import { openVault } from "./identity/vault.ts";
+import { formatVkey, parseVkey } from "./domain/checkpoint.ts";
+import { equalBytes } from "./domain/hash.ts";
+import { currentVkey, vkeysOf } from "./domain/log-keys.ts";
 import type { LedgerClock } from "./ledger/clock.ts";
+import { createLogKeyBook, type LogKeyBook } from "./ledger/log-key-book.ts";
 import { openLedger, type OpenLedger } from "./ledger/index.ts";
-import { pinLog } from "./ledger/pin.ts";
 
 /** How a part is closed. */
 export interface Disposer {
@@ -35,6 +41,8 @@ export interface Parts {
   stops: StopList;
   vault: Vault;
   permits: PermitKeyService;
+  /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
+  rotateLogKey(rotation: LogKeyRotation): Promise<RotatedLogKey>;
   processes: ProcessList;
 }
 
@@ -72,7 +80,10 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
       "this store is an unfinished copy of another one; run the same `assent copy` again to finish it",
     );
   const vault = openVault(config, log);
-  const origin = await pinLog(storage, config.ledger.origin, vault);
+  const ring = openLogKeyring(config, log);
+  const { origin, first } = await pinLog(storage, config.ledger.origin, ring.publicKey);
+  const book = createLogKeyBook({ first, signer: ring.signer, verify: vault.verify, clock });
+  await followLog(storage, book, ring, origin);
   await pinSecret(storage, vault, log, options.acceptSecret);
   // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
   let ledger: OpenLedger | null = null;
@@ -85,6 +96,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     storage,
     directory,
     vault,
+    isLogKey: (publicKey) => isLogKey(book, ring, origin, publicKey),
     head,
     clock,
     log,
@@ -118,9 +130,10 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
       return ledger;
     },
   });
-  ledger = await openLedger({
+  const opening = await openLedger({
     storage,
-    vault,
+    verify: vault.verify,
+    logKeys: book,
     log,
     clock: options.clock,
     origin,
@@ -141,16 +154,32 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     stops: directory.stops,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
-  opened.push({ name: "ledger", close: ledger.close });
+  ledger = opening;
+  opened.push({ name: "ledger", close: opening.close });
   return {
     storage,
-    ledger,
+    ledger: opening,
     policies,
     keys,
     agents,
     stops,
     vault,
     permits,
+    rotateLogKey: (rotation) =>
+      rotateLogKey({ ledger: opening, book, ring, signsPermits: permits.signs, clock }, rotation),
     processes: createProcesses(storage, options.instance, log),
   };
+}
+
+/** Throws VaultError where this process does not have the log's key. */
+async function followLog(storage: Storage, book: LogKeyBook, ring: LogKeyring, origin: string): Promise<void> {
+  await book.follow(storage, (await storage.head()).epoch);
+  const { name, publicKey } = parseVkey(currentVkey(book.keys()));
+  // A rotation that ended before the file was put in place.
+  ring.settle(name, publicKey);
+  assertLogKey(book.keys(), ring.signer(name, publicKey) !== null, formatVkey(origin, ring.publicKey));
+}
+
+function isLogKey(book: LogKeyBook, ring: LogKeyring, origin: string, publicKey: Uint8Array): boolean {
+  return equalBytes(publicKey, ring.publicKey) || vkeysOf(book.keys()).includes(formatVkey(origin, publicKey));
 }

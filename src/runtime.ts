@@ -74,6 +74,8 @@ export interface Runtime {
   }>;
   /** Records the next key that signs permits. Rejects with VaultError for one that cannot be it. */
   rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]>;
+  /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
+  rotateLogKey: Parts["rotateLogKey"];
   /** Ends long waits, so that their requests can be answered before the server closes. */
   beginStop(): void;
   /** Finishes what was taken, then closes. Idempotent. */
@@ -281,6 +283,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     hasHomePage: registry.pages.some(({ path }) => path === "/"),
     createAdminKey,
     rotatePermitKey: (rotation) => after("permits").rotate(after("ledger"), rotation),
+    rotateLogKey: (rotation) => after("rotateLogKey")(rotation),
     beginStop,
     stop,
     host: hostOf("assent"),

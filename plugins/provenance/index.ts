@@ -5,7 +5,8 @@ import type { Credential, Host, SignedCheckpoint } from "../../src/contract/host
 import { defineRoute, type Reply, type Route } from "../../src/contract/resource.ts";
 import type { EntryRow } from "../../src/contract/storage.ts";
 import { openEntry } from "../../src/domain/entries.ts";
-import { fromHex, toBase64, toHex } from "../../src/domain/hash.ts";
+import { parseVkey } from "../../src/domain/checkpoint.ts";
+import { fromHex, toBase64, toHex, utf8 } from "../../src/domain/hash.ts";
 import { requestOf, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { formatTlogProof } from "../../src/domain/tlog-proof.ts";
@@ -163,13 +164,23 @@ function routes(host: Host, open: boolean): Route[] {
       summary: "Verifier keys to pin",
       scope,
       responses: { 200: { description: "The log's keys.", schema: schema.Keys } },
-      handle: () => ({
-        status: 200,
-        json: {
-          origin: host.ledger.origin,
-          keys: [{ vkey: host.ledger.vkey, algorithm: "ed25519", public_key: toHex(host.vault.publicKey) }],
-        },
-      }),
+      errors: unkeyed,
+      async handle() {
+        const keys = await host.ledger.logKeys();
+        return {
+          status: 200,
+          json: {
+            origin: host.ledger.origin,
+            keys: keys.map(({ vkey, since, until }) => ({
+              vkey,
+              algorithm: "ed25519",
+              public_key: toHex(parseVkey(vkey).publicKey),
+              since,
+              until: until === null ? null : toRfc3339(until),
+            })),
+          },
+        };
+      },
     }),
     defineRoute({
       method: "GET",
@@ -208,7 +219,7 @@ function routes(host: Host, open: boolean): Route[] {
       async handle({ params, query, credential }) {
         const row = await find(params.hash, credential);
         const under = query.witnessed === true ? await witnessed(row.seq) : undefined;
-        const { index, size, path, checkpoint: signed } = await host.ledger.inclusion(row.seq, under);
+        const { index, size, path, checkpoint: signed, log_keys } = await host.ledger.inclusion(row.seq, under);
         return {
           status: 200,
           json: {
@@ -219,6 +230,7 @@ function routes(host: Host, open: boolean): Route[] {
             root: toHex(signed.root),
             path: path.map(toHex),
             checkpoint: signed.note,
+            log_keys,
             opening: await opening(row, credential),
           },
         };
@@ -237,10 +249,11 @@ function routes(host: Host, open: boolean): Route[] {
       async handle({ params, query, credential }) {
         const row = await find(params.hash, credential);
         const under = query.witnessed === true ? await witnessed(row.seq) : undefined;
-        const { index, path, checkpoint: signed } = await host.ledger.inclusion(row.seq, under);
+        const { index, path, checkpoint: signed, log_keys } = await host.ledger.inclusion(row.seq, under);
+        const extra = log_keys.length === 0 ? null : utf8(JSON.stringify({ log_keys }));
         return {
           status: 200,
-          text: formatTlogProof({ index, path, checkpoint: signed.note }),
+          text: formatTlogProof({ index, path, checkpoint: signed.note, extra }),
           headers: {
             "Content-Type": "text/plain; charset=utf-8",
             "Content-Disposition": `attachment; filename="${toHex(row.leaf_hash).slice(0, 16)}.tlog-proof"`,

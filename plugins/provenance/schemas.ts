@@ -38,6 +38,20 @@ export const Proof = Type.Object(
     root: Hex,
     path: Type.Array(Hex, { description: "From the leaf to the root (RFC 6962 section 2.1.1)." }),
     checkpoint: Type.String({ description: "C2SP signed checkpoint of `size` and `root`." }),
+    log_keys: Type.Array(
+      Type.Object(
+        {
+          leaf: Type.String({ description: "The entry's bytes, base64." }),
+          index: Type.Integer(),
+          path: Type.Array(Hex),
+        },
+        { additionalProperties: false },
+      ),
+      {
+        description:
+          "The `log_key` entries below `size`, and their paths to `root`: who pinned an earlier key follows them to the one that signed the checkpoint.",
+      },
+    ),
     opening: Type.Union(
       [
         Type.Object(
@@ -83,9 +97,16 @@ export const Keys = Type.Object(
           vkey: Type.String({ description: "C2SP verifier key: pin this." }),
           algorithm: Type.Literal("ed25519"),
           public_key: Hex,
+          since: Type.Union([Type.Integer(), Type.Null()], {
+            description: "Index of the `log_key` entry that made it the log's; null for the first.",
+          }),
+          until: Type.Union([Type.String({ format: "date-time" }), Type.Null()], {
+            description: "Until when it signs along, of one that another has followed; null for the log's key.",
+          }),
         },
         { additionalProperties: false },
       ),
+      { description: "Every key that the log has had, the present one first." },
     ),
   },
   { additionalProperties: false },

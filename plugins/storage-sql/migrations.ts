@@ -9,7 +9,7 @@ import { guards } from "./migrations/guards.ts";
 import { idempotencyAge } from "./migrations/idempotency.ts";
 import { initial } from "./migrations/initial.ts";
 import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
-import { directory, permitKeys, stops } from "./migrations/directory.ts";
+import { directory, logKeys, permitKeys, stops } from "./migrations/directory.ts";
 import { asks, join } from "./migrations/join.ts";
 import { permits } from "./migrations/permits.ts";
 
@@ -43,4 +43,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 18, name: "until when it may start", statements: approvals },
   { version: 19, name: "who waits for actions", statements: asks },
   { version: 20, name: "idempotency keys by their age", statements: idempotencyAge },
+  { version: 21, name: "entries of the log's keys", statements: logKeys },
 ];

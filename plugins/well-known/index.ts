@@ -94,9 +94,10 @@ export default definePlugin({
         summary: "Where things are, and what permits are made of",
         scope: null,
         responses: { 200: { description: "The configuration.", schema: Configuration } },
-        handle: () => ({
+        errors: ["STORAGE_UNAVAILABLE"],
+        handle: async () => ({
           status: 200,
-          json: configurationOf(host),
+          json: await configurationOf(host),
           headers: { "Cache-Control": `public, max-age=${MAX_AGE}` },
         }),
       }),
@@ -104,7 +105,8 @@ export default definePlugin({
   }),
 });
 
-function configurationOf(host: Host): object {
+async function configurationOf(host: Host): Promise<object> {
+  const [present] = await host.ledger.logKeys();
   const base = host.config.server.public_url?.replace(/\/+$/, "") ?? null;
   return {
     issuer: host.ledger.origin,
@@ -115,7 +117,7 @@ function configurationOf(host: Host): object {
     permit_type: PERMIT_TYPE,
     permit_algorithms: PERMIT_ALGORITHMS,
     permit_valid_seconds: host.config.permits.valid_seconds,
-    log: { origin: host.ledger.origin, vkey: host.ledger.vkey },
+    log: { origin: host.ledger.origin, vkey: present?.vkey ?? host.ledger.vkey },
     digests: DIGESTS,
   };
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
-import { openCheckpoint } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
+import { currentVkey, openLogCheckpoint } from "../domain/log-keys.ts";
+import { toRfc3339 } from "../domain/time.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditStore } from "../ledger/audit-store.ts";
 import { createProofReader } from "../ledger/reader.ts";
@@ -17,7 +18,7 @@ Hashes every entry again, builds the tree anew, and holds tiles, head, newest ch
 policy sets against it. Only reads; the service may be running meanwhile. Exits with 6 when anything does not hold.
 
   --config FILE       configuration file that names the store
-  --key VKEY          the log's key as you know it, instead of the one that the store names
+  --key VKEY          the log's key as you know it, the present one or an earlier, instead of the one that the store names
   --checkpoint FILE   a checkpoint of this log that you kept: the store must contain what was signed
   --json              the report as JSON
   --repair            first cuts back entries that no head ever covered, which an earlier version could leave on
@@ -58,7 +59,7 @@ examples:
       if (note !== null) {
         try {
           if (vkey === null) throw new Error("the store names no key; give it with --key");
-          const kept = openCheckpoint(note, vkey, verifyEd25519);
+          const kept = openLogCheckpoint(note, done.logKeys, verifyEd25519);
           if (kept.size > done.size)
             done.faults.push(
               `the kept checkpoint was signed over ${kept.size} entries, and the store holds ${done.size}: entries were lost, or an older copy was put back`,
@@ -73,7 +74,8 @@ examples:
           );
         }
       }
-      return { ...done, vkey, repairs: await repairsOf(storage) };
+      const present = vkey === null ? null : currentVkey(done.logKeys);
+      return { ...done, vkey: present, repairs: await repairsOf(storage) };
     });
     if (values.json === true) io.out(JSON.stringify(report));
     else if (report.faults.length === 0) {
@@ -83,6 +85,10 @@ examples:
           `${report.erased} of the actions were erased, and an entry says by whom; what they asked for is not there to be compared`,
         );
       io.out(report.vkey === null ? "the log has no key yet" : `the newest checkpoint is signed by ${report.vkey}`);
+      for (const { seq, vkey, previous, previous_until } of report.logKeys.changes)
+        io.out(
+          `entry ${seq} gave the log the key ${vkey}, by the word of ${previous}, which signs along until ${toRfc3339(previous_until)}`,
+        );
       for (const repair of report.repairs) io.out(said(repair));
       for (const warning of report.warnings) io.err(`warning: ${warning}`);
     } else for (const fault of report.faults) io.out(fault);

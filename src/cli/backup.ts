@@ -10,13 +10,14 @@ import {
   renameSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
+import { isLogKeyFile } from "../identity/log-keyring.ts";
 import { PERMIT_KEY_FILES } from "../identity/permit-keys.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { withStore } from "./store.ts";
 
 /** Of the data folder: without them a restored store can neither sign nor take the approvals that were asked for. */
-const KEPT_BESIDE = ["secret", "log-key.pem", ...PERMIT_KEY_FILES];
+const KEPT_BESIDE: readonly string[] = ["secret", ...PERMIT_KEY_FILES];
 
 export const backup: Command = {
   summary: "copy the embedded store while it is in use",
@@ -50,7 +51,9 @@ examples:
       renameSync(part, join(folder, "assent.db"));
       return (await storage.head()).size;
     });
-    const beside = KEPT_BESIDE.filter((name) => existsSync(join(config.data, name)));
+    const beside = existsSync(config.data)
+      ? readdirSync(config.data).filter((name) => KEPT_BESIDE.includes(name) || isLogKeyFile(name))
+      : [];
     for (const name of beside) {
       copyFileSync(join(config.data, name), join(folder, name));
       chmodSync(join(folder, name), 0o600);

@@ -2,6 +2,7 @@ import { COPIED_TABLES, type CopiedTable, type Storage, type StorageCopying } fr
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditLedger } from "../ledger/audit.ts";
+import { readLogKeys } from "../ledger/log-key-book.ts";
 import { UNFINISHED_COPY } from "../parts.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
 import { configFrom } from "./serve.ts";
@@ -106,11 +107,12 @@ async function assertEmpty(target: Storage): Promise<void> {
 
 async function assertSame(source: Storage, target: Storage, tell: ReturnType<typeof progress>): Promise<void> {
   const [from, to] = [await source.head(), await target.head()];
-  const vkey = await target.meta("log_vkey");
+  const first = await target.meta("log_vkey");
+  const keys = first === null ? null : await readLogKeys(target, { first, changes: [] }, verifyEd25519);
   const { faults } = await auditLedger(target, {
     from: 0,
     verify: verifyEd25519,
-    ...(vkey === null ? {} : { vkey }),
+    ...(keys === null ? {} : { keys: () => keys }),
     progress: (done, total) => tell("entries verified", done, total),
   });
   if (from.size !== to.size || !equalBytes(from.root, to.root)) faults.push("the heads differ");

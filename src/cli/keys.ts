@@ -2,6 +2,7 @@ import { createRuntime } from "../runtime.ts";
 import { PRESETS, SCOPES } from "../domain/scopes.ts";
 import { CommandError, EXIT, parse, safe, table, usage, type Command, type Output } from "./command.ts";
 import { client, reaching } from "./remote.ts";
+import { rotateLog } from "./rotate-log.ts";
 import { rotatePermit } from "./rotate-permit.ts";
 import { configFrom, startRuntime } from "./serve.ts";
 
@@ -19,11 +20,12 @@ interface KeyView {
 }
 
 export const keys: Command = {
-  summary: "make, list and revoke API keys; rotate the key that signs permits",
+  summary: "make, list and revoke API keys; rotate the keys that sign",
   help: `usage: assent keys create NAME [--preset PRESET] [--scope SCOPE]... [--agent AGENT] [--owner OWNER] [--expires-at TIME] [--local] [--json]
        assent keys list [--json]
        assent keys revoke ID
        assent keys rotate-permit [--key FILE] [--at-once] [--config FILE] [--json]
+       assent keys rotate-log [--overlap DURATION | --at-once] [--again] [--config FILE] [--json]
 
   --preset PRESET     ${Object.keys(PRESETS).join(", ")}
   --scope SCOPE       one of ${SCOPES.slice(0, 6).join(", ")}, ...; may be repeated
@@ -33,16 +35,23 @@ export const keys: Command = {
   --local             make an admin key in the store itself, while the service is stopped: the way back in
                       for an operator who lost every admin key
   --key FILE          rotate-permit: the new key (PKCS#8 PEM), where permits.key is configured; otherwise one is made
-  --at-once           rotate-permit: permits that were given out are void, because the old key was stolen
-  --config FILE       rotate-permit: configuration file that names the store
+  --at-once           because the old key was stolen. rotate-permit: permits that were given out are void;
+                      rotate-log: it signs no further checkpoint
+  --overlap DURATION  rotate-log: how long the old key signs along (30d)
+  --again             rotate-log: also while the key before the present one still signs along
+  --config FILE       rotate-permit, rotate-log: configuration file that names the store
 
 rotate-permit gives the key that signs permits a successor, in the store itself: stop the service on an embedded store
 first. Permits of the old key are taken for a day, by when the last of them has ended.
+
+rotate-log does the same for the key that signs checkpoints. Where ledger.key is configured, give the new key to every
+process as ledger.next_key first. Whoever pinned the old key follows to the new one with "assent verify".
 
 examples:
   assent keys create support-bot --preset agent --agent support-bot
   assent keys create grace --preset approver --owner grace
   assent keys create rescue --local
+  assent keys rotate-log --overlap 90d
 `,
   async run(args, io) {
     const [verb, ...rest] = args;
@@ -50,8 +59,9 @@ examples:
     if (verb === "list") return list(rest, io);
     if (verb === "revoke") return revoke(rest, io);
     if (verb === "rotate-permit") return rotatePermit(rest, io);
+    if (verb === "rotate-log") return rotateLog(rest, io);
     throw usage(
-      `assent keys takes create, list, revoke or rotate-permit${verb === undefined ? "" : `, not "${verb}"`}`,
+      `assent keys takes create, list, revoke, rotate-permit or rotate-log${verb === undefined ? "" : `, not "${verb}"`}`,
     );
   },
 };

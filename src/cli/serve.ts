@@ -1,6 +1,6 @@
 import { ConfigError, loadConfig } from "../config/index.ts";
 import { StorageError } from "../contract/storage.ts";
-import { LedgerTampered } from "../ledger/index.ts";
+import { LedgerTampered } from "../ledger/tampered.ts";
 import { ChannelError } from "../delivery/channels.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { PluginError } from "../extension/options.ts";

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fromBase64, fromHex, toHex, equalBytes } from "../domain/hash.ts";
-import { openCheckpoint, parseVkey, NoteError } from "../domain/checkpoint.ts";
+import { parseVkey, NoteError } from "../domain/checkpoint.ts";
+import { currentVkey, openUnderPin, type LogKeyProof, type LogKeys } from "../domain/log-keys.ts";
 import { hashLeaf, verifyInclusion } from "../domain/merkle.ts";
 import { cosignaturesOf, parseWitnessVkey } from "../domain/cosignature.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -16,6 +17,10 @@ interface Verified {
   index: number;
   size: number;
   origin: string;
+  /** What signed the checkpoint: the pinned key, or the one that has followed it. */
+  vkey: string;
+  /** How the pinned key was followed, each by the word of the one before: the pin is to be moved to `vkey`. */
+  moved: { vkey: string; index: number; previous_until: string }[];
   /** Witnesses of --witness that cosigned the checkpoint, and when, by their own clocks. */
   witnesses: { name: string; at: string }[];
   /** The entry, when the proof or --entry brought its bytes. */
@@ -32,7 +37,8 @@ PROOF is a file (or - for standard input): the JSON of GET /v1/provenance/{hash}
 Nothing is asked of any service. Where the proof brings what opens the entry's commitment, that is checked too. The key is pinned: take it once from GET /v1/provenance/keys, or from
 your operator, and keep it.
 
-  --key VKEY      verifier key of the log: <name>+<id>+<base64>, or @file
+  --key VKEY      verifier key of the log: <name>+<id>+<base64>, or @file. One that has been followed by another since
+                  is enough: the proof brings what shows that, and the key to pin instead is printed
   --witness VKEY  verifier key of a witness that must have cosigned the checkpoint, or @file; may be repeated.
                   Ask for the proof with ?witnessed=true then
   --entry FILE    the entry's bytes; needed for a .tlog-proof, which does not bring them
@@ -70,6 +76,9 @@ examples:
       io.out(
         `${colour(io, "green", "verified")}: entry ${verified.index} is in the log ${verified.origin} of size ${verified.size}`,
       );
+      for (const { vkey: next, index } of verified.moved)
+        io.out(`the log's key was changed at entry ${index}, by the word of the one before, to ${next}`);
+      if (verified.moved.length > 0) io.out(`pin this key from now on: ${verified.vkey}`);
       for (const { name, at } of verified.witnesses) io.out(`cosigned by ${name} at ${at}`);
       if (verified.entry !== null) io.out(JSON.stringify(verified.entry));
       if (verified.request !== null) io.out(`the entry commits to this request: ${JSON.stringify(verified.request)}`);
@@ -127,13 +136,14 @@ type Unwitnessed = Omit<Verified, "witnesses"> & { note: string };
 function checkText(proof: string, vkey: string, entry: Uint8Array | null): Unwitnessed {
   if (entry === null) throw usage("a .tlog-proof does not bring the entry; give its bytes with --entry");
   const leafHash = hashLeaf(entry);
-  const { index, checkpoint } = verifyTlogProof(proof, leafHash, vkey, verifyEd25519);
+  const { index, checkpoint, keys } = verifyTlogProof(proof, leafHash, vkey, verifyEd25519);
   return {
     note: parseTlogProof(proof).checkpoint,
     leaf_hash: toHex(leafHash),
     index,
     size: checkpoint.size,
     origin: checkpoint.origin,
+    ...keyOf(keys),
     entry: readEntry(entry, index),
     request: null,
   };
@@ -146,6 +156,7 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
     index: number;
     path: string[];
     checkpoint: string;
+    log_keys?: LogKeyProof[];
     opening?: { salt: string | null; request: string | null } | null;
   };
   const entry = given ?? fromBase64(proof.leaf);
@@ -153,7 +164,7 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
   if (!equalBytes(leafHash, fromHex(proof.leaf_hash)))
     throw new ProofError("the entry's bytes do not hash to leaf_hash: the entry was altered");
   // Size and root are taken from what is signed, never from what the proof says beside it.
-  const checkpoint = openCheckpoint(proof.checkpoint, vkey, verifyEd25519);
+  const { checkpoint, keys } = openUnderPin(proof.checkpoint, vkey, proof.log_keys ?? [], verifyEd25519);
   const claim = {
     index: proof.index,
     size: checkpoint.size,
@@ -169,9 +180,19 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
     index: proof.index,
     size: checkpoint.size,
     origin: checkpoint.origin,
+    ...keyOf(keys),
     entry: opened,
     request: readOpening(opened, proof.opening ?? null),
   };
+}
+
+function keyOf(keys: LogKeys): Pick<Verified, "vkey" | "moved"> {
+  const moved = keys.changes.map(({ seq, vkey, previous_until }) => ({
+    vkey,
+    index: seq,
+    previous_until: toRfc3339(previous_until),
+  }));
+  return { vkey: currentVkey(keys), moved };
 }
 
 /** What the entry commits to; null where the proof does not tell it. */

@@ -31,6 +31,8 @@ export interface AssentOptions {
   retries?: number | undefined;
   /** Verifier key of the log, from GET /v1/provenance/keys once and kept: every proof is checked under it. */
   logKey?: string | undefined;
+  /** Told of the key to pin instead, where a proof shows that another has followed `logKey`, by its word. */
+  onLogKey?: ((vkey: string) => void) | undefined;
 }
 
 export type Assent = ReturnType<typeof createAssent>;
@@ -201,7 +203,10 @@ export function createAssent(options: AssentOptions = {}) {
     async proof(hash: string, { signal }: CallOptions = {}): Promise<Record<string, unknown>> {
       const path = `/v1/provenance/${encodeURIComponent(hash)}/proof`;
       const proof = await call<Record<string, unknown>>("GET", path, undefined, { signal });
-      if (options.logKey !== undefined) await (await import("./proof.ts")).verifyProof(proof, hash, options.logKey);
+      const pin = options.logKey;
+      if (pin === undefined) return proof;
+      const { vkey } = await (await import("./proof.ts")).verifyProof(proof, hash, pin);
+      if (vkey !== pin) options.onLogKey?.(vkey);
       return proof;
     },
     logKeys: ({ signal }: CallOptions = {}) =>

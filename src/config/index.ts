@@ -46,6 +46,7 @@ export const ENVIRONMENT: readonly { name: string; path: readonly string[] }[] =
   { name: "ASSENT_SECRET", path: ["secret"] },
   { name: "ASSENT_ADMIN_KEY", path: ["admin_key"] },
   { name: "ASSENT_LOG_KEY", path: ["ledger", "key"] },
+  { name: "ASSENT_LOG_NEXT_KEY", path: ["ledger", "next_key"] },
   { name: "ASSENT_PERMIT_KEY", path: ["permits", "key"] },
   { name: "ASSENT_LOG_ORIGIN", path: ["ledger", "origin"] },
 ];

@@ -74,6 +74,11 @@ export const ConfigSchema = Type.Object(
           description:
             "Ed25519 private key that signs checkpoints: PKCS#8 PEM or a file's path; generated into the data folder when absent. ASSENT_LOG_KEY wins.",
         }),
+        next_key: Type.Union([Type.String(), Type.Null()], {
+          default: null,
+          description:
+            "The key that is to follow it, for `assent keys rotate-log`: the same at every process before that is run. Signs nothing until then. ASSENT_LOG_NEXT_KEY wins.",
+        }),
         checkpoint_file: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
           description:

@@ -8,106 +8,14 @@ import type {
   ErasureEntry,
   ExecutionEntry,
   KeyEntry,
+  LogKeyEntry,
   PermitKeyEntry,
   PluginEntry,
   PolicySetEntry,
   RedecisionEntry,
   StopEntry,
 } from "../domain/entries.ts";
-
-const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const text = (description: string) => Type.String({ description });
-const time = (description: string) => Type.String({ format: "date-time", description });
-const digest = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
-const count = (description: string) => Type.Integer({ minimum: 0, description });
-const oneOf = (description: string, ...values: string[]) =>
-  Type.Union(
-    values.map((value) => Type.Literal(value)),
-    { description },
-  );
-const closed = { additionalProperties: false } as const;
-
-const Actor = Type.Object(
-  {
-    key_id: text("The key's id; `link` for a link that was sent to one person."),
-    principal: text("`owner:<owner>`, or `key:<id>` of a key without an owner."),
-    agent_id: orNull(text("Agent that the key is bound to.")),
-    owner: orNull(text("Owner of the key.")),
-  },
-  { title: "Actor", ...closed },
-);
-
-const Facts = Type.Object(
-  {
-    principal: Type.Object(
-      {
-        key_id: Type.String(),
-        name: Type.String(),
-        agent_id: orNull(Type.String()),
-        owner: orNull(Type.String()),
-      },
-      closed,
-    ),
-    agent: Type.Optional(
-      Type.Object({ suspended: Type.Boolean(), allowed_tools: orNull(Type.Array(Type.String())) }, closed),
-    ),
-    require_registered_agents: Type.Optional(Type.Boolean()),
-    stops: Type.Optional(
-      Type.Array(
-        Type.Object({ id: Type.String(), policy: orNull(Type.String()), until: orNull(Type.String()) }, closed),
-      ),
-    ),
-    key_ended: Type.Optional(Type.Literal(true)),
-    policy_commit: Type.Optional(Type.String()),
-    limits: Type.Optional(
-      Type.Array(
-        Type.Object(
-          { policy: Type.String(), limit: Type.String(), basis: Type.String(), used: Type.Integer() },
-          closed,
-        ),
-      ),
-    ),
-    past: Type.Optional(digest("Commitment to what limits had used.")),
-  },
-  { title: "Facts", description: "What the decision read besides request, policies and clock.", ...closed },
-);
-
-const Effect = oneOf("What the policies say.", "allow", "deny", "require_approval");
-const DecisionMade = Type.Object(
-  {
-    effect: Effect,
-    reason: Type.String(),
-    reason_code: Type.String(),
-    risk_level: orNull(Type.String()),
-    policy: orNull(Type.String()),
-    policy_version: orNull(Type.Integer()),
-    rule: orNull(Type.String()),
-    approval: orNull(
-      Type.Object(
-        {
-          quorum: Type.Integer(),
-          expires_in_ms: Type.Integer(),
-          valid_for_ms: Type.Optional(Type.Integer()),
-          notify: Type.Array(Type.String()),
-        },
-        closed,
-      ),
-    ),
-    shadow: Type.Array(
-      Type.Object(
-        {
-          policy: Type.String(),
-          policy_version: Type.Integer(),
-          rule: orNull(Type.String()),
-          effect: Effect,
-          reason_code: Type.String(),
-        },
-        closed,
-      ),
-    ),
-  },
-  { title: "Decision", description: "What was decided, by which rule and why.", ...closed },
-);
+import { orNull, text, time, digest, count, oneOf, closed, Actor, Facts, DecisionMade } from "./entry-parts.ts";
 
 /** Members of every entry. `Entry` holds the names to the type, so that none is missing and none is made up. */
 function entry<Entry extends { type: string; v: number }>(
@@ -267,6 +175,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     public_key: digest("The new key: Ed25519, 32 bytes."),
     previous: digest("The one before."),
     previous_until: time("Until when its permits are taken."),
+    by: Type.Null({ description: "An operator at the machine." }),
+  }),
+  log_key: entry<LogKeyEntry>("LogKeyEntry", "log_key", 1, {
+    at: time("When."),
+    vkey: text("The new key, as C2SP vkey."),
+    previous: text("The one before."),
+    previous_until: time("Until when it signs along."),
+    handover: text("A checkpoint before the entry with the line `log-key <previous> <vkey>`, signed by both keys."),
     by: Type.Null({ description: "An operator at the machine." }),
   }),
 };

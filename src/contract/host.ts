@@ -3,6 +3,7 @@
  * the store is not open yet.
  */
 import type { EntryBody, EntryType } from "../domain/entries.ts";
+import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Facts } from "../domain/policy/types.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { RecordedKey } from "../domain/standing.ts";
@@ -127,6 +128,18 @@ export interface InclusionProof {
   size: number;
   path: Uint8Array[];
   checkpoint: SignedCheckpoint;
+  /** Where the log's key was changed below that size, in order: who pinned an earlier one follows from it. */
+  log_keys: LogKeyProof[];
+}
+
+/** A key that checkpoints are signed with, or were. */
+export interface LogKeyView {
+  /** C2SP verifier key. */
+  vkey: string;
+  /** Of the entry that made it the log's; null for the first. */
+  since: number | null;
+  /** Until when it signs along, of one that another has followed. Milliseconds; null for the log's key. */
+  until: number | null;
 }
 
 export interface Ledger {
@@ -149,8 +162,10 @@ export interface Ledger {
   lag(): Promise<number>;
   /** By how much the service's clock is ahead of this machine's, because the last entry is. Milliseconds; mostly 0. */
   clockAhead(): number;
-  /** Verifier key of the log, as C2SP vkey. */
+  /** Verifier key of the log, as C2SP vkey, as far as this process has followed the ledger. */
   readonly vkey: string;
+  /** Every key the log has had, its present one first. Rejects with StorageError. */
+  logKeys(): Promise<LogKeyView[]>;
   readonly origin: string;
   /** Calls `listener` with committed entries, in order. Returns a function that stops it. */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
@@ -207,10 +222,6 @@ export interface Channels {
 export interface Vault {
   /** HMAC-SHA256 under a key derived from the service's secret for `purpose`. */
   mac(purpose: string, message: Uint8Array): Uint8Array;
-  /** Ed25519 over `message` with the log's key. */
-  sign(message: Uint8Array): Uint8Array;
-  /** 32 raw bytes. */
-  readonly publicKey: Uint8Array;
   verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;
 }
 

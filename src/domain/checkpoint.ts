@@ -74,13 +74,16 @@ export interface NoteSigner {
   sign(message: Uint8Array): Uint8Array;
 }
 
-/** `text` must end in a newline and hold no control characters but newlines. Throws NoteError. */
-export function signNote(text: string, signer: NoteSigner): string {
+/** `text` must end in a newline and hold no control characters but newlines. A line for each signer. Throws NoteError. */
+export function signNote(text: string, ...signers: readonly NoteSigner[]): string {
   if (!text.endsWith("\n") || !isNoteText(text))
     throw new NoteError("malformed", "a note's text ends in a newline and has no control characters");
-  if (!isNoteName(signer.name)) throw new NoteError("bad_key", `"${signer.name}" cannot name a key`);
-  const signature = concat(keyId(signer.name, ED25519, signer.publicKey), signer.sign(utf8(text)));
-  return `${text}\n${DASH}${signer.name} ${toBase64(signature)}\n`;
+  const lines = signers.map((signer) => {
+    if (!isNoteName(signer.name)) throw new NoteError("bad_key", `"${signer.name}" cannot name a key`);
+    const signature = concat(keyId(signer.name, ED25519, signer.publicKey), signer.sign(utf8(text)));
+    return `${DASH}${signer.name} ${toBase64(signature)}\n`;
+  });
+  return `${text}\n${lines.join("")}`;
 }
 
 /**
@@ -190,8 +193,8 @@ export function parseCheckpoint(text: string): Checkpoint {
   return { origin, size: Number(decimal), root };
 }
 
-export function signCheckpoint(checkpoint: Checkpoint, signer: NoteSigner): string {
-  return signNote(formatCheckpoint(checkpoint), signer);
+export function signCheckpoint(checkpoint: Checkpoint, ...signers: readonly NoteSigner[]): string {
+  return signNote(formatCheckpoint(checkpoint), ...signers);
 }
 
 /** The checkpoint in a note signed by `vkey`, whose name must be the origin. Throws NoteError. */

@@ -15,7 +15,14 @@ import type {
   ExecutionEntry,
   RedecisionEntry,
 } from "./entries/actions.ts";
-import type { AgentEntry, KeyEntry, PermitKeyEntry, PolicySetEntry, StopEntry } from "./entries/service.ts";
+import type {
+  AgentEntry,
+  KeyEntry,
+  LogKeyEntry,
+  PermitKeyEntry,
+  PolicySetEntry,
+  StopEntry,
+} from "./entries/service.ts";
 
 export type * from "./entries/actions.ts";
 export type * from "./entries/service.ts";
@@ -45,7 +52,8 @@ type CoreEntry =
   | KeyEntry
   | AgentEntry
   | StopEntry
-  | PermitKeyEntry;
+  | PermitKeyEntry
+  | LogKeyEntry;
 export type EntryBody = CoreEntry | PluginEntry;
 
 /** Types that the core records. */
@@ -60,11 +68,18 @@ export const ENTRY_TYPES = [
   "agent",
   "stop",
   "permit_key",
+  "log_key",
 ] as const satisfies readonly CoreEntry["type"][];
 export type EntryType = (typeof ENTRY_TYPES)[number] | PluginEntryType;
 
 /** Types that are few among the others, and that every process follows. */
-export const FOLLOWED_TYPES = ["api_key", "agent", "stop", "permit_key"] as const satisfies readonly EntryType[];
+export const FOLLOWED_TYPES = [
+  "api_key",
+  "agent",
+  "stop",
+  "permit_key",
+  "log_key",
+] as const satisfies readonly EntryType[];
 export type FollowedType = (typeof FOLLOWED_TYPES)[number];
 
 export function isCoreEntry(entry: EntryBody): entry is CoreEntry {

@@ -1,6 +1,7 @@
 /** C2SP tlog-proof: an inclusion proof with the checkpoint it leads to, as one text. The verifier brings the leaf. */
-import { openCheckpoint, type Checkpoint, type Verify } from "./checkpoint.ts";
+import type { Checkpoint, Verify } from "./checkpoint.ts";
 import { equalBytes, fromBase64, toBase64 } from "./hash.ts";
+import { openUnderPin, type LogKeyProof, type LogKeys } from "./log-keys.ts";
 import { rootFromInclusion } from "./merkle.ts";
 
 const HEADER = "c2sp.org/tlog-proof@v1";
@@ -55,19 +56,32 @@ function decode(line: string): Uint8Array {
   }
 }
 
-/** The checkpoint under which the leaf stands at the proof's index. Throws ProofError or NoteError. */
+/** What `extra` brings of the log's keys; nothing of it is authenticated. Other logs put there what they like. */
+function logKeysIn(extra: Uint8Array | null): readonly LogKeyProof[] {
+  try {
+    const { log_keys } = JSON.parse(new TextDecoder().decode(extra ?? new Uint8Array())) as { log_keys: LogKeyProof[] };
+    return Array.isArray(log_keys) ? log_keys : [];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The checkpoint under which the leaf stands at the proof's index, with the keys that lead to it from the pinned one.
+ * Throws ProofError, NoteError, SyntaxError or TypeError.
+ */
 export function verifyTlogProof(
   text: string,
   leafHash: Uint8Array,
   vkey: string,
   verify: Verify,
-): { index: number; checkpoint: Checkpoint } {
+): { index: number; checkpoint: Checkpoint; keys: LogKeys } {
   const proof = parseTlogProof(text);
-  const checkpoint = openCheckpoint(proof.checkpoint, vkey, verify);
+  const { checkpoint, keys } = openUnderPin(proof.checkpoint, vkey, logKeysIn(proof.extra), verify);
   const root = rootFromInclusion(proof.index, checkpoint.size, leafHash, proof.path);
   if (root === null)
     throw new ProofError(`the path does not fit index ${proof.index} of a log of size ${checkpoint.size}`);
   if (!equalBytes(root, checkpoint.root))
     throw new ProofError("the path does not lead from this leaf to the checkpoint's root");
-  return { index: proof.index, checkpoint };
+  return { index: proof.index, checkpoint, keys };
 }

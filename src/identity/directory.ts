@@ -21,6 +21,10 @@ import { parseRfc3339 } from "../domain/time.ts";
 
 const PAGE = 500;
 
+/** The log's keys are the ledger's own: src/ledger/log-key-book.ts. */
+type DirectoryType = Exclude<FollowedType, "log_key">;
+const TYPES = FOLLOWED_TYPES.filter((type): type is DirectoryType => type !== "log_key");
+
 export interface RecordedPermitKey {
   /** Hex. */
   public_key: string;
@@ -48,7 +52,7 @@ export function createDirectory(): Directory {
   /** Of agents that were registered under another name than the folded one. */
   const spelt = new Map<string, string[]>();
   const permitKeys: RecordedPermitKey[] = [];
-  const next: Record<FollowedType, number> = { api_key: 0, agent: 0, stop: 0, permit_key: 0 };
+  const next: Record<DirectoryType, number> = { api_key: 0, agent: 0, stop: 0, permit_key: 0 };
   let stops: Stops = NO_STOPS;
   let followed = -1;
   /** What a row was found to be as the ledger has it. */
@@ -92,7 +96,7 @@ export function createDirectory(): Directory {
   return {
     async follow(reader, epoch) {
       if (epoch <= followed) return;
-      for (const type of FOLLOWED_TYPES) {
+      for (const type of TYPES) {
         for (;;) {
           const rows = await reader.entriesOfType(type, next[type], PAGE);
           for (const row of rows) take(row, type);

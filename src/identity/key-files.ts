@@ -80,18 +80,31 @@ export function readOrCreate(path: string, log: Logger, create: () => string): s
   const value = create();
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    const file = openSync(path, "wx", 0o600);
-    try {
-      writeSync(file, value.endsWith("\n") ? value : `${value}\n`);
-      // A key that signed something must not vanish with the page cache.
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    writeSecret(path, value, "wx");
   } catch (error) {
     throw new VaultError(`"${path}" cannot be written: ${messageOf(error)}`, { cause: error });
   }
   return value.trim();
+}
+
+/** Writes it, whatever is there. Throws VaultError. */
+export function keepSecret(path: string, value: string): void {
+  try {
+    writeSecret(path, value, "w");
+  } catch (error) {
+    throw new VaultError(`"${path}" cannot be written: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function writeSecret(path: string, value: string, flag: "w" | "wx"): void {
+  const file = openSync(path, flag, 0o600);
+  try {
+    writeSync(file, value.endsWith("\n") ? value : `${value}\n`);
+    // A key that signed something must not vanish with the page cache.
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Does nothing where another process has done it. */

@@ -44,6 +44,8 @@ export interface PermitRotation {
 export interface PermitKeyService extends Permits {
   /** Records the next key. Rejects with VaultError, having recorded nothing, for one that cannot be it. */
   rotate(ledger: Ledger, rotation: PermitRotation): Promise<{ kid: string; previous: string; until: number }>;
+  /** Whether permits are signed with this key, in hex, or were. */
+  signs(publicKey: string): boolean;
   close(): Promise<void>;
 }
 
@@ -51,7 +53,9 @@ export interface PermitKeyOptions {
   config: Pick<Config, "data" | "ledger" | "permits">;
   storage: Storage;
   directory: Directory;
-  vault: Pick<Vault, "verify" | "publicKey">;
+  vault: Pick<Vault, "verify">;
+  /** Whether the log is signed with it, or was. */
+  isLogKey(publicKey: Uint8Array): boolean;
   head(): Promise<LedgerHead>;
   clock(): number;
   log: Logger;
@@ -74,7 +78,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   const privateKey = readPrivateKey(config.permits.key ?? readOrCreate(files.now, log, newPrivateKey), NAME);
   const publicKey = rawPublicKey(privateKey);
   const own = toHex(publicKey);
-  if (own === toHex(vault.publicKey))
+  if (options.isLogKey(publicKey))
     throw new VaultError(`the permit key is the key of the log: permits have one of their own, ${MAKE_ONE}`);
   const kid = permitKeyId(publicKey);
   const pinned = await pin(storage, own);
@@ -137,6 +141,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
 
   return {
     assertSigns,
+    signs: (hex) => hex === own || all().some((key) => toHex(key.publicKey) === hex),
     async make(subject, grant) {
       assertSigns(grant.expires_at);
       return makePermit(subject, grant, kid, (message) => signer.sign(message));
@@ -159,7 +164,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
         const keys = all();
         if (keys.some(({ publicKey }) => toHex(publicKey) === next))
           throw new VaultError(`permits were signed with this key before: ${MAKE_ONE}`);
-        if (next === toHex(vault.publicKey)) throw new VaultError(`this is the key of the log: ${MAKE_ONE}`);
+        if (options.isLogKey(fromHex(next))) throw new VaultError(`this is the key of the log: ${MAKE_ONE}`);
         // Of a key that this process never had only the store says that it was ours, and whoever writes to it can.
         const previous_until = tx.now + (lost ? 0 : overlap * 1000);
         tx.record({

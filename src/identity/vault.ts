@@ -1,14 +1,14 @@
 /**
- * The secret that approval tokens are derived from, and the Ed25519 key that signs checkpoints. Given by
- * configuration, or made on first start in the data folder. Permits have a key of their own: permit-keys.ts.
+ * The secret that approval tokens are derived from: given by configuration, or made on first start in the data folder.
+ * What is signed has keys of its own: log-keyring.ts, permit-keys.ts.
  */
 import * as crypto from "node:crypto";
-import { createHash, createHmac, randomBytes, sign, verify, type KeyObject } from "node:crypto";
+import { createHash, createHmac, randomBytes, verify, type KeyObject } from "node:crypto";
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
 import type { Logger, Vault } from "../contract/host.ts";
 import { useSha256 } from "../domain/hash.ts";
-import { importPublicKey, newPrivateKey, rawPublicKey, readOrCreate, readPrivateKey, VaultError } from "./key-files.ts";
+import { importPublicKey, readOrCreate, VaultError } from "./key-files.ts";
 import { weaknessOf } from "./secret-strength.ts";
 
 // All three runtimes have node:crypto. The one-shot form came with Node 20.12 and takes half the time.
@@ -31,16 +31,10 @@ export function openVault(config: Config, log: Logger): Vault {
     throw new VaultError(
       `the token secret can be guessed: it ${weakness}. Make one with \`openssl rand -base64 32\`; approval tokens that were given out before are then no longer good`,
     );
-  const privateKey = readPrivateKey(
-    config.ledger.key ?? readOrCreate(join(config.data, "log-key.pem"), log, newPrivateKey),
-    "ledger key",
-  );
-  const publicKey = rawPublicKey(privateKey);
   const derived = new Map<string, Buffer>();
   const imported = new WeakMap<Uint8Array, KeyObject>();
 
   return {
-    publicKey,
     mac(purpose, message) {
       let key = derived.get(purpose);
       if (key === undefined) {
@@ -50,7 +44,6 @@ export function openVault(config: Config, log: Logger): Vault {
       }
       return new Uint8Array(createHmac("sha256", key).update(message).digest());
     },
-    sign: (message) => new Uint8Array(sign(null, message, privateKey)),
     verify(raw, message, signature) {
       let key = imported.get(raw);
       if (key === undefined) {

@@ -9,9 +9,9 @@ import type {
   StorageCopying,
 } from "../contract/storage.ts";
 import { historyOf, timeOf, type ActionEntry } from "../domain/action-history.ts";
-import { openCheckpoint } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { openEntry, type ApprovalEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
+import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { usesOf } from "../domain/limit-uses.ts";
 import { requestOf } from "../domain/request.ts";
 import { about, compare, eachRow, type AuditedStore, type Fault } from "./audit-report.ts";
@@ -33,7 +33,8 @@ export interface RowsAudit {
   store: AuditedStore;
   policies: PoliciesAudit;
   stops: StopsAudit;
-  vkey: string | null;
+  /** Null where they are not looked at. */
+  keys: (() => LogKeys) | null;
   verify: Vault["verify"];
 }
 
@@ -133,21 +134,21 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Faul
   if (row.kind === "approval_closed" ? !over : !asks) fault(`entry ${row.seq} is nothing to send a ${row.kind} for`);
 }
 
-async function checkMeta({ store, policies, vkey, verify }: RowsAudit, row: CopiedRow, fault: Fault): Promise<void> {
+async function checkMeta({ store, policies, keys, verify }: RowsAudit, row: CopiedRow, fault: Fault): Promise<void> {
   const [name, value] = [String(row["name"]), String(row["value"])];
   const tell = about(`the fact ${name}`, fault);
   if (UNRECORDED_META.some((pattern) => name === pattern || (pattern.endsWith(":") && name.startsWith(pattern))))
     return;
   if (name === "log_vkey") {
-    if (vkey !== null && vkey !== value) tell("it is not the log's key");
+    if (keys !== null && keys().first !== value) tell("it is not the log's first key");
   } else if (name === "log_origin") {
     if (!(await store.meta("log_vkey"))?.startsWith(`${value}+`)) tell("it is not the name in the log's key");
   } else if (name.startsWith("policy_set_source:")) {
     if (policies.sets.get(name.slice("policy_set_source:".length))?.source !== value)
       tell("it is not what the ledger says");
   } else if (name === "witnessed_checkpoint") {
-    if (vkey === null) return;
-    const { size, root } = openCheckpoint(value, vkey, verify);
+    if (keys === null) return;
+    const { size, root } = openLogCheckpoint(value, keys(), verify);
     if (size > (await store.head()).size) tell(`it was signed over ${size} entries, which are not all there`);
     else if (!equalBytes(await createProofReader(store).rootAt(size), root))
       tell(`the ledger does not contain what was signed at size ${size}`);

@@ -8,9 +8,11 @@ import type { EntryRow } from "../contract/storage.ts";
 import { timeOf } from "../domain/action-history.ts";
 import { FOLLOWED_TYPES, openEntry, type DecisionEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
+import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions, type LedgerTotals } from "./audit-actions.ts";
 import { createDirectoryAudit } from "./audit-directory.ts";
+import { createKeysAudit } from "./audit-keys.ts";
 import { createPoliciesAudit } from "./audit-policies.ts";
 import { faultsOf, settled, type AuditedStore, type Body } from "./audit-report.ts";
 import { auditRows } from "./audit-rows.ts";
@@ -21,7 +23,7 @@ const PAGE = 256;
 
 export interface StoreAuditOptions {
   verify: Vault["verify"];
-  /** Key that the newest checkpoint must be signed with; absent, it is not looked at. */
+  /** A key that is the log's, or was: what the checkpoints' signatures are traced from. Absent, they are not looked at. */
   vkey?: string;
   progress?(part: "entries" | "actions" | "policy sets", done: number, total: number): void;
 }
@@ -35,6 +37,8 @@ export interface StoreAuditReport extends AuditReport {
   agents: number;
   /** What holds, and is worth knowing: at most 20. */
   warnings: string[];
+  /** Every key of the log, where one was given to begin with. */
+  logKeys: LogKeys;
 }
 
 /** Reads everything. `faults` is empty when everything holds; it names at most 20 of a kind. */
@@ -43,6 +47,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const directory = createDirectoryAudit(store);
   const policies = createPoliciesAudit(store);
   const stops = createStopsAudit();
+  const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
   const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, latest: 0 };
   let changes = 0;
   let erased = 0;
@@ -63,6 +68,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       directory.fold(row, body);
       policies.fold(row, body);
       stops.fold(body);
+      signing.fold(row, body);
     } catch (error) {
       entryFault(`entry ${row.seq} makes no sense: ${error instanceof Error ? error.message : String(error)}`);
     }
@@ -80,7 +86,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const ledger = await auditLedger(store, {
     from: 0,
     verify: options.verify,
-    ...(options.vkey === undefined ? {} : { vkey: options.vkey }),
+    ...(options.vkey === undefined ? {} : { keys: signing.logKeys }),
     progress: (done, total) => options.progress?.("entries", done, total),
     onEntry(row, body) {
       if (row.type === "decision") totals.decisions++;
@@ -104,6 +110,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     });
   });
   await settled("the API keys and agents", faultsOf(faults), (fault) => directory.check(fault), catchUp);
+  await settled("the keys that sign", faultsOf(faults), (fault) => signing.check(fault), catchUp);
   await settled(
     "the policies",
     faultsOf(faults),
@@ -113,7 +120,13 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const { copying } = store;
   if (copying !== undefined) {
     const rowFault = faultsOf(faults);
-    const rows = { store, policies, stops, vkey: options.vkey ?? null, verify: options.verify };
+    const rows = {
+      store,
+      policies,
+      stops,
+      keys: options.vkey === undefined ? null : signing.logKeys,
+      verify: options.verify,
+    };
     await guarded("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
     await settled("the head", faultsOf(faults), async (fault) => {
       const { size, epoch } = await store.head();
@@ -135,6 +148,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     keys: directory.keys(),
     agents: directory.agents(),
     warnings: directory.warnings().slice(0, 20),
+    logKeys: signing.logKeys(),
     faults: [...ledger.faults, ...faults],
   };
 }

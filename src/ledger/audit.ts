@@ -5,10 +5,10 @@
  */
 import type { Vault } from "../contract/host.ts";
 import { StorageError, type EntryRow, type LedgerHead, type StorageReader } from "../contract/storage.ts";
-import { openCheckpoint } from "../domain/checkpoint.ts";
 import { MAX_ENTRY_BYTES } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { decodeUtf8 } from "../domain/json.ts";
+import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { appendToEdge, edgeNodes, EMPTY_ROOT, hashLeaf, rootOfEdge } from "../domain/merkle.ts";
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
 import { createProofReader } from "./reader.ts";
@@ -20,7 +20,8 @@ const PAGE = 256;
 export interface AuditOptions {
   /** First entry whose bytes are hashed again. 0 checks everything. */
   from: number;
-  vkey?: string;
+  /** The log's keys, asked for when every entry was given to `onEntry`. Absent: the newest checkpoint is not looked at. */
+  keys?: () => LogKeys;
   verify: Vault["verify"];
   /** `body` is what the entry says; null where it says nothing that could be relied on. */
   onEntry?(row: EntryRow, body: Record<string, unknown> | null): void;
@@ -55,9 +56,9 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   if (from + counted < head.size) return { size: head.size, entries: counted, faults };
   await guarded("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
   await guarded("the head", fault, () => checkHead(reader, head, fault));
-  const { vkey } = options;
-  if (vkey !== undefined)
-    await guarded("the newest checkpoint", fault, () => checkCheckpoint(reader, vkey, options.verify, fault));
+  const { keys } = options;
+  if (keys !== undefined)
+    await guarded("the newest checkpoint", fault, () => checkCheckpoint(reader, keys(), options.verify, fault));
   return { size: head.size, entries: counted, faults };
 }
 
@@ -197,7 +198,7 @@ async function checkHead(reader: StorageReader, head: LedgerHead, fault: (messag
 
 async function checkCheckpoint(
   reader: StorageReader,
-  vkey: string,
+  keys: LogKeys,
   verify: Vault["verify"],
   fault: (message: string) => void,
 ): Promise<void> {
@@ -205,7 +206,7 @@ async function checkCheckpoint(
   if (stored === null) return;
   const head = await reader.head();
   try {
-    const checkpoint = openCheckpoint(stored.note, vkey, verify);
+    const checkpoint = openLogCheckpoint(stored.note, keys, verify);
     if (checkpoint.size !== stored.size)
       fault(`the stored checkpoint says size ${checkpoint.size} and is filed under ${stored.size}`);
     if (checkpoint.size > head.size) {

@@ -1,7 +1,7 @@
 /** Signs committed heads, at most once each, and never one that does not extend the last one signed. */
-import type { SignedCheckpoint, Vault } from "../contract/host.ts";
+import type { SignedCheckpoint } from "../contract/host.ts";
 import { StorageError, type LedgerHead } from "../contract/storage.ts";
-import { signCheckpoint } from "../domain/checkpoint.ts";
+import { signCheckpoint, type NoteSigner } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
 import type { ProofReader } from "./reader.ts";
 
@@ -16,9 +16,10 @@ export interface Checkpoints {
   stored(size: number): void;
 }
 
+/** @param signers of a checkpoint of this size; throws StorageError where this process may not sign it */
 export function createCheckpoints(
   origin: string,
-  vault: Vault,
+  signers: (size: number) => readonly NoteSigner[],
   proofs: ProofReader,
   start: SignedCheckpoint | null,
 ): Checkpoints {
@@ -33,10 +34,7 @@ export function createCheckpoints(
         `the head (size ${head.size}) is behind the signed checkpoint (size ${latest.size})`,
       );
     }
-    const note = signCheckpoint(
-      { origin, size: head.size, root: head.root },
-      { name: origin, publicKey: vault.publicKey, sign: (m) => vault.sign(m) },
-    );
+    const note = signCheckpoint({ origin, size: head.size, root: head.root }, ...signers(head.size));
     latest = { size: head.size, root: head.root, note };
     return latest;
   }

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import type { Ledger, Logger, SignedCheckpoint, Vault } from "../contract/host.ts";
 import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
-import { formatVkey, openCheckpoint } from "../domain/checkpoint.ts";
-import { equalBytes, sha256Hex, utf8 } from "../domain/hash.ts";
+import { sha256Hex, utf8 } from "../domain/hash.ts";
+import { currentVkey, openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
 import { auditLedger } from "./audit.ts";
 import { appendCheckpoints } from "./appended-checkpoints.ts";
@@ -15,7 +15,9 @@ import { createContinuity } from "./continuity.ts";
 import { createProofReader } from "./reader.ts";
 import { createSequencer, type SequencerOptions } from "./sequencer.ts";
 import { createTail } from "./tail.ts";
-import { keepCheckpoint, type KeptCheckpoint } from "./kept-checkpoint.ts";
+import { compareWithKept, keepCheckpoint, type KeptCheckpoint } from "./kept-checkpoint.ts";
+import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./log-key-book.ts";
+import { LedgerTampered } from "./tampered.ts";
 import { witnessedCheckpoint } from "./witnesses.ts";
 
 /** How long a signature may wait for a batch to be stored with. Milliseconds. */
@@ -28,7 +30,9 @@ const LONGEST_JOBS = 60_000;
 
 export interface LedgerOptions {
   storage: Storage;
-  vault: Vault;
+  verify: Vault["verify"];
+  /** Has followed the store. */
+  logKeys: LogKeyBook;
   log: Logger;
   clock: LedgerClock;
   origin: string;
@@ -62,43 +66,51 @@ export interface OpenLedger extends Ledger {
   close(): Promise<void>;
 }
 
-/** Thrown at start when the stored ledger contradicts itself or its signed checkpoint. */
-export class LedgerTampered extends Error {
-  readonly faults: string[];
-  constructor(faults: string[]) {
-    super(`the ledger does not verify and the service does not start:\n  ${faults.join("\n  ")}`);
-    this.name = "LedgerTampered";
-    this.faults = faults;
-  }
-}
-
 /** Verifies the stored ledger, then takes jobs. Rejects with LedgerTampered. */
 export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
-  const { storage, vault, origin, log } = options;
-  const vkey = formatVkey(origin, vault.publicKey);
+  const { storage, logKeys, origin, log } = options;
+  const verify: Vault["verify"] = (...args) => options.verify(...args);
   const start = await storage.head();
   const continuity = createContinuity(start);
   storage.onConnection?.((reader) => continuity.check(reader));
   const report = await auditLedger(storage, {
     from: Math.max(0, start.size - options.verifyAtStart),
-    vkey,
-    verify: (...args) => vault.verify(...args),
+    keys: () => logKeys.keys(),
+    verify,
   });
   if (report.faults.length > 0) throw new LedgerTampered(report.faults);
 
   const proofs = createProofReader(storage);
-  const checkpoints = createCheckpoints(origin, vault, proofs, await storedCheckpoint(storage, vkey, vault));
+  const checkpoints = createCheckpoints(
+    origin,
+    (size) => logKeys.signers(size),
+    proofs,
+    await storedCheckpoint(storage, logKeys.keys(), verify),
+  );
   const newest = (): string | null => checkpoints.latest()?.note ?? null;
   const kept: KeptCheckpoint[] = [];
   if (options.keptCheckpoint !== null) kept.push(keepCheckpoint(options.keptCheckpoint, newest, log));
-  // Whoever puts the whole data folder back puts the checkpoint in it back, too. By the log's key: one place serves all logs.
+  // Whoever puts the whole data folder back puts the checkpoint in it back, too. By the log's first key: one place serves all logs.
   if (typeof options.stateFolder === "string")
     kept.push(
-      keepCheckpoint(join(options.stateFolder, `${sha256Hex(utf8(vkey)).slice(0, 32)}.checkpoint`), newest, log, {
-        optional: true,
-      }),
+      keepCheckpoint(
+        join(options.stateFolder, `${sha256Hex(utf8(logKeys.keys().first)).slice(0, 32)}.checkpoint`),
+        newest,
+        log,
+        {
+          optional: true,
+        },
+      ),
     );
-  for (const place of kept) await compareWithKept(place, start, options, (size) => proofs.rootAt(size), vkey);
+  for (const place of kept)
+    await compareWithKept(place, {
+      head: start,
+      keys: logKeys.keys(),
+      verify,
+      rootAt: (size) => proofs.rootAt(size),
+      acceptRollback: options.acceptRollback,
+      log,
+    });
   const { checkpointLog } = options;
   const appended =
     checkpointLog == null
@@ -138,7 +150,11 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       maxBatch: options.maxBatch,
       jobMs: options.jobMs ?? LONGEST_JOBS,
       policies: options.policies,
-      follow: options.follow ?? (() => Promise.resolve()),
+      async follow(tx, before) {
+        await options.follow?.(tx, before);
+        await logKeys.follow(tx, before.epoch);
+        logKeys.assertHeld();
+      },
       confirm: options.confirm,
       agentFacts: options.agentFacts,
       stops: options.stops ?? (() => NO_STOPS),
@@ -152,6 +168,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       seen: () => continuity.seen(),
       committed(entries, head) {
         continuity.took(head);
+        logKeys.took(entries);
         tail.committed(entries);
         const latest = checkpoints.latest();
         // Another process's later head may be signed already.
@@ -199,11 +216,24 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   async function checkpoint(): Promise<SignedCheckpoint> {
     const halted = sequencer.halted();
     if (halted !== null) throw new StorageError("corrupt", halted);
-    return checkpoints.sign(head);
+    return checkpoints.sign(followed);
+  }
+
+  /** The head, with the log's keys as far as it goes. */
+  async function followed(): Promise<LedgerHead> {
+    const read = await head();
+    await logKeys.follow(storage, read.epoch);
+    return read;
   }
 
   return {
-    vkey,
+    get vkey() {
+      return currentVkey(logKeys.keys());
+    },
+    async logKeys() {
+      await followed();
+      return viewLogKeys(logKeys.keys());
+    },
     origin,
     transact: (job) => sequencer.transact(job),
     transactFirst: (job) => sequencer.transactFirst(job),
@@ -214,12 +244,23 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     subscribe: (listener) => tail.subscribe(listener),
     lag: async () => Math.max(0, (await head()).size - tail.delivered()),
     rootAt: (size) => proofs.rootAt(size),
-    witnessed: () => witnessedCheckpoint(storage, vkey, (...args) => vault.verify(...args)),
+    async witnessed() {
+      await followed();
+      return witnessedCheckpoint(storage, logKeys.keys(), verify);
+    },
     async inclusion(index, under) {
       const signed = under ?? (await checkpoint());
       if (index >= signed.size)
         throw new Refusal("INVALID_RANGE", `index ${index} is not below the ledger's size ${signed.size}`);
-      return { index, size: signed.size, path: await proofs.inclusion(index, signed.size), checkpoint: signed };
+      const { size } = signed;
+      const path = await proofs.inclusion(index, size);
+      return {
+        index,
+        size,
+        path,
+        checkpoint: signed,
+        log_keys: await proveLogKeys(logKeys.keys(), size, storage, proofs),
+      };
     },
     consistency: (first, second) => proofs.consistency(first, second),
     async close() {
@@ -236,46 +277,13 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   };
 }
 
-/** Rejects with LedgerTampered when the store does not hold what was signed and kept, unless that is accepted. */
-async function compareWithKept(
-  kept: KeptCheckpoint,
-  head: LedgerHead,
-  options: LedgerOptions,
-  rootAt: (size: number) => Promise<Uint8Array>,
-  vkey: string,
-): Promise<void> {
-  const note = kept.read();
-  if (note === null) return;
-  let size: number;
-  let fault: string;
-  try {
-    const checkpoint = openCheckpoint(note, vkey, (...args) => options.vault.verify(...args));
-    size = checkpoint.size;
-    if (size <= head.size && equalBytes(await rootAt(size), checkpoint.root)) return;
-    fault =
-      size > head.size
-        ? `the store holds ${head.size} entries, and the checkpoint kept in ${kept.path} was signed over ${size}: an older copy of the store was put back, or entries were lost`
-        : `the store does not contain what the checkpoint kept in ${kept.path} was signed over (size ${size}): it is another history`;
-  } catch (error) {
-    throw new LedgerTampered([
-      `the checkpoint kept in ${kept.path} cannot be used: ${error instanceof Error ? error.message : String(error)}; put the right file back, or move it away`,
-    ]);
-  }
-  if (!options.acceptRollback) {
-    throw new LedgerTampered([
-      `${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`,
-    ]);
-  }
-  const aside = kept.setAside(size);
-  options.log.warn(
-    "the store is older than the checkpoint that was kept; going on because --accept-rollback was given",
-    { size: head.size, kept_size: size, kept_as: aside },
-  );
-}
-
-async function storedCheckpoint(storage: Storage, vkey: string, vault: Vault): Promise<SignedCheckpoint | null> {
+async function storedCheckpoint(
+  storage: Storage,
+  keys: LogKeys,
+  verify: Vault["verify"],
+): Promise<SignedCheckpoint | null> {
   const stored = await storage.checkpoint();
   if (stored === null) return null;
-  const { size, root } = openCheckpoint(stored.note, vkey, (...args) => vault.verify(...args));
+  const { size, root } = openLogCheckpoint(stored.note, keys, verify);
   return { size, root, note: stored.note };
 }

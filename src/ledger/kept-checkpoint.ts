@@ -6,7 +6,12 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync } from "node:fs";
 import { mkdir, open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Logger } from "../contract/host.ts";
+import type { Logger, Vault } from "../contract/host.ts";
+import type { LedgerHead } from "../contract/storage.ts";
+import { NoteError, parseCheckpoint, readNote } from "../domain/checkpoint.ts";
+import { equalBytes } from "../domain/hash.ts";
+import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
+import { LedgerTampered } from "./tampered.ts";
 
 /** A crash forgets at most what was signed in this time. Milliseconds. */
 const EVERY = 5000;
@@ -106,4 +111,55 @@ export function keepCheckpoint(
 function isForbidden(error: unknown): boolean {
   const { code, name } = error as NodeJS.ErrnoException;
   return code === "EACCES" || code === "EPERM" || name === "NotCapable" || name === "PermissionDenied";
+}
+
+export interface Comparison {
+  head: LedgerHead;
+  keys: LogKeys;
+  verify: Vault["verify"];
+  rootAt(size: number): Promise<Uint8Array>;
+  /** Goes on with a store that does not hold it. */
+  acceptRollback: boolean;
+  log: Logger;
+}
+
+/** Rejects with LedgerTampered when the store does not hold what was signed and kept, unless that is accepted. */
+export async function compareWithKept(kept: KeptCheckpoint, comparison: Comparison): Promise<void> {
+  const { head, keys, verify, rootAt, acceptRollback, log } = comparison;
+  const note = kept.read();
+  if (note === null) return;
+  let size: number;
+  let fault: string;
+  try {
+    const unverified = parseCheckpoint(readNote(note).text);
+    size = unverified.size;
+    try {
+      const { root } = openLogCheckpoint(note, keys, verify);
+      if (size <= head.size && equalBytes(await rootAt(size), root)) return;
+      fault =
+        size > head.size
+          ? `the store holds ${head.size} entries, and the checkpoint kept in ${kept.path} was signed over ${size}: an older copy of the store was put back, or entries were lost`
+          : `the store does not contain what the checkpoint kept in ${kept.path} was signed over (size ${size}): it is another history`;
+    } catch (error) {
+      // By a key that followed after this copy of the store was made, perhaps.
+      const unknown = error instanceof NoteError && error.reason === "unknown_key";
+      if (!unknown || size <= head.size || !keys.first.startsWith(`${unverified.origin}+`)) throw error;
+      fault = `the store holds ${head.size} entries, and the checkpoint kept in ${kept.path} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was put back, or entries were lost`;
+    }
+  } catch (error) {
+    throw new LedgerTampered([
+      `the checkpoint kept in ${kept.path} cannot be used: ${error instanceof Error ? error.message : String(error)}; put the right file back, or move it away`,
+    ]);
+  }
+  if (!acceptRollback) {
+    throw new LedgerTampered([
+      `${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`,
+    ]);
+  }
+  const aside = kept.setAside(size);
+  log.warn("the store is older than the checkpoint that was kept; going on because --accept-rollback was given", {
+    size: head.size,
+    kept_size: size,
+    kept_as: aside,
+  });
 }

@@ -5,8 +5,9 @@
 import { repeat } from "../contract/repeat.ts";
 import type { Duty, Ledger, Logger, SignedCheckpoint } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
-import { DASH, NoteError, openCheckpoint, type Verify } from "../domain/checkpoint.ts";
+import { DASH, NoteError, type Verify } from "../domain/checkpoint.ts";
 import { cosignaturesOf } from "../domain/cosignature.ts";
+import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { formatAddCheckpoint } from "../domain/witness-protocol.ts";
 
 /** Longest wait for one witness. Milliseconds. */
@@ -152,11 +153,11 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
 /** The newest checkpoint that a witness cosigned, with its cosignatures. Null where there is none. Throws NoteError. */
 export async function witnessedCheckpoint(
   storage: Pick<Storage, "meta">,
-  vkey: string,
+  keys: LogKeys,
   verify: Verify,
 ): Promise<SignedCheckpoint | null> {
   const note = await storage.meta(META);
   if (note === null) return null;
-  const { size, root } = openCheckpoint(note, vkey, verify);
+  const { size, root } = openLogCheckpoint(note, keys, verify);
   return { size, root, note };
 }

@@ -144,7 +144,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     // Of the log alone: these entries tell of nothing that was made.
     const { faults } = await auditLedger(storages[0] as Storage, {
       from: 0,
-      vkey: writing.vkey,
+      keys: () => ({ first: writing.vkey, changes: [] }),
       verify: verifyEd25519,
     });
     assert.deepEqual(faults, []);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { LedgerTampered } from "../../src/ledger/index.ts";
+import { LedgerTampered } from "../../src/ledger/tampered.ts";
 import { sealEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { defaultConfig } from "../../src/config/index.ts";
 import { repairStore, repairsOf } from "../../src/cli/repair.ts";

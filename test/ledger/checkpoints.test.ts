@@ -9,16 +9,10 @@ import { type OpenLedger } from "../../src/ledger/index.ts";
 import { createProofReader } from "../../src/ledger/reader.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { ed25519, signerOf } from "../support/signer.ts";
+import { signerOf } from "../support/signer.ts";
 
 const ORIGIN = "signing.example/log";
-const { publicKey, sign } = signerOf(ORIGIN);
-const vault = {
-  publicKey,
-  sign,
-  mac: () => new Uint8Array(32),
-  verify: ed25519,
-};
+const signer = signerOf(ORIGIN);
 
 /** Holds up the answer of one call: it was made, and is delivered when the test says so. */
 interface Gate {
@@ -118,7 +112,7 @@ test("of two histories that both extend the last signature only one is signed", 
     await ledger.close();
   }
   const [first, second, other] = heads as [LedgerHead, LedgerHead, LedgerHead];
-  const checkpoints = createCheckpoints(ORIGIN, vault, createProofReader(storage as Storage), null);
+  const checkpoints = createCheckpoints(ORIGIN, () => [signer], createProofReader(storage as Storage), null);
   await checkpoints.sign(() => Promise.resolve(first));
   let answer = (_head: LedgerHead): void => {};
   const slow = checkpoints.sign(() => new Promise((resolve) => (answer = resolve)));

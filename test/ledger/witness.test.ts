@@ -172,7 +172,7 @@ describe("a log", () => {
       grow: async (to: number, history = leaves) => {
         [size, of] = [to, history];
         await witnesses.round();
-        const kept = await witnessedCheckpoint(storage, logVkey, verifyEd25519);
+        const kept = await witnessedCheckpoint(storage, { first: logVkey, changes: [] }, verifyEd25519);
         return kept === null ? null : [kept.size, cosignaturesOf(kept.note, [vkey], verifyEd25519).length];
       },
     };

@@ -3,20 +3,33 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import type { Vault } from "../../src/contract/host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
+import { formatVkey, type NoteSigner } from "../../src/domain/checkpoint.ts";
+import { equalBytes } from "../../src/domain/hash.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { createLedgerClock, type LedgerClock } from "../../src/ledger/clock.ts";
 import { openLedger, type LedgerOptions, type OpenLedger } from "../../src/ledger/index.ts";
+import { createLogKeyBook, type LogKeyBook } from "../../src/ledger/log-key-book.ts";
 import { createLogger } from "../../src/serve/log.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ed25519");
 
-export const vault: Vault = {
+export const vault: Vault = { mac: () => new Uint8Array(32), verify: verifyEd25519 };
+
+/** The key of such a ledger. */
+export const signer = {
   publicKey: new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12)),
-  mac: () => new Uint8Array(32),
-  sign: (message) => new Uint8Array(sign(null, message, privateKey)),
-  verify: verifyEd25519,
+  sign: (message: Uint8Array) => new Uint8Array(sign(null, message, privateKey)),
 };
+
+/** A log with one key, which this process has. */
+export const logKeysOf = (origin: string, { publicKey, sign }: Omit<NoteSigner, "name"> = signer): LogKeyBook =>
+  createLogKeyBook({
+    first: formatVkey(origin, publicKey),
+    signer: (name, wanted) => (equalBytes(wanted, publicKey) ? { name, publicKey, sign } : null),
+    verify: verifyEd25519,
+    clock: Date.now,
+  });
 
 export const newClock = (): LedgerClock => createLedgerClock(Date.now, { warn() {} });
 
@@ -24,7 +37,8 @@ export const newClock = (): LedgerClock => createLedgerClock(Date.now, { warn() 
 export function openLedgerOn(storage: Storage, options: Partial<LedgerOptions> = {}): Promise<OpenLedger> {
   return openLedger({
     storage,
-    vault,
+    verify: verifyEd25519,
+    logKeys: logKeysOf(options.origin ?? "ledger.example"),
     log: createLogger("silent"),
     clock: newClock(),
     origin: "ledger.example",

@@ -24,3 +24,7 @@ export function stops(kit: SqlDialect): string[] {
 export function permitKeys(kit: SqlDialect): string[] {
   return [entriesOf(kit, "permit_key")];
 }
+
+export function logKeys(kit: SqlDialect): string[] {
+  return [entriesOf(kit, "log_key")];
+}

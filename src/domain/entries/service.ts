@@ -100,3 +100,23 @@ export interface PermitKeyEntry {
   /** Null: an operator at the machine. */
   by: null;
 }
+
+/** Checkpoints that cover this entry are signed with another key. The log's first key stands in no entry. */
+export interface LogKeyEntry {
+  type: "log_key";
+  v: 1;
+  at: string;
+  /** The new key, as C2SP vkey. */
+  vkey: string;
+  /** The one before. */
+  previous: string;
+  /** Until when it signs too. */
+  previous_until: string;
+  /**
+   * A checkpoint of this log before the entry, with one line more, `log-key <previous> <vkey>`, signed by both keys: nobody
+   * else can say that one follows the other.
+   */
+  handover: string;
+  /** Null: an operator at the machine. */
+  by: null;
+}

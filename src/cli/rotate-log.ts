@@ -1,0 +1,53 @@
+import { StorageError } from "../contract/storage.ts";
+import { parseDuration, toRfc3339 } from "../domain/time.ts";
+import { VaultError } from "../identity/key-files.ts";
+import { createRuntime } from "../runtime.ts";
+import { CommandError, EXIT, parse, usage, type Output } from "./command.ts";
+import { configFrom, startRuntime } from "./serve.ts";
+
+const DAY = 86_400_000;
+/** Long enough that everybody who looks now and then has moved on. */
+const OVERLAP = 30 * DAY;
+
+/** In the store itself: on the embedded one its lock makes sure that no service runs beside it. */
+export async function rotateLog(args: string[], io: Output): Promise<number> {
+  const { values, positionals } = parse(args, {
+    overlap: { type: "string" },
+    "at-once": { type: "boolean" },
+    again: { type: "boolean" },
+    config: { type: "string" },
+    json: { type: "boolean" },
+  });
+  if (positionals.length > 0) throw usage("assent keys rotate-log takes no arguments");
+  const atOnce = values["at-once"] === true;
+  if (atOnce && values.overlap !== undefined) throw usage("give either --overlap or --at-once");
+  const overlap = values.overlap === undefined ? OVERLAP : parseDuration(values.overlap);
+  if (overlap === null || overlap > 366 * DAY)
+    throw usage(`--overlap takes a duration of up to 366d, such as 30d, not "${values.overlap}"`);
+  const config = configFrom(process.env, values.config);
+  if (config.ledger.key !== null && config.ledger.next_key === null)
+    throw usage(
+      "ledger.key is configured: give the new key to every process as ledger.next_key (ASSENT_LOG_NEXT_KEY), start each again, and run this with it, too",
+    );
+  const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));
+  try {
+    const { vkey, previous, seq, previous_until, recorded } = await runtime.rotateLogKey({
+      overlap: atOnce ? 0 : overlap,
+      again: atOnce || values.again === true,
+    });
+    const view = { vkey, previous, index: seq, previous_until: toRfc3339(previous_until), recorded };
+    if (values.json === true) io.out(JSON.stringify(view));
+    else {
+      if (!recorded) io.out("nothing was recorded: the log has a new key already (--again makes another)");
+      io.out(`checkpoints are signed with ${vkey}, from entry ${seq} on`);
+      io.out(`${previous} signs along until ${view.previous_until}`);
+    }
+    io.err("tell whoever pinned the old key, and give the new one to the witnesses");
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof VaultError || error instanceof StorageError) throw new CommandError(error.message);
+    throw error;
+  } finally {
+    await runtime.stop();
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * The keys of one log, each after the other. A checkpoint of size N is signed with the key that was the log's at N: the
+ * one that the last `log_key` entry below N names, or the first. Who pinned an earlier key follows the entries from it,
+ * because each was signed with the key that it ends.
+ */
+import {
+  formatCheckpoint,
+  NoteError,
+  openCheckpoint,
+  parseCheckpoint,
+  readNote,
+  signNote,
+  type Checkpoint,
+  type NoteSigner,
+  type Verify,
+} from "./checkpoint.ts";
+import type { LogKeyEntry } from "./entries.ts";
+import { fromBase64, fromHex } from "./hash.ts";
+import { hashLeaf, verifyInclusion } from "./merkle.ts";
+import { parseRfc3339 } from "./time.ts";
+
+/** One key following another. */
+export interface LogKeyChange {
+  /** Of the entry that records it. */
+  seq: number;
+  vkey: string;
+  previous: string;
+  /** Until when the one before signs too. Milliseconds. */
+  previous_until: number;
+}
+
+export interface LogKeys {
+  first: string;
+  /** By `seq`. */
+  changes: readonly LogKeyChange[];
+}
+
+export function currentVkey({ first, changes }: LogKeys): string {
+  return changes.at(-1)?.vkey ?? first;
+}
+
+/** The log's key when it had this size. */
+export function vkeyAt({ first, changes }: LogKeys, size: number): string {
+  return changes.findLast(({ seq }) => seq < size)?.vkey ?? first;
+}
+
+export function vkeysOf({ first, changes }: LogKeys): string[] {
+  return [first, ...changes.map(({ vkey }) => vkey)];
+}
+
+/** The checkpoint in a note of this log, signed with the key of its size. Throws NoteError. */
+export function openLogCheckpoint(note: string, keys: LogKeys, verify: Verify): Checkpoint {
+  const { size } = parseCheckpoint(readNote(note).text);
+  return openCheckpoint(note, vkeyAt(keys, size), verify);
+}
+
+const handoverLine = (previous: string, vkey: string): string => `log-key ${previous} ${vkey}`;
+
+/** `handover` of an entry: what both keys sign. `checkpoint` is of the log before the entry. */
+export function signHandover(
+  checkpoint: Checkpoint,
+  previous: { vkey: string; signer: NoteSigner },
+  next: { vkey: string; signer: NoteSigner },
+): string {
+  const text = `${formatCheckpoint(checkpoint)}${handoverLine(previous.vkey, next.vkey)}\n`;
+  return signNote(text, previous.signer, next.signer);
+}
+
+/** The checkpoint that an entry hands over with. Throws NoteError unless both keys signed that one follows the other. */
+export function openHandover(
+  { seq, vkey, previous, handover }: Pick<LogKeyEntry, "vkey" | "previous" | "handover"> & { seq: number },
+  verify: Verify,
+): Checkpoint {
+  const checkpoint = openCheckpoint(handover, previous, verify);
+  openCheckpoint(handover, vkey, verify);
+  const lines = readNote(handover).text.split("\n").slice(3, -1);
+  if (lines.length !== 1 || lines[0] !== handoverLine(previous, vkey))
+    throw new NoteError("bad_checkpoint", `what was signed does not say that the key ${vkey} follows ${previous}`);
+  if (checkpoint.size > seq)
+    throw new NoteError(
+      "bad_checkpoint",
+      `the entry stands at ${seq}, and was handed over with ${checkpoint.size} entries`,
+    );
+  return checkpoint;
+}
+
+/** The keys with one more. Throws NoteError for an entry that the log's key at that place did not sign. */
+export function withLogKey(keys: LogKeys, entry: LogKeyEntry & { seq: number }, verify: Verify): LogKeys {
+  const { seq, vkey, previous } = entry;
+  const previous_until = parseRfc3339(entry.previous_until);
+  if (previous !== currentVkey(keys))
+    throw new NoteError("unknown_key", `entry ${seq} ends the key ${previous}, and the log's is ${currentVkey(keys)}`);
+  if (vkeysOf(keys).includes(vkey))
+    throw new NoteError("bad_key", `entry ${seq} names ${vkey}, which was the log's before`);
+  if (previous_until === null)
+    throw new NoteError("malformed", `entry ${seq} does not say until when the key before signs`);
+  openHandover(entry, verify);
+  return { ...keys, changes: [...keys.changes, { seq, vkey, previous, previous_until }] };
+}
+
+/** A `log_key` entry and its place under a checkpoint, as proofs bring it. */
+export interface LogKeyProof {
+  /** The entry's bytes, base64. */
+  leaf: string;
+  index: number;
+  /** Hex, from the leaf to the root. */
+  path: string[];
+}
+
+/**
+ * The checkpoint in a note, for somebody who pinned a key that was the log's once: `proofs` are of the `log_key` entries
+ * below the checkpoint's size, in order; those before the pinned key are passed over. Throws NoteError, SyntaxError or
+ * TypeError; nothing of it may be believed then.
+ */
+export function openUnderPin(
+  note: string,
+  pin: string,
+  proofs: readonly LogKeyProof[],
+  verify: Verify,
+): { checkpoint: Checkpoint; keys: LogKeys } {
+  let keys: LogKeys = { first: pin, changes: [] };
+  const taken: { proof: LogKeyProof; leafHash: Uint8Array }[] = [];
+  for (const proof of proofs) {
+    const bytes = fromBase64(proof.leaf);
+    const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as LogKeyEntry & { seq: number };
+    if (entry.type !== "log_key" || entry.seq !== proof.index)
+      throw new NoteError("malformed", `what stands at ${proof.index} is no change of the log's key`);
+    if (keys.changes.length === 0 && entry.previous !== pin) continue;
+    keys = withLogKey(keys, entry, verify);
+    taken.push({ proof, leafHash: hashLeaf(bytes) });
+  }
+  const checkpoint = openCheckpoint(note, currentVkey(keys), verify);
+  const { size, root } = checkpoint;
+  for (const { proof, leafHash } of taken) {
+    const { index } = proof;
+    if (!verifyInclusion({ index, size, leafHash, path: proof.path.map(fromHex), root }))
+      throw new NoteError("malformed", `the change of the log's key at ${index} is not in the log that was signed`);
+  }
+  return { checkpoint, keys };
+}

@@ -1,0 +1,113 @@
+/**
+ * The Ed25519 keys that this process can sign checkpoints with: the log's, the one that is to follow it, and those before
+ * that sign along for a while. Which of them signs is the ledger's word (src/ledger/log-key-book.ts), never this one's.
+ */
+import { sign, type KeyObject } from "node:crypto";
+import { join } from "node:path";
+import type { Config } from "../config/index.ts";
+import type { Logger } from "../contract/host.ts";
+import { keyId, type NoteSigner } from "../domain/checkpoint.ts";
+import { equalBytes, toHex } from "../domain/hash.ts";
+import {
+  keepSecret,
+  newPrivateKey,
+  putInPlace,
+  rawPublicKey,
+  readOrCreate,
+  readPrivateKey,
+  readSecret,
+  VaultError,
+} from "./key-files.ts";
+
+const FILE = "log-key.pem";
+/** Holds a new key until the ledger has it. */
+const NEXT_FILE = "log-key.next.pem";
+/** Of the data folder. A key that another has followed is kept under its id: it signs along for a while. */
+export const isLogKeyFile = (name: string): boolean => /^log-key(?:\.next|\.[0-9a-f]{8})?\.pem$/.test(name);
+
+const NAME = "ledger key";
+const MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`";
+/** How long a key that is missing is not looked for again. Milliseconds. */
+const MISSED_FOR = 1000;
+
+export interface LogKeyring {
+  /** Of the key that an empty store is started with. 32 raw bytes. */
+  readonly publicKey: Uint8Array;
+  /** Null where this process does not have the key. Files are read again before that is said. */
+  signer(name: string, publicKey: Uint8Array): NoteSigner | null;
+  /** Of the key that is to follow; made where the data folder keeps keys. Throws VaultError. */
+  next(): Uint8Array;
+  /** Puts the log's key in place in the data folder, where it waits there as the next one. Throws VaultError. */
+  settle(name: string, current: Uint8Array): void;
+}
+
+/** Throws VaultError for a key that is missing or cannot be used. */
+export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">, log: Logger): LogKeyring {
+  const files = { now: join(data, FILE), next: join(data, NEXT_FILE) };
+  const keptFile = (id: Uint8Array): string => join(data, `log-key.${toHex(id)}.pem`);
+  const keys = new Map<string, KeyObject>();
+  const missed = new Map<string, number>();
+  if (ledger.key === null && ledger.next_key !== null)
+    throw new VaultError(
+      "ledger.next_key (ASSENT_LOG_NEXT_KEY) goes with ledger.key: without it `assent keys rotate-log` makes the next key in the data folder",
+    );
+
+  function add(given: string): Uint8Array {
+    const key = readPrivateKey(given, NAME);
+    const publicKey = rawPublicKey(key);
+    keys.set(toHex(publicKey), key);
+    return publicKey;
+  }
+
+  /** What cannot be read now is missing: another place may hold the key. */
+  function look(id: Uint8Array): void {
+    const own = ledger.key === null;
+    const places = ledger.key === null ? [files.now, files.next, keptFile(id)] : [ledger.key, ledger.next_key];
+    for (const place of places) {
+      try {
+        if (place !== null && !(own && readSecret(place, log) === null)) add(place);
+      } catch (error) {
+        if (!(error instanceof VaultError)) throw error;
+        log.warn("a key of the log cannot be read", { error: error.message });
+      }
+    }
+  }
+
+  function keyOf(name: string, publicKey: Uint8Array): KeyObject | null {
+    const hex = toHex(publicKey);
+    if (!keys.has(hex) && (missed.get(hex) ?? -Infinity) + MISSED_FOR < performance.now()) {
+      look(keyId(name, 1, publicKey));
+      missed.set(hex, performance.now());
+    }
+    return keys.get(hex) ?? null;
+  }
+
+  const publicKey = add(ledger.key ?? readOrCreate(files.now, log, newPrivateKey));
+  if (ledger.next_key !== null) add(ledger.next_key);
+  return {
+    publicKey,
+    signer(name, wanted) {
+      const key = keyOf(name, wanted);
+      return key && { name, publicKey: wanted, sign: (message) => new Uint8Array(sign(null, message, key)) };
+    },
+    next() {
+      if (ledger.key === null) return add(readOrCreate(files.next, log, newPrivateKey));
+      if (ledger.next_key === null)
+        throw new VaultError(
+          `ledger.key names the log's key: ${MAKE_ONE}, give it to every process as ledger.next_key (ASSENT_LOG_NEXT_KEY), start each again, and run this with it, too`,
+        );
+      return add(ledger.next_key);
+    },
+    settle(name, current) {
+      const next = ledger.key === null ? readSecret(files.next, log) : null;
+      if (next === null || !equalBytes(add(next), current)) return;
+      const now = readSecret(files.now, log);
+      // First kept, then replaced: whatever ends this leaves both keys where the next start finds them.
+      if (now !== null) {
+        const before = add(now);
+        if (!equalBytes(before, current)) keepSecret(keptFile(keyId(name, 1, before)), now);
+      }
+      putInPlace(files.next, files.now);
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import { uuidv7 } from "uuidv7";
+import type { Storage } from "../contract/storage.ts";
+import { formatVkey } from "../domain/checkpoint.ts";
+import { currentVkey, vkeysOf, type LogKeys } from "../domain/log-keys.ts";
+import { VaultError } from "./key-files.ts";
+
+export interface LogPin {
+  /** The log's name. */
+  origin: string;
+  /** The key that it was started with, as vkey. */
+  first: string;
+}
+
+/** The log's name and its first key are kept with it: another key would start a second history under the same entries. */
+export async function pinLog(storage: Storage, configured: string | null, publicKey: Uint8Array): Promise<LogPin> {
+  const first = async (): Promise<void> => {
+    const name = configured ?? `assent.local/${uuidv7().slice(-12)}`;
+    // Looked at again under the lock: several processes may start on one empty store.
+    await storage.write(async (tx) => {
+      if ((await tx.meta("log_vkey")) !== null) return;
+      await tx.putMeta("log_origin", name);
+      await tx.putMeta("log_vkey", formatVkey(name, publicKey));
+    });
+  };
+  if ((await storage.meta("log_vkey")) === null) await first();
+  const pinned = (await storage.meta("log_vkey")) ?? "";
+  const origin = configured ?? (await storage.meta("log_origin")) ?? "";
+  if (!pinned.startsWith(`${origin}+`)) throw foreign(pinned, formatVkey(origin, publicKey));
+  return { origin, first: pinned };
+}
+
+/** Throws VaultError where this process does not have the log's key. @param held whether it has it @param own the key that it was given */
+export function assertLogKey(keys: LogKeys, held: boolean, own: string): void {
+  if (held) return;
+  const { changes } = keys;
+  const last = changes.at(-1);
+  if (last === undefined || !vkeysOf(keys).includes(own)) throw foreign(currentVkey(keys), own);
+  throw new VaultError(
+    `the log's key was changed at entry ${last.seq}, to ${last.vkey}, and the configured key is one of those before, ${own}: give the new one with ledger.key (ASSENT_LOG_KEY), or with ledger.next_key beside the old one while that signs along`,
+  );
+}
+
+function foreign(pinned: string, vkey: string): VaultError {
+  return new VaultError(
+    `the store belongs to the log with the key ${pinned}, and the configured key is ${vkey}: put the log key (data folder, or ASSENT_LOG_KEY) and ASSENT_LOG_ORIGIN back that this store was started with`,
+  );
+}

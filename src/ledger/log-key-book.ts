@@ -1,0 +1,131 @@
+/**
+ * Which keys sign a checkpoint: what the ledger says, followed without a restart. A process that does not have the log's
+ * key signs nothing and writes nothing: what it appended could be signed by nobody but others.
+ */
+import type { LogKeyView } from "../contract/host.ts";
+import { StorageError, type EntryRow, type StorageReader } from "../contract/storage.ts";
+import { NoteError, parseVkey, type NoteSigner, type VerifierKey, type Verify } from "../domain/checkpoint.ts";
+import { openEntry, type LogKeyEntry } from "../domain/entries.ts";
+import { equalBytes, toBase64, toHex } from "../domain/hash.ts";
+import { currentVkey, vkeyAt, withLogKey, type LogKeyProof, type LogKeys } from "../domain/log-keys.ts";
+import { hashLeaf } from "../domain/merkle.ts";
+import type { ProofReader } from "./reader.ts";
+
+const PAGE = 100;
+
+export interface LogKeyBook {
+  keys(): LogKeys;
+  /** Reads what was recorded since. `epoch` is the head's: under the same one nothing has changed. Rejects with StorageError. */
+  follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
+  /** Takes what this process has committed itself. */
+  took(rows: readonly EntryRow[]): void;
+  /** Of a checkpoint of this size: the log's key, and those before while they sign along. Throws StorageError where this process does not have the log's. */
+  signers(size: number): NoteSigner[];
+  /** Throws StorageError where this process does not have the log's key of this moment. */
+  assertHeld(): void;
+}
+
+export interface LogKeyBookOptions {
+  /** The key that the store was started with. */
+  first: string;
+  /** Null where this process does not have the key. */
+  signer(name: string, publicKey: Uint8Array): NoteSigner | null;
+  verify: Verify;
+  clock(): number;
+}
+
+export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOptions): LogKeyBook {
+  let keys: LogKeys = { first, changes: [] };
+  let followed = -1;
+  const parsed = new Map<string, VerifierKey>();
+
+  function signerOf(vkey: string): NoteSigner | null {
+    const { name, publicKey } = parsed.get(vkey) ?? parseVkey(vkey);
+    parsed.set(vkey, { name, publicKey, id: new Uint8Array() });
+    return signer(name, publicKey);
+  }
+
+  function held(vkey: string): NoteSigner {
+    const found = signerOf(vkey);
+    if (found !== null) return found;
+    throw new StorageError(
+      "unavailable",
+      `the log's key is ${vkey}, and this process does not have it: it signs and writes nothing. Give it with ledger.key or ledger.next_key (ASSENT_LOG_KEY, ASSENT_LOG_NEXT_KEY)`,
+    );
+  }
+
+  return {
+    keys: () => keys,
+    async follow(reader, epoch) {
+      if (epoch <= followed) return;
+      const read = await readLogKeys(reader, keys, verify);
+      if (read.changes.length > keys.changes.length) keys = read;
+      followed = Math.max(followed, epoch);
+    },
+    took(rows) {
+      for (const row of rows) if (row.type === "log_key") keys = taken(keys, row, verify);
+    },
+    signers(size) {
+      const signers = [held(vkeyAt(keys, size))];
+      const now = clock();
+      for (const { seq, previous, previous_until } of keys.changes) {
+        const along = seq < size && previous_until > now ? signerOf(previous) : null;
+        if (along !== null) signers.push(along);
+      }
+      return signers;
+    },
+    assertHeld: () => void held(currentVkey(keys)),
+  };
+}
+
+/** The keys with all that the store records after them. Rejects with StorageError "corrupt" for an entry that the key before did not sign. */
+export async function readLogKeys(
+  reader: Pick<StorageReader, "entriesOfType">,
+  from: LogKeys,
+  verify: Verify,
+): Promise<LogKeys> {
+  let keys = from;
+  for (;;) {
+    const rows = await reader.entriesOfType("log_key", (keys.changes.at(-1)?.seq ?? -1) + 1, PAGE);
+    for (const row of rows) keys = taken(keys, row, verify);
+    if (rows.length < PAGE) return keys;
+  }
+}
+
+function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: Verify): LogKeys {
+  if ((keys.changes.at(-1)?.seq ?? -1) >= seq) return keys;
+  try {
+    if (!equalBytes(hashLeaf(bytes), leaf_hash)) throw new NoteError("malformed", "its bytes were changed");
+    return withLogKey(keys, { ...openEntry<LogKeyEntry>(bytes), seq }, verify);
+  } catch (error) {
+    throw new StorageError(
+      "corrupt",
+      `entry ${seq} gives the log another key, and that is not the word of the one before: ${error instanceof Error ? error.message : String(error)}; run assent audit`,
+      { cause: error },
+    );
+  }
+}
+
+/** The entries that changed the log's key below this size, with their places in it. Rejects with StorageError. */
+export async function proveLogKeys(
+  { changes }: LogKeys,
+  size: number,
+  reader: Pick<StorageReader, "entries">,
+  proofs: Pick<ProofReader, "inclusion">,
+): Promise<LogKeyProof[]> {
+  const proven: LogKeyProof[] = [];
+  for (const { seq } of changes) {
+    if (seq >= size) break;
+    const [row] = await reader.entries(seq, seq + 1);
+    if (row === undefined) throw new StorageError("corrupt", `entry ${seq} is missing; run assent audit`);
+    proven.push({ leaf: toBase64(row.bytes), index: seq, path: (await proofs.inclusion(seq, size)).map(toHex) });
+  }
+  return proven;
+}
+
+/** Every key, the present one first. */
+export function viewLogKeys({ first, changes }: LogKeys): LogKeyView[] {
+  return [{ seq: null, vkey: first }, ...changes]
+    .map(({ seq, vkey }, i) => ({ vkey, since: seq, until: changes[i]?.previous_until ?? null }))
+    .toReversed();
+}
