@@ -46,8 +46,8 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
   }
 
   function held(vkey: string): NoteSigner {
-    const found = signerOf(vkey);
-    if (found !== null) return found;
+    const own = signerOf(vkey);
+    if (own !== null) return own;
     throw new StorageError(
       "unavailable",
       `the log's key is ${vkey}, and this process does not have it: it signs and writes nothing. Give it with ledger.key or ledger.next_key (ASSENT_LOG_KEY, ASSENT_LOG_NEXT_KEY)`,

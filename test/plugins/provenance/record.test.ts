@@ -1,6 +1,6 @@
 /** docs/record.md: its examples made again by SHA-256 and another author's JCS, its tables held to the schemas, the schemas to real entries. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, createPublicKey, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -9,11 +9,13 @@ import canonicalize from "canonicalize";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { ENTRY_SCHEMAS, PluginEntrySchema } from "../../../src/contract/entry-schemas.ts";
 import type { ActionRequest } from "../../../src/domain/actions.ts";
-import { ENTRY_TYPES, sealEntry, type EntryBody } from "../../../src/domain/entries.ts";
+import { ENTRY_TYPES, sealEntry, type EntryBody, type LogKeyEntry } from "../../../src/domain/entries.ts";
 import { toHex } from "../../../src/domain/hash.ts";
+import { withLogKey } from "../../../src/domain/log-keys.ts";
 import { policySetDigest } from "../../../src/domain/policy/compile.ts";
 import type { PolicySetDocument } from "../../../src/domain/policy/types.ts";
 import { actionDigest, commit, sealRequest } from "../../../src/domain/request.ts";
+import { verifyEd25519 } from "../../../src/identity/vault.ts";
 import { fillStore } from "../../support/every-row.ts";
 import { judgeOf } from "../../support/openapi.ts";
 import { ROOT } from "../../support/process.ts";
@@ -74,6 +76,32 @@ describe("docs/record.md", () => {
     assert.deepEqual(example("tile").split("\n"), [first, leaf]);
   });
 
+  test("and how one key of the log follows another: both signed it, and a stranger sees that with Ed25519 alone", () => {
+    const entry = json("log-key") as LogKeyEntry & { seq: number };
+    assert.equal(sha256(Buffer.of(0), jcs(entry)), shown("leaf hash of entry 2"));
+    const split = entry.handover.indexOf("\n\n") + 1;
+    const [text, lines] = [
+      entry.handover.slice(0, split),
+      entry.handover
+        .slice(split + 1)
+        .trimEnd()
+        .split("\n"),
+    ];
+    assert.equal(text, `${example("checkpoint")}\nlog-key ${entry.previous} ${entry.vkey}\n`);
+    for (const [i, vkey] of [entry.previous, entry.vkey].entries()) {
+      const [name = "", id, encoded = ""] = vkey.split("+", 2).concat(vkey.split("+").slice(2).join("+"));
+      const key = Buffer.from(encoded, "base64");
+      assert.equal(sha256(name, Buffer.of(0x0a), key).slice(0, 8), id);
+      const signature = Buffer.from(lines[i]?.split(" ")[2] ?? "", "base64");
+      assert.equal(signature.subarray(0, 4).toString("hex"), id);
+      const spki = Buffer.concat([hex("302a300506032b6570032100"), key.subarray(1)]);
+      const publicKey = createPublicKey({ key: spki, format: "der", type: "spki" });
+      assert.ok(verify(null, Buffer.from(text), publicKey, signature.subarray(4)), vkey);
+    }
+    const ours = withLogKey({ first: entry.previous, changes: [] }, entry, verifyEd25519);
+    assert.equal(ours.changes[0]?.vkey, entry.vkey);
+  });
+
   test("lists every type of entry with every field and its versions, and no other", () => {
     const sections = PAGE.split(/^### /m).slice(1);
     assert.deepEqual(
@@ -103,6 +131,8 @@ test("the schemas of the document take every real entry, and each only its own t
       const body = { agent_id: "bot", tool: "pay", operation: "do", params: { amount: 1, customer: "c" } };
       const { id } = (await service.call("POST", "/v1/actions", { body })).body;
       assert.equal((await service.call("POST", `/v1/actions/${id}/permit`)).status, 200, "decided again");
+      await service.runtime.rotatePermitKey({ key: null, overlap: 60 });
+      await service.runtime.rotateLogKey({ overlap: 60_000, again: false });
       const judge = judgeOf((await service.call("GET", "/openapi.json", { key: null })).body);
       const page = await service.call("GET", "/v1/events/page?after=-1&limit=1000", { key: service.admin });
       for (const { type, entry } of page.body.events) {
@@ -117,6 +147,5 @@ test("the schemas of the document take every real entry, and each only its own t
       }
     },
   );
-  // The key for permits is changed while nothing runs.
-  assert.deepEqual([...types].sort(), ENTRY_TYPES.filter((type) => type !== "permit_key").sort());
+  assert.deepEqual([...types].sort(), [...ENTRY_TYPES].sort());
 });

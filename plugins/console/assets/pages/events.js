@@ -15,6 +15,7 @@ const TYPES = [
   "agent",
   "stop",
   "permit_key",
+  "log_key",
 ];
 /** Older ones leave the page: it may stay open for weeks. */
 const KEPT = 500;

@@ -1,0 +1,148 @@
+/** Processes that share a store, while the log's key is changed under them: none signs with a key that is not the log's. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StorageError, type Storage } from "../../src/contract/storage.ts";
+import type { NoteSigner } from "../../src/domain/checkpoint.ts";
+import { openCheckpoint, readNote } from "../../src/domain/checkpoint.ts";
+import type { EntryBody } from "../../src/domain/entries.ts";
+import { equalBytes } from "../../src/domain/hash.ts";
+import { signHandover } from "../../src/domain/log-keys.ts";
+import type { OpenLedger } from "../../src/ledger/index.ts";
+import { createLogKeyBook } from "../../src/ledger/log-key-book.ts";
+import { memoryStorage } from "../../src/testing/memory-storage.ts";
+import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
+import { ed25519, signerOf } from "../support/signer.ts";
+
+const ORIGIN = "rotation.example/log";
+const [FIRST, SECOND, THIEF] = [signerOf(ORIGIN), signerOf(ORIGIN, 64), signerOf(ORIGIN, 128)];
+
+/** A process that has these keys; the list can grow while it runs. */
+async function open(storage: Storage, has: NoteSigner[]): Promise<OpenLedger> {
+  const logKeys = createLogKeyBook({
+    first: FIRST.vkey,
+    signer: (_name, wanted) => has.find(({ publicKey }) => equalBytes(publicKey, wanted)) ?? null,
+    verify: ed25519,
+    clock: Date.now,
+  });
+  await logKeys.follow(storage, (await storage.head()).epoch);
+  return openLedgerOn(storage, { origin: ORIGIN, logKeys });
+}
+
+async function shared(): Promise<Storage> {
+  const storage = memoryStorage();
+  await storage.open();
+  return { ...storage, exclusive: false };
+}
+
+const add = (ledger: OpenLedger, body: EntryBody = entry(0)): Promise<number> =>
+  ledger.transact((tx) => {
+    const { seq } = tx.record(body);
+    if (body.type === "log_key") tx.bumpEpoch();
+    return Promise.resolve(seq);
+  });
+
+async function change(ledger: OpenLedger, ends: typeof FIRST, follows: typeof FIRST, by = ends): Promise<EntryBody> {
+  const { size, root } = await ledger.checkpoint();
+  const handover = signHandover(
+    { origin: ORIGIN, size, root },
+    { ...ends, signer: by },
+    { ...follows, signer: follows },
+  );
+  const at = "2026-01-01T00:00:00.000Z";
+  return {
+    type: "log_key",
+    v: 1,
+    at,
+    vkey: follows.vkey,
+    previous: ends.vkey,
+    previous_until: "2999-01-01T00:00:00.000Z",
+    handover,
+    by: null,
+  };
+}
+
+const unavailable = (error: unknown): boolean => error instanceof StorageError && error.kind === "unavailable";
+const corrupt = (error: unknown): boolean => error instanceof StorageError && error.kind === "corrupt";
+const signatures = (note: string): number => readNote(note).signatures.length;
+
+test("the others follow without a restart; who has the old key alone writes and signs nothing until it is given the new one", async () => {
+  const storage = await shared();
+  const late = [FIRST];
+  const [one, two, three] = [
+    await open(storage, [FIRST, SECOND]),
+    await open(storage, [FIRST, SECOND]),
+    await open(storage, late),
+  ];
+  await add(three);
+  const seq = await add(one, await change(one, FIRST, SECOND));
+  // Two has heard of nothing and is asked first.
+  assert.equal((await two.logKeys())[0]?.vkey, SECOND.vkey);
+  const { note, size } = await two.checkpoint();
+  assert.deepEqual([size, signatures(note)], [seq + 1, 2]);
+  for (const { vkey } of [FIRST, SECOND]) assert.equal(openCheckpoint(note, vkey, ed25519).size, size);
+  await add(two);
+  for (const _ of [1, 2]) {
+    await assert.rejects(add(three), unavailable);
+    await assert.rejects(three.checkpoint(), unavailable);
+  }
+  assert.equal(three.halted(), null, "it is not lost");
+  assert.equal((await storage.head()).size, seq + 2, "and has written nothing");
+  late.push(SECOND);
+  await add(three);
+  assert.equal(signatures((await three.checkpoint()).note), 2);
+  for (const ledger of [one, two, three]) await ledger.close();
+  assert.deepEqual(
+    (await auditStore(storage, FIRST.vkey)).faults.filter((fault) => /key|checkpoint/.test(fault)),
+    [],
+  );
+});
+
+test("a process with the new key alone signs what follows, and nothing that was before", async () => {
+  const storage = await shared();
+  const one = await open(storage, [FIRST, SECOND]);
+  await add(one);
+  const waiting = await open(storage, [SECOND]);
+  await assert.rejects(waiting.checkpoint(), unavailable);
+  await assert.rejects(add(waiting), unavailable);
+  await add(one, await change(one, FIRST, SECOND));
+  await add(waiting);
+  const { note } = await waiting.checkpoint();
+  assert.equal(signatures(note), 1);
+  openCheckpoint(note, SECOND.vkey, ed25519);
+  for (const ledger of [one, waiting]) await ledger.close();
+});
+
+test("an entry that the log's key did not sign is followed by nobody, and nobody signs the log that has it", async () => {
+  for (const forge of [
+    (ledger: OpenLedger) => change(ledger, FIRST, THIEF, THIEF),
+    async (ledger: OpenLedger) => ({ ...(await change(ledger, FIRST, SECOND)), vkey: THIEF.vkey }) as EntryBody,
+    async (ledger: OpenLedger) => ({ ...(await change(ledger, FIRST, SECOND)), handover: "" }) as EntryBody,
+    (ledger: OpenLedger) => change(ledger, THIEF, SECOND),
+  ]) {
+    const storage = await shared();
+    const one = await open(storage, [FIRST, SECOND]);
+    await add(one);
+    const forged = await forge(one);
+    // Whoever can write to the database; here a process without the check.
+    const careless = await openLedgerOn(storage, {
+      origin: ORIGIN,
+      logKeys: {
+        ...createLogKeyBook({ first: FIRST.vkey, signer: () => FIRST, verify: ed25519, clock: Date.now }),
+        took: () => undefined,
+      },
+    });
+    const seq = await add(careless, forged);
+    await assert.rejects(one.checkpoint(), corrupt);
+    await assert.rejects(add(one), corrupt);
+    await assert.rejects(open(storage, [FIRST, SECOND, THIEF]), corrupt);
+    const { faults } = await auditStore(storage, FIRST.vkey);
+    const words = [`entry ${seq} makes no sense`, `${FIRST.vkey} is none of the log's keys`];
+    assert.ok(
+      faults.some((fault) => words.some((begin) => fault.startsWith(begin))),
+      faults.join(),
+    );
+    await careless.close();
+    await one.close();
+  }
+});
