@@ -166,6 +166,7 @@ function routes(host: Host, open: boolean): Route[] {
       responses: { 200: { description: "The log's keys.", schema: schema.Keys } },
       errors: unkeyed,
       async handle() {
+        const signed = await host.ledger.checkpoint();
         const keys = await host.ledger.logKeys();
         return {
           status: 200,
@@ -178,6 +179,8 @@ function routes(host: Host, open: boolean): Route[] {
               since,
               until: until === null ? null : toRfc3339(until),
             })),
+            checkpoint: signed.note,
+            log_keys: await host.ledger.logKeyProofs(signed),
           },
         };
       },

@@ -29,6 +29,21 @@ export const Entry = Type.Object(
   { additionalProperties: false },
 );
 
+const LogKeyProofs = Type.Array(
+  Type.Object(
+    {
+      leaf: Type.String({ description: "The entry's bytes, base64." }),
+      index: Type.Integer(),
+      path: Type.Array(Hex),
+    },
+    { additionalProperties: false },
+  ),
+  {
+    description:
+      "The `log_key` entries below the checkpoint's size, and their paths to its root: who pinned an earlier key follows them to the one that signed the checkpoint.",
+  },
+);
+
 export const Proof = Type.Object(
   {
     leaf_hash: Hex,
@@ -38,20 +53,7 @@ export const Proof = Type.Object(
     root: Hex,
     path: Type.Array(Hex, { description: "From the leaf to the root (RFC 6962 section 2.1.1)." }),
     checkpoint: Type.String({ description: "C2SP signed checkpoint of `size` and `root`." }),
-    log_keys: Type.Array(
-      Type.Object(
-        {
-          leaf: Type.String({ description: "The entry's bytes, base64." }),
-          index: Type.Integer(),
-          path: Type.Array(Hex),
-        },
-        { additionalProperties: false },
-      ),
-      {
-        description:
-          "The `log_key` entries below `size`, and their paths to `root`: who pinned an earlier key follows them to the one that signed the checkpoint.",
-      },
-    ),
+    log_keys: LogKeyProofs,
     opening: Type.Union(
       [
         Type.Object(
@@ -108,6 +110,8 @@ export const Keys = Type.Object(
       ),
       { description: "Every key that the log has had, the present one first." },
     ),
+    checkpoint: Type.String({ description: "C2SP signed checkpoint of this moment." }),
+    log_keys: LogKeyProofs,
   },
   { additionalProperties: false },
 );

@@ -166,6 +166,8 @@ export interface Ledger {
   readonly vkey: string;
   /** Every key the log has had, its present one first. Rejects with StorageError. */
   logKeys(): Promise<LogKeyView[]>;
+  /** Where the log's key was changed below that size, in order. Rejects with StorageError. */
+  logKeyProofs(under: SignedCheckpoint): Promise<LogKeyProof[]>;
   readonly origin: string;
   /** Calls `listener` with committed entries, in order. Returns a function that stops it. */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;

@@ -234,6 +234,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       await followed();
       return viewLogKeys(logKeys.keys());
     },
+    logKeyProofs: ({ size }) => proveLogKeys(logKeys.keys(), size, storage, proofs),
     origin,
     transact: (job) => sequencer.transact(job),
     transactFirst: (job) => sequencer.transactFirst(job),

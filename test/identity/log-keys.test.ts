@@ -14,6 +14,7 @@ import { toHex } from "../../src/domain/hash.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { signerOf } from "../support/signer.ts";
 import { ALLOWED, startService, type Service, type ServiceOptions } from "../support/service.ts";
 
 const DAY = 86_400_000;
@@ -100,7 +101,7 @@ describe("a change of the log's key", () => {
       assert.equal(check(text, pin, entry).vkey, third);
       assert.equal((await clientProof(JSON.parse(json), hash, pin)).vkey, third);
     }
-    const other = (await import("../support/signer.ts")).signerOf(parseVkey(first).name, 77).vkey;
+    const other = signerOf(parseVkey(first).name, 77).vkey;
     assert.throws(() => check(json, other, null), /NOT VERIFIED/);
     assert.throws(() => check(text, other, entry), /NOT VERIFIED/);
     await assert.rejects(clientProof(JSON.parse(json), hash, other));
@@ -202,7 +203,7 @@ describe("a key that is no longer the log's", () => {
     await start({ broken: true });
     const hash = await decide();
     const old = await present();
-    const { seq } = await rotate();
+    await rotate();
     await decide();
     const proof = JSON.parse(await proofOf(hash));
     const leaf = (change: (entry: LogKeyEntry & { seq: number }) => object): string => {
@@ -210,7 +211,7 @@ describe("a key that is no longer the log's", () => {
       const log_keys = [{ ...proof.log_keys[0], leaf: Buffer.from(JSON.stringify(change(entry))).toString("base64") }];
       return JSON.stringify({ ...proof, log_keys });
     };
-    const thief = (await import("../support/signer.ts")).signerOf(parseVkey(old).name, 99);
+    const thief = signerOf(parseVkey(old).name, 99);
     const lies: Record<string, string> = {
       "another key": leaf((entry) => ({ ...entry, vkey: thief.vkey })),
       "another key before": leaf((entry) => ({ ...entry, previous: thief.vkey })),
@@ -231,14 +232,9 @@ describe("a key that is no longer the log's", () => {
         await assert.rejects(clientProof(JSON.parse(text), hash, old), what);
       }
     }
-    assert.ok(seq > 0);
-    // And what stands in the store: the service signs nothing more, the audit tells of it.
+    // And the first key as the store has it: what the entries trace back to is not that.
     const { storage } = service;
-    await storage.write(async (tx) => {
-      const [row] = await storage.entries(seq, seq + 1);
-      assert.ok(row !== undefined);
-      await tx.putMeta("log_vkey", thief.vkey);
-    });
+    await storage.write((tx) => tx.putMeta("log_vkey", thief.vkey));
     assert.match((await auditStore(storage, old)).faults.join(), /not the log's first key/);
     await assert.rejects(service.restart());
   });

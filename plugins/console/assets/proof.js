@@ -1,7 +1,7 @@
 /** The check of one ledger entry, made in the browser with the pinned key. */
 import { at, call, text as textOf } from "./api.js";
-import { canVerify, fromBase64, fromHex, hashLeaf, parseVkey, toHex, verifyProof } from "./verify.js";
-import { Facts, Hash, Notice, Problem, Text, download, html, useState } from "./ui.js";
+import { canVerify, parseVkey, toHex, verifyAnswer } from "./verify.js";
+import { Data, Facts, Hash, Notice, Problem, Text, download, html, useState } from "./ui.js";
 
 const STORE = "assent.pinned";
 
@@ -18,18 +18,11 @@ export async function pin(vkey) {
 }
 
 /**
- * Fetches entry and proof, and believes neither: the hash is computed, the path followed, the signature checked.
+ * Fetches a proof with its entry, and believes neither: the hash is computed, the path followed, the signature checked.
  * @param {string} hash @param {string} vkey
  */
 export async function verifyEntry(hash, vkey) {
-  const [{ leaf, entry }, text] = await Promise.all([
-    call(`/v1/provenance/${at(hash)}`),
-    textOf(`/v1/provenance/${at(hash)}/proof.tlog-proof`),
-  ]);
-  const computed = await hashLeaf(fromBase64(leaf));
-  if (toHex(computed) !== hash) throw new Error(`the entry's bytes have the hash ${toHex(computed)}, not ${hash}`);
-  const { index, checkpoint } = await verifyProof(text, fromHex(hash), vkey);
-  return { index, checkpoint, entry, text };
+  return verifyAnswer(await call(`/v1/provenance/${at(hash)}/proof`), hash, vkey);
 }
 
 /** @param {{ hash: string }} props hash of an entry's leaf */
@@ -67,17 +60,22 @@ export function Proof({ hash }) {
     ${state?.result ? html`<${Verified} ...${state.result} />` : null}`;
 }
 
-/** @param {{ index: number, checkpoint: { origin: string, size: number, root: Uint8Array } }} props */
-export function Verified({ index, checkpoint }) {
+/** @param {{ index: number, checkpoint: { origin: string, size: number, root: Uint8Array }, vkey: string, request?: unknown }} props */
+export function Verified({ index, checkpoint, vkey, request = null }) {
+  const moved = vkey !== pinned();
   return html`<${Notice} kind="good"
     ><p>
       <strong>Verified in this browser.</strong> The entry stands at index ${index} of the log
-      <${Text} value=${checkpoint.origin} />, under a checkpoint that the pinned key signed.
+      <${Text} value=${checkpoint.origin} />, under a checkpoint that
+      ${moved ? " the key signed that has followed the pinned one, by its word." : " the pinned key signed."}
+      ${request === null ? null : " What was asked is what the entry commits to."}
     </p>
     <${Facts}
       rows=${[
         ["Log size then", checkpoint.size],
         ["Root", html`<${Hash} value=${toHex(checkpoint.root)} />`],
       ]}
-  /><//>`;
+    />
+    ${request === null ? null : html`<${Data} value=${request} label="What was asked" />`}<//
+  >`;
 }

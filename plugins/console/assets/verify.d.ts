@@ -20,7 +20,29 @@ export declare function verifyProof(
   text: string,
   leaf: Uint8Array,
   vkey: string,
-): Promise<{ index: number; checkpoint: Checkpoint }>;
+): Promise<{ index: number; checkpoint: Checkpoint; vkey: string }>;
+export interface KeyChange {
+  leaf: string;
+  index: number;
+  path: string[];
+}
+export declare function openUnderPin(
+  note: string,
+  pin: string,
+  changes: readonly KeyChange[],
+): Promise<{ checkpoint: Checkpoint; vkey: string }>;
+export declare function verifyAnswer(
+  proof: {
+    leaf: string;
+    index: number;
+    path: string[];
+    checkpoint: string;
+    log_keys?: KeyChange[];
+    opening?: { salt: string | null; request: string | null } | null;
+  },
+  hash: string,
+  pin: string,
+): Promise<{ index: number; checkpoint: Checkpoint; vkey: string; entry: Record<string, unknown>; request: unknown }>;
 export declare function verifyConsistency(claim: {
   first: number;
   second: number;

@@ -172,18 +172,93 @@ export function parseProof(text) {
 }
 
 /**
+ * The checkpoint in a note, for somebody who pinned a key that was the log's once: each `log_key` entry that leads on from
+ * it was signed by the key that it ends and by the one that it names, and stands in the log that the last one signed.
+ * @param {string} note
+ * @param {string} pin
+ * @param {{ leaf: string, index: number, path: string[] }[]} changes in order; those before the pinned key are passed over
+ */
+export async function openUnderPin(note, pin, changes) {
+  const keys = [pin.trim()];
+  const steps = [];
+  for (const { leaf, index, path } of changes) {
+    const bytes = fromBase64(leaf);
+    const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    if (entry.type !== "log_key" || entry.seq !== index)
+      throw new Error(`what stands at ${index} is no change of the log's key`);
+    const key = /** @type {string} */ (keys.at(-1));
+    if (keys.length === 1 && entry.previous !== key) continue;
+    if (entry.previous !== key || keys.includes(entry.vkey))
+      throw new Error(`the change of the log's key at ${index} does not follow the one before`);
+    const { size } = await openCheckpoint(entry.handover, key);
+    await openCheckpoint(entry.handover, entry.vkey);
+    const [line, ...more] = entry.handover.slice(0, entry.handover.lastIndexOf("\n\n")).split("\n").slice(3);
+    if (line !== `log-key ${key} ${entry.vkey}` || more.length > 0 || size > index)
+      throw new Error(`the change of the log's key at ${index} is not what the key before signed`);
+    keys.push(entry.vkey);
+    steps.push({ index, leaf: await hashLeaf(bytes), path: path.map(fromHex) });
+  }
+  const vkey = /** @type {string} */ (keys.at(-1));
+  const checkpoint = await openCheckpoint(note, vkey);
+  for (const step of steps) await assertIncluded(step, checkpoint);
+  return { checkpoint, vkey };
+}
+
+/**
+ * @param {{ index: number, leaf: Uint8Array, path: Uint8Array[] }} place
+ * @param {{ size: number, root: Uint8Array }} checkpoint
+ */
+async function assertIncluded({ index, leaf, path }, { size, root }) {
+  const led = await rootFromInclusion(index, size, leaf, path);
+  if (led === null) throw new Error(`the path does not fit index ${index} of a log of size ${size}`);
+  if (!equal(led, root)) throw new Error("the path does not lead from this entry to the checkpoint's root");
+}
+
+/** What a proof file brings of the log's keys. Other logs put there what they like. @param {Uint8Array | null} extra */
+function changesIn(extra) {
+  try {
+    const { log_keys } = JSON.parse(new TextDecoder().decode(extra ?? new Uint8Array()));
+    return Array.isArray(log_keys) ? log_keys : [];
+  } catch {
+    return [];
+  }
+}
+
+/**
  * Throws an Error that says what does not fit.
  * @param {string} text the .tlog-proof file
  * @param {Uint8Array} leaf hash of the entry
- * @param {string} vkey the pinned key
+ * @param {string} pin the pinned key
  */
-export async function verifyProof(text, leaf, vkey) {
-  const proof = parseProof(text);
-  const checkpoint = await openCheckpoint(proof.checkpoint, vkey);
-  const root = await rootFromInclusion(proof.index, checkpoint.size, leaf, proof.path);
-  if (root === null) throw new Error(`the path does not fit index ${proof.index} of a log of size ${checkpoint.size}`);
-  if (!equal(root, checkpoint.root)) throw new Error("the path does not lead from this entry to the checkpoint's root");
-  return { index: proof.index, checkpoint };
+export async function verifyProof(text, leaf, pin) {
+  const { index, path, checkpoint: note, extra } = parseProof(text);
+  const { checkpoint, vkey } = await openUnderPin(note, pin, changesIn(extra));
+  await assertIncluded({ index, leaf, path }, checkpoint);
+  return { index, checkpoint, vkey };
+}
+
+/**
+ * The same of a proof as the service answers with it, with what opens the entry's commitment where it brings that.
+ * `request` is what the entry commits to; null where the proof does not tell it.
+ * @param {{ leaf: string, index: number, path: string[], checkpoint: string, log_keys?: any[], opening?: { salt: string | null, request: string | null } | null }} proof
+ * @param {string} hash of the entry's leaf, hex
+ * @param {string} pin the pinned key
+ */
+export async function verifyAnswer(proof, hash, pin) {
+  const bytes = fromBase64(proof.leaf);
+  const leaf = await hashLeaf(bytes);
+  if (toHex(leaf) !== hash) throw new Error(`the entry's bytes have the hash ${toHex(leaf)}, not ${hash}`);
+  const { index } = proof;
+  const { checkpoint, vkey } = await openUnderPin(proof.checkpoint, pin, proof.log_keys ?? []);
+  await assertIncluded({ index, leaf, path: proof.path.map(fromHex) }, checkpoint);
+  const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  if (entry.seq !== index) throw new Error(`the entry says that it stands at ${entry.seq}, the proof says ${index}`);
+  const { salt = null, request = null } = proof.opening ?? {};
+  if (salt === null || request === null) return { index, checkpoint, vkey, entry, request: null };
+  const digest = await sha256(encoder.encode(canonicalText(JSON.parse(request))));
+  if (toHex(await sha256(concat(fromHex(salt), digest))) !== entry.commitment)
+    throw new Error("the request beside the proof is not the one that the entry commits to");
+  return { index, checkpoint, vkey, entry, request: JSON.parse(request) };
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The ledger for people: its size, its signature, and the check of a proof, all computed here. */
-import { at, call, text as textOf, url } from "../api.js";
+import { at, call, url } from "../api.js";
 import { Proof, Verified, pin, pinned, verifyEntry } from "../proof.js";
-import { canVerify, fromHex, openCheckpoint, toHex, verifyConsistency, verifyProof } from "../verify.js";
+import { canVerify, fromHex, openUnderPin, toHex, verifyConsistency, verifyProof } from "../verify.js";
 import {
   Badge,
   Copy,
@@ -31,11 +31,8 @@ function Ledger() {
   const [vkey, setVkey] = useState(pinned());
   const { data, error, reload } = useLoad(
     async (signal) => {
-      const [note, keys] = await Promise.all([
-        textOf("/v1/provenance/checkpoint", { signal }),
-        call("/v1/provenance/keys", { signal }),
-      ]);
-      return { note, keys, check: await checkLedger(note, vkey) };
+      const keys = await call("/v1/provenance/keys", { signal });
+      return { note: keys.checkpoint, keys, check: await checkLedger(keys, vkey) };
     },
     [vkey],
   );
@@ -68,14 +65,18 @@ function Ledger() {
                 ><${Text} value=${data.note} lines /></pre>
               </details>
             </section>
-            <${Pin} keys=${data.keys} vkey=${vkey} onPinned=${() => setVkey(pinned())} />`
+            <${Pin} keys=${data.keys} vkey=${vkey} next=${data.check.next} onPinned=${() => setVkey(pinned())} />`
     }
     <${Verify} vkey=${vkey} />
   <//>`;
 }
 
-/** @returns {Promise<{ kind: string, text: string }>} what this browser can say about the checkpoint @param {string} note @param {string | null} vkey */
-async function checkLedger(note, vkey) {
+/**
+ * What this browser can say about the checkpoint. `next` is the key that has followed the pinned one, where one has.
+ * @param {{ checkpoint: string, log_keys: any[] }} keys @param {string | null} vkey
+ * @returns {Promise<{ kind: string, text: string, next?: string }>}
+ */
+async function checkLedger(keys, vkey) {
   if (!canVerify)
     return {
       kind: "busy",
@@ -83,8 +84,11 @@ async function checkLedger(note, vkey) {
     };
   if (vkey === null) return { kind: "busy", text: "Not verified: no key is pinned in this browser." };
   let fresh;
+  let next;
   try {
-    fresh = await openCheckpoint(note, vkey);
+    const opened = await openUnderPin(keys.checkpoint, vkey, keys.log_keys);
+    fresh = opened.checkpoint;
+    if (opened.vkey !== vkey) next = opened.vkey;
   } catch (error) {
     return { kind: "bad", text: `Not signed by the pinned key: ${error.message}.` };
   }
@@ -93,7 +97,7 @@ async function checkLedger(note, vkey) {
     localStorage.setItem(SEEN, JSON.stringify({ vkey, size: fresh.size, root: toHex(fresh.root) }));
   if (before === null || before.vkey !== vkey || before.size === 0) {
     remember();
-    return { kind: "good", text: "Signed by the pinned key. Verified in this browser, for the first time." };
+    return { kind: "good", text: `${signed(next)}. Verified in this browser, for the first time.`, next };
   }
   if (before.size > fresh.size)
     return {
@@ -120,22 +124,29 @@ async function checkLedger(note, vkey) {
   remember();
   return {
     kind: "good",
-    text: `Signed by the pinned key, and it goes on from the ${before.size} entries that this browser has seen before. Verified in this browser.`,
+    next,
+    text: `${signed(next)}, and it goes on from the ${before.size} entries that this browser has seen before. Verified in this browser.`,
   };
 }
+
+/** @param {string | undefined} next */
+const signed = (next) => (next === undefined ? "Signed by the pinned key" : "Signed by the key after the pinned one");
 
 /** @param {{ check: { kind: string, text: string } }} props */
 function Check({ check }) {
   return html`<${Notice} kind=${check.kind}><${Text} value=${check.text} /><//>`;
 }
 
-/** @param {{ keys: { keys: { vkey: string }[] }, vkey: string | null, onPinned: () => void }} props */
-function Pin({ keys, vkey, onPinned }) {
+/** @param {{ keys: { keys: { vkey: string }[] }, vkey: string | null, next: string | undefined, onPinned: () => void }} props */
+function Pin({ keys, vkey, next, onPinned }) {
   const [error, setError] = useState(null);
   const set = async (value) => {
     try {
       await pin(value);
-      if (value === null || value !== vkey) localStorage.removeItem(SEEN);
+      const before = JSON.parse(localStorage.getItem(SEEN) ?? "null");
+      // By the word of the pinned key it is the same log, which must go on from what was seen.
+      if (value === next && before !== null) localStorage.setItem(SEEN, JSON.stringify({ ...before, vkey: value }));
+      else if (value !== vkey) localStorage.removeItem(SEEN);
       setError(null);
       onPinned();
     } catch (fault) {
@@ -161,7 +172,7 @@ function Pin({ keys, vkey, onPinned }) {
             <details>
               <summary>The key that the service itself names</summary>
               <p>Pinning it proves only that the log stays the same from now on.</p>
-              ${served.map(
+              ${served.slice(0, 1).map(
                 (value) =>
                   html`<p><${Hash} value=${value} /></p>
                     <p class="row"><${Copy} value=${value} /></p>`,
@@ -169,6 +180,14 @@ function Pin({ keys, vkey, onPinned }) {
             </details>`
         : html`<p>Pinned in this browser: <${Hash} value=${vkey} /></p>
             ${served.includes(vkey) ? null : html`<${Notice} kind="bad">The service names another key: <${Hash} value=${served.join(", ")} />. Ask whoever runs it before you believe either.<//>`}
+            ${
+              next === undefined
+                ? null
+                : html`<${Notice} kind="busy"
+                    >The log's key was changed, and the pinned one has signed that: <${Hash} value=${next} />
+                    <button type="button" onClick=${() => set(next)}>Pin the new key</button><//
+                  >`
+            }
             <button type="button" onClick=${() => set(null)}>Forget it</button>`
     }
     <${Problem} error=${error} />
