@@ -27,6 +27,7 @@ const REST = [
   "test/mcp/",
   "test/hook/",
   "test/cli/rotate-permit.test.ts",
+  "test/cli/rotate-log.test.ts",
   "test/client/govern.test.ts",
   "test/types/client-types.test.ts",
   "test/policies/evasions.test.ts",

@@ -1,0 +1,87 @@
+/** Processes that share a database, while the log's key is changed under them: they follow, or they stop. */
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { after, before, describe, it } from "node:test";
+import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import { check } from "../../src/cli/verify.ts";
+import { readNote } from "../../src/domain/checkpoint.ts";
+import { VaultError } from "../../src/identity/key-files.ts";
+import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
+import { ALLOWED, startService, type Service } from "../support/service.ts";
+
+const newKey = (): string =>
+  generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+const [FIRST, SECOND] = [newKey(), newKey()];
+
+describe("the log's key of several processes", { skip: withoutPostgres }, () => {
+  let server: PostgresServer;
+  before(async () => {
+    server = await startPostgres();
+  });
+  after(() => server.stop());
+
+  const start = (url: string, key: string, next: string | null): Promise<Service> =>
+    startService({
+      storage: () => postgresStorage({ url, poolSize: 3 }),
+      change(config) {
+        config.secret = "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU";
+        Object.assign(config.ledger, { key, next_key: next, origin: "rotation.test/log" });
+      },
+    });
+
+  it("is followed by all that have the new one, at once; one that has not answers 503 and forks nothing", async () => {
+    const url = await server.database();
+    const one = await start(url, FIRST, SECOND);
+    const [two, late] = [await start(url, FIRST, SECOND), await start(url, FIRST, null)];
+    const { agent: key, admin } = one;
+    const submit = (service: Service) => service.call("POST", "/v1/actions", { key, body: ALLOWED });
+    const signers = async (service: Service): Promise<number> => {
+      const { body } = await service.call("GET", "/checkpoint", { key: admin });
+      return readNote(body as string).signatures.length;
+    };
+    try {
+      const hash = (await submit(late)).body.decision_hash as string;
+      const { vkey, previous } = await one.runtime.rotateLogKey({ overlap: 60_000, again: false });
+      const before = await one.storage.head();
+      const refused = await Promise.all([submit(late), submit(late), late.call("GET", "/checkpoint", { key: admin })]);
+      assert.deepEqual(
+        refused.map(({ status }) => status),
+        [503, 503, 503],
+      );
+      const ready = await late.call("GET", "/readyz", { key: null });
+      assert.deepEqual([ready.status, ready.body.ledger.ok], [503, false]);
+      assert.equal((await one.storage.head()).size, before.size, "nothing was written by it");
+      assert.deepEqual([await signers(two), (await submit(two)).status, await signers(one)], [2, 200, 2]);
+      const proof = await two.call("GET", `/v1/provenance/${hash}/proof`, { key: admin });
+      assert.equal(check(JSON.stringify(proof.body), previous, null).vkey, vkey);
+      await assert.rejects(
+        start(url, FIRST, null),
+        (error) => error instanceof VaultError && /was changed at entry/.test(error.message),
+      );
+      const three = await start(url, SECOND, null);
+      assert.deepEqual([(await submit(three)).status, await signers(three)], [200, 1]);
+      await three.close();
+    } finally {
+      await late.close();
+      await two.close();
+      await one.close();
+    }
+  });
+
+  it("is changed once, by whichever of two commands that run together comes first", async () => {
+    const url = await server.database();
+    const services = [await start(url, FIRST, SECOND), await start(url, FIRST, SECOND)];
+    try {
+      const both = await Promise.allSettled(
+        services.map(({ runtime }) => runtime.rotateLogKey({ overlap: 60_000, again: false })),
+      );
+      assert.ok(both.some(({ status }) => status === "fulfilled"));
+      for (const outcome of both)
+        if (outcome.status === "rejected") assert.match(String(outcome.reason), /changed by somebody else just now/);
+      const keys = await Promise.all(services.map(({ runtime }) => runtime.host.ledger.logKeys()));
+      assert.deepEqual([keys[0]?.length, keys[0]], [2, keys[1]]);
+    } finally {
+      for (const service of services) await service.close();
+    }
+  });
+});
