@@ -40,9 +40,9 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
   const parsed = new Map<string, VerifierKey>();
 
   function signerOf(vkey: string): NoteSigner | null {
-    const { name, publicKey } = parsed.get(vkey) ?? parseVkey(vkey);
-    parsed.set(vkey, { name, publicKey, id: new Uint8Array() });
-    return signer(name, publicKey);
+    const key = parsed.get(vkey) ?? parseVkey(vkey);
+    parsed.set(vkey, key);
+    return signer(key.name, key.publicKey);
   }
 
   function held(vkey: string): NoteSigner {
