@@ -60,7 +60,9 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       bodyLimit: 16_384,
       description:
         "The key that submitted the action needs no permit, and the body may be empty; any other key sends one. The action is decided again first: a deny ends it, and where more people have to approve now, it waits for them. A start that names an `attempt` may be sent again where its answer is missing; it is answered as the first was, with `Idempotency-Replayed: true`, while the action may still start, and another start is refused.",
-      responses: { 200: RECORD },
+      responses: {
+        200: { ...RECORD, headers: { "Idempotency-Replayed": "`true` where this `attempt` had started it before." } },
+      },
       errors: [
         "ACTION_NOT_FOUND",
         "PERMIT_REQUIRED",

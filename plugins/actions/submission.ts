@@ -44,6 +44,8 @@ const JOIN = Type.Object(
 /** What an answer says of where its action came from. */
 const SAID = { made: {}, replayed: REPLAYED, joined: { "Action-Joined": "true" } } as const;
 
+const JOINED = { "Action-Joined": "`true` where `join=open` answers with an action that was there." };
+
 export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
   return [
     defineRoute({
@@ -60,8 +62,8 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       description:
         "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict; `Prefer: permit` answers with a permit where the action may start and the key may execute it.",
       responses: {
-        200: { ...RECORD, description: "Allowed or denied." },
-        202: { ...RECORD, description: "Waits for approval; `Location` is where to look." },
+        200: { ...RECORD, description: "Allowed or denied.", headers: JOINED },
+        202: { ...RECORD, description: "Waits for approval; `Location` is where to look.", headers: JOINED },
       },
       errors: [
         "AGENT_MISMATCH",

@@ -47,6 +47,8 @@ export interface ResponseSpec {
   contentType?: string;
   /** Other media types that the same status may come in. */
   also?: readonly string[];
+  /** Headers that the answer may have besides those of every answer, and what each says. */
+  headers?: Readonly<Record<string, string>>;
 }
 
 export interface Route {

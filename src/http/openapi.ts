@@ -89,6 +89,10 @@ export function openApiDocument(options: OpenApiOptions): Json {
       headers: {
         RequestId: { description: "Names this request in the service's log.", schema: { type: "string" } },
         ETag: { description: "Entity tag, for If-None-Match and If-Match.", schema: { type: "string" } },
+        IdempotencyReplayed: {
+          description: "`true` where nothing was made this time: it answers what the first such request made.",
+          schema: { type: "string" },
+        },
       },
       schemas: components.schemas,
       examples: Object.fromEntries(
@@ -180,6 +184,8 @@ function requestBody(route: Route, components: Components): Json {
   return { required: route.body === undefined || !Value.Check(route.body, {}), content };
 }
 
+const replayed = { "Idempotency-Replayed": { $ref: "#/components/headers/IdempotencyReplayed" } };
+
 function successes(route: Route, components: Components): Json {
   const answers: Json = {};
   for (const [status, spec] of Object.entries(route.responses)) {
@@ -189,6 +195,13 @@ function successes(route: Route, components: Components): Json {
       headers: {
         "X-Request-Id": { $ref: "#/components/headers/RequestId" },
         ...(tagged ? { ETag: { $ref: "#/components/headers/ETag" } } : {}),
+        ...(route.idempotent === true ? replayed : {}),
+        ...Object.fromEntries(
+          Object.entries(spec.headers ?? {}).map(([name, description]) => [
+            name,
+            { description, schema: { type: "string" } },
+          ]),
+        ),
       },
       ...contentOf(spec, components),
     };

@@ -182,6 +182,8 @@ describe("every operation", () => {
       ).body.code,
       "IDEMPOTENCY_CONFLICT",
     );
+    const joined = await send("POST", "/v1/actions", { key: service.agent, query: "?join=open", body: ALLOWED });
+    assert.equal(joined.body.id, allowed.id, "with a header that is documented");
     const at = { id: allowed.id as string };
     await send("GET", "/v1/actions", { query: "?limit=1" });
     await send("GET", "/v1/approvals", { query: "?limit=1" });

@@ -62,6 +62,9 @@ export function judgeOf(document: Document): Judge {
       if (headers.get("x-request-id") === null) found.push(`${where}: no X-Request-Id`);
       const response = operation.spec.responses[String(status)];
       if (response === undefined) return [...found, `${where} is not documented: ${text.slice(0, 200)}`];
+      for (const name of ["Action-Joined", "Idempotency-Replayed"])
+        if (headers.has(name) && response.headers?.[name] === undefined)
+          found.push(`${where}: the header ${name} is not documented`);
       const type = headers.get("content-type")?.split(";")[0] ?? null;
       const media = response.content?.[type ?? ""];
       if (response.content === undefined)
