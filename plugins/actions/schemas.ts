@@ -61,7 +61,7 @@ export const ApprovalBody = Type.Object(
 export type ApprovalBody = Static<typeof ApprovalBody>;
 
 const Attempt = (description: string) =>
-  Type.Optional(Type.String({ pattern: "^[A-Za-z0-9._~-]{16,64}$", description }));
+  Type.Optional(Type.String({ pattern: "^[A-Za-z0-9._~-]{16,64}$", description, examples: ["run-7f3a91c2d4e8b605"] }));
 
 export const StartBody = Type.Object(
   {
