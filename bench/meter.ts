@@ -16,7 +16,7 @@ export interface Reading {
   database: number;
   batches: number;
   statements: number;
-  /** Inserted, updated or deleted, without those of triggers. */
+  /** Inserted, updated or deleted, without those of triggers and of parts of a statement. */
   rows: number;
   /** Of the database as it lies on the disk. */
   bytes: number;
