@@ -1,8 +1,11 @@
-/** Brings a store's schema up to date, each step in a transaction of its own together with the row that records it. */
+/**
+ * Brings a store's schema up to date, each step in a transaction of its own together with the row that records it. A new
+ * store is made in one: it has no rows that a step could take long over.
+ */
 import { sql } from "kysely";
 import { StorageError } from "../../src/contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import type { SqlEngine, SqlQuery } from "./engine.ts";
+import type { SqlEngine, SqlQuery, SqlTransaction } from "./engine.ts";
 import type { Migration } from "./migrations.ts";
 
 const VERSION = "select coalesce(max(version), 0) as version from schema_migrations";
@@ -37,22 +40,17 @@ async function step(
         `the store was written by a newer version (schema ${stored}, this one knows ${newest}); run that version, or restore a backup from before it`,
       );
     }
-    const next = migrations.find((migration) => migration.version === stored + 1);
-    if (next === undefined) {
+    const due = migrations.filter((migration) => migration.version > stored);
+    if (due.length === 0) {
       await tx.rollback(null);
       return false;
     }
-    ({ name, version } = next);
     if (stored === 0)
       for (const text of [...(dialect.beginnings ?? []), schemaTable(dialect)]) await tx.query(text, []);
-    const { unlessColumn } = next;
-    const isDone =
-      unlessColumn !== undefined && (await tx.query(dialect.hasColumn(...unlessColumn), [])).rows.length > 0;
-    if (!isDone) for (const statement of next.statements(dialect)) await tx.query(statement, []);
-    await tx.query(
-      `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,
-      [],
-    );
+    for (const migration of stored === 0 ? due : due.slice(0, 1)) {
+      ({ name, version } = migration);
+      await apply(tx, dialect, migration);
+    }
     await tx.commit(false);
     return true;
   } catch (error) {
@@ -65,6 +63,16 @@ async function step(
       { cause: error },
     );
   }
+}
+
+async function apply(tx: SqlTransaction, dialect: SqlDialect, migration: Migration): Promise<void> {
+  const { name, version, unlessColumn } = migration;
+  const isDone = unlessColumn !== undefined && (await tx.query(dialect.hasColumn(...unlessColumn), [])).rows.length > 0;
+  if (!isDone) for (const statement of migration.statements(dialect)) await tx.query(statement, []);
+  await tx.query(
+    `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,
+    [],
+  );
 }
 
 function schemaTable({ db, integer, text, finish }: SqlDialect): string {

@@ -108,6 +108,7 @@ describe("migrations", () => {
   it("that fail leave the store as the last whole step left it, and may be tried again", async () => {
     const path = freshPath();
     const good = later(next, "create table good (n integer)");
+    await openAndClose(path, MIGRATIONS);
     await assert.rejects(
       openAndClose(path, [
         ...MIGRATIONS,
