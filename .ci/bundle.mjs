@@ -18,18 +18,21 @@ const STATIC = /^((?:import|export)\b([^"';]*?)\bfrom\s*)"([^."][^"]*)"/gm;
 const DYNAMIC = /\b(import\()"([^."][^"]*)"/g;
 
 const byName = (a, b) => (a < b ? -1 : 1);
-const isBundled = (name) => !name.startsWith("node:") && !LEFT.has(name);
+const isOthers = (name) => !name.startsWith("node:") && !LEFT.has(name);
+const packageOf = (name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)[0];
 const fileOf = (name) => `${name.replace(/^@/, "").replace(/\.js$/, "").replaceAll("/", "-")}.js`;
 
-/** Bundles what the JavaScript in a folder imports, and has it import the bundles. The folder is laid out as dist/. */
-export function bundlePackages(folder) {
-  const files = ["src", "plugins"]
-    .flatMap((room) =>
-      readdirSync(join(folder, room), { recursive: true, encoding: "utf8" }).map((path) => join(room, path)),
-    )
-    .filter((path) => path.endsWith(".js") && !/[/\\](?:vendor|assets)[/\\]/.test(path))
-    .map((path) => ({ path: join(folder, path), text: readFileSync(join(folder, path), "utf8") }));
-  const inputs = bundle(namesIn(files), join(folder, "vendor"));
+/**
+ * Bundles what the JavaScript in a folder imports, and has it import the bundles. The folder is laid out as dist/.
+ * @param beside rooms that import the same packages from the bundles, so that there is one copy of each
+ */
+export function bundlePackages(folder, beside = []) {
+  const own = scriptsIn(folder, ["src", "plugins"]);
+  const names = namesIn(own);
+  const packages = new Set([...names.keys()].map(packageOf));
+  const isBundled = (name) => isOthers(name) && packages.has(packageOf(name));
+  const files = [...own, ...scriptsIn(folder, beside)];
+  const inputs = bundle(namesIn(files, isBundled), join(folder, "vendor"));
   for (const { path, text } of files) {
     const to = (name) => {
       const target = relative(dirname(path), join(folder, "vendor", fileOf(name)))
@@ -42,13 +45,22 @@ export function bundlePackages(folder) {
       .replace(DYNAMIC, (all, before, name) => (isBundled(name) ? before + to(name) : all));
     if (changed !== text) writeFileSync(path, changed);
   }
-  const packages = packagesOf([...inputs, ...Object.values(VENDORED).map(({ from }) => join("node_modules", from))]);
-  writeFileSync(join(folder, "vendor", "LICENSES.txt"), licencesOf(packages));
-  writeFileSync(join(folder, "sbom.cdx.json"), billOf(packages));
+  const included = packagesOf([...inputs, ...Object.values(VENDORED).map(({ from }) => join("node_modules", from))]);
+  writeFileSync(join(folder, "vendor", "LICENSES.txt"), licencesOf(included));
+  writeFileSync(join(folder, "sbom.cdx.json"), billOf(included));
+}
+
+function scriptsIn(folder, rooms) {
+  return rooms
+    .flatMap((room) =>
+      readdirSync(join(folder, room), { recursive: true, encoding: "utf8" }).map((path) => join(room, path)),
+    )
+    .filter((path) => path.endsWith(".js") && !/[/\\](?:vendor|assets)[/\\]/.test(path))
+    .map((path) => ({ path: join(folder, path), text: readFileSync(join(folder, path), "utf8") }));
 }
 
 /** What is imported of each package, by the name it is imported by. */
-function namesIn(files) {
+function namesIn(files, isBundled = isOthers) {
   const names = new Map();
   const add = (name, exports) => names.set(name, new Set([...(names.get(name) ?? []), ...exports]));
   for (const { text, path } of files) {
@@ -61,6 +73,7 @@ function namesIn(files) {
 
 /** `a, { b, c as d }` is default, b and c. */
 function exportsIn(clause, where) {
+  if (/^\s*\*\s*as\s/.test(clause)) return ["*"];
   const parts = /^\s*([\w$]+)?\s*,?\s*(?:\{([^}]*)\})?\s*$/.exec(clause);
   if (parts === null) throw new Error(`an import of ${where} cannot be bundled: ${clause.trim()}`);
   const listed = (parts[2] ?? "").split(",").map((each) => each.trim().split(/\s+as\s+/)[0]);

@@ -6,6 +6,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compile, ensureBuilt } from "../.ci/build.mjs";
+import { bundlePackages } from "../.ci/bundle.mjs";
 import { copyVendored } from "../.ci/vendor.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -26,6 +27,8 @@ export function build() {
   const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
   writeFileSync(join(BUILD, "package.json"), manifest.replaceAll('"./dist/', '"./'));
   copyVendored(BUILD);
+  // As it is published: every process reads 30 files instead of 700.
+  bundlePackages(BUILD, ["test"]);
   for (const { name } of readdirSync(join(ROOT, "docs"), { withFileTypes: true }))
     if (name !== "examples") symlinkSync(join("..", "..", "docs", name), join(BUILD, "docs", name));
 }
