@@ -1,11 +1,14 @@
 /** The action that a call of a tool is: canonical names, absolute paths, and for a shell what it would run. */
+import { hostname } from "node:os";
 import type { ActionRequest } from "../client/index.ts";
 import { bounded } from "./bounded.ts";
 import type { HookEnvironment, HookEvent } from "./event.ts";
 import { isObject, PayloadFault, type JsonObject } from "./json.ts";
-import { absolute, real } from "./paths.ts";
+import { patched } from "./patch.ts";
+import { absolute, isInside, Paths, real } from "./paths.ts";
+import { isEmbedded } from "./repository.ts";
 import type { ParsedShell } from "./shell/types.ts";
-import { CANONICAL, kindOf, mcpTool, type Kind } from "./tools.ts";
+import { CANONICAL, isNamesOnly, kindOf, mcpTool, type Kind } from "./tools.ts";
 
 /** Said by the model to whoever reads along, and other each time: beside the request, so that the next try joins. */
 const REMARKS = new Set(["description", "explanation", "goal", "reason", "intent", "thought", "summary"]);
@@ -30,8 +33,17 @@ export async function actionOf(
     if (mcp === null && REMARKS.has(name) && typeof value === "string") remarks[name] = value.slice(0, 500);
     else input[name] = value;
   const { tool, operation } = nameOf(event.tool, kind, mcp);
-  const params = kind === undefined ? input : await paramsOf(kind, input, await placeOf(event, environment));
-  return { request: { agent_id: agent, tool, operation, params: bounded(params), context: {} }, remarks };
+  const place = await placeOf(event, environment);
+  const params = kind === undefined ? input : await paramsOf(event.tool, kind, input, place);
+  return { request: { agent_id: agent, tool, operation, params: bounded(params), context: contextOf(place) }, remarks };
+}
+
+/**
+ * What else the approval of a call is bound to. Another machine has other files behind the same paths, and another
+ * workspace other servers behind the same names: a call there does not join.
+ */
+function contextOf({ workspace, cwd }: Place): JsonObject {
+  return { machine: hostname(), folder: workspace ?? cwd };
 }
 
 function nameOf(
@@ -54,17 +66,28 @@ interface Place {
   home: string | null;
   /** Followed through links; null where nobody tells, or where it would be everything. */
   workspace: string | null;
+  paths: Paths;
+  /** Whether the host types commands into the user's own terminal. */
+  interactive: boolean;
 }
 
 async function placeOf(event: HookEvent, { home }: HookEnvironment): Promise<Place> {
   if (!event.cwd.startsWith("/")) throw new PayloadFault("the call does not say in which folder it runs");
   const folder = event.workspace ?? event.cwd;
   const workspace = folder.startsWith("/") ? await follow(real(folder)) : null;
-  const all = workspace === null || workspace === "/" || (home !== null && workspace === (await follow(real(home))));
-  return { cwd: event.cwd, certain: event.host !== "codex", home, workspace: all ? null : workspace };
+  const all =
+    workspace === null || workspace === "/" || (home !== null && isInside(await follow(real(home)), workspace));
+  return {
+    cwd: event.cwd,
+    certain: event.host !== "codex",
+    home,
+    workspace: all ? null : workspace,
+    paths: new Paths(workspace),
+    interactive: event.host === "vscode",
+  };
 }
 
-async function paramsOf(kind: Kind, input: JsonObject, place: Place): Promise<JsonObject> {
+async function paramsOf(tool: string, kind: Kind, input: JsonObject, place: Place): Promise<JsonObject> {
   const where = place.workspace === null ? {} : { workspace: place.workspace };
   switch (kind) {
     case "run":
@@ -73,7 +96,7 @@ async function paramsOf(kind: Kind, input: JsonObject, place: Place): Promise<Js
     case "search":
     case "write":
     case "delete":
-      return { ...(await filesOf(kind, input, place)), ...where };
+      return { ...(await filesOf(tool, kind, input, place)), ...where };
     case "patch":
       return { ...(await patchOf(input, place)), ...where };
     case "fetch":
@@ -86,15 +109,17 @@ async function paramsOf(kind: Kind, input: JsonObject, place: Place): Promise<Js
 }
 
 async function runOf(input: JsonObject, place: Place): Promise<JsonObject> {
-  const { command, cmd, cwd, workdir, directory, dir_path, timeout, ...others } = input;
+  const { command, cmd, cwd, workdir, directory, dir_path, working_directory, workingDirectory, ...more } = input;
+  const { timeout, ...others } = more;
   const { run_in_background, isBackground, is_background, ...rest } = others;
   const background = [run_in_background, isBackground, is_background].some((value) => value === true);
   if (command !== undefined && cmd !== undefined) throw new PayloadFault("the call names two commands");
-  const folders = [cwd, workdir, directory, dir_path].filter((value) => value !== undefined && value !== "");
+  const named = [cwd, workdir, directory, dir_path, working_directory, workingDirectory];
+  const folders = named.filter((value) => value !== undefined && value !== null && value !== "");
   if (folders.length > 1 || folders.some((value) => typeof value !== "string"))
     throw new PayloadFault("the call does not say in which folder it runs");
   const text = commandText(command ?? cmd);
-  const at = await follow(absolute((folders[0] as string | undefined) ?? place.cwd, place.cwd, place.home));
+  const at = await follow(real(absolute((folders[0] as string | undefined) ?? place.cwd, place.cwd, place.home)));
   return {
     command: text,
     cwd: at,
@@ -117,23 +142,32 @@ function commandText(value: unknown): string {
 
 /** Loaded when the first command comes: reading one needs the parser. */
 async function parsedOf(text: string, cwd: string, place: Place): Promise<ParsedShell> {
-  const { parseShell } = await import("./shell/parse.ts");
-  const parsed = parseShell(text, { cwds: [cwd], home: place.home });
+  const { readShell } = await import("./shell/parse.ts");
+  const { parsed, folders } = readShell(text, { cwds: [cwd], home: place.home });
   const unclear = new Set(parsed.unclear);
   if (!place.certain) unclear.add("directory");
   // Its paths and its shells are others.
   if (process.platform === "win32") unclear.add("shell");
+  // A shell that somebody types into replaces "!" and "^", and that of macOS takes "#" for no comment.
+  if (place.interactive && /[#!^]/.test(text)) unclear.add("shell");
+  if (parsed.commands.some(({ name }) => name === "git") && isEmbedded(folders)) unclear.add("repository");
   const followed = async (paths: string[]): Promise<string[]> => {
-    const all = await Promise.all(paths.map((path) => real(path).catch(() => null)));
+    const all = await Promise.all(paths.map((path) => namesOf(path, place).catch(() => null)));
     if (all.includes(null)) unclear.add("directory");
-    return [...new Set(all.map((path, i) => path ?? (paths[i] as string)))].sort();
+    return [...new Set(all.flatMap((names, i) => names ?? [paths[i] as string]))].sort();
   };
   const { reads, writes, paths } = parsed;
   const files = { reads: await followed(reads), writes: await followed(writes), paths: await followed(paths) };
   return { ...parsed, ...files, unclear: [...unclear].sort() };
 }
 
-async function filesOf(kind: Kind, input: JsonObject, place: Place): Promise<JsonObject> {
+/** Where a path leads, and what it is called on the way. */
+async function namesOf(path: string, { paths }: Place): Promise<string[]> {
+  const { end, names } = await paths.way(path);
+  return [end, ...names];
+}
+
+async function filesOf(tool: string, kind: Kind, input: JsonObject, place: Place): Promise<JsonObject> {
   const named = PATHS.filter((name) => input[name] !== undefined);
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !named.includes(name)));
   const paths = [...named.map((name) => input[name]), ...inLists(rest)];
@@ -142,6 +176,7 @@ async function filesOf(kind: Kind, input: JsonObject, place: Place): Promise<Jso
   if (new Set(named.map((name) => input[name])).size > 1) throw new PayloadFault("the call names two paths");
   // Without one, a search looks through the working folder.
   if (paths.length === 0 && kind === "search") paths.push(place.cwd);
+  if (isNamesOnly(tool)) paths.push(...baseOf(rest, paths[0] as string));
   if (paths.length === 0) throw new PayloadFault("the call names no path");
   return {
     paths: await pathsOf(paths as string[], place),
@@ -157,22 +192,34 @@ function inLists(rest: JsonObject): unknown[] {
   return [...inside.filter((path) => path !== undefined), ...included];
 }
 
-async function pathsOf(paths: readonly string[], place: Place): Promise<string[]> {
-  if (paths.length > 128) throw new PayloadFault("the call names more than 128 files");
-  const all = await Promise.all(paths.map((path) => follow(absolute(path, place.cwd, place.home))));
-  return [...new Set(all)].sort();
+/** The folder where a pattern of names begins: it may lie elsewhere than the folder that is named. */
+function baseOf(rest: JsonObject, folder: string): string[] {
+  const patterns = ["pattern", "glob_pattern", "query"].map((name) => rest[name]);
+  return patterns
+    .filter((pattern) => typeof pattern === "string")
+    .flatMap((pattern) => {
+      const [, plain, wild] = /^([^*?[{]*)(.*)$/s.exec(pattern) as unknown as [string, string, string];
+      // Where it climbs behind a folder that is not written out cannot be told.
+      if (/(^|[/{,])[.][.]([/,}]|$)/.test(wild))
+        throw new PayloadFault("a pattern of the call leads out of its folder");
+      const base = plain.slice(0, plain.lastIndexOf("/") + 1);
+      return /^[/~]/.test(base) ? [base] : [`${folder}/${base}`];
+    });
 }
 
-const PATCHED = /^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm;
+async function pathsOf(paths: readonly string[], place: Place): Promise<string[]> {
+  if (paths.length > 128) throw new PayloadFault("the call names more than 128 files");
+  const all = await Promise.all(paths.map((path) => follow(namesOf(absolute(path, place.cwd, place.home), place))));
+  return [...new Set(all.flat())].sort();
+}
 
 async function patchOf(input: JsonObject, place: Place): Promise<JsonObject> {
   const { input: text, patch, patchText, command, ...rest } = input;
   const given = [text, patch, patchText, command].filter((value) => value !== undefined);
   const [content] = given;
   if (given.length !== 1 || typeof content !== "string") throw new PayloadFault("the call has no patch as text");
-  const paths = [...content.matchAll(PATCHED)].map(([, path]) => (path as string).trim());
+  const { paths, deletes } = patched(content);
   if (paths.length === 0) throw new PayloadFault("the patch names no file");
-  const deletes = [...content.matchAll(/^\*\*\* Delete File: (.+)$/gm)].map(([, path]) => (path as string).trim());
   return {
     paths: await pathsOf(paths, place),
     ...(deletes.length === 0 ? {} : { deletes: await pathsOf(deletes, place) }),

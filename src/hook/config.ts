@@ -1,5 +1,6 @@
 /** Which service the hook asks, and as whom. */
 import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { isObject, type JsonObject } from "./json.ts";
 
@@ -23,18 +24,38 @@ export function userFile(env: Readonly<Record<string, string | undefined>>): str
   return folder === null ? null : join(folder, "assent", "hook.json");
 }
 
+/** Where the account's user keeps it. HOME and XDG_CONFIG_HOME are variables too, so their file comes behind this one. */
+function accountFile(): string | null {
+  try {
+    return join(userInfo().homedir, ".config", "assent", "hook.json");
+  } catch {
+    // An account without an entry, as in some containers.
+    return null;
+  }
+}
+
+export function configFiles(env: Readonly<Record<string, string | undefined>>): string[] {
+  return [...new Set([MANAGED, accountFile(), userFile(env)].filter((path) => path !== null))];
+}
+
 /**
  * The managed file, then the user's file, then the environment: a repository can set variables for the commands of some
  * hosts, and must not be able to name another service. Throws ConfigFault.
  */
 export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
-  files: readonly (string | null)[] = [MANAGED, userFile(env)],
+  files: readonly string[] = configFiles(env),
 ): HookConfig {
-  const layers = files.filter((path) => path !== null).map(readLayer);
+  const layers = files.map(readLayer);
   layers.push({ url: env["ASSENT_URL"], api_key: env["ASSENT_API_KEY"], agent: env["ASSENT_AGENT"] });
-  const value = (name: string): unknown =>
-    layers.map((layer) => layer[name]).find((each) => each !== undefined && each !== "");
+  const layerOf = (name: string): number =>
+    layers.findIndex((layer) => layer[name] !== undefined && layer[name] !== "");
+  const value = (name: string): unknown => layers[layerOf(name)]?.[name];
+  // Else a variable would say where the key of a file is sent, and who answers for the service.
+  if (layerOf("api_key") >= 0 && layerOf("url") > layerOf("api_key"))
+    throw new ConfigFault(
+      `${files[layerOf("api_key")]} has api_key and no url; another place names the service, which counts only where both stand together`,
+    );
   const url = value("url") ?? "http://127.0.0.1:8000";
   if (typeof url !== "string" || !/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ""))
     throw new ConfigFault("the service's address (url) is no http or https URL");

@@ -96,6 +96,7 @@ async function ask(event: HookEvent, question: Question, means: Means): Promise<
       return null;
     }
   }
+  if (performance.now() >= end) return "Not run: there was no time left to ask. Repeat the same command.";
   return "Not run: other calls took the same approval first. Try again.";
 }
 

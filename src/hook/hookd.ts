@@ -1,5 +1,5 @@
 /** Stays resident for a user's hooks, so that each of them need not load and connect anew. Ends when it is idle. */
-import { rmSync } from "node:fs";
+import { lstatSync, renameSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { isOwn, makeFolder } from "./place.ts";
 import { LARGEST_REQUEST, serve } from "./wire.ts";
@@ -13,13 +13,17 @@ export interface HookdOptions {
 
 const IDLE_MS = 15 * 60_000;
 /** Between two signs of life. The starter looks elsewhere when they stop. */
-export const BEAT_MS = 1_000;
+const BEAT_MS = 1_000;
+/** Until one that listens and says nothing, such as a stopped one, is replaced. */
+const SILENCE_MS = 2_000;
 
 /** Resolves when it has ended; to false when another one listens there already. */
 export async function runHookd({ path, version, idle = IDLE_MS }: HookdOptions): Promise<boolean> {
   makeFolder(path);
   if (await isAnswered(path)) return false;
-  rmSync(path, { force: true });
+  // Bound under a name of its own and then moved, so that of two that start at once the path leads to one, whole.
+  const bound = `${path}.${process.pid}`;
+  rmSync(bound, { force: true });
   let open = 0;
   let timer: NodeJS.Timeout | undefined;
   // What an idle end meets has connected already, and is served.
@@ -35,16 +39,26 @@ export async function runHookd({ path, version, idle = IDLE_MS }: HookdOptions):
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.once(signal, end);
   const umask = process.umask(0o177);
   try {
-    await listen(server, path);
+    await listen(server, bound);
   } finally {
     process.umask(umask);
   }
-  if (!isOwn(path)) {
+  if (!isOwn(bound)) {
     server.close();
-    throw new Error(`${path} is not safe: it, or its folder, can be written by others`);
+    clearTimeout(timer);
+    throw new Error(`${bound} is not safe: it, or its folder, can be written by others`);
   }
+  const { ino } = lstatSync(bound);
+  const isReplaced = (): boolean => lstatSync(path, { throwIfNoEntry: false })?.ino !== ino;
+  renameSync(bound, path);
+  // Nobody finds the way to one that was replaced, or whose socket was taken away.
+  const watch = setInterval(() => {
+    if (isReplaced()) end();
+  }, BEAT_MS);
   await new Promise<void>((done) => server.once("close", () => done()));
   clearTimeout(timer);
+  clearInterval(watch);
+  if (!isReplaced()) rmSync(path, { force: true });
   return true;
 }
 
@@ -61,11 +75,14 @@ function listen(server: Server, path: string): Promise<void> {
 function isAnswered(path: string): Promise<boolean> {
   return new Promise((done) => {
     const socket = createConnection(path);
-    socket.once("connect", () => {
+    const end = (answered: boolean): void => {
       socket.destroy();
-      done(true);
-    });
-    socket.once("error", () => done(false));
+      done(answered);
+    };
+    socket.setTimeout(SILENCE_MS, () => end(false));
+    socket.once("data", () => end(true));
+    socket.once("error", () => end(false));
+    socket.once("end", () => end(false));
   });
 }
 

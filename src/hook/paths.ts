@@ -1,35 +1,86 @@
-/** Where a path leads: absolute, with every link followed, also where the file is not there yet. */
-import { readlink, realpath } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+/** Where paths lead: absolute, with every link followed, also where a file is not there yet. */
+import { lstat, readlink } from "node:fs/promises";
+import { join, resolve } from "node:path";
 
 /** As many as Linux follows. */
 const MOST_LINKS = 40;
+const MOST_PARTS = 256;
 
-/** Throws where the path cannot be followed. */
-export async function real(path: string, links = MOST_LINKS): Promise<string> {
-  if (links === 0) throw new Error("too many links");
-  try {
-    return await realpath(path);
-  } catch (error) {
-    if (!["ENOENT", "ENOTDIR", "EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
-  }
-  const folder = dirname(path);
-  if (folder === path) return path;
-  // A link may lead to a file that is not there yet, and that writing makes.
-  const target = await readlink(path).catch(() => null);
-  if (target !== null) return real(resolve(await real(folder, links - 1), target), links - 1);
-  return join(await real(folder, links - 1), basename(path));
+export interface Way {
+  /** Where it ends. */
+  end: string;
+  /** The names that it has before each link: `/work/app/.env`, where that leads to `/work/app/env/local`. */
+  names: string[];
 }
 
-/** A path as a tool is given it. Behind a link ".." leads elsewhere than the text says, so it is walked. */
-export async function absolute(path: string, cwd: string, home: string | null): Promise<string> {
-  const expanded = home !== null && /^~(\/|$)/.test(path) ? join(home, path.slice(1)) : path;
-  const start = expanded.startsWith("/") ? "/" : await real(resolve(cwd));
-  let at = start;
-  for (const [i, part] of expanded.split("/").entries()) {
-    if (part === "" || part === ".") continue;
-    if (i > 256) throw new Error("too many folders");
-    at = part === ".." ? dirname(await real(at)) : join(at, part);
+/** For one call: what a name was a link to is looked at once. */
+export class Paths {
+  /** The workspace, followed; null where there is none. */
+  private readonly workspace: string | null;
+  private readonly links = new Map<string, Promise<string | null>>();
+  constructor(workspace: string | null) {
+    this.workspace = workspace;
   }
-  return real(at);
+
+  /** Follows an absolute path link by link; behind a link ".." leads elsewhere than the text says. Throws where that fails. */
+  async way(path: string): Promise<Way> {
+    const names: string[] = [];
+    const left = path.split("/").reverse();
+    let at = "/";
+    let links = 0;
+    for (let parts = 0; left.length > 0; parts++) {
+      if (parts > MOST_PARTS) throw new Error("too many folders");
+      const part = left.pop() as string;
+      const next = resolve(at, part);
+      const target = part === "" || part === "." || part === ".." ? null : await this.linkAt(next);
+      if (target === null) {
+        at = next;
+        continue;
+      }
+      if (++links > MOST_LINKS) throw new Error("too many links");
+      if (!(await this.isAbove(resolve(at, target)))) names.push(join(next, ...[...left].reverse()));
+      left.push(...target.split("/").reverse());
+      if (target.startsWith("/")) at = "/";
+    }
+    return { end: at, names };
+  }
+
+  /** A folder above the workspace may have another name, as /tmp has on macOS; that says nothing of what is in it. */
+  private async isAbove(folder: string): Promise<boolean> {
+    const { workspace } = this;
+    return workspace !== null && isInside(workspace, await real(folder).catch(() => folder));
+  }
+
+  /** Null for what is no link, or is not there, or may not be looked at, and so not be gone through either. */
+  private linkAt(path: string): Promise<string | null> {
+    // What stands there is another thing for each process.
+    if (/^\/(proc\/|dev\/(fd|stdin|stdout|stderr)(\/|$))/.test(path)) return Promise.resolve(null);
+    let link = this.links.get(path);
+    if (link === undefined) this.links.set(path, (link = readLink(path)));
+    return link;
+  }
+}
+
+async function readLink(path: string): Promise<string | null> {
+  try {
+    return (await lstat(path)).isSymbolicLink() ? await readlink(path) : null;
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (["ENOENT", "ENOTDIR", "EACCES", "EPERM", "ENAMETOOLONG"].includes(code)) return null;
+    throw error;
+  }
+}
+
+export async function real(path: string): Promise<string> {
+  return (await new Paths(null).way(path)).end;
+}
+
+/** A path as a tool is given it, absolute but not followed. */
+export function absolute(path: string, cwd: string, home: string | null): string {
+  const expanded = home !== null && /^~(\/|$)/.test(path) ? `${home}${path.slice(1)}` : path;
+  return expanded.startsWith("/") ? expanded : `${cwd}/${expanded}`;
+}
+
+export function isInside(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 }

@@ -9,8 +9,8 @@ export function socketPath(env: Readonly<Record<string, string | undefined>>, ve
   const folder = env["XDG_RUNTIME_DIR"] || env["XDG_STATE_HOME"] || (home ? join(home, ".local", "state") : null);
   if (folder === null || !folder.startsWith("/")) return null;
   const path = join(folder, "assent", `hookd-${version}.sock`);
-  // Longer names are cut off by the system.
-  return Buffer.byteLength(path) <= 100 ? path : null;
+  // Longer names are cut off by the system; hookd binds one with its process's number behind.
+  return Buffer.byteLength(path) <= 90 ? path : null;
 }
 
 /** Whether the socket and its folder belong to this user, and nobody else may write there. */

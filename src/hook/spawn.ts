@@ -10,11 +10,22 @@ function commandFor(name: string): [program: string, args: string[]] {
   return [process.execPath, [...(deno ? ["run", "-A"] : process.execArgv), file]];
 }
 
+/**
+ * What the host's process was started with, a repository may have set in some hosts: options of Node, a proxy and the like
+ * stay behind, so that they cannot stand between the decision and the service.
+ */
+const KEPT =
+  /^(HOME|USERPROFILE|PATH|XDG_[A-Z_]+|TMPDIR|TEMP|TMP|SystemRoot|LANG|LC_[A-Z]+|TZ|DENO_DIR|NODE_EXTRA_CA_CERTS|ASSENT_[A-Z_]+)$/i;
+
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => KEPT.test(name)));
+}
+
 /** Null when it did not answer. It ends with this process: its standard output has no reader then. */
 export function askWorker(request: Buffer): Promise<Answer | null> {
   return new Promise((done) => {
     const [program, args] = commandFor("worker");
-    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"], windowsHide: true });
+    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"], windowsHide: true, env: environment() });
     let text = "";
     child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
     child.once("error", () => done(null));
@@ -27,7 +38,13 @@ export function askWorker(request: Buffer): Promise<Answer | null> {
 
 export function startDaemon(): void {
   const [program, args] = commandFor("daemon");
-  const child = spawn(program, args, { stdio: "ignore", detached: true, cwd: "/", windowsHide: true });
+  const child = spawn(program, args, {
+    stdio: "ignore",
+    detached: true,
+    cwd: "/",
+    windowsHide: true,
+    env: environment(),
+  });
   child.once("error", () => {});
   child.unref();
 }

@@ -68,7 +68,7 @@ export async function start(args: readonly string[]): Promise<void> {
       version: VERSION,
       host: options.host,
       cwd: process.cwd(),
-      project: projectOf(),
+      project: projectOf(host),
       env: environment(),
       hold: options.wait,
     };
@@ -136,10 +136,10 @@ function tryParse(payload: Buffer): Record<string, unknown> | null {
   }
 }
 
-function projectOf(): string | null {
-  return (
-    process.env["CLAUDE_PROJECT_DIR"] || process.env["GEMINI_PROJECT_DIR"] || process.env["CURSOR_PROJECT_DIR"] || null
-  );
+/** Of the host that asks: another one's variable may be left over from an agent that started this one. */
+function projectOf(host: Host): string | null {
+  const names = { "claude-code": "CLAUDE_PROJECT_DIR", gemini: "GEMINI_PROJECT_DIR", cursor: "CURSOR_PROJECT_DIR" };
+  return (Object.hasOwn(names, host) && process.env[names[host as keyof typeof names]]) || null;
 }
 
 function environment(): Record<string, string> {

@@ -50,8 +50,9 @@ export function kindOf(tool: string): Kind | undefined {
   return KINDS.get(tool.toLowerCase());
 }
 
-export function toolNames(): ReadonlyMap<string, Kind> {
-  return KINDS;
+/** Searches for the names of files, by a pattern that may begin in any folder. */
+export function isNamesOnly(tool: string): boolean {
+  return ["glob", "file_search", "list", "ls", "list_dir", "list_directory"].includes(tool.toLowerCase());
 }
 
 /** `mcp__server__tool` of most hosts, `mcp_server_tool` of Gemini and VS Code, `@server/tool` of Kiro. */

@@ -1,13 +1,13 @@
 /** One call of a hook: what is asked, what is answered, and that every failure is a deny in the host's own words. */
 import assert from "node:assert/strict";
 import { mkdtempSync, realpathSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
 import { actionOf } from "../../src/hook/action.ts";
 import type { HookConfig } from "../../src/hook/config.ts";
-import { ConfigFault, loadConfig } from "../../src/hook/config.ts";
+import { ConfigFault, configFiles, loadConfig } from "../../src/hook/config.ts";
 import { answerTo } from "../../src/hook/decide.ts";
 import { HOSTS, type Answer, type Host } from "../../src/hook/hosts/answers.ts";
 import { readEvent } from "../../src/hook/hosts/events.ts";
@@ -117,7 +117,7 @@ for (const host of HOSTS)
       assert.equal(given.calls.length, 1);
     });
     test("a call that still waits at the deadline stops, and says to repeat it", async () => {
-      const given = await answer(host, BEFORE[host], verdict("pending_approval"), { deadline: 1.6 });
+      const given = await answer(host, BEFORE[host], verdict("pending_approval"), { deadline: 4 });
       assert.ok(stops(host, given), JSON.stringify(given));
       assert.match(given.stdout + given.stderr, /waits for approval act_1.*repeat the same command/);
       assert.ok(!given.calls.some(({ path }) => path.endsWith("/start")));
@@ -221,6 +221,8 @@ test("when the agent is gone, what was started is recorded as not run", async ()
 });
 
 describe("what a call becomes", () => {
+  const unclearOf = ({ params = {} }: { params?: Record<string, unknown> | undefined }): unknown =>
+    (params["parsed"] as { unclear: unknown }).unclear;
   const become = async (tool: string, input: Record<string, unknown>, cwd: string, home = "/home/ada") => {
     const payload = { hook_event_name: "PreToolUse", session_id: "s", cwd, tool_name: tool, tool_input: input };
     const environment = { cwd, home, project: null };
@@ -239,16 +241,87 @@ describe("what a call becomes", () => {
       (await become("Write", { file_path: path, content: "x" }, join(root, "app"))).params?.["paths"];
     assert.deepEqual(await paths("a"), [join(root, "app/a")]);
     assert.deepEqual(await paths("sub/not/there"), [join(root, "app/sub/not/there")]);
-    assert.deepEqual(await paths("link/x"), [join(root, "elsewhere/deep/x")]);
-    assert.deepEqual(await paths("link/../x"), [join(root, "elsewhere/x")]);
-    assert.deepEqual(await paths("dangling"), [join(root, "elsewhere/new")]);
+    assert.deepEqual(await paths("link/x"), [join(root, "app/link/x"), join(root, "elsewhere/deep/x")]);
+    assert.ok(((await paths("link/../x")) as string[]).includes(join(root, "elsewhere/x")));
+    assert.deepEqual(await paths("dangling"), [join(root, "app/dangling"), join(root, "elsewhere/new")]);
+    // Also under the name that a policy may know it by.
+    symlinkSync("env", join(root, "app/.env"));
+    assert.deepEqual(await paths(".env"), [join(root, "app/.env"), join(root, "app/env")]);
     await assert.rejects(paths("loop"), /cannot be followed/);
     const { params } = await become("Bash", { command: "cat link/x > dangling" }, join(root, "app"));
     const parsed = params?.["parsed"] as Record<string, unknown>;
-    assert.deepEqual(parsed["writes"], [join(root, "elsewhere/new")]);
+    assert.deepEqual(parsed["writes"], [join(root, "app/dangling"), join(root, "elsewhere/new")]);
     assert.ok((parsed["paths"] as string[]).includes(join(root, "elsewhere/deep/x")));
   });
-  test("the home folder and the root are no workspace", async () => {
+  test("another name of a folder above the workspace is none of what is in it", async (t) => {
+    const root = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
+    t.after(() => rmSync(root, { recursive: true, force: true }));
+    mkdirSync(join(root, "deep/app"), { recursive: true });
+    symlinkSync("deep", join(root, "short"));
+    const { params } = await become("Read", { file_path: join(root, "short/app/x") }, join(root, "short/app"));
+    assert.deepEqual(params, { paths: [join(root, "deep/app/x")], workspace: join(root, "deep/app") });
+  });
+  test("what /proc says of a process is not said of the hook's own", async () => {
+    const { params } = await become("Read", { file_path: "/proc/self/cwd/x" }, process.cwd());
+    assert.deepEqual(params?.["paths"], ["/proc/self/cwd/x"]);
+  });
+  test("git asks where it would take a folder of the workspace for a repository", async (t) => {
+    const root = folderWith(t, {
+      "bare/HEAD": "ref: refs/heads/x\n",
+      "bare/config": "[core]\n",
+      "plain/.git": "gitdir: x",
+    });
+    const unclear = async (command: string): Promise<unknown> => unclearOf(await become("Bash", { command }, root));
+    assert.deepEqual(await unclear("cd bare && git status"), ["repository"]);
+    assert.deepEqual(await unclear("git -C bare status"), ["repository"]);
+    assert.deepEqual(await unclear("cd plain && git status"), []);
+    assert.deepEqual(await unclear("cd bare && ls"), []);
+  });
+  test("what a terminal replaces is unclear where commands are typed into one", async () => {
+    const unclear = async (host: Host, command: string): Promise<unknown> => {
+      const payload = { ...BEFORE[host], tool_input: { command } };
+      const { request } = await actionOf(readEvent(host, payload, ENVIRONMENT), "coder", ENVIRONMENT);
+      return unclearOf(request);
+    };
+    for (const command of ["ls # ; rm x", "echo a !x", "^a^b"]) {
+      assert.deepEqual(await unclear("vscode", command), ["shell"], command);
+      assert.deepEqual(await unclear("claude-code", command), [], command);
+    }
+  });
+  test("where a pattern of names begins is a path", async () => {
+    const paths = async (pattern: string, path?: string): Promise<unknown> =>
+      (await become("Glob", { pattern, ...(path === undefined ? {} : { path }) }, "/work/app")).params?.["paths"];
+    assert.deepEqual(await paths("src/**/*.ts"), ["/work/app", "/work/app/src"]);
+    assert.deepEqual(await paths("/etc/**"), ["/etc", "/work/app"]);
+    assert.deepEqual(await paths("../../x/*", "sub"), ["/work/app/sub", "/work/x"]);
+    assert.deepEqual(await paths("~/.ssh/*"), ["/home/ada/.ssh", "/work/app"]);
+    await assert.rejects(paths("*/../../x"), /leads out/);
+    assert.deepEqual((await become("Grep", { pattern: "/etc/**" }, "/work/app")).params?.["paths"], ["/work/app"]);
+  });
+  test("every file of a patch counts, however its marker is written", async () => {
+    const patch = (line: string): string => `*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n${line}\n*** End Patch`;
+    for (const line of [
+      "*** Add File: /srv/x",
+      "  *** Add File: /srv/x",
+      "\u0085*** Add File: /srv/x",
+      "*** add file:/srv/x\r",
+      "*** Move to: /srv/x",
+    ])
+      assert.deepEqual(
+        (await become("apply_patch", { input: patch(line) }, "/work/app")).params?.["paths"],
+        ["/srv/x", "/work/app/a"],
+        JSON.stringify(line),
+      );
+    const odd = await become("apply_patch", { input: patch("*** Delete File: a\u2028b") }, "/work/app");
+    assert.deepEqual(odd.params?.["deletes"], ["/work/app/a\u2028b"]);
+  });
+  test("the same call of a server's tool is another one in another workspace", async () => {
+    const one = await become("mcp__db__query", { sql: "x" }, "/work/app");
+    assert.deepEqual(one, await become("mcp__db__query", { sql: "x" }, "/work/app"));
+    assert.notDeepEqual(one, await become("mcp__db__query", { sql: "x" }, "/work/other"));
+  });
+  test("the home folder, what it lies in, and the root are no workspace", async () => {
+    assert.equal((await become("Bash", { command: "ls" }, "/home")).params?.["workspace"], undefined);
     assert.equal((await become("Bash", { command: "ls" }, "/")).params?.["workspace"], undefined);
     assert.equal((await become("Bash", { command: "ls" }, "/tmp", "/tmp")).params?.["workspace"], undefined);
   });
@@ -315,6 +388,17 @@ test("the managed file goes before the user's, and both before the environment",
     wait: null,
   });
   assert.deepEqual(loadConfig(env, []), { url: "http://env.test", apiKey: "env", agent: "coder", wait: null });
+  // Whatever a repository may set says neither where a file's key is sent, nor who answers for the service.
+  const keyOnly = folderWith(t, { "key.json": '{"api_key":"user"}', "other.json": '{"url":"http://evil.test"}' });
+  assert.throws(() => loadConfig(env, [join(keyOnly, "key.json")]), /has api_key and no url/);
+  assert.throws(
+    () => loadConfig({}, [join(keyOnly, "key.json"), join(keyOnly, "other.json")]),
+    /has api_key and no url/,
+  );
+  assert.equal(loadConfig({ ASSENT_AGENT: "coder" }, [join(keyOnly, "key.json")]).url, "http://127.0.0.1:8000");
+  const account = join(userInfo().homedir, ".config/assent/hook.json");
+  const own = join(keyOnly, ".config/assent/hook.json");
+  assert.deepEqual(configFiles({ HOME: keyOnly }), [...new Set(["/etc/assent/hook.json", account, own])]);
   for (const name of ["bad.json", "strange.json"])
     assert.throws(() => loadConfig(env, [join(folder, name)]), ConfigFault, name);
   assert.throws(() => loadConfig({}, []), /no API key/);

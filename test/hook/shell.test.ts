@@ -86,11 +86,27 @@ describe("what cannot be told from the text", () => {
     ["ls | xargs -n 1 rm", ["expansion"], "ls", "rm"],
     ["ls | xargs -i rm {}", ["expansion"], "ls", "rm {}"],
     ["git -c core.pager='rm x' log", ["wrapper"], "git log"],
-    ["git -C /etc status", ["wrapper"], "git status"],
     ["sudo -e /etc/passwd", ["wrapper"], "sudo -e /etc/passwd"],
     ["env -S 'rm x'", ["wrapper"], "env -S rm x"],
     ["parallel rm", ["wrapper"], "parallel rm"],
     ["coproc rm x", ["wrapper"], "rm x"],
+    ["[[ -v 'a[$(rm x)]' ]]", ["expansion"]],
+    ["CI['$(rm x)']=1 ls", ["assignment"], "ls"],
+    ["CI+=x ls", ["assignment"], "ls"],
+    ["LC_ALL=zh_CN.GBK ls", ["assignment"], "ls"],
+    ["for PATH in x; do ls; done", ["assignment"], "ls"],
+    ["ls {PATH}>/dev/null", ["assignment"], "ls"],
+    ["declare -i CI", ["assignment"], "declare -i CI"],
+    ["test -v 'a[$(rm x)]'", ["expansion"], "test -v a[$(rm x)]"],
+    ["ls $'\\'; rm x #'", ["shell"]],
+    ["cat <<E\nx", ["syntax"], "cat"],
+    ["cat $\\\nHOME/x", ["syntax"]],
+    ['ls "$\\\n(rm x)"', ["syntax"]],
+    ["cat <\\\n(rm x)", ["syntax"]],
+    ["sh -c 'cat $\\\nHOME/x'", ["syntax"]],
+    ["ls $' \\\n'", ["shell"]],
+    ["cat id_rsa\\", ["syntax"]],
+    ["ls\u00a0x", ["characters"]],
     ["cd $X", ["directory", "expansion"], "cd $X"],
     ["cd -", ["directory"], "cd -"],
     ["cat link/../x", ["directory"], "cat link/../x"],
@@ -139,6 +155,11 @@ describe("files", () => {
       "/work/c",
     ]);
     assert.ok(paths("dd of=/dev/sda").includes("/dev/sda"));
+    assert.ok(paths("git show HEAD:.env").includes("/work/app/.env"));
+    assert.ok(paths("docker run -v /srv:/x,ro y").includes("/srv"));
+    assert.ok(paths("docker run --mount=type=bind,src=/srv").includes("/srv"));
+    assert.ok(paths("curl -d @.env x").includes("/work/app/.env"));
+    assert.ok(paths("grep -f.env x").includes("/work/app/.env"));
     assert.ok(paths("tar --file=../x").includes("/work/x"));
     assert.ok(paths("grep -f/etc/shadow x").includes("/etc/shadow"));
     assert.ok(paths("tar -C../../x").includes("/x"));
@@ -149,9 +170,27 @@ describe("files", () => {
     assert.deepEqual(writes, ["/work/app/log", "/work/app/out"]);
     assert.deepEqual(read("{ ls; } > /etc/x").writes, ["/etc/x"]);
     assert.deepEqual(read("ls >& x").writes, ["/work/app/x"]);
+    assert.deepEqual(read("ls > -").writes, ["/work/app/-"]);
+    assert.deepEqual(read("ls >> -x").writes, ["/work/app/-x"]);
+    assert.deepEqual(read("ls 2>/dev/null").paths, []);
   });
   test("are looked for in every folder that the line may be in", () => {
     assert.deepEqual(paths("cd /etc && cat passwd"), ["/etc", "/etc/passwd", "/work/app/passwd"]);
     assert.ok(paths("cd; cat x").includes("/home/ada/x"));
+    assert.ok(paths("git -C /etc log x").includes("/etc/x"));
+  });
+  test("are not what grep, rg and sed look for", () => {
+    assert.deepEqual(paths("rg -n -t ts '/api' src"), ["/work/app/src", "/work/app/ts"]);
+    assert.deepEqual(paths("grep -A 3 -- '/api' a"), ["/work/app/3", "/work/app/a"]);
+    assert.deepEqual(paths("sed -n '/a/,/b/p' x"), ["/work/app/x"]);
+    for (const text of [
+      "grep -e x /etc/y",
+      "grep -ie x /etc/y",
+      "rg --regexp=x /etc/y",
+      "rg --files /etc/y",
+      "grep --reg x /etc/y",
+    ])
+      assert.ok(paths(text).includes("/etc/y"), text);
+    assert.ok(paths("sed -e 1p /etc/y").includes("/etc/y"));
   });
 });

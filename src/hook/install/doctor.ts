@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { statSync } from "node:fs";
 import { AssentError, createAssent } from "../../client/index.ts";
-import { loadConfig, MANAGED, userFile, type HookConfig } from "../config.ts";
+import { configFiles, loadConfig, MANAGED, type HookConfig } from "../config.ts";
 import type { Host } from "../hosts/answers.ts";
 import { readSettings } from "./files.ts";
 import { hasHook, SCOPES, settingsFile, type Place, type Scope } from "./settings.ts";
@@ -39,7 +39,7 @@ export async function examine(
   const wrong = (text: string): void => void findings.push({ kind: "wrong", text });
 
   const config = configOf(env, wrong);
-  for (const path of [MANAGED, userFile(env)].filter((each) => each !== null)) warnOfMode(path, wrong);
+  for (const path of configFiles(env)) warnOfMode(path, wrong);
   if (config !== null) await askService(config, ok, wrong);
 
   const files = SCOPES.filter((scope) => isInstalled(host, scope, place)).map((scope) =>

@@ -1,5 +1,5 @@
 /** In which folders a line of shell may be when it names a file, and which files it may mean. Pure; POSIX paths. */
-import { dirname, isAbsolute, join, normalize } from "node:path/posix";
+import { dirname, isAbsolute, normalize, resolve } from "node:path/posix";
 import type { Argument } from "./parse.ts";
 import type { ShellPlace, Unclear } from "./types.ts";
 import { SYSTEM_FOLDERS } from "./wrappers.ts";
@@ -11,7 +11,6 @@ export class Directories {
   private readonly places: Set<string>;
   private readonly home: string | null;
   private readonly note: (reason: Unclear) => void;
-  private moved = false;
 
   constructor({ cwds, home }: ShellPlace, note: (reason: Unclear) => void) {
     this.places = new Set(cwds);
@@ -21,34 +20,41 @@ export class Directories {
 
   /** `cd` and `pushd`. */
   change(args: readonly Argument[]): void {
-    const [target, ...others] = args.filter(({ text }) => !/^-[LPe@]+$/.test(text) && text !== "--");
+    const [target, ...others] = args.filter(({ text }) => !/^-[Le@]+$/.test(text) && text !== "--");
     if (others.length > 0 || target?.clear === false || /^[-+]/.test(target?.text ?? "")) return this.note("directory");
     const before = [...this.places];
     const targets =
       target === undefined ? [this.home] : before.map((place) => this.resolve(target, target.text, place));
-    this.moved = true;
     for (const path of targets) {
       if (path === null || this.places.size >= MOST) return this.note("directory");
-      this.places.add(path);
+      // `cd` takes ".." by the text.
+      this.places.add(resolve(path));
     }
+  }
+
+  all(): string[] {
+    return [...this.places];
   }
 
   /** Every file that a word may name: an over-approximation, which holds words that are no paths too. */
   pathsOf(argument: Argument): string[] {
     const { text } = argument;
-    if (text === "" || text === "-" || text === "--") return [];
-    if (!text.startsWith("-")) {
-      const value = /^[A-Za-z_][\w.-]*=(.+)$/s.exec(text)?.[1];
-      // `of=/dev/sda` names a file behind its equals sign.
-      return [...this.all(argument, text), ...(value === undefined ? [] : this.all(argument, value))];
-    }
-    const equals = text.indexOf("=");
-    if (equals > 0) return this.all(argument, text.slice(equals + 1));
-    const at = text.search(/[/~]|\.\./);
-    return at < 0 ? [] : this.all({ ...argument, tilde: text[at] === "~" }, text.slice(at));
+    if (text === "-" || text === "--") return [];
+    const paths = text.startsWith("-") ? [] : this.fileOf(argument);
+    // `-f.env`, `-C../x`
+    const at = text.startsWith("-") ? text.search(/[/~.]/) : -1;
+    if (at > 0) paths.push(...this.fileOf({ ...argument, text: text.slice(at), tilde: text[at] === "~" }));
+    // `of=/dev/sda`, `--file=x`, `HEAD:x`, `host:x`, `src=x,dst=y`, `@x`; no address.
+    for (const piece of text.split(/[=:,@]/).slice(text.startsWith("-") ? 1 : 0))
+      if (!piece.startsWith("//"))
+        paths.push(...this.fileOf({ ...argument, text: piece, tilde: piece.startsWith("~") }));
+    return [...new Set(paths)];
   }
 
-  private all(argument: Argument, text: string): string[] {
+  /** A word that names a file and nothing else. */
+  fileOf(argument: Argument): string[] {
+    const { text } = argument;
+    if (text.length > 4096) this.note("size");
     if (text === "" || text.length > 4096) return [];
     const paths = [...this.places].map((place) => this.resolve(argument, text, place));
     return [...new Set(paths.filter((path) => path !== null))];
@@ -64,10 +70,7 @@ export class Directories {
       }
       path = this.home + (match[1] ?? "");
     }
-    // Behind a link ".." leads elsewhere than the text says.
-    if (/[^/.][^/]*\/(.*\/)?\.\.(\/|$)/s.test(path) || (this.moved && /^\.\.(\/|$)/.test(path))) this.note("directory");
-    const absolute = normalize(isAbsolute(path) ? path : join(place, path));
-    return absolute.length > 1 ? absolute.replace(/\/$/, "") : absolute;
+    return isAbsolute(path) ? path : `${place}/${path}`;
   }
 
   /** `rm` for `/bin/rm`; a path to anywhere else stays as it is written. */

@@ -9,11 +9,12 @@ import {
   type SyntaxNode,
   type Word,
 } from "unbash";
+import { resolve } from "node:path/posix";
 import { Directories } from "./directories.ts";
 import { Runs } from "./runs.ts";
 import type { ParsedShell, ShellPlace, Unclear } from "./types.ts";
 import { join, valueOf } from "./words.ts";
-import { HARMLESS_VARIABLES } from "./wrappers.ts";
+import { isHarmless } from "./wrappers.ts";
 
 const LONGEST = 32_768;
 const COMMANDS = 64;
@@ -22,9 +23,9 @@ const PATHS = 128;
 /** `sh -c "sh -c '…'"` and the like. */
 const DEEPEST = 8;
 
-/** Control characters but tab and line feed, and what turns, joins or hides text. */
+/** Control characters but tab and line feed, blanks but the space, and what turns, joins or hides text. */
 const HIDDEN = new RegExp(
-  String.raw`[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u115f\u1160\u3164\uffa0\p{Variation_Selector}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{Cs}]`,
+  String.raw`(?! )[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u115f\u1160\u3164\uffa0\p{Variation_Selector}\p{Cf}\p{Co}\p{Z}\p{Cs}]`,
   "u",
 );
 
@@ -36,11 +37,34 @@ export interface Argument {
   tilde: boolean;
 }
 
+/** Without a look at the files: links are taken for folders, and ".." behind a name is unclear. */
 export function parseShell(text: string, place: ShellPlace): ParsedShell {
+  const { parsed } = readShell(text, place);
+  const climbs = (path: string): boolean => {
+    const cwd = place.cwds.find((each) => path.startsWith(`${each}/`)) ?? "";
+    return /[^/.][^/]*\/(.*\/)?\.\.(\/|$)/s.test(path.slice(cwd.length));
+  };
+  const plain = (paths: readonly string[]): string[] => [...new Set(paths.map((path) => resolve(path)))].sort();
+  const { reads, writes, paths } = parsed;
+  const unclear = paths.some(climbs) ? new Set([...parsed.unclear, "directory" as const]) : parsed.unclear;
+  return {
+    ...parsed,
+    reads: plain(reads),
+    writes: plain(writes),
+    paths: plain(paths),
+    unclear: [...unclear].sort(),
+  };
+}
+
+/**
+ * Paths are absolute and hold what is written: ".." in them is for whoever follows links. `folders` are those that the
+ * line may be in when a command starts.
+ */
+export function readShell(text: string, place: ShellPlace): { parsed: ParsedShell; folders: string[] } {
   const reading = new Reading(place);
   if (HIDDEN.test(text)) reading.note("characters");
   reading.script(text, [], 0);
-  return reading.outcome();
+  return { parsed: reading.outcome(), folders: reading.directories.all() };
 }
 
 export class Reading {
@@ -76,6 +100,9 @@ export class Reading {
   /** Text that a shell will run. */
   script(text: string, via: readonly string[], depth: number): void {
     if (text.length > LONGEST || depth > DEEPEST) return this.note("size");
+    // A shell takes a line that goes on together before it looks for "$(", "&&" and the like; the parser does so behind it.
+    // A backslash at the end is taken by one and left out by another.
+    if (/\S\\\n|\\$/.test(text)) this.note("syntax");
     let tree;
     try {
       tree = parse(text);
@@ -85,13 +112,13 @@ export class Reading {
     this.walk(tree, via, depth);
   }
 
-  /** A command that runs. */
-  record(name: Argument, args: readonly Argument[], via: readonly string[]): void {
+  /** A command that runs. `files` are those of its words that may name files. */
+  record(name: Argument, args: readonly Argument[], via: readonly string[], files = args): void {
     this.words += args.length + 1;
     if (this.commands.length >= COMMANDS || this.words > WORDS) return this.note("size");
     const plain = this.directories.commandName(name);
     this.commands.push({ name: plain, args: args.map(({ text }) => text), via: [...via] });
-    for (const argument of args) this.path(argument);
+    for (const argument of files) this.path(argument);
     if (plain.includes("/")) this.path(name);
   }
 
@@ -115,6 +142,15 @@ export class Reading {
         break;
       case "Coproc":
         this.note("wrapper");
+        break;
+      case "For":
+      case "Select":
+        // The variable may be PATH.
+        this.note("assignment");
+        break;
+      case "TestCommand":
+        // Operands of -eq and -v are evaluated as expressions, which may run commands; where sh is another shell, "||" ends it.
+        this.note("expansion");
         break;
       case "Word":
         return void this.argument(node, via, depth);
@@ -141,7 +177,10 @@ export class Reading {
   }
 
   private assignment(node: Assignment, via: readonly string[], depth: number): void {
-    if (!HARMLESS_VARIABLES.has(node.name)) this.note("assignment");
+    const { name, value, append, index } = node;
+    // A subscript is evaluated as an expression, which may run commands.
+    if (index !== undefined || append === true || value.type === "ArrayValue") this.note("assignment");
+    else if (!isHarmless(name, valueOf(value).text)) this.note("assignment");
     forEachChild(node, (child) => this.walk(child, via, depth));
   }
 
@@ -173,6 +212,8 @@ export class Reading {
 
   private redirect(node: Redirection, via: readonly string[], depth: number): void {
     if (node.type === "HereDoc") {
+      // Without an end, or with one of two lines, shells disagree.
+      if (node.closing === undefined || node.delimiter?.value.includes("\n") !== false) this.note("syntax");
       if (node.delimiter?.quoted !== true && node.body.parts !== undefined) {
         const { unclear, scripts } = join(node.body.parts);
         if (unclear !== null) this.note(unclear);
@@ -180,16 +221,18 @@ export class Reading {
       }
       return;
     }
+    if (node.descriptor?.type === "FileDescriptorVariable") this.note("assignment");
     if (node.target === undefined) return this.note("syntax");
     const target = this.argument(node.target, via, depth);
     if (node.type === "HereString") return;
     // `2>&1` names a descriptor, `>&file` a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
     const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
-    for (const path of this.directories.pathsOf(target)) {
+    for (const path of this.directories.fileOf(target)) {
       if (files.size + this.paths.size >= PATHS) return this.note("size");
       // What is thrown away or printed is written nowhere.
-      if (!/^\/dev\/(null|stdout|stderr|tty)$/.test(path)) files.add(path);
+      if (/^\/dev\/(null|stdin|stdout|stderr|tty)$/.test(path)) continue;
+      files.add(path);
       this.paths.add(path);
     }
   }

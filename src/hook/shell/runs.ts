@@ -1,8 +1,8 @@
 /** What a command starts in turn: shells, wrappers, `find -exec`, `eval`. */
 import type { Argument, Reading } from "./parse.ts";
-import { HARMLESS_VARIABLES, INTERPRETERS, OPAQUE, OTHER_SHELLS, SHELLS, WRAPPERS, type Wrapper } from "./wrappers.ts";
+import { INTERPRETERS, isHarmless, OPAQUE, OTHER_SHELLS, SHELLS, WRAPPERS, type Wrapper } from "./wrappers.ts";
 
-const ASSIGNMENT = /^([A-Za-z_]\w*)=/;
+const ASSIGNMENT = /^([A-Za-z_]\w*)=(.*)$/s;
 /** Those of `set` that change no command's meaning. */
 const SETTINGS = /^([-+][euxo]+|pipefail|errexit|nounset|xtrace)$/;
 const STATE = new Set(
@@ -11,6 +11,9 @@ const STATE = new Set(
   ),
 );
 const DECLARES = new Set("export declare typeset local readonly".split(" "));
+/** A script of `sed -n` that prints lines by their numbers or by what they hold, and does nothing else. */
+const PRINTS =
+  /^([0-9]+|[$]|\/[^/\n]+\/)(,([0-9]+|[$]|\/[^/\n]+\/))?p(;([0-9]+|[$]|\/[^/\n]+\/)(,([0-9]+|[$]|\/[^/\n]+\/))?[pq])*$/;
 const EXEC = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
 export class Runs {
@@ -74,7 +77,20 @@ export class Runs {
         return record();
       case "printf":
         if (args[0]?.text.startsWith("-") === true) this.reading.note("assignment");
+        // zsh evaluates numbers as expressions.
+        if (args.some(({ text }) => /[$`]/.test(text))) this.reading.note("expansion");
         return record();
+      case "test":
+      case "[":
+        // The subscript of a variable after -v is evaluated as an expression, in zsh that of any number.
+        if (args.some(({ text }) => /^-[vR]$|[$`]/.test(text))) this.reading.note("expansion");
+        return record();
+      case "grep":
+      case "egrep":
+      case "fgrep":
+      case "rg":
+      case "sed":
+        return this.reading.record(first, args, via, withoutPattern(name, args));
       case "find":
         this.find(args, inside, depth);
         return record();
@@ -82,7 +98,11 @@ export class Runs {
         return this.git(first, args, via);
     }
     if (DECLARES.has(name)) {
-      for (const { text } of args) this.assigns(text);
+      for (const { text } of args) {
+        this.assigns(text);
+        // Attributes turn values into expressions and names into other names; so does a subscript.
+        if (!/^(-[px]|[A-Za-z_]\w*(=.*)?)$/s.test(text)) this.reading.note("assignment");
+      }
       return record();
     }
     const wrapper = Object.hasOwn(WRAPPERS, name) ? (WRAPPERS[name] as Wrapper) : undefined;
@@ -92,8 +112,8 @@ export class Runs {
   }
 
   private assigns(text: string): void {
-    const variable = ASSIGNMENT.exec(text)?.[1];
-    if (variable !== undefined && !HARMLESS_VARIABLES.has(variable)) this.reading.note("assignment");
+    const [, name, value] = ASSIGNMENT.exec(text) ?? [];
+    if (name !== undefined && !isHarmless(name, value as string)) this.reading.note("assignment");
   }
 
   /** Words that are put together and run as a script. */
@@ -208,7 +228,14 @@ export class Runs {
     for (; at < args.length; at++) {
       const { text } = args[at] as Argument;
       if (["--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"].includes(text)) continue;
-      if (!text.startsWith("-")) break;
+      if (!text.startsWith("-") || text === "--version") break;
+      const folder = text === "-C" ? args[at + 1] : undefined;
+      if (folder !== undefined) {
+        at++;
+        this.reading.directories.change([folder]);
+        this.reading.path(folder);
+        continue;
+      }
       this.reading.note("wrapper");
       if (["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"].includes(text)) {
         const value = args[++at];
@@ -222,9 +249,22 @@ export class Runs {
     const plain = name.replace(/[0-9.]+$/, "");
     const option = Object.hasOwn(INTERPRETERS, plain) ? INTERPRETERS[plain] : undefined;
     if (option === undefined) return;
+    if (args.length === 1 && args[0]?.text === "--version") return;
     if (args.some(({ text }) => option.test(text))) this.reading.note("code");
     if (args.every(({ text }) => text.startsWith("-"))) this.reading.note("stdin");
   }
+}
+
+/** Words that may be files: all but the pattern of `grep` and `rg`, and a script of `sed` that only prints lines. */
+function withoutPattern(name: string, args: readonly Argument[]): readonly Argument[] {
+  const takesFile = name === "rg" ? /^--(files|f$|file|regexp|pre)/ : /^--(f|fi|fil|file|r|re|reg.*|e.*)(=|$)/;
+  if (args.some(({ text, clear }) => !clear || /^-[^-]*[ef]/.test(text) || takesFile.test(text))) return args;
+  const value = name === "rg" ? /^-[A-Za-z0-9]*[ABCmtTg]$/ : name === "sed" ? /^$/ : /^-[A-Za-z0-9]*[ABCm]$/;
+  const at = args.findIndex(
+    ({ text }, i) => !/^-./.test(text) && (args[i - 1]?.text === "--" || !value.test(args[i - 1]?.text ?? "x")),
+  );
+  if (at < 0 || (name === "sed" && !PRINTS.test((args[at] as Argument).text))) return args;
+  return args.filter((_, i) => i !== at);
 }
 
 /** How many words the options in one word take beside it; null when one of them is not known. */

@@ -32,7 +32,9 @@ export const UNCLEAR = [
   "wrapper",
   /** It cannot be told in which folder a command runs. */
   "directory",
-  /** Another shell than bash or sh: its language is not read. */
+  /** git would take its settings, which name commands to run, from files that lie in the workspace. */
+  "repository",
+  /** Another shell than bash or sh: its language is not read, or this text means another thing in it. */
   "shell",
 ] as const;
 export type Unclear = (typeof UNCLEAR)[number];

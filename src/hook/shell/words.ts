@@ -54,6 +54,7 @@ export function join(
 }
 
 function reasonOf(part: WordPart): Unclear {
+  if (part.type === "AnsiCQuoted") return "shell";
   if (part.type === "Glob" || part.type === "ExtendedGlob") return "glob";
   return part.type === "BraceExpansion" ? "brace" : "expansion";
 }
@@ -62,8 +63,10 @@ function valueOfPart(part: WordPart, scripts: ParsedScript[]): string | null {
   switch (part.type) {
     case "Literal":
     case "SingleQuoted":
-    case "AnsiCQuoted":
       return part.value;
+    case "AnsiCQuoted":
+      // Where sh is another shell, the quotation ends at \'; the end of a line behind a backslash stays.
+      return /\\['\n]/.test(part.text) ? null : part.value;
     case "DoubleQuoted": {
       const { text, unclear } = join(part.parts, scripts);
       return unclear === null ? text : null;

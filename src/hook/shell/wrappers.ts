@@ -85,10 +85,15 @@ export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
   Rscript: /^-e/,
 };
 
-/** Whoever sets one of these says nothing of which commands run, or how. */
-export const HARMLESS_VARIABLES: ReadonlySet<string> = new Set(
-  "NODE_ENV CI TZ LANG LC_ALL LC_CTYPE NO_COLOR FORCE_COLOR COLUMNS LINES".split(" "),
-);
+const HARMLESS: ReadonlySet<string> = new Set("NODE_ENV CI TZ NO_COLOR FORCE_COLOR COLUMNS LINES".split(" "));
+
+/** Whoever sets this says nothing of which commands run, or how. In some character sets a backslash is half a letter. */
+export function isHarmless(variable: string, value: string): boolean {
+  return (
+    HARMLESS.has(variable) ||
+    (/^(LANG|LC_[A-Z]+)$/.test(variable) && /^(C|POSIX|\w+[.]UTF-?8|C[.]UTF-?8)$/i.test(value))
+  );
+}
 
 /** Where the system's own commands are. */
 export const SYSTEM_FOLDERS: ReadonlySet<string> = new Set([

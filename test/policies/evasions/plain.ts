@@ -161,9 +161,51 @@ const WORKSPACE = "/work/app";
 const inside = (value: unknown): boolean =>
   typeof value === "string" && (value === WORKSPACE || value.startsWith(`${WORKSPACE}/`));
 const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((each) => typeof each === "string");
+const options =
+  (harmless: RegExp) =>
+  (args: string[]): boolean =>
+    args.every((word) => !word.startsWith("-") || harmless.test(word));
+const few = options(/^-[0-9A-CE-QS-Zabceg-qs-z]+$/);
+/** Commands that write nothing and start nothing, or the project's tests. */
+const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
+  cd: () => true,
+  echo: () => true,
+  ls: options(/^-[0-9A-Za-z]+$/),
+  cat: few,
+  head: few,
+  tail: few,
+  rg: options(
+    /^-(?!.*[ufgrzL.])[0-9A-Za-z]+$|^--(?!pre|hidden|no-ignore|file=|follow|search|glob)[a-z-]+(=[a-z0-9]+)?$/,
+  ),
+  sed: ([quiet, script, ...files]) =>
+    quiet === "-n" &&
+    !/[ewrs]\W*$/.test(script as string) &&
+    files.every((file) => !file.startsWith("-") || file === "-n"),
+  find: (args) => !args.some((word) => /^-(exec|ok|delete|f|L)/.test(word)),
+  git: ([verb = "", ...args]) =>
+    (["status", "diff", "log", "show"].includes(verb) &&
+      options(/^-([0-9A-Za-z]*|-(?!output|ext|textconv)[a-z-]*(=[^]*)?)$/)(args)) ||
+    (verb === "branch" &&
+      args.every((word) => /^-(-show-current|-list|-all|a|r|v|vv|-no-color)$/.test(word) || word === "branch")),
+  npm: ([verb, ...args]) => {
+    const rest = verb === "run" && /^(test|lint|check|type-?check)$/.test(args[0] ?? "") ? args.slice(1) : args;
+    return (
+      ["test", "run"].includes(verb as string) &&
+      (verb === "test" || rest !== args) &&
+      (rest[0] === "--" || !rest.some((word) => word.startsWith("-")))
+    );
+  },
+};
+const isPlainCommand = ({ name, args, via }: { name: unknown; args: string[]; via: unknown[] }): boolean =>
+  isTexts(args) &&
+  Array.isArray(via) &&
+  via.every((each) => name !== "git" && (each === "timeout" || each === "time")) &&
+  typeof name === "string" &&
+  Object.hasOwn(LOOKS, name) &&
+  (LOOKS[name] as (args: string[]) => boolean)(args);
 const looksInside: Meant = (value) => {
   const parsed = value as Record<string, unknown>;
-  const commands = parsed?.["commands"] as { name: unknown; args: string[]; via: unknown }[];
+  const commands = parsed?.["commands"] as { name: unknown; args: string[]; via: unknown[] }[];
   return (
     parsed?.["version"] === 1 &&
     ["unclear", "writes"].every((name) => Array.isArray(parsed[name]) && (parsed[name] as unknown[]).length === 0) &&
@@ -172,17 +214,7 @@ const looksInside: Meant = (value) => {
     (parsed["paths"] as unknown[]).every(inside) &&
     Array.isArray(commands) &&
     commands.length > 0 &&
-    commands.every(
-      (command) =>
-        ["ls", "cat", "git", "cd", "head"].includes(command?.name as string) &&
-        isTexts(command.args) &&
-        (command.name !== "git" || ["status", "log"].includes(command.args[0] as string)) &&
-        // No short option of these but -R, -r, -f and -d of some begins anything; cd takes any.
-        (command.name === "cd" ||
-          command.args.every((word) => !word.startsWith("-") || /^-([0-9A-Za-z]+|-oneline|-short)$/.test(word))) &&
-        Array.isArray(command.via) &&
-        command.via.length === 0,
-    )
+    commands.every((command) => typeof command === "object" && command !== null && isPlainCommand(command))
   );
 };
 const workspaceFiles: Meant = (value) =>
@@ -219,6 +251,19 @@ export const PACKS: Readonly<Record<string, readonly Plain[]>> = {
             reads: [],
             writes: [],
             paths: ["/work/app/src"],
+            unclear: [],
+          },
+        },
+        {
+          command: "npm test",
+          cwd: WORKSPACE,
+          workspace: WORKSPACE,
+          parsed: {
+            version: 1,
+            commands: [{ name: "npm", args: ["test"], via: [] }],
+            reads: [],
+            writes: [],
+            paths: ["/work/app/test"],
             unclear: [],
           },
         },

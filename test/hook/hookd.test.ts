@@ -1,0 +1,251 @@
+/** The resident process: one, its user's own, never the one that keeps a call from being decided. */
+import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { createConnection, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, describe, test, type TestContext } from "node:test";
+import { runHookd } from "../../src/hook/hookd.ts";
+import { socketPath } from "../../src/hook/place.ts";
+import { VERSION } from "../../src/version.ts";
+import { approveNext, runHook, startHookService, type HookService } from "../support/hook.ts";
+import { NODE, scriptOf } from "../support/runtimes.ts";
+import { until } from "../support/wait.ts";
+import { BEFORE, passes, stops } from "./payloads.ts";
+
+const POLICY = `
+policy: test
+rules:
+  - { name: denied, tool: shell, when: params.command.contains("denied"), effect: deny, reason: not this one }
+  - { name: asked, tool: shell, when: params.command.contains("asked"), effect: require_approval, reason: somebody looks }
+  - { name: allowed, tool: shell, effect: allow }
+`;
+let hooks: HookService;
+before(async () => {
+  hooks = await startHookService(POLICY);
+});
+after(() => hooks.close());
+
+interface Stage {
+  env: Record<string, string>;
+  path: string;
+}
+
+/** A runtime folder of its own, whose processes end with the test. */
+function stage(t: TestContext): Stage {
+  const folder = mkdtempSync(join(tmpdir(), "assent-hd-"));
+  const env = { ...hooks.env, ASSENT_HOOKD: "on", XDG_RUNTIME_DIR: folder };
+  const path = socketPath(env, VERSION) as string;
+  t.after(async () => {
+    // A hookd whose socket is gone ends.
+    rmSync(folder, { recursive: true, force: true });
+    await Promise.resolve();
+  });
+  return { env, path };
+}
+
+const about = (command: string): string => JSON.stringify(BEFORE["claude-code"]).replace("ls -la src", command);
+async function call(command: string, env: Record<string, string>, args: string[] = []): Promise<string> {
+  const { out, code } = await runHook("claude-code", about(command), env, args);
+  const given = { stdout: out, code };
+  return stops("claude-code", given) ? `stops: ${out}` : passes("claude-code", given) ? "runs" : `?${code} ${out}`;
+}
+
+/** Whether something listens there and gives a sign of life. */
+function lives(path: string): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = createConnection(path);
+    const end = (alive: boolean): void => {
+      socket.destroy();
+      done(alive);
+    };
+    socket.setTimeout(1_000, () => end(false));
+    socket.once("data", () => end(true));
+    socket.once("error", () => end(false));
+  });
+}
+
+function daemon(t: TestContext, { env, path }: Stage): ChildProcess {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const child = spawn(process.execPath, [...NODE, scriptOf("src/hook/daemon")], {
+    env: { ...process.env, ...env },
+    stdio: "ignore",
+  });
+  t.after(() => child.kill("SIGKILL"));
+  return child;
+}
+const ended = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
+
+/** Listens as hookd would, and says what it is told to. */
+async function impostor(t: TestContext, path: string, answer: string): Promise<() => number> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  let asked = 0;
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => {});
+    // Whoever starts another hookd only looks whether one lives.
+    socket.once("data", () => asked++);
+    socket.resume().once("end", () => socket.end(answer));
+  });
+  await new Promise<void>((done) => server.listen(path, done));
+  chmodSync(path, 0o600);
+  t.after(() => new Promise((done) => server.close(done)));
+  return () => asked;
+}
+const ALLOWS = `${JSON.stringify({ stdout: "", stderr: "", code: 0 })}\n`;
+
+describe("hookd", () => {
+  test("is started by the first call, for its user alone, and answers the next ones", async (t) => {
+    const at = stage(t);
+    assert.equal(await call("allowed", at.env), "runs");
+    await until("hookd listens", () => lives(at.path));
+    assert.equal(lstatSync(at.path).mode & 0o777, 0o600);
+    assert.equal(lstatSync(at.path).uid, process.getuid?.());
+    assert.equal(lstatSync(dirname(at.path)).mode & 0o777, 0o700);
+    assert.equal(await call("allowed", at.env), "runs");
+    assert.match(await call("denied", at.env), /^stops: .*not this one/);
+    const other = await call("allowed", { ...at.env, ASSENT_API_KEY: "ask_wrong" });
+    assert.match(other, /does not take this agent's key/, "each call is decided with its own key");
+    assert.match(await call("allowed", { ...at.env, ASSENT_URL: "http://127.0.0.1:1" }), /could not be asked/);
+  });
+
+  test("answers eight calls at once", async (t) => {
+    const at = stage(t);
+    daemon(t, at);
+    await until("hookd listens", () => lives(at.path));
+    const eight = await Promise.all(Array.from({ length: 8 }, (_, i) => call(`allowed ${i % 2}`, at.env)));
+    assert.deepEqual(eight, Array<string>(8).fill("runs"));
+  });
+
+  test("ends when it is idle, and takes its socket away", async (t) => {
+    const { path } = stage(t);
+    assert.equal(await runHookd({ path, version: VERSION, idle: 50 }), true);
+    assert.equal(lstatSync(path, { throwIfNoEntry: false }), undefined);
+  });
+
+  test("takes the place of a socket that nobody listens on", async (t) => {
+    const at = stage(t);
+    const first = daemon(t, at);
+    await until("hookd listens", () => lives(at.path));
+    first.kill("SIGKILL");
+    await until("it has ended", () => ended(first));
+    assert.ok(lstatSync(at.path).isSocket());
+    assert.equal(await call("allowed", at.env), "runs");
+    await until("another one listens", () => lives(at.path));
+  });
+
+  test("of several that start at once, one stays", async (t) => {
+    const at = stage(t);
+    const all = Array.from({ length: 4 }, () => daemon(t, at));
+    await until("one listens", () => lives(at.path));
+    await until("the others have ended", () => all.filter(ended).length === 3);
+    assert.ok(await lives(at.path), "none of them took the socket of the one that stayed");
+    assert.equal(await call("allowed", at.env), "runs");
+  });
+
+  test("that is stopped keeps no call from being decided, and is replaced", async (t) => {
+    const at = stage(t);
+    const stopped = daemon(t, at);
+    await until("hookd listens", () => lives(at.path));
+    const first = lstatSync(at.path).ino;
+    await until("another one listens", async () => {
+      stopped.kill("SIGSTOP");
+      assert.equal(await call("allowed", at.env), "runs");
+      return lstatSync(at.path, { throwIfNoEntry: false })?.ino !== first;
+    });
+    assert.match(await call("denied", at.env), /^stops: .*not this one/);
+    stopped.kill("SIGCONT");
+    await until("the first one has ended", () => ended(stopped));
+    assert.ok(await lives(at.path));
+  });
+
+  test("that is killed while it holds a call: the call is held on, and runs once", async (t) => {
+    const at = stage(t);
+    const killed = daemon(t, at);
+    await until("hookd listens", () => lives(at.path));
+    const held = call("asked once", at.env);
+    const pending = async (): Promise<{ id: string }[]> =>
+      (await hooks.service.call("GET", "/v1/actions?status=pending_approval", { key: hooks.service.admin })).body
+        .actions;
+    await until("the call waits", async () => (await pending()).length > 0);
+    killed.kill("SIGKILL");
+    await approveNext(hooks);
+    assert.equal(await held, "runs");
+    assert.deepEqual(await pending(), []);
+    assert.match(await call("asked once", at.env, ["--wait", "0"]), /waits for approval/);
+  });
+
+  test("of another version is not asked", async (t) => {
+    const { path } = stage(t);
+    assert.notEqual(socketPath(process.env, "1.0.0"), socketPath(process.env, "1.0.1"));
+    const end = runHookd({ path, version: "another", idle: 3_000 });
+    await until("it listens", () => lives(path));
+    const answer = await new Promise<string>((done) => {
+      let text = "";
+      const socket = createConnection({ path, allowHalfOpen: true });
+      socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
+      socket.on("end", () => done(text));
+      socket.end(
+        `${JSON.stringify({ version: VERSION, host: "claude-code", cwd: "/", project: null, deadline: 5, hold: null, env: {} })}\n{}`,
+      );
+    });
+    assert.equal(answer.trim(), "null");
+    rmSync(path);
+    assert.equal(await end, true);
+  });
+});
+
+describe("the hook asks no hookd", () => {
+  test("whose socket or folder others may open", async (t) => {
+    for (const [loosen, mode] of [
+      ["", 0o660],
+      ["", 0o606],
+      ["..", 0o777],
+      ["..", 0o770],
+    ] as const) {
+      const { env, path } = stage(t);
+      const asked = await impostor(t, path, ALLOWS);
+      chmodSync(join(path, loosen), mode);
+      assert.match(await call("denied", env), /^stops: .*not this one/);
+      assert.equal(asked(), 0, `${loosen} ${mode.toString(8)}`);
+    }
+  });
+
+  test("behind a link", async (t) => {
+    const [real, link] = [stage(t), stage(t)];
+    const asked = await impostor(t, real.path, ALLOWS);
+    mkdirSync(dirname(link.path), { mode: 0o700 });
+    symlinkSync(real.path, link.path);
+    assert.match(await call("denied", link.env), /^stops: .*not this one/);
+    rmSync(dirname(link.path), { recursive: true });
+    symlinkSync(dirname(real.path), dirname(link.path));
+    assert.match(await call("denied", link.env), /^stops: .*not this one/);
+    assert.equal(asked(), 0);
+  });
+
+  test("of another user", { skip: process.getuid?.() !== 0 && "only root may give a socket away" }, async (t) => {
+    const { env, path } = stage(t);
+    const asked = await impostor(t, path, ALLOWS);
+    const { chownSync } = await import("node:fs");
+    chownSync(path, 12_345, 12_345);
+    assert.match(await call("denied", env), /^stops: .*not this one/);
+    assert.equal(asked(), 0);
+  });
+});
+
+test("half an answer, and what is none, lets nothing through: a worker decides", async (t) => {
+  for (const answer of [
+    "",
+    "\n",
+    "null\n",
+    "{}\n",
+    '{"stdout":"","stderr":"","code":0',
+    "[]",
+    '{"stdout":"","stderr":"","code":1}',
+  ]) {
+    const { env, path } = stage(t);
+    const asked = await impostor(t, path, answer);
+    assert.match(await call("denied", env), /^stops: .*not this one/, answer);
+    assert.ok(asked() > 0, answer);
+  }
+});
