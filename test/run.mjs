@@ -32,6 +32,7 @@ const REST = [
   "test/types/client-types.test.ts",
   "test/policies/evasions.test.ts",
   "test/plugins/provenance/record.test.ts",
+  "test/faults/action-lives.test.ts",
   "test/faults/storage-injected.test.ts",
   "test/conformance/storage-postgres.test.ts",
   "test/faults/audit-columns.test.ts",
