@@ -1,5 +1,5 @@
 /** Vercel AI SDK 6 and 7: tools that ask. */
-import { createGate, type GateOptions } from "./gate.ts";
+import { createGate, ownNeed, type GateOptions } from "./gate.ts";
 
 interface ExecutionOptions {
   toolCallId: string;
@@ -12,6 +12,7 @@ interface SdkTool {
   // The SDK's own types say what goes in and out; they are passed through as they are.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute?: ((input: any, options: any) => any) | undefined;
+  needsApproval?: unknown;
 }
 
 /**
@@ -23,7 +24,7 @@ interface SdkTool {
 export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools, options: GateOptions): Tools {
   const gate = createGate(options);
   const governed = Object.entries(tools).map(([name, tool]) => {
-    const { execute } = tool;
+    const { execute, needsApproval } = tool;
     if (execute === undefined)
       throw new TypeError(`the tool ${name} has no execute: it runs where nothing can be asked`);
     const callOf = (args: unknown, { toolCallId, abortSignal }: ExecutionOptions) => ({
@@ -38,7 +39,7 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
       {
         ...tool,
         needsApproval: async (input: unknown, how: ExecutionOptions) =>
-          wasRequested(how) || (await gate.waits(callOf(input, how))),
+          wasRequested(how) || (await ownNeed(needsApproval, input, how)) || (await gate.waits(callOf(input, how))),
         execute: (input: unknown, how: ExecutionOptions) =>
           gate.run(callOf(input, how), (params) => finished(execute(params, how))),
       },

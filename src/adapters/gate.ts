@@ -44,6 +44,11 @@ export class NotRun extends Error {
   }
 }
 
+/** What a tool's own `needsApproval` says: the application's wish to ask its user is no less for the gate. */
+export async function ownNeed(own: unknown, ...given: unknown[]): Promise<boolean> {
+  return Boolean(typeof own === "function" ? await (own as (...all: unknown[]) => unknown)(...given) : own);
+}
+
 export type Gate = ReturnType<typeof createGate>;
 
 export function createGate(options: GateOptions) {

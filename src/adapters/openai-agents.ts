@@ -1,5 +1,5 @@
 /** OpenAI Agents SDK: the options of a function tool, with the gate around what they run. */
-import { createGate, NotRun, type GateOptions } from "./gate.ts";
+import { createGate, NotRun, ownNeed, type GateOptions } from "./gate.ts";
 
 /** Of the options of `tool()`, what is wrapped. `parameters` is a schema of an object. */
 interface ToolOptions {
@@ -7,6 +7,7 @@ interface ToolOptions {
   // The SDK's own types say what goes in and out; they are passed through as they are.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute: (input: any, context?: any, details?: any) => any;
+  needsApproval?: unknown;
 }
 
 interface Details {
@@ -21,7 +22,7 @@ interface Details {
  */
 export function governTool<Options extends ToolOptions>(options: Options, gateOptions: GateOptions): Options {
   const gate = createGate(gateOptions);
-  const { name, execute } = options;
+  const { name, execute, needsApproval } = options;
   const callOf = (args: unknown, callId: string | undefined, signal?: AbortSignal) => ({
     name,
     args,
@@ -31,7 +32,8 @@ export function governTool<Options extends ToolOptions>(options: Options, gateOp
   });
   return {
     ...options,
-    needsApproval: (_context: unknown, input: unknown, callId?: string) => gate.waits(callOf(input, callId)),
+    needsApproval: async (context: unknown, input: unknown, callId?: string) =>
+      (await ownNeed(needsApproval, context, input, callId)) || (await gate.waits(callOf(input, callId))),
     async execute(input: unknown, context: unknown, details?: Details) {
       const call = callOf(input, details?.toolCall?.callId, details?.signal);
       try {

@@ -22,7 +22,7 @@ const POLICY = /```yaml\n(policy: http[\s\S]*?)```/.exec(PAGE)?.[1] ?? "";
 
 interface Places {
   port: number;
-  /** Where nginx speaks HTTP/2 alone. */
+  /** Where nginx and haproxy speak HTTP/2 alone. */
   port2: number;
   assent: string;
   upstream: string;
@@ -48,11 +48,34 @@ ${blockOf("nginx", places).replace("listen ", `listen 127.0.0.1:${places.port2} 
     );
     return { file, args: ["-p", folder, "-c", file] };
   },
+  haproxy(places, folder) {
+    const file = join(folder, "haproxy.cfg");
+    writeFileSync(join(folder, "assent.lua"), blockOf("haproxy-lua", places));
+    writeFileSync(
+      file,
+      `global
+  lua-load ${join(folder, "assent.lua")}
+  maxconn 64
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+${blockOf("haproxy", places).replace("bind :", `bind 127.0.0.1:${places.port2} proto h2\n  bind 127.0.0.1:`)}`,
+    );
+    return { file, args: ["-f", file] };
+  },
   caddy(places, folder) {
     const file = join(folder, "Caddyfile");
     writeFileSync(file, `{\n  admin off\n  auto_https off\n}\n${blockOf("caddy", places)}`);
     return { file, args: ["run", "--adapter", "caddyfile", "--config", file] };
   },
+};
+
+/** What becomes of a body that HTTP/2 does not announce. Of Caddy it is not tried: it would need TLS. */
+const UNANNOUNCED: Record<string, { status: number; passed: string[] }> = {
+  nginx: { status: 200, passed: ["GET /docs/a"] },
+  haproxy: { status: 403, passed: [] },
 };
 
 for (const [name, configure] of Object.entries(GATEWAYS)) {
@@ -145,29 +168,26 @@ for (const [name, configure] of Object.entries(GATEWAYS)) {
         "OPTIONS /docs/a HTTP/1.1\r\nHost: api.example\r\n",
         "GET /pay HTTP/1.1\r\nHost: api.example\r\nX-Forwarded-Uri: /docs/a\r\nX-Forwarded-Host: api.example\r\n",
       ])
-        assert.equal(await raw(url, request), 403, request);
+        assert.match(String(await raw(url, request)), /^40[03]$/, request);
       assert.deepEqual(passed, ["GET /docs/a"]);
     });
 
-    it(
-      "passes no body on that was not announced",
-      { skip: name === "nginx" ? false : "HTTP/2 needs TLS there" },
-      async () => {
-        passed.length = 0;
-        const client = http2(`http://127.0.0.1:${port2}`);
-        const request = client.request({ ":path": "/docs/a", ":authority": "api.example" }, { endStream: false });
-        request.end("a body without a length");
-        const [head] = (await once(request, "response")) as [{ ":status": number }];
-        client.close();
-        assert.deepEqual([head[":status"], passed], [200, ["GET /docs/a"]]);
-      },
-    );
+    it("passes no body on that was not announced", { skip: name in UNANNOUNCED ? false : "needs TLS" }, async () => {
+      passed.length = 0;
+      const client = http2(`http://127.0.0.1:${port2}`);
+      const request = client.request({ ":path": "/docs/a", ":authority": "api.example" }, { endStream: false });
+      request.end("a body without a length");
+      const [head] = (await once(request, "response")) as [{ ":status": number }];
+      client.close();
+      assert.deepEqual({ status: head[":status"], passed }, UNANNOUNCED[name]);
+    });
 
     it("passes nothing on while the service is away", async () => {
       passed.length = 0;
       door.close();
       door.closeAllConnections();
-      assert.ok((await raw(url, "GET /docs/a HTTP/1.1\r\nHost: api.example\r\n")) >= 500);
+      const status = await raw(url, "GET /docs/a HTTP/1.1\r\nHost: api.example\r\n");
+      assert.ok(status === 403 || status >= 500, String(status));
       assert.deepEqual(passed, []);
     });
   });
