@@ -2,7 +2,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseDocument } from "yaml";
-import { nameFault } from "../domain/names.ts";
+import { foldName, nameFault } from "../domain/names.ts";
 import { DECIDED_METHODS, type OpenMethod, type ServerConfig } from "./server-config.ts";
 
 const closed = { additionalProperties: false };
@@ -66,8 +66,17 @@ export function readConfig(text: string, env: Environment): ProxyConfig {
   const value: unknown = expand(document.toJS(), env, "");
   const fault = Value.Errors(File, value).First();
   if (fault !== undefined) throw new ConfigFault(`${fault.path === "" ? "the file" : fault.path}: ${fault.message}`);
-  const { servers, ...rest } = value as Static<typeof File>;
-  return { ...rest, servers: Object.entries(servers).map(([name, server]) => serverOf(name, server)) };
+  const { servers: given, ...rest } = value as Static<typeof File>;
+  const servers = Object.entries(given).map(([name, server]) => serverOf(name, server));
+  const owners = new Map<string, string>();
+  for (const { name, tool } of servers) {
+    const other = owners.get(foldName(tool));
+    // What is approved for one of them would be run by the other.
+    if (other !== undefined)
+      throw new ConfigFault(`/servers/${name}/tool: "${tool}" is the tool of the server "${other}" already`);
+    owners.set(foldName(tool), name);
+  }
+  return { ...rest, servers };
 }
 
 /** @throws ConfigFault */
@@ -75,7 +84,7 @@ export function serverOf(name: string, given: Static<typeof Server>): ServerConf
   const where = `/servers/${name}`;
   if (!/^[A-Za-z0-9._-]{1,32}$/.test(name))
     throw new ConfigFault(`${where}: a server's name has up to 32 letters, digits, dots, dashes and underscores`);
-  const { command, args = [], env = {}, cwd, url, headers = {}, tool = name } = given;
+  const { command, args = [], env = {}, cwd, url, headers = {}, tool = `mcp.${name}` } = given;
   if ((command === undefined) === (url === undefined))
     throw new ConfigFault(`${where}: it has either a command or a url`);
   if (url === undefined ? "headers" in given : "args" in given || "env" in given || "cwd" in given)

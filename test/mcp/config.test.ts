@@ -20,8 +20,8 @@ describe("the configuration of the proxy", () => {
     assert.deepEqual(
       servers.map(({ name, tool, hide, open, definitions }) => ({ name, tool, hide, open, definitions })),
       [
-        { name: "filesystem", tool: "filesystem", hide: ["write_*"], open: [], definitions: "first" },
-        { name: "tracker", tool: "tracker", hide: [], open: ["resources/read"], definitions: "accepted" },
+        { name: "filesystem", tool: "mcp.filesystem", hide: ["write_*"], open: [], definitions: "first" },
+        { name: "tracker", tool: "mcp.tracker", hide: [], open: ["resources/read"], definitions: "accepted" },
       ],
     );
     assert.deepEqual(servers[1]?.reach, { url: "https://mcp.example.com/mcp", headers: { Authorization: "Bearer t" } });
@@ -43,6 +43,7 @@ describe("the configuration of the proxy", () => {
     ["a method that cannot be open", "servers: { a: { command: x, open: [tools/call] } }", /open/],
     ["a key twice", "servers: { a: { command: x } }\nservers: {}", /unique/],
     ["a name that is none", "servers: { 'a b': { command: x } }", /name/],
+    ["one tool for two servers", "servers: { a: { command: x }, b: { command: y, tool: MCP.a } }", /already/],
     ["no YAML", "servers: [", /.+/],
   ] as const)
     test(`with ${what} is refused`, () => {

@@ -39,9 +39,9 @@ function install(): string | false {
 
 const POLICY = `policy: everything
 rules:
-  - { name: denied, tool: everything, operation: get-env, effect: deny }
-  - { name: written, tool: filesystem, operation: write_file, effect: require_approval }
-  - { name: the rest, tool: [everything, filesystem], effect: allow }
+  - { name: denied, tool: mcp.everything, operation: get-env, effect: deny }
+  - { name: written, tool: mcp.filesystem, operation: write_file, effect: require_approval }
+  - { name: the rest, tool: [mcp.everything, mcp.filesystem], effect: allow }
 `;
 
 /** Of the v1 line, whose types are not here. */

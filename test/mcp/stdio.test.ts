@@ -43,7 +43,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       assert.deepEqual(JSON.parse(result.content[0]?.text as string), given);
       await until("the action succeeded", async () => (await setup.actions())[0]?.["status"] === "succeeded");
       const [action = {}] = await setup.actions();
-      assert.equal(action["tool"], "notes");
+      assert.equal(action["tool"], "mcp.notes");
       assert.equal(action["operation"], "echo");
       assert.deepEqual(action["params"], given);
       assert.deepEqual((action["context"] as { mcp: { annotations: unknown } }).mcp.annotations, {

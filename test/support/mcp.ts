@@ -16,16 +16,16 @@ export const SERVER: readonly string[] = [process.execPath, ...NODE, scriptOf("t
 export const POLICY = `policy: mcp
 rules:
   - name: echo and all that reads
-    tool: notes
+    tool: mcp.notes
     operation: ["echo", "slow", "broken", "typed", "ask", "resources/read", "prompts/get", "elicitation/create"]
     effect: allow
   - name: writes
-    tool: notes
+    tool: mcp.notes
     operation: write
     when: params.n < 100
     effect: allow
   - name: large writes
-    tool: notes
+    tool: mcp.notes
     operation: write
     effect: require_approval
     reason: writes of 100 and more need approval

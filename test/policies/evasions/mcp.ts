@@ -2,13 +2,13 @@ import type { Evasion, Outcome } from "./index.ts";
 
 const read = (outcome: Outcome, path: unknown, more: Record<string, unknown> = {}): Evasion => [
   outcome,
-  "filesystem",
+  "mcp.filesystem",
   "read_text_file",
   { path, ...more },
 ];
 const fetched = (outcome: Outcome, url: unknown, more: Record<string, unknown> = {}): Evasion => [
   outcome,
-  "fetch",
+  "mcp.fetch",
   "fetch",
   { url, ...more },
 ];
@@ -44,18 +44,18 @@ export const mcp: readonly Evasion[] = [
     "C:\\Users\\me\\.ssh\\id_rsa",
     ".env",
   ].map((path) => read("deny", path)),
-  ["deny", "filesystem", "write_file", { path: "/home/me/.ssh/authorized_keys", content: "ssh-ed25519 ..." }],
-  ["deny", "filesystem", "move_file", { source: "/home/me/.env", destination: "/home/me/notes/a.md" }],
-  ["deny", "filesystem", "move_file", { source: "/home/me/notes/a.md", destination: "/home/me/.npmrc" }],
-  ["deny", "filesystem", "read_multiple_files", { paths: ["/home/me/a.md", "/home/me/.pgpass"] }],
-  ["deny", "filesystem", "delete_file", { path: "/home/me/notes/a.md" }],
+  ["deny", "mcp.filesystem", "write_file", { path: "/home/me/.ssh/authorized_keys", content: "ssh-ed25519 ..." }],
+  ["deny", "mcp.filesystem", "move_file", { source: "/home/me/.env", destination: "/home/me/notes/a.md" }],
+  ["deny", "mcp.filesystem", "move_file", { source: "/home/me/notes/a.md", destination: "/home/me/.npmrc" }],
+  ["deny", "mcp.filesystem", "read_multiple_files", { paths: ["/home/me/a.md", "/home/me/.pgpass"] }],
+  ["deny", "mcp.filesystem", "delete_file", { path: "/home/me/notes/a.md" }],
   // Options of git where a revision is.
-  ["require_approval", "local-git", "git_diff", { repo_path: "/home/me/app", target: "--output=/home/me/.bashrc" }],
-  ["require_approval", "local-git", "git_log", { repo_path: "/home/me/app", start_timestamp: "--output=x" }],
-  ["require_approval", "local-git", "git_status", { repo_path: "/home/me/app/../other" }],
-  ["require_approval", "local-git", "git_log", { repo_path: "/home/me/app", max_count: "10; rm -rf /" }],
-  ["deny", "local-git", "git_init", { repo_path: "/home/me/.ssh" }],
-  ["deny", "local-git", "git_push", { repo_path: "/home/me/app" }],
+  ["require_approval", "mcp.git", "git_diff", { repo_path: "/home/me/app", target: "--output=/home/me/.bashrc" }],
+  ["require_approval", "mcp.git", "git_log", { repo_path: "/home/me/app", start_timestamp: "--output=x" }],
+  ["require_approval", "mcp.git", "git_status", { repo_path: "/home/me/app/../other" }],
+  ["require_approval", "mcp.git", "git_log", { repo_path: "/home/me/app", max_count: "10; rm -rf /" }],
+  ["deny", "mcp.git", "git_init", { repo_path: "/home/me/.ssh" }],
+  ["deny", "mcp.git", "git_push", { repo_path: "/home/me/app" }],
   // Addresses inside, in theirs.
   ...[
     "http://localhost:8000/v1/actions",
@@ -79,7 +79,7 @@ export const mcp: readonly Evasion[] = [
     ["https://docs.example.com/"],
     null,
   ].map((url) => fetched("deny", url)),
-  ["deny", "fetch", "fetch", {}],
+  ["deny", "mcp.fetch", "fetch", {}],
   // What leaves in an address, and what only looks like the documentation.
   ...[
     "https://docs.example.com/guide?data=secret",
@@ -93,14 +93,14 @@ export const mcp: readonly Evasion[] = [
   ].map((url) => fetched("require_approval", url)),
   fetched("require_approval", "https://docs.example.com/", { headers: { authorization: "x" } }),
   // The memory, and servers to try.
-  ["require_approval", "memory", "delete_entities", { entityNames: ["Ada"] }],
-  ["require_approval", "memory", "search_nodes", { query: ["Ada"] }],
-  ["deny", "memory", "export_graph", {}],
-  ["deny", "everything", "get-env", {}],
-  ["deny", "everything", "GET-ENV", {}],
-  ["deny", "everything", "get_env", {}],
-  ["require_approval", "everything", "echo", { message: { text: "x" } }],
-  ["require_approval", "everything", "sampling/createMessage", { messages: [] }],
+  ["require_approval", "mcp.memory", "delete_entities", { entityNames: ["Ada"] }],
+  ["require_approval", "mcp.memory", "search_nodes", { query: ["Ada"] }],
+  ["deny", "mcp.memory", "export_graph", {}],
+  ["deny", "mcp.everything", "get-env", {}],
+  ["deny", "mcp.everything", "GET-ENV", {}],
+  ["deny", "mcp.everything", "get_env", {}],
+  ["require_approval", "mcp.everything", "echo", { message: { text: "x" } }],
+  ["require_approval", "mcp.everything", "sampling/createMessage", { messages: [] }],
   // Nobody accepts what a server says of itself on an agent's word.
   ["require_approval", "assent-mcp", "accept", { server: "filesystem", yes: true }],
   ["deny", "assent-mcp", "accept_all", {}],

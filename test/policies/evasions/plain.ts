@@ -290,7 +290,7 @@ export const PACKS: Readonly<Record<string, readonly Plain[]>> = {
   ],
   mcp: [
     {
-      tools: ["filesystem"],
+      tools: ["mcp.filesystem"],
       operations: words(
         "read_file read_text_file list_directory list_directory_with_sizes get_file_info list_allowed_directories",
       ),
@@ -303,7 +303,7 @@ export const PACKS: Readonly<Record<string, readonly Plain[]>> = {
       samples: [{ path: "/home/me/notes/a b.md" }, { path: "/home/me/", head: 5 }],
     },
     {
-      tools: ["local-git"],
+      tools: ["mcp.git"],
       operations: words("git_status git_diff_unstaged git_diff_staged git_log"),
       params: {
         repo_path: like(/^(?:\/[A-Za-z0-9_@+ -][A-Za-z0-9_@+. -]*)+\/?$/),
@@ -313,7 +313,7 @@ export const PACKS: Readonly<Record<string, readonly Plain[]>> = {
       samples: [{ repo_path: "/home/me/app" }],
     },
     {
-      tools: ["fetch"],
+      tools: ["mcp.fetch"],
       operations: ["fetch"],
       params: {
         url: like(/^https:\/\/docs\.example\.com(?:\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*\/?$/),
@@ -325,13 +325,13 @@ export const PACKS: Readonly<Record<string, readonly Plain[]>> = {
       samples: [{ url: "https://docs.example.com/a/b.html" }],
     },
     {
-      tools: ["memory"],
+      tools: ["mcp.memory"],
       operations: words("read_graph search_nodes open_nodes"),
       params: { query: text(500), names: listOf(text(200), 50) },
       samples: [{}, { query: "Ada" }, { names: ["Ada"] }],
     },
     {
-      tools: ["everything"],
+      tools: ["mcp.everything"],
       operations: ["echo", "get-sum"],
       params: { message: text(1_000), a: number, b: number },
       samples: [{ message: "hello" }, { a: 1, b: 0.5 }],
