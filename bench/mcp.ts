@@ -60,7 +60,10 @@ function client({ stdin, stdout }: ChildProcess): (method: string, params: objec
 try {
   const [data, policies] = [join(folder, "data"), join(folder, "policies")];
   for (const path of [data, policies]) mkdirSync(path);
-  writeFileSync(join(policies, "bench.yaml"), "policy: bench\nrules:\n  - { name: all, tool: mcp.echo, effect: allow }\n");
+  writeFileSync(
+    join(policies, "bench.yaml"),
+    "policy: bench\nrules:\n  - { name: all, tool: mcp.echo, effect: allow }\n",
+  );
   const service = start(process.execPath, ["--import", "tsx", "bench/service.ts", data, policies]);
   const { url, key } = await new Promise<{ url: string; key: string }>((resolve) => {
     service.stdout?.once("data", (chunk: Buffer) =>

@@ -8,7 +8,7 @@ export interface Caller {
   /** Name and version of the client's program. */
   readonly info: JsonObject;
   readonly capabilities: JsonObject;
-  /** Resolves while the client is there to take the answer. Since 2026-07-28 it goes away to answer a question. */
+  /** Resolves while the client is there, or when it is gone for good. Since 2026-07-28 it goes away to answer a question. */
   attached(): Promise<void>;
   /** Whether it was asked for progress. */
   readonly wantsProgress: boolean;

@@ -1,9 +1,9 @@
 /** One governed request: decided, begun, sent, answered, reported. */
 import type { Caller } from "./caller.ts";
-import type { Gate, Wish } from "./gate.ts";
+import type { Gate, Stands, Wish } from "./gate.ts";
 import { failure, metaOf, withMeta, type Id, type JsonObject, type Reply } from "./message.ts";
 import { messageOfFailure } from "./peer.ts";
-import { asToolResult, refusalBecause, type Refusal } from "./refusal.ts";
+import { asToolResult, type Refusal } from "./refusal.ts";
 import type { Tool } from "./tools.ts";
 import type { Ask, Upstream } from "./upstream.ts";
 
@@ -22,6 +22,8 @@ export interface Call {
   /** As it is decided. */
   subject: JsonObject;
   context: JsonObject;
+  /** Asked last, before it begins. */
+  stands?: Stands;
 }
 
 export interface CallOptions {
@@ -90,7 +92,7 @@ export async function govern(
   tool: Tool | null,
   options: CallOptions,
 ): Promise<Reply> {
-  const verdict = await options.gate.decide(wishOf(call, caller, options), caller);
+  const verdict = await options.gate.decide(wishOf(call, caller, options), caller, call.stands);
   if (!verdict.runs) return refuse(verdict.refusal, tool);
   let reply: Reply;
   try {
@@ -112,20 +114,6 @@ export async function govern(
 export function refuse(refusal: Refusal, tool: Tool | null): Reply {
   if (tool !== null) return { result: asToolResult(refusal, tool.item["outputSchema"] !== undefined) };
   return failure(REFUSED, refusal.text, { ...refusal.facts });
-}
-
-/** Of a tool that is not to be asked about. */
-export function refuseHeld(tool: Tool): Reply {
-  const what =
-    tool.held === "new" ? "is new, and nobody has accepted it yet" : "has changed since somebody accepted it";
-  return refuse(
-    refusalBecause(
-      `The definition of this tool ${what}. Calling again will not help until a person has looked at it and run ` +
-        `"assent mcp accept ${tool.upstream.config.name}"; tell the user.`,
-      tool.held === "new" ? "DEFINITION_NEW" : "DEFINITION_CHANGED",
-    ),
-    { ...tool, item: {} },
-  );
 }
 
 function lost(why: string, id: string, isTool: boolean): Reply {

@@ -35,7 +35,7 @@ export function connect(channel: Channel, options: SessionOptions): Connection {
   const modern = createModernEdge(options, (why) => void end(why));
 
   async function answer({ request, signal }: Incoming): Promise<Reply> {
-    if (request.method === "initialize") return greet(request, signal);
+    if (request.method === "initialize") return greet(request);
     if (greeted === null)
       return request.method === "ping"
         ? { result: {} }
@@ -43,7 +43,7 @@ export function connect(channel: Channel, options: SessionOptions): Connection {
     return greeted.handle(request, callerOf(peer, request, signal, greeted));
   }
 
-  async function greet({ params = {} }: Request, signal: AbortSignal): Promise<Reply> {
+  async function greet({ params = {} }: Request): Promise<Reply> {
     if (greeted !== null) return failure(CODE.invalidRequest, "this connection has begun already");
     const { protocolVersion, clientInfo, capabilities } = params;
     if (typeof protocolVersion !== "string") return failure(CODE.invalidParams, "protocolVersion is a text");
@@ -63,7 +63,7 @@ export function connect(channel: Channel, options: SessionOptions): Connection {
     greeted = session;
     try {
       await session.open(facts);
-      const greeting = await session.greeting({ signal, capabilities: facts.capabilities });
+      const greeting = await session.greeting();
       const version =
         LEGACY.includes(greeting.version) && greeting.version < facts.version ? greeting.version : facts.version;
       return {

@@ -3,7 +3,7 @@
  * definition that has changed since it was accepted is neither shown nor called until it is accepted again.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { canonicalText } from "../domain/canonical.ts";
 import { isObject, type JsonObject, type JsonValue } from "./message.ts";
@@ -68,16 +68,26 @@ export function definitionStore(folder: string) {
     const digest = createHash("sha256").update(canonicalText(where)).digest("hex").slice(0, 12);
     return join(folder, `${name.replaceAll(/[^A-Za-z0-9_-]/g, "_")}-${digest}.json`);
   };
+  const kept = new Map<string, { state: string; accepted: Accepted }>();
+  /** Which version of a file it is: each is put in place whole, and so is another one on the disk. */
+  const stateOf = (file: string): string | null => {
+    const stat = statSync(file, { throwIfNoEntry: false });
+    return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
+  };
   return {
     folder,
     /** Null when nothing of this server was accepted yet. @throws Error with a sentence, when it cannot be read */
     read(server: ServerConfig): Accepted | null {
       const file = path(server);
       let text: string;
+      let state: string | null;
       try {
+        state = stateOf(file);
+        if (state === null) return null;
+        const earlier = kept.get(file);
+        if (earlier?.state === state) return earlier.accepted;
         text = readFileSync(file, "utf8");
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
         throw new Error(`what was accepted of "${server.name}" cannot be read: ${(error as Error).message}`, {
           cause: error,
         });
@@ -88,7 +98,9 @@ export function definitionStore(folder: string) {
         for (const tool of Object.values(value["tools"]))
           if (!isObject(tool) || typeof tool["digest"] !== "string" || !isObject(tool["definition"]))
             throw new Error("a tool in it has no digest");
-        return value as unknown as Accepted;
+        const accepted = value as unknown as Accepted;
+        kept.set(file, { state, accepted });
+        return accepted;
       } catch (error) {
         throw new Error(
           `what was accepted of "${server.name}" cannot be read from ${file}: ${(error as Error).message}`,

@@ -2,7 +2,15 @@
  * The decision about one call, and the wait for it. A call runs only after the service has said `executing` for it, while
  * the client that made it is still there: every other way out of here is a refusal.
  */
-import { AssentError, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../client/index.ts";
+import {
+  AssentError,
+  newAttempt,
+  RequestRefused,
+  ServiceUnavailable,
+  type ActionRecord,
+  type Assent,
+} from "../client/index.ts";
+import { canonicalText } from "../domain/canonical.ts";
 import type { Caller } from "./caller.ts";
 import { isObject, type JsonObject } from "./message.ts";
 import { refusalBecause, refusalOf, refusalOfError, type Refusal } from "./refusal.ts";
@@ -18,6 +26,9 @@ export interface Wish {
 export type Verdict =
   | { runs: true; id: string; report(success: boolean, error?: string): void }
   | { runs: false; refusal: Refusal };
+
+/** Why a call cannot be made any more as it was decided; null when it can. `held`: whether it was waited for. */
+export type Stands = (held: boolean) => Promise<Refusal | null>;
 
 export interface GateOptions {
   assent: Assent;
@@ -88,22 +99,28 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
     return true;
   }
 
-  async function once(wish: Wish, caller: Caller, end: number): Promise<Verdict | "taken"> {
+  async function once(wish: Wish, caller: Caller, end: number, stands: Stands): Promise<Verdict | "taken"> {
     const { meta, ...request } = wish;
     let id: string | null = null;
     let action: ActionRecord;
     try {
-      action = await assent.submit(
-        { agent_id: await agentId(), ...request },
-        { join: true, meta, signal: caller.signal },
-      );
+      const agent = await agentId();
+      action = await assent.submit({ agent_id: agent, ...request }, { join: true, meta, signal: caller.signal });
+      if (!isAbout(action, agent, wish))
+        throw new ServiceUnavailable("the service answered about another action", {
+          status: 200,
+          code: "UNREADABLE_ANSWER",
+        });
       id = action.id;
-      if (action.status === "pending_approval") action = await hold(action, caller, end);
+      const held = action.status === "pending_approval";
+      if (held) action = await hold(action, caller, end);
       // What is executing already is another call's: an action runs once.
       if (action.status === "executing" || action.status === "succeeded" || action.status === "failed") return "taken";
       if (action.status !== "allowed" && action.status !== "approved")
         return { runs: false, refusal: refusalOf(action) };
       await caller.attached();
+      const fallen = await stands(held);
+      if (fallen !== null) return { runs: false, refusal: fallen };
       caller.signal.throwIfAborted();
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
@@ -130,7 +147,7 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
     return { runs: true, id: started, report: (success, error) => report(started, attempt, success, error) };
   }
 
-  /** Nobody waits for it: the tool has run, whatever becomes of the report. */
+  /** No client waits for it: the tool has run, whatever becomes of the report. */
   function report(id: string, attempt: string, success: boolean, error?: string): void {
     assent
       .result(id, { success, attempt, ...(error === undefined ? {} : { error: error.slice(0, 10_000) }) })
@@ -143,10 +160,10 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
 
   return {
     /** @throws the reason of the caller's signal, when it is gone: then nothing was run. */
-    async decide(wish: Wish, caller: Caller): Promise<Verdict> {
+    async decide(wish: Wish, caller: Caller, stands: Stands = () => Promise.resolve(null)): Promise<Verdict> {
       const end = performance.now() + budget(caller.info) * 1000;
       for (let attempt = 0; attempt < TRIES; attempt++) {
-        const verdict = await once(wish, caller, end);
+        const verdict = await once(wish, caller, end, stands);
         if (verdict !== "taken") return verdict;
       }
       return {
@@ -158,6 +175,20 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
       };
     },
   };
+}
+
+/** Whether a service, or what stands before it, answers about what it was asked. */
+function isAbout(action: ActionRecord, agent: string, { tool, operation, params, context }: Wish): boolean {
+  const equal = (a: unknown, b: JsonObject): boolean => canonicalText(a as JsonObject) === canonicalText(b);
+  return (
+    action.agent_id === agent &&
+    action.tool === tool &&
+    action.operation === operation &&
+    isObject(action.params) &&
+    isObject(action.context) &&
+    equal(action.params, params) &&
+    equal(action.context, context)
+  );
 }
 
 /** Refusals of a start that come from a change since it was decided: the same call is asked about again. */

@@ -15,9 +15,9 @@ export interface Greeting {
 
 export async function mergedGreeting(
   upstreams: readonly Upstream[],
+  single: boolean,
   instructionsOf: (upstream: Upstream) => Promise<string | null>,
 ): Promise<Greeting> {
-  const single = upstreams.length === 1;
   const capabilities: JsonObject = {};
   for (const upstream of upstreams)
     for (const [name, value] of Object.entries(upstream.capabilities)) {

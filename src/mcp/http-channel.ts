@@ -9,6 +9,9 @@ export interface HttpChannel extends Channel {
   setVersion(version: string): void;
 }
 
+/** How long a server may take to hear that the session has ended. Milliseconds. */
+const FAREWELL = 2000;
+
 export async function openAddress(
   name: string,
   { url, headers }: Address,
@@ -32,16 +35,29 @@ export async function openAddress(
             : {}),
         });
       } catch (error) {
+        // It has forgotten the session, and has read nothing: the next one begins anew.
+        if (error instanceof SdkHttpError && error.status === 404 && transport.sessionId !== undefined) {
+          end(`the server "${name}" has ended the session`);
+          void transport.close().catch(() => {});
+        }
         throw new Error(`the server "${name}": ${sentenceOf(error)}`, { cause: error });
       }
     },
     async close() {
       if (closed) return;
-      closed = true;
-      await transport.terminateSession().catch(() => {});
+      end("closed");
+      const late = AbortSignal.timeout(FAREWELL);
+      await Promise.race([
+        transport.terminateSession().catch(() => {}),
+        new Promise((resolve) => late.addEventListener("abort", resolve)),
+      ]);
       await transport.close();
-      channel.onclose("closed");
     },
+  };
+  const end = (why: string): void => {
+    if (closed) return;
+    closed = true;
+    channel.onclose(why);
   };
   const lose = (request: Message & { id: string | number }, why: string): void => {
     channel.onmessage({ jsonrpc: "2.0", id: request.id, error: { code: CODE.internal, message: why } });
@@ -56,11 +72,7 @@ export async function openAddress(
   transport.onerror = (error) => {
     if (!closed) log(`the server "${name}": ${sentenceOf(error)}`);
   };
-  transport.onclose = () => {
-    if (closed) return;
-    closed = true;
-    channel.onclose(`the connection to the server "${name}" has ended`);
-  };
+  transport.onclose = () => end(`the connection to the server "${name}" has ended`);
   await transport.start();
   return channel;
 }

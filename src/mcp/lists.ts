@@ -1,6 +1,7 @@
 /** Lists of several servers as one: every page of each, and names that one server has alone. */
 import { CODE, failure, isObject, type JsonObject, type Reply } from "./message.ts";
 import type { Caller } from "./caller.ts";
+import { RequestLost } from "./peer.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** An item of one server's list. */
@@ -19,8 +20,30 @@ export type Named<T extends Listed> = T & {
 /** Pages of one list: more come from a server that turns in a circle. */
 const MOST_PAGES = 200;
 
-/** What a server is asked with. */
-export type Asking = Pick<Caller, "signal" | "capabilities">;
+/** What a server is asked with; without capabilities, those that it was greeted with. */
+export type Asking = Pick<Caller, "signal"> & Partial<Pick<Caller, "capabilities">>;
+
+/** Lists of several servers, beside each other. One that does not give its own takes nothing from the others. */
+export async function listEach<T>(
+  upstreams: readonly Upstream[],
+  list: (upstream: Upstream) => Promise<T[]>,
+  log: (line: string) => void,
+): Promise<T[]> {
+  const [only] = upstreams;
+  if (upstreams.length === 1 && only !== undefined) return list(only);
+  const each = await Promise.all(
+    upstreams.map(async (upstream) => {
+      try {
+        return await list(upstream);
+      } catch (error) {
+        if (!(error instanceof ListFault || error instanceof RequestLost)) throw error;
+        log(`${error.message}; what is in it is missing for now`);
+        return [];
+      }
+    }),
+  );
+  return each.flat();
+}
 
 /** All items of a list. @throws ListFault when the server does not give it. */
 export async function listAll(upstream: Upstream, method: string, key: string, caller: Asking): Promise<JsonObject[]> {
@@ -53,25 +76,44 @@ export class ListFault extends Error {
   }
 }
 
+/** What a name has stood for since a client has seen it. */
+export type Seen = Map<string, { server: string; name: string }>;
+
 /**
  * Gives each item a name that is its own: the server's where nobody else has it, and otherwise with the server's name
- * before it. What has no name, or one that is taken all the same, is left out.
+ * before it. A name that has stood for one thing never stands for another, also when its server is gone: a client that
+ * has read the older list would call what it does not mean. What has no name, or one that is taken
+ * all the same, is left out.
  */
-export function withOwnNames<T extends Listed>(items: readonly T[], log: (line: string) => void): Named<T>[] {
+export function withOwnNames<T extends Listed>(
+  items: readonly T[],
+  seen: Seen,
+  log: (line: string) => void,
+): Named<T>[] {
   const named = items.flatMap((each) => {
     const { name } = each.item;
     return typeof name === "string" && name !== "" ? [{ ...each, name }] : [];
   });
-  const owners = new Map<string, Set<Upstream>>();
-  for (const { name, upstream } of named) owners.set(name, (owners.get(name) ?? new Set()).add(upstream));
-  const shownAs = named.map((each) => ({
-    ...each,
-    shown: (owners.get(each.name)?.size ?? 0) > 1 ? `${each.upstream.config.name}-${each.name}` : each.name,
-  }));
+  const having = new Map<string, Set<string>>();
+  for (const { name, upstream } of named) having.set(name, (having.get(name) ?? new Set()).add(upstream.config.name));
+  const isIts = (shown: string, { upstream, name }: Named<T> | (T & { name: string })): boolean => {
+    const before = seen.get(shown);
+    return before?.server === upstream.config.name && before.name === name;
+  };
+  const shownAs = named.map((each) => {
+    const { name } = each;
+    const long = `${each.upstream.config.name}-${name}`;
+    const short = having.get(name)?.size === 1 && !isIts(long, each) && (!seen.has(name) || isIts(name, each));
+    return { ...each, shown: short ? name : long };
+  });
   const times = new Map<string, number>();
   for (const { shown } of shownAs) times.set(shown, (times.get(shown) ?? 0) + 1);
   return shownAs.flatMap((each) => {
-    if (times.get(each.shown) === 1) return [each];
+    const { shown, name, upstream } = each;
+    if (times.get(shown) === 1 && (!seen.has(shown) || isIts(shown, each))) {
+      seen.set(shown, { server: upstream.config.name, name });
+      return [each];
+    }
     log(
       `"${each.shown}" of the server "${each.upstream.config.name}" is left out: the name stands for more than one thing`,
     );

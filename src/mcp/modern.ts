@@ -72,7 +72,7 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
         `the proxy cannot begin: ${error instanceof Error ? error.message : String(error)}`,
       );
     }
-    const greeting = await of.greeting({ signal, capabilities });
+    const greeting = await of.greeting();
     const stamp = (reply: Reply): Reply => stamped(reply, request.method, greeting.info);
     if (request.method === "server/discover")
       return stamp({

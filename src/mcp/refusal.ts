@@ -1,6 +1,7 @@
 /** What a model is told when a call was not made: what happened, what to do, and what not to. */
 import { RequestRefused, Unauthorized, type ActionRecord, type AssentError } from "../client/index.ts";
 import type { JsonObject } from "./message.ts";
+import type { Tool } from "./tools.ts";
 
 export interface Refusal {
   /** For the model. */
@@ -89,6 +90,26 @@ export function refusalOfError(error: AssentError, actionId: string | null): Ref
 /** Of a call that the proxy itself does not pass on. */
 export function refusalBecause(why: string, code: string): Refusal {
   return { text: `${CLEAR} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
+}
+
+/** Of a tool that is not to be asked about. */
+export function heldRefusal({ held, upstream }: Pick<Tool, "held" | "upstream">): Refusal {
+  const what = held === "new" ? "is new, and nobody has accepted it yet" : "has changed since somebody accepted it";
+  return refusalBecause(
+    `The definition of this tool ${what}. Calling again will not help until a person has looked at it and run ` +
+      `"assent mcp accept ${upstream.config.name}"; tell the user.`,
+    held === "new" ? "DEFINITION_NEW" : "DEFINITION_CHANGED",
+  );
+}
+
+/** Of a tool whose server is away. */
+export function goneRefusal(server: string, what: string): Refusal {
+  const { text, facts } = refusalBecause(
+    `The server "${server}" of this tool ${what}. It is not refused: the same call may go through when the server is ` +
+      `there again, not before ${PATIENCE} seconds from now.`,
+    "SERVER_GONE",
+  );
+  return { text, facts: { ...facts, status: "unavailable", retry_after: PATIENCE } };
 }
 
 /**

@@ -30,7 +30,7 @@ export function createRound(
   const gone = new AbortController();
   const questions = new Map<string, { question: Question; settle(reply: Reply): void }>();
   let here: { tell: Tell; token: unknown; settle(reply: Reply): void } | null = null;
-  let comes: (() => void)[] = [];
+  const comes: (() => void)[] = [];
   let final: Promise<Reply> | null = null;
   let last = 0;
 
@@ -56,7 +56,8 @@ export function createRound(
     get wantsProgress() {
       return here !== null && here.token !== undefined;
     },
-    attached: () => (here !== null ? Promise.resolve() : new Promise<void>((resolve) => comes.push(resolve))),
+    attached: () =>
+      here !== null || gone.signal.aborted ? Promise.resolve() : new Promise<void>((resolve) => comes.push(resolve)),
     progress(params) {
       if (here?.token !== undefined)
         here.tell("notifications/progress", { ...params, progressToken: here.token as string });
@@ -110,7 +111,7 @@ export function createRound(
       gone.abort(new RequestLost("the client did not come back with what it was asked"));
       for (const { settle } of questions.values()) settle(failure(CODE.internal, "the client did not come back"));
       questions.clear();
-      comes = [];
+      for (const come of comes.splice(0)) come();
     },
   };
   return round;

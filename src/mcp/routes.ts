@@ -1,8 +1,9 @@
 /** Which server a request of the client is for, and what it is sent. */
 import type { Caller } from "./caller.ts";
-import { refuseHeld, type Call } from "./calls.ts";
-import { listAll, shownItem, withOwnNames, type Asking } from "./lists.ts";
+import { refuse, type Call } from "./calls.ts";
+import { listAll, listEach, shownItem, withOwnNames, type Asking, type Seen } from "./lists.ts";
 import { CODE, failure, isObject, metaOf, type JsonObject, type Reply, type Request } from "./message.ts";
+import { asToolResult, goneRefusal, heldRefusal, refusalBecause } from "./refusal.ts";
 import { shownTool, type Tool, type Toolbox } from "./tools.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -38,15 +39,16 @@ export function createRoutes({
   send,
   tool: governed,
 }: Servers): (request: Request, caller: Caller) => Promise<Reply> {
+  const prompts: Seen = new Map();
+
   async function callTool({ id, params = {} }: Request, caller: Caller): Promise<Reply> {
     const { name, arguments: given = {}, task } = params;
     if (typeof name !== "string" || !isObject(given))
       return failure(CODE.invalidParams, "tools/call has a name, which is a text, and arguments, which are an object");
-    const find = async (fresh: boolean) =>
-      (await toolbox.all(live(), caller, fresh)).find(({ shown }) => shown === name);
-    const tool = await find(false);
-    if (tool === undefined) return failure(CODE.invalidParams, `there is no tool "${name}"`);
-    if (tool.held !== null) return refuseHeld(tool);
+    const find = (fresh: boolean) => toolbox.named(name, live(), fresh);
+    const tool = (await find(false)) ?? (await find(true));
+    if (tool === undefined) return missing(name);
+    if (tool.held !== null) return refuse(heldRefusal(tool), { ...tool, item: {} });
     const { annotations } = tool.item;
     const call: Call = {
       upstream: tool.upstream,
@@ -61,19 +63,42 @@ export function createRoutes({
       operation: tool.name,
       subject: given,
       context: { mcp: { ...(isObject(annotations) ? { annotations } : {}), definition: tool.digest } },
+      async stands(held) {
+        // Meanwhile the server may have said otherwise, and to nobody.
+        const now = await find(held).catch(() => undefined);
+        if (now?.upstream !== tool.upstream || now.upstream.closed !== null)
+          return goneRefusal(tool.upstream.config.name, "was lost while the call waited");
+        return now.digest === tool.digest && now.held === null
+          ? null
+          : heldRefusal({ ...now, held: now.held ?? "changed" });
+      },
     };
     return governed(call, tool, caller);
+  }
+
+  /** Of a name that no tool has now. One that was there is told to be gone, and not to have never been. */
+  function missing(name: string): Reply {
+    const owner = toolbox.ownerOf(name);
+    if (owner === undefined) return failure(CODE.invalidParams, `there is no tool "${name}"`);
+    const isThere = live().some(({ config }) => config.name === owner);
+    return {
+      result: asToolResult(
+        isThere
+          ? refusalBecause(`The server "${owner}" does not have this tool any more; list the tools again.`, "TOOL_GONE")
+          : goneRefusal(owner, "is not there now"),
+        false,
+      ),
+    };
   }
 
   async function listed(method: string, caller: Asking) {
     const key = LISTS[method] as string;
     const having = live().filter(({ capabilities }) => isObject(capabilities[CAPABILITY[key] as string]));
-    const each = await Promise.all(
-      having.map(async (upstream) =>
-        (await listAll(upstream, method, key, caller)).map((item) => ({ upstream, item })),
-      ),
+    return listEach(
+      having,
+      async (upstream) => (await listAll(upstream, method, key, caller)).map((item) => ({ upstream, item })),
+      log,
     );
-    return each.flat();
   }
 
   /** The server that an address is of: the one that lists it, or whose template begins like it. */
@@ -116,7 +141,7 @@ export function createRoutes({
     caller: Caller,
     rename: (name: string) => JsonObject,
   ): Promise<Reply> {
-    const prompt = withOwnNames(await listed("prompts/list", caller), log).find(({ shown }) => shown === name);
+    const prompt = withOwnNames(await listed("prompts/list", caller), prompts, log).find(({ shown }) => shown === name);
     if (prompt === undefined) return failure(CODE.invalidParams, `there is no prompt "${String(name)}"`);
     const { _meta, ...subject } = rename(prompt.name);
     const { id, method } = request;
@@ -158,9 +183,9 @@ export function createRoutes({
   async function route(request: Request, caller: Caller): Promise<Reply> {
     const { method, params } = request;
     if (method === "ping") return { result: {} };
-    if (method === "tools/list") return { result: { tools: (await toolbox.all(live(), caller, true)).map(shownTool) } };
+    if (method === "tools/list") return { result: { tools: (await toolbox.all(live(), true)).map(shownTool) } };
     if (method === "prompts/list")
-      return { result: { prompts: withOwnNames(await listed(method, caller), log).map(shownItem) } };
+      return { result: { prompts: withOwnNames(await listed(method, caller), prompts, log).map(shownItem) } };
     if (Object.hasOwn(LISTS, method))
       return { result: { [LISTS[method] as string]: (await listed(method, caller)).map(({ item }) => item) } };
     if (method === "tools/call") return callTool(request, caller);

@@ -2,14 +2,15 @@
 import type { Caller } from "./caller.ts";
 import { forward, govern, wishOf, type Call, type CallOptions } from "./calls.ts";
 import type { DefinitionStore } from "./definitions.ts";
-import { ListFault, type Asking } from "./lists.ts";
+import { changesOf, createFleet } from "./fleet.ts";
+import { ListFault } from "./lists.ts";
 import { CODE, failure, type JsonObject, type Notification, type Reply, type Request } from "./message.ts";
 import { RequestLost } from "./peer.ts";
 import { asToolResult, refusalBecause } from "./refusal.ts";
 import { DECIDED_METHODS, type OpenMethod, type ServerConfig } from "./server-config.ts";
 import { createRoutes } from "./routes.ts";
 import { createToolbox, type Tool } from "./tools.ts";
-import { connectUpstream, type Ask, type ClientFacts, type Question, type Upstream } from "./upstream.ts";
+import type { Ask, Question, Upstream } from "./upstream.ts";
 import { mergedGreeting } from "./greeting.ts";
 
 /** The client as a whole; what belongs to one request goes to its caller. */
@@ -32,52 +33,24 @@ export type Session = ReturnType<typeof createSession>;
 export function createSession(options: SessionOptions, client: Client) {
   const { servers, log } = options;
   const toolbox = createToolbox(options.store, log);
-  const inFlight = new Map<Upstream, Set<Caller>>();
-  let facts: ClientFacts = { version: "", info: {}, capabilities: {} };
-  let upstreams: Upstream[] = [];
-  let ending = false;
+  const inFlight = new WeakMap<Upstream, Set<Caller>>();
+  const fleet = createFleet(servers, {
+    ask: (upstream, question, signal) => askClient(upstream, question, signal, null),
+    onnotification: heard,
+    changed(upstream) {
+      toolbox.forget(upstream);
+      for (const method of changesOf(upstream)) client.notify(method, undefined);
+    },
+    ended: (why) => client.ended(why),
+    log,
+  });
+  const { live } = fleet;
 
-  const live = (): Upstream[] => upstreams.filter(({ closed }) => closed === null);
   /** The one request that a message of a server can belong to; null where there are none or several. */
   const onlyCaller = (upstream: Upstream): Caller | null => {
     const callers = inFlight.get(upstream);
     return callers?.size === 1 ? ([...callers][0] as Caller) : null;
   };
-
-  /** Starts or reaches the servers. @throws Error with a sentence, when there is none */
-  async function open(of: ClientFacts): Promise<void> {
-    facts = of;
-    const results = await Promise.allSettled(servers.map((server) => connect(server)));
-    upstreams = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-    const faults = results.flatMap((result) =>
-      result.status === "rejected" ? [(result.reason as Error).message] : [],
-    );
-    if (upstreams.length === 0) throw new Error(faults.join("; "));
-    for (const fault of faults) log(`${fault}; its tools are missing`);
-  }
-
-  async function connect(server: ServerConfig): Promise<Upstream> {
-    let self: Upstream | null = null;
-    self = await connectUpstream(
-      server,
-      facts,
-      {
-        ask: (question, signal) =>
-          self === null
-            ? Promise.resolve(failure(CODE.internal, "too early"))
-            : askClient(self, question, signal, null),
-        onnotification: (notification) => self !== null && heard(self, notification),
-        onclose(why) {
-          if (ending || self === null) return;
-          log(why);
-          if (live().length === 0) client.ended(why);
-          else client.notify("notifications/tools/list_changed", undefined);
-        },
-      },
-      log,
-    );
-    return self;
-  }
 
   function heard(upstream: Upstream, { method, params }: Notification): void {
     if (method === "notifications/tools/list_changed") toolbox.forget(upstream);
@@ -106,7 +79,7 @@ export function createSession(options: SessionOptions, client: Client) {
     if (!isDecided(method) || upstream.config.open.includes(method)) return pass();
     const asking: Caller = caller ?? {
       signal,
-      info: facts.info,
+      info: fleet.facts.info,
       capabilities: {},
       wantsProgress: false,
       progress() {},
@@ -155,12 +128,12 @@ export function createSession(options: SessionOptions, client: Client) {
   const route = createRoutes({ live, log, toolbox, send, tool: callTool });
 
   return {
-    open,
+    open: fleet.open,
     get facts() {
-      return facts;
+      return fleet.facts;
     },
     /** What the servers say of themselves, together. */
-    greeting: (caller: Asking) => mergedGreeting(live(), (upstream) => toolbox.instructions(upstream, caller)),
+    greeting: () => mergedGreeting(live(), servers.length === 1, (upstream) => toolbox.instructions(upstream)),
     async handle(request: Request, caller: Caller): Promise<Reply> {
       try {
         return await route(request, caller);
@@ -182,10 +155,7 @@ export function createSession(options: SessionOptions, client: Client) {
       if (method === "notifications/roots/list_changed")
         for (const upstream of live()) void upstream.notify(method, params);
     },
-    async close(): Promise<void> {
-      ending = true;
-      await Promise.all(upstreams.map((upstream) => upstream.close()));
-    },
+    close: fleet.close,
   };
 }
 

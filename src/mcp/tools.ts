@@ -8,9 +8,9 @@ import {
   type Accepted,
   type DefinitionStore,
 } from "./definitions.ts";
-import { listAll, shownItem, withOwnNames, type Asking, type Listed, type Named } from "./lists.ts";
+import { ListFault, listAll, listEach, shownItem, withOwnNames, type Listed, type Named, type Seen } from "./lists.ts";
 import { isObject, type JsonObject } from "./message.ts";
-import { DECIDED_METHODS } from "./server-config.ts";
+import { DECIDED_METHODS, type ServerConfig } from "./server-config.ts";
 import type { Upstream } from "./upstream.ts";
 
 export interface Tool extends Named<Listed> {
@@ -20,25 +20,48 @@ export interface Tool extends Named<Listed> {
   held: "new" | "changed" | null;
 }
 
+type Pinned = Omit<Tool, "name" | "shown">;
+
+/** How long a server may take for its list. Milliseconds. */
+const PATIENCE = 30_000;
+
 export type Toolbox = ReturnType<typeof createToolbox>;
 
 export function createToolbox(store: DefinitionStore, log: (line: string) => void) {
-  const lists = new Map<Upstream, Promise<JsonObject[]>>();
+  const lists = new WeakMap<Upstream, Promise<JsonObject[]>>();
+  /** What was made of a list, as long as the same is accepted. */
+  const compared = new WeakMap<JsonObject[], { accepted: Accepted | null; tools: Pinned[] }>();
+  const seen: Seen = new Map();
 
-  async function rawTools(upstream: Upstream, caller: Asking, fresh: boolean): Promise<JsonObject[]> {
+  /** One request serves all who ask meanwhile, and so it is not bound to one of them. */
+  async function rawTools(upstream: Upstream, fresh: boolean): Promise<JsonObject[]> {
     if (!isObject(upstream.capabilities["tools"])) return [];
     const kept = fresh ? undefined : lists.get(upstream);
     if (kept !== undefined) return kept;
-    const list = listAll(upstream, "tools/list", "tools", caller);
+    const list = listAll(upstream, "tools/list", "tools", { signal: AbortSignal.timeout(PATIENCE) }).then((all) =>
+      // A name that stands for two things would be decided as one and run as the other.
+      all.filter(
+        ({ name }) =>
+          typeof name === "string" && name !== INSTRUCTIONS && !(DECIDED_METHODS as readonly string[]).includes(name),
+      ),
+    );
     lists.set(upstream, list);
     // A list that did not come is asked for again.
     list.catch(() => lists.get(upstream) === list && lists.delete(upstream));
     return list;
   }
 
+  function readAccepted(config: ServerConfig): Accepted | null {
+    try {
+      return store.read(config);
+    } catch (error) {
+      throw new ListFault(null, (error as Error).message);
+    }
+  }
+
   /** What is accepted of a server. What is seen first is, unless it is configured otherwise. */
   function acceptedOf({ config, instructions }: Upstream, tools: JsonObject[]): Accepted | null {
-    const accepted = store.read(config);
+    const accepted = readAccepted(config);
     if (accepted !== null || config.definitions === "accepted") return accepted;
     const first: Accepted = {
       server: config.name,
@@ -53,39 +76,54 @@ export function createToolbox(store: DefinitionStore, log: (line: string) => voi
     return first;
   }
 
+  async function toolsOf(upstream: Upstream, fresh: boolean): Promise<Pinned[]> {
+    const listed = await rawTools(upstream, fresh);
+    const accepted = acceptedOf(upstream, listed);
+    const kept = compared.get(listed);
+    if (kept !== undefined && kept.accepted === accepted) return kept.tools;
+    const changes = changesSince(accepted, definitionsOf(null, listed));
+    const kinds = new Map(changes.map(({ name, kind }) => [name, kind]));
+    const tools = listed
+      .filter(({ name }) => !matchesAny(upstream.config.hide, name as string))
+      .map((item) => ({
+        upstream,
+        item,
+        digest: definitionOf(item).digest,
+        held: (kinds.get(item["name"] as string) ?? null) as Tool["held"],
+      }));
+    compared.set(listed, { accepted, tools });
+    return tools;
+  }
+
+  async function all(upstreams: readonly Upstream[], fresh: boolean): Promise<Tool[]> {
+    return withOwnNames(await listEach(upstreams, (upstream) => toolsOf(upstream, fresh), log), seen, log);
+  }
+
   return {
     forget: (upstream: Upstream): void => void lists.delete(upstream),
     /** @param fresh whether the servers are asked, and not only read from what they said last */
-    async all(upstreams: readonly Upstream[], caller: Asking, fresh: boolean): Promise<Tool[]> {
-      const each = await Promise.all(
-        upstreams.map(async (upstream) => {
-          const raw = await rawTools(upstream, caller, fresh);
-          // A name that stands for two tools, or for a method, would be decided as one thing and run as another.
-          const tools = raw.filter(
-            ({ name }) =>
-              typeof name === "string" &&
-              name !== INSTRUCTIONS &&
-              !(DECIDED_METHODS as readonly string[]).includes(name),
-          );
-          const accepted = acceptedOf(upstream, tools);
-          const changes = changesSince(accepted, definitionsOf(null, tools));
-          const kinds = new Map(changes.map(({ name, kind }) => [name, kind]));
-          return tools
-            .filter(({ name }) => !matchesAny(upstream.config.hide, name as string))
-            .map((item) => ({
-              upstream,
-              item,
-              digest: definitionOf(item).digest,
-              held: (kinds.get(item["name"] as string) ?? null) as Tool["held"],
-            }));
-        }),
-      );
-      return withOwnNames(each.flat(), log);
+    all,
+    /** What a name stands for: since a client has seen it, always the same. Undefined when it is not there. */
+    async named(shown: string, upstreams: readonly Upstream[], fresh: boolean): Promise<Tool | undefined> {
+      if (!seen.has(shown)) await all(upstreams, fresh);
+      const thing = seen.get(shown);
+      const upstream = upstreams.find(({ config }) => config.name === thing?.server);
+      if (thing === undefined || upstream === undefined) return undefined;
+      const [tool, ...others] = (await toolsOf(upstream, fresh)).filter(({ item }) => item["name"] === thing.name);
+      return tool === undefined || others.length > 0 ? undefined : { ...tool, name: thing.name, shown };
     },
+    /** The server whose tool was last seen under this name; it may be gone, or have it no more. */
+    ownerOf: (shown: string): string | undefined => seen.get(shown)?.server,
     /** The instructions of a server's greeting, where they are what was accepted. */
-    async instructions(upstream: Upstream, caller: Asking): Promise<string | null> {
+    async instructions(upstream: Upstream): Promise<string | null> {
       if (upstream.instructions === null) return null;
-      const accepted = acceptedOf(upstream, await rawTools(upstream, caller, false));
+      let accepted: Accepted | null;
+      try {
+        accepted = acceptedOf(upstream, await rawTools(upstream, false));
+      } catch (error) {
+        log(`${error instanceof Error ? error.message : String(error)}; its instructions are left out`);
+        return null;
+      }
       const now = definitionsOf(upstream.instructions, []).get(INSTRUCTIONS);
       if (accepted?.tools[INSTRUCTIONS]?.digest === now?.digest) return upstream.instructions;
       log(

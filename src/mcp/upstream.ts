@@ -41,9 +41,10 @@ export interface UpstreamHandlers {
 
 export interface CallOptions extends RequestOptions {
   signal: AbortSignal;
-  /** What the server asks in the course of this request, where it can be report so (since 2026-07-28). */
+  /** What the server asks in the course of this request, where it can be told so (since 2026-07-28). */
   ask: Ask;
-  capabilities: JsonObject;
+  /** Of the client for which it is asked; those of the greeting where they are missing. */
+  capabilities?: JsonObject | undefined;
 }
 
 export interface Upstream {
@@ -66,12 +67,16 @@ const MOST_ROUNDS = 10;
 /** How long a server may take to greet. Milliseconds. */
 const GREETING = 60_000;
 
-/** @throws Error with a sentence */
+/**
+ * @param given ends the attempt
+ * @throws Error with a sentence
+ */
 export async function connectUpstream(
   config: ServerConfig,
   client: ClientFacts,
   handlers: UpstreamHandlers,
   log: (line: string) => void,
+  given?: AbortSignal,
 ): Promise<Upstream> {
   const { reach, name } = config;
   // A server of before 2026-07-28 answers the question for its version with an error.
@@ -93,7 +98,10 @@ export async function connectUpstream(
   const probes = config.era === "2026-07-28" || (config.era === "auto" && "url" in reach);
   let quiet = probes;
   let channel = await open();
+  const stop = (): void => void channel.close();
+  given?.addEventListener("abort", stop, { once: true });
   try {
+    given?.throwIfAborted();
     if (probes) {
       const probe = createPeer(channel, { ...silent, onclose: (why) => void (quiet || handlers.onclose(why)) });
       const greeting = await greet(probe, "server/discover", envelope(client, {}), name).catch((error: unknown) =>
@@ -111,11 +119,14 @@ export async function connectUpstream(
       await channel.close();
       quiet = false;
       channel = await open();
+      given?.throwIfAborted();
     }
     return await legacy(config, peerOn(channel), channel, client);
   } catch (error) {
     await channel.close();
     throw error;
+  } finally {
+    given?.removeEventListener("abort", stop);
   }
 }
 
@@ -175,7 +186,7 @@ function modern(config: ServerConfig, peer: Peer, greeting: JsonObject, client: 
     async request(method, params, options) {
       let answers: JsonObject = {};
       for (let round = 0; round < MOST_ROUNDS; round++) {
-        const subject = { ...client, capabilities: options.capabilities };
+        const subject = { ...client, capabilities: options.capabilities ?? client.capabilities };
         const reply = await peer.request(method, envelope(subject, { ...params, ...answers }), options);
         if ("error" in reply || reply.result["resultType"] !== "input_required") return reply;
         const { inputRequests, requestState } = reply.result;

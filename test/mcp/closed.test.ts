@@ -1,6 +1,7 @@
 /** What the proxy does when something is wrong: nothing is run, and the model is told so. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { proxied, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
 import { ASSENT } from "../support/process.ts";
@@ -62,6 +63,39 @@ describe("without a decision nothing is run", () => {
     } finally {
       await proxy.close();
       odd.close();
+    }
+  });
+
+  test("a service that answers about another action than it was asked about", async () => {
+    const { createServer } = await import("node:http");
+    const action = { id: "x", agent_id: "bot", tool: "mcp.notes", operation: "echo", status: "allowed" };
+    let params: unknown = { text: "something else" };
+    const liar = createServer((request, response) => {
+      const status = request.url?.endsWith("/start") ? "executing" : "allowed";
+      let body = "";
+      request.on("data", (chunk: Buffer) => (body += chunk.toString()));
+      request.on("end", () => {
+        const { context } = JSON.parse(body) as { context?: unknown };
+        response.setHeader("content-type", "application/json");
+        response.end(JSON.stringify({ ...action, params, context, status }));
+      });
+    });
+    await new Promise<void>((resolve) => liar.listen(0, "127.0.0.1", resolve));
+    const { port } = liar.address() as { port: number };
+    const proxy = await proxied(setup, {
+      flags: ["--name", "notes", "--agent", "bot"],
+      env: { ASSENT_URL: `http://127.0.0.1:${port}` },
+    });
+    try {
+      assert.equal((await call(proxy, "echo", { text: "this" })).structuredContent?.code, "UNREADABLE_ANSWER");
+      assert.deepEqual(setup.record(), []);
+      // The same answers about this very call let it through: so it is the comparison that refused it.
+      params = { text: "this" };
+      assert.equal((await call(proxy, "echo", { text: "this" })).isError, undefined);
+    } finally {
+      await proxy.close();
+      liar.close();
+      writeFileSync(setup.env["MCP_RECORD"] as string, "");
     }
   });
 

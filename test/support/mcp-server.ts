@@ -1,5 +1,5 @@
 /** An MCP server of the official package, in both eras: counts in a file what it was really asked to do. */
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { Server, inputRequired } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
@@ -37,7 +37,9 @@ const TOOLS = [
       additionalProperties: false,
     },
   },
-].map((tool) => ({ inputSchema: { type: "object" }, ...tool }));
+]
+  .map((tool) => ({ inputSchema: { type: "object" }, ...tool }))
+  .filter(({ name }) => process.env["MCP_TOOLS"]?.split(",").includes(name) ?? true);
 
 const text = (said: string) => ({ content: [{ type: "text" as const, text: said }] });
 
@@ -50,6 +52,7 @@ export function server(): Server {
     },
   );
   made.setRequestHandler("tools/list", () => {
+    if (process.env["MCP_NO_LIST"] !== undefined) throw new Error("there is no list today");
     const changed = descriptions();
     const tools = TOOLS.map((tool) => ({ ...tool, description: changed.get(tool.name) ?? tool.description }));
     const added = [...changed].filter(([name]) => !TOOLS.some((tool) => tool.name === name));
@@ -69,6 +72,7 @@ export function server(): Server {
         requestState: "round-1",
       }) as never;
     record({ name, given, meta: _meta ?? null });
+    if (given?.["die"] === true) process.exit(1);
     if (name === "typed") return { ...text("1"), structuredContent: { n: 1 } };
     if (name === "broken") return { ...text("it broke"), isError: true };
     if (name === "ask") {
@@ -111,4 +115,6 @@ const QUESTION = {
   requestedSchema: { type: "object" as const, properties: { name: { type: "string" as const } } },
 };
 
+// A server that a test keeps away.
+if (existsSync(process.env["MCP_AWAY"] ?? "")) process.exit(1);
 if (process.argv[2] === "stdio") serveStdio(server, { legacy: process.argv[3] === "modern-only" ? "reject" : "serve" });

@@ -1,0 +1,195 @@
+/** Several servers behind one proxy: whose tool a name is, and what becomes of it when servers die, return and change. */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
+import { serve } from "../../src/serve/index.ts";
+import { assent } from "../support/cli.ts";
+import { proxied, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { server as fixture } from "../support/mcp-server.ts";
+import { until } from "../support/wait.ts";
+
+const POLICY = `policy: mcp
+rules:
+  - { name: small, tool: [mcp.one, mcp.two], when: "!('n' in params) || params.n < 100", effect: allow }
+  - { name: large, tool: [mcp.one, mcp.two], effect: require_approval }
+  - { name: acceptance, tool: assent-mcp, effect: allow }
+`;
+
+describe("several servers in one assent-mcp.yaml", () => {
+  let setup: Setup;
+  let proxy: Proxied;
+  const file = (name: string): string => join(setup.folder, name);
+  const lines = (of: string): { name: string; given?: unknown }[] =>
+    existsSync(file(of))
+      ? readFileSync(file(of), "utf8")
+          .split("\n")
+          .filter((line) => line !== "")
+          .map((line) => JSON.parse(line) as { name: string })
+      : [];
+  const names = async (): Promise<string[]> => (await proxy.client.listTools()).tools.map(({ name }) => name).sort();
+  const call = async (name: string, given: Record<string, unknown> = {}): Promise<Refused> =>
+    (await proxy.client.callTool({ name, arguments: given }, { timeout: 600_000 })) as unknown as Refused;
+
+  before(async () => {
+    setup = await setUp(POLICY);
+    const entry = (name: string, tools: string, more: Record<string, string> = {}) => ({
+      command: SERVER[0],
+      args: SERVER.slice(1),
+      env: {
+        MCP_TOOLS: tools,
+        MCP_RECORD: file(`record-${name}`),
+        MCP_DESCRIPTIONS: file(`descriptions-${name}`),
+        MCP_AWAY: file(`away-${name}`),
+        ...more,
+      },
+    });
+    const servers = {
+      one: entry("one", "echo,write"),
+      two: entry("two", "echo"),
+      mute: entry("mute", "echo", { MCP_NO_LIST: "1" }),
+      absent: { command: "/no/such/program" },
+    };
+    writeFileSync(file("assent-mcp.yaml"), JSON.stringify({ wait: 600, servers }));
+    proxy = await proxied(setup, { flags: ["--config", file("assent-mcp.yaml")], server: [] });
+  });
+  after(async () => {
+    await proxy?.close();
+    await setup?.close();
+  });
+
+  test("a name that two have is shown with the server's; one that does not start or gives no list hides no other", async () => {
+    assert.deepEqual(await names(), ["one-echo", "two-echo", "write"], proxy.log());
+    assert.match(proxy.log(), /"absent" does not start.*missing/s);
+    assert.match(proxy.log(), /"mute" does not give its list/);
+  });
+
+  test("each call is the action of the server that it goes to", async () => {
+    await call("one-echo", { for: "one" });
+    await call("two-echo", { for: "two" });
+    assert.deepEqual(
+      [lines("record-one"), lines("record-two")].map((record) => record.map(({ given }) => given)),
+      [[{ for: "one" }], [{ for: "two" }]],
+    );
+    const actions = (await setup.actions()).map(({ tool, operation, params }) => [tool, operation, params]);
+    assert.deepEqual(actions.reverse(), [
+      ["mcp.one", "echo", { for: "one" }],
+      ["mcp.two", "echo", { for: "two" }],
+    ]);
+    await assert.rejects(call("echo"), /no tool "echo"/);
+  });
+
+  test("an approval for one server's tool serves no other server's tool of the same name", async () => {
+    const waiting = call("one-echo", { n: 100 });
+    await until("it waits", async () => (await setup.actions())[0]?.["status"] === "pending_approval");
+    const other = call("two-echo", { n: 100 });
+    await until(
+      "both wait",
+      async () => (await setup.actions()).filter(({ status }) => status === "pending_approval").length === 2,
+    );
+    const ids = (await setup.actions()).slice(0, 2).map(({ id, tool }) => [tool, id]);
+    assert.deepEqual(ids.map(([tool]) => tool).sort(), ["mcp.one", "mcp.two"]);
+    // The newest is decided first.
+    await setup.decide(false);
+    assert.equal((await other).structuredContent?.status, "denied");
+    await setup.decide(true);
+    assert.equal((await waiting).isError, undefined);
+    assert.ok(!lines("record-two").some(({ given }) => (given as { n?: number }).n === 100));
+  });
+
+  test("a name does not move to another server that takes it, and what is new there is not called", async () => {
+    writeFileSync(file("descriptions-two"), "write Takes what is written.\n");
+    assert.deepEqual(await names(), ["one-echo", "one-write", "two-echo", "two-write"]);
+    assert.equal((await call("write", { n: 1 })).isError, undefined);
+    assert.equal((await call("two-write", { n: 1 })).structuredContent?.code, "DEFINITION_NEW");
+    assert.equal((await call("one-write", { n: 2 })).isError, undefined);
+    const accepted = await assent(["mcp", "accept", "two", "--yes", "--config", file("assent-mcp.yaml")], {
+      env: setup.env,
+    });
+    assert.equal(accepted.code, 0, accepted.err);
+    assert.equal((await call("two-write", { n: 3 })).isError, undefined);
+    assert.deepEqual(
+      [...lines("record-one"), ...lines("record-two")].filter(({ name }) => name === "write").map(({ given }) => given),
+      [{ n: 1 }, { n: 2 }, { n: 3 }],
+    );
+  });
+
+  test("a definition that changes while a call waits for approval: the approved call is not made", async () => {
+    const running = call("one-write", { n: 200 });
+    await until("it waits", async () => (await setup.actions())[0]?.["status"] === "pending_approval");
+    writeFileSync(file("descriptions-one"), "write Writes, and sends a copy to somebody.\n");
+    await setup.decide(true);
+    const refused = await running;
+    assert.equal(refused.structuredContent?.code, "DEFINITION_CHANGED", JSON.stringify(refused));
+    assert.ok(!lines("record-one").some(({ given }) => (given as { n?: number }).n === 200));
+    // As it was, it is the tool that was approved, and the approval is still there.
+    rmSync(file("descriptions-one"));
+    await names();
+    assert.equal((await call("one-write", { n: 200 })).isError, undefined);
+  });
+
+  test("a server that dies takes its own tools only; nobody else gets its names, and it is there again by itself", async () => {
+    writeFileSync(file("away-one"), "");
+    const lost = await call("one-echo", { die: true });
+    assert.match(lost.content[0]?.text as string, /answer was lost.*Whether it had an effect is not known/s);
+    assert.deepEqual(await names(), ["two-echo", "two-write"]);
+    assert.equal((await call("two-echo", { n: 4 })).isError, undefined);
+    const before = lines("record-two").length;
+    for (const name of ["write", "one-write", "one-echo"]) {
+      const refused = await call(name, { n: 5 });
+      assert.equal(refused.structuredContent?.code, "SERVER_GONE", name);
+      assert.equal(refused.structuredContent?.status, "unavailable");
+    }
+    assert.equal(lines("record-two").length, before);
+    rmSync(file("away-one"));
+    await until("it is there again", async () => (await names()).includes("one-echo"));
+    assert.deepEqual(await names(), ["one-echo", "one-write", "two-echo", "two-write"]);
+    assert.equal((await call("one-write", { n: 6 })).isError, undefined);
+    assert.deepEqual(lines("record-one").at(-1)?.given, { n: 6 });
+  });
+});
+
+describe("a server at an address that forgets its sessions", () => {
+  test("is greeted anew, and the call that met it is told to be lost", async () => {
+    const setup = await setUp();
+    process.env["MCP_RECORD"] = setup.env["MCP_RECORD"] as string;
+    const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+    const upstream = await serve(
+      async (request) => {
+        const id = request.headers.get("mcp-session-id");
+        if (request.headers.get("mcp-protocol-version") === "2026-07-28") return new Response(null, { status: 400 });
+        if (id !== null && !sessions.has(id)) return new Response(null, { status: 404 });
+        if (id !== null) return (sessions.get(id) as WebStandardStreamableHTTPServerTransport).handleRequest(request);
+        const transport = new WebStandardStreamableHTTPServerTransport({
+          sessionIdGenerator: () => crypto.randomUUID(),
+          onsessioninitialized: (fresh) => void sessions.set(fresh, transport),
+        });
+        await fixture().connect(transport);
+        return transport.handleRequest(request);
+      },
+      { host: "127.0.0.1", port: 0 },
+    );
+    try {
+      const config = join(setup.folder, "assent-mcp.yaml");
+      writeFileSync(config, JSON.stringify({ servers: { notes: { url: `${upstream.url}/mcp` } } }));
+      const other = await proxied(setup, { flags: ["--config", config], server: [] });
+      const call = async (n: number): Promise<Refused> =>
+        (await other.client.callTool({ name: "write", arguments: { n } })) as unknown as Refused;
+      try {
+        assert.equal((await call(1)).isError, undefined);
+        for (const transport of sessions.values()) await transport.close();
+        sessions.clear();
+        assert.match((await call(2)).content[0]?.text as string, /answer was lost/);
+        await until("it is greeted anew", () => sessions.size > 0);
+        await until("calls go through", async () => (await call(3)).isError === undefined);
+        assert.ok(!setup.record().some(({ given }) => (given as { n: number }).n === 2));
+      } finally {
+        await other.close();
+      }
+    } finally {
+      await upstream.stop(0);
+      await setup.close();
+    }
+  });
+});
