@@ -10,6 +10,8 @@ export interface Caller {
   readonly capabilities: JsonObject;
   /** Resolves while the client is there, or when it is gone for good. Since 2026-07-28 it goes away to answer a question. */
   attached(): Promise<void>;
+  /** How long its call may wait for an approval, where the client has said so. Seconds. */
+  readonly patience?: number;
   /** Whether it was asked for progress. */
   readonly wantsProgress: boolean;
   /** The params of a progress notification, without the token. */

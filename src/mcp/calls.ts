@@ -1,7 +1,7 @@
 /** One governed request: decided, begun, sent, answered, reported. */
 import type { Caller } from "./caller.ts";
 import type { Gate, Stands, Wish } from "./gate.ts";
-import { failure, metaOf, withMeta, type Id, type JsonObject, type Reply } from "./message.ts";
+import { failure, isObject, metaOf, withMeta, type Id, type JsonObject, type Reply } from "./message.ts";
 import { messageOfFailure } from "./peer.ts";
 import { asToolResult, type Refusal } from "./refusal.ts";
 import type { Tool } from "./tools.ts";
@@ -9,6 +9,8 @@ import type { Ask, Upstream } from "./upstream.ts";
 
 /** Of a refusal where there is no result that could say so. Outside of what MCP reserves. */
 const REFUSED = -32010;
+/** How long a server may take to hear that its task is cancelled. Milliseconds. */
+const FAREWELL = 5000;
 /** Of `_meta` that goes into the record. Bytes of JSON. */
 const LARGEST_META = 2048;
 
@@ -21,6 +23,8 @@ export interface Call {
   operation: string;
   /** As it is decided. */
   subject: JsonObject;
+  /** What its server wants in headers besides, where it is called over HTTP. */
+  headers?: Readonly<Record<string, string>>;
   context: JsonObject;
   /** Asked last, before it begins. */
   stands?: Stands;
@@ -68,13 +72,26 @@ function tellable(meta: JsonObject): JsonObject {
 }
 
 /** Sends what was decided, or what needs no decision. @throws RequestLost */
-export function forward(call: Call, caller: Caller, ask: Ask): Promise<Reply> {
-  return call.upstream.request(call.method, withoutEnvelope(call.params), {
+export async function forward({ upstream, method, params, headers }: Call, caller: Caller, ask: Ask): Promise<Reply> {
+  const options = {
     signal: caller.signal,
     capabilities: caller.capabilities,
     ask,
-    ...(caller.wantsProgress ? { onprogress: (params) => caller.progress(params) } : {}),
-  });
+    ...(caller.wantsProgress ? { onprogress: (of: JsonObject) => caller.progress(of) } : {}),
+  };
+  const reply = await upstream.request(method, withoutEnvelope(params), { ...options, headers });
+  if (params["task"] === undefined || "error" in reply) return reply;
+  const { task } = reply.result;
+  if (!isObject(task) || typeof task["taskId"] !== "string") return reply;
+  // A server that makes a task of it is waited for: the client has a task of the proxy's.
+  const { taskId } = task;
+  try {
+    return await upstream.request("tasks/result", { taskId }, options);
+  } catch (error) {
+    const late = AbortSignal.timeout(FAREWELL);
+    void upstream.request("tasks/cancel", { taskId }, { ask, signal: late }).catch(() => {});
+    throw error;
+  }
 }
 
 function withoutEnvelope(params: JsonObject): JsonObject {

@@ -161,7 +161,7 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
   return {
     /** @throws the reason of the caller's signal, when it is gone: then nothing was run. */
     async decide(wish: Wish, caller: Caller, stands: Stands = () => Promise.resolve(null)): Promise<Verdict> {
-      const end = performance.now() + budget(caller.info) * 1000;
+      const end = performance.now() + (caller.patience ?? budget(caller.info)) * 1000;
       for (let attempt = 0; attempt < TRIES; attempt++) {
         const verdict = await once(wish, caller, end, stands);
         if (verdict !== "taken") return verdict;

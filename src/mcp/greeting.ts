@@ -1,10 +1,11 @@
 /** Several servers introduced as one. */
 import { VERSION } from "../version.ts";
 import { isObject, type JsonObject } from "./message.ts";
+import { TASKS } from "./tasks.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** Capabilities of servers of 2025-11-25 that the proxy does not pass on for several servers at once. */
-const OF_ONE = new Set(["tasks", "experimental", "extensions"]);
+/** Capabilities that are not passed on for several servers at once. */
+const OF_ONE = new Set(["experimental", "extensions"]);
 
 export interface Greeting {
   version: string;
@@ -16,15 +17,17 @@ export interface Greeting {
 export async function mergedGreeting(
   upstreams: readonly Upstream[],
   single: boolean,
+  hasTasks: boolean,
   instructionsOf: (upstream: Upstream) => Promise<string | null>,
 ): Promise<Greeting> {
   const capabilities: JsonObject = {};
   for (const upstream of upstreams)
     for (const [name, value] of Object.entries(upstream.capabilities)) {
-      if (!isObject(value) || (!single && OF_ONE.has(name))) continue;
+      if (!isObject(value) || (!single && OF_ONE.has(name)) || name === "tasks") continue;
       const before = capabilities[name];
       capabilities[name] = { ...(isObject(before) ? before : {}), ...value };
     }
+  if (hasTasks && isObject(capabilities["tools"])) capabilities["tasks"] = TASKS;
   const texts = await Promise.all(
     upstreams.map(async (upstream) => {
       const text = await instructionsOf(upstream);

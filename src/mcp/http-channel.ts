@@ -24,12 +24,13 @@ export async function openAddress(
     onmessage: () => {},
     onclose: () => {},
     setVersion: (version) => transport.setProtocolVersion(version),
-    async send(message, { signal } = {}) {
+    async send(message, { signal, headers: more } = {}) {
       const modern = isRequest(message) && META.version in metaOf(message.params);
       // Since 2026-07-28 the end of a request's stream is its cancellation, and no message.
       try {
         await transport.send(message as never, {
           ...(modern && signal !== undefined ? { requestSignal: signal } : {}),
+          ...(modern && more !== undefined ? { headers: more } : {}),
           ...(isRequest(message)
             ? { onRequestStreamEnd: () => lose(message, "the server ended the answer before it was whole") }
             : {}),

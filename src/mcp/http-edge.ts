@@ -28,7 +28,7 @@ import {
   type Reply,
   type Request as RpcRequest,
 } from "./message.ts";
-import { headerFault } from "./http-headers.ts";
+import { headerFault, paramFault } from "./http-headers.ts";
 import { createModernEdge } from "./modern.ts";
 import { createPeer, type Channel } from "./peer.ts";
 import type { SessionOptions } from "./session.ts";
@@ -106,7 +106,7 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
 
   /** A request of 2026-07-28: everything is in it, and the end of its answer's stream ends it. */
   async function inOneExchange(request: Request, message: RpcRequest): Promise<Response> {
-    const fault = headerFault(request.headers, message);
+    const fault = headerFault(request.headers, message) ?? (await ofParams(request.headers, message));
     if (fault !== null) return problem(400, CODE.headerMismatch, fault, message.id);
     if (metaOf(message.params)[META.version] !== MODERN)
       return problem(400, CODE.unsupportedVersion, `only ${MODERN} is served without a session`, message.id, {
@@ -124,6 +124,14 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
     });
     await transport.start();
     return transport.handleMessage(message as never, { request });
+  }
+
+  async function ofParams(headers: Headers, message: RpcRequest): Promise<string | null> {
+    if (message.method !== "tools/call") return null;
+    // A server that cannot be asked now has no tool that wants headers. What is decided is the body all the same.
+    const tool = await modern.toolOf(message).catch(() => undefined);
+    const given = message.params?.["arguments"];
+    return paramFault(headers, tool?.item["inputSchema"], isObject(given) ? given : {});
   }
 
   async function legacy(request: Request, message: Message | null): Promise<Response> {

@@ -10,12 +10,16 @@ import { CODE, META, MODERN, failure, isObject, metaOf, type JsonObject, type Re
 import type { Incoming } from "./peer.ts";
 import { createRound, type Round, type Tell } from "./rounds.ts";
 import { createSession, type Session, type SessionOptions } from "./session.ts";
+import type { Tool } from "./tools.ts";
 import type { ClientFacts } from "./upstream.ts";
 
 /** How long a client may take to come back with what it was asked. Milliseconds. */
 const ROUND = 10 * 60_000;
 
 export type ModernEdge = ReturnType<typeof createModernEdge>;
+
+/** How long a server may take to hear what is wanted of it. Milliseconds. */
+const PATIENCE = 30_000;
 
 /** Results that a client may keep; ours hold for one moment and one client. */
 const CACHEABLE = new Set([
@@ -83,12 +87,17 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
         },
       });
     if (request.method === "subscriptions/listen") {
-      for (const uri of subscriptions.wants(request, greeting.capabilities))
-        await of.handle(
-          { ...request, method: "resources/subscribe", params: { uri } },
-          quietCaller(signal, info, capabilities),
-        );
-      return subscriptions.serve({ request, signal }, greeting.capabilities, tell);
+      const uris = subscriptions.wants(request, greeting.capabilities);
+      const tellServers = async (verb: string, about: string[]): Promise<void> => {
+        const caller = quietCaller(AbortSignal.timeout(PATIENCE), info, capabilities);
+        for (const uri of about)
+          await of.handle({ ...request, method: `resources/${verb}`, params: { uri } }, caller).catch(() => undefined);
+      };
+      await tellServers("subscribe", uris);
+      const reply = await subscriptions.serve({ request, signal }, greeting.capabilities, tell);
+      const left = uris.filter((uri) => !subscriptions.isWanted(uri));
+      void tellServers("unsubscribe", left);
+      return reply;
     }
     return stamp(await exchange(of, request, signal, tell, info, capabilities));
   }
@@ -142,6 +151,14 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
 
   return {
     answer,
+    /** The tool that a call is for; undefined when there is none that may be called. */
+    async toolOf({ params }: Request): Promise<Tool | undefined> {
+      const { [META.client]: info, [META.capabilities]: capabilities } = metaOf(params);
+      const name = params?.["name"];
+      if (typeof name !== "string" || !isObject(info) || !isObject(capabilities)) return undefined;
+      const tool = await session({ version: MODERN, info, capabilities }).then((of) => of.tool(name));
+      return tool?.held === null ? tool : undefined;
+    },
     async close(): Promise<void> {
       for (const round of rounds.values()) round.abandon();
       rounds.clear();

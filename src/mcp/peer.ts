@@ -30,6 +30,8 @@ export interface SendOptions {
   related?: Id | undefined;
   /** Ends what carries the answer, where each request has its own. */
   signal?: AbortSignal | undefined;
+  /** Of this message, where it is a request of HTTP. */
+  headers?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface Incoming {
@@ -47,6 +49,7 @@ export interface PeerHandlers {
 export interface RequestOptions {
   signal?: AbortSignal | undefined;
   related?: Id | undefined;
+  headers?: SendOptions["headers"];
   /** Asks for progress, and gets each notification's params. */
   onprogress?: ((params: JsonObject) => void) | undefined;
 }
@@ -125,7 +128,7 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
     },
     /** Resolves to the answer, an error among them. @throws RequestLost */
     request(method: string, params: JsonObject | undefined, options: RequestOptions = {}): Promise<Reply> {
-      const { signal, onprogress, related } = options;
+      const { signal, onprogress, related, headers } = options;
       if (closed !== null) return Promise.reject(new RequestLost(closed));
       if (signal?.aborted === true) return Promise.reject(new RequestLost("cancelled"));
       const id = ++last;
@@ -160,7 +163,7 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
               method,
               ...(params === undefined && onprogress === undefined ? {} : { params: ours }),
             },
-            { related, signal },
+            { related, signal, headers },
           )
           .catch((error: unknown) => {
             if (waiting.delete(id)) {

@@ -1,9 +1,11 @@
 /** Which server a request of the client is for, and what it is sent. */
 import type { Caller } from "./caller.ts";
 import { refuse, type Call } from "./calls.ts";
+import { paramHeaders } from "./http-headers.ts";
 import { listAll, listEach, shownItem, withOwnNames, type Asking, type Seen } from "./lists.ts";
 import { CODE, failure, isObject, metaOf, type JsonObject, type Reply, type Request } from "./message.ts";
 import { asToolResult, goneRefusal, heldRefusal, refusalBecause } from "./refusal.ts";
+import { taskSupportOf, type Tasks } from "./tasks.ts";
 import { shownTool, type Tool, type Toolbox } from "./tools.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -12,6 +14,8 @@ export interface Servers {
   live(): Upstream[];
   log(line: string): void;
   toolbox: Toolbox;
+  /** Null where the client knows of none. */
+  tasks(): Tasks | null;
   send(call: Call, caller: Caller): Promise<Reply>;
   /** A tool's call: decided, whatever is open. */
   tool(call: Call, tool: Tool, caller: Caller): Promise<Reply>;
@@ -28,14 +32,12 @@ const CAPABILITY: Readonly<Record<string, string>> = {
   resourceTemplates: "resources",
 };
 
-/** Methods that a single server is sent as they are: those of tasks, whose calls were decided when they were made. */
-const PASSED = /^tasks\/(?:get|list|result|cancel|update)$/;
-
 /** @returns what deals with one request. It throws ListFault and RequestLost. */
 export function createRoutes({
   live,
   log,
   toolbox,
+  tasks: tasksOf,
   send,
   tool: governed,
 }: Servers): (request: Request, caller: Caller) => Promise<Reply> {
@@ -43,6 +45,9 @@ export function createRoutes({
 
   async function callTool({ id, params = {} }: Request, caller: Caller): Promise<Reply> {
     const { name, arguments: given = {}, task } = params;
+    const tasks = tasksOf();
+    if (isObject(task) && tasks !== null && caller.patience === undefined)
+      return tasks.begin(task, caller, (of) => callTool({ id, params } as Request, of));
     if (typeof name !== "string" || !isObject(given))
       return failure(CODE.invalidParams, "tools/call has a name, which is a text, and arguments, which are an object");
     const find = (fresh: boolean) => toolbox.named(name, live(), fresh);
@@ -56,12 +61,13 @@ export function createRoutes({
       params: {
         name: tool.name,
         ...(params["arguments"] === undefined ? {} : { arguments: given }),
-        ...(task === undefined ? {} : { task }),
+        ...(isObject(task) && taskSupportOf(tool.item) === "required" ? { task } : {}),
         _meta: metaOf(params),
       },
       id,
       operation: tool.name,
       subject: given,
+      headers: tool.upstream.era === "modern" ? paramHeaders(tool.item["inputSchema"], given) : {},
       context: { mcp: { ...(isObject(annotations) ? { annotations } : {}), definition: tool.digest } },
       async stands(held) {
         // Meanwhile the server may have said otherwise, and to nobody.
@@ -183,7 +189,14 @@ export function createRoutes({
   async function route(request: Request, caller: Caller): Promise<Reply> {
     const { method, params } = request;
     if (method === "ping") return { result: {} };
-    if (method === "tools/list") return { result: { tools: (await toolbox.all(live(), true)).map(shownTool) } };
+    if (method === "tools/list")
+      return {
+        result: {
+          tools: (await toolbox.all(live(), true)).map((tool) =>
+            shownTool(tool, isObject(caller.capabilities["tasks"])),
+          ),
+        },
+      };
     if (method === "prompts/list")
       return { result: { prompts: withOwnNames(await listed(method, caller), prompts, log).map(shownItem) } };
     if (Object.hasOwn(LISTS, method))
@@ -210,10 +223,9 @@ export function createRoutes({
       for (const upstream of able) await send(call(upstream), caller);
       return { result: {} };
     }
-    const [only, ...others] = live();
-    if (only === undefined || others.length > 0 || !PASSED.test(method))
-      return failure(CODE.methodNotFound, `"${method}" is not passed on`);
-    return send(call(only), caller);
+    const tasks = tasksOf();
+    if (method.startsWith("tasks/") && tasks !== null) return tasks.handle(method, params ?? {}, caller);
+    return failure(CODE.methodNotFound, `"${method}" is not passed on`);
   }
 
   return route;

@@ -9,6 +9,7 @@ import { RequestLost } from "./peer.ts";
 import { asToolResult, refusalBecause } from "./refusal.ts";
 import { DECIDED_METHODS, type OpenMethod, type ServerConfig } from "./server-config.ts";
 import { createRoutes } from "./routes.ts";
+import { createTasks } from "./tasks.ts";
 import { createToolbox, type Tool } from "./tools.ts";
 import type { Ask, Question, Upstream } from "./upstream.ts";
 import { mergedGreeting } from "./greeting.ts";
@@ -27,6 +28,17 @@ export interface SessionOptions extends CallOptions {
   store: DefinitionStore;
   log(line: string): void;
 }
+
+/** What is told of requests that have ended, or of tasks and subscriptions that are the proxy's and not the client's. */
+const OF_PROXY = new Set([
+  "notifications/cancelled",
+  "notifications/progress",
+  "notifications/tasks/status",
+  "notifications/subscriptions/acknowledged",
+]);
+
+/** The only revision that has tasks of its own; later they are an extension. */
+const TASKS_SINCE = "2025-11-25";
 
 export type Session = ReturnType<typeof createSession>;
 
@@ -54,7 +66,7 @@ export function createSession(options: SessionOptions, client: Client) {
 
   function heard(upstream: Upstream, { method, params }: Notification): void {
     if (method === "notifications/tools/list_changed") toolbox.forget(upstream);
-    if (method === "notifications/cancelled" || method === "notifications/progress") return;
+    if (OF_PROXY.has(method)) return;
     const caller = method === "notifications/message" ? onlyCaller(upstream) : null;
     if (caller !== null) caller.notify(method, params ?? {});
     else client.notify(method, params);
@@ -125,15 +137,21 @@ export function createSession(options: SessionOptions, client: Client) {
     return during(tool.upstream, caller, () => govern(call, caller, ask, tool, options));
   }
 
-  const route = createRoutes({ live, log, toolbox, send, tool: callTool });
+  const { ask } = client;
+  const tasks = ask === null ? null : createTasks(ask);
+  const hasTasks = (): boolean => fleet.facts.version === TASKS_SINCE;
+  const route = createRoutes({ live, log, toolbox, tasks: () => (hasTasks() ? tasks : null), send, tool: callTool });
 
   return {
     open: fleet.open,
     get facts() {
       return fleet.facts;
     },
+    /** What `tools/call` would call. */
+    tool: (name: string) => toolbox.named(name, live(), false),
     /** What the servers say of themselves, together. */
-    greeting: () => mergedGreeting(live(), servers.length === 1, (upstream) => toolbox.instructions(upstream)),
+    greeting: () =>
+      mergedGreeting(live(), servers.length === 1, hasTasks(), (upstream) => toolbox.instructions(upstream)),
     async handle(request: Request, caller: Caller): Promise<Reply> {
       try {
         return await route(request, caller);
@@ -155,7 +173,10 @@ export function createSession(options: SessionOptions, client: Client) {
       if (method === "notifications/roots/list_changed")
         for (const upstream of live()) void upstream.notify(method, params);
     },
-    close: fleet.close,
+    close(): Promise<void> {
+      tasks?.close();
+      return fleet.close();
+    },
   };
 }
 

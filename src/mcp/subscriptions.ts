@@ -33,6 +33,8 @@ export function createSubscriptions() {
   return {
     /** Resources whose changes are wanted. */
     wants: (request: Request, capabilities: JsonObject): string[] => urisOf(honoured(request, capabilities)),
+    /** Whether somebody listens for changes of a resource. */
+    isWanted: (uri: string): boolean => [...open.values()].some(({ filter }) => urisOf(filter).includes(uri)),
     /** Resolves when the client has ended it, or the proxy ends. */
     serve({ request, signal }: Incoming, capabilities: JsonObject, tell: Tell): Promise<Reply> {
       const filter = honoured(request, capabilities);

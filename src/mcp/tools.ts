@@ -11,6 +11,7 @@ import {
 import { ListFault, listAll, listEach, shownItem, withOwnNames, type Listed, type Named, type Seen } from "./lists.ts";
 import { isObject, type JsonObject } from "./message.ts";
 import { DECIDED_METHODS, type ServerConfig } from "./server-config.ts";
+import { taskSupportOf } from "./tasks.ts";
 import type { Upstream } from "./upstream.ts";
 
 export interface Tool extends Named<Listed> {
@@ -135,9 +136,14 @@ export function createToolbox(store: DefinitionStore, log: (line: string) => voi
 }
 
 /** What a client is shown of a tool. Of one that is held back it reads nothing that the server has written. */
-export function shownTool(tool: Tool): JsonObject {
+export function shownTool(tool: Tool, withTasks: boolean): JsonObject {
   const { shown, held } = tool;
-  if (held === null) return shownItem(tool);
+  if (held === null) {
+    // Whatever the server says: it is the proxy's task that waits.
+    const { execution } = tool.item;
+    if (!withTasks || taskSupportOf(tool.item) === "required") return shownItem(tool);
+    return { ...shownItem(tool), execution: { ...(isObject(execution) ? execution : {}), taskSupport: "optional" } };
+  }
   return {
     name: shown,
     description:

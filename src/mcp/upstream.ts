@@ -1,5 +1,6 @@
 /** One server as the proxy uses it: connected, greeted, and alike in both eras of the protocol. */
 import type { HttpChannel } from "./http-channel.ts";
+import { createListening } from "./listening.ts";
 import {
   CODE,
   LEGACY,
@@ -176,14 +177,17 @@ async function legacy(config: ServerConfig, peer: Peer, channel: Channel, client
 }
 
 function modern(config: ServerConfig, peer: Peer, greeting: JsonObject, client: ClientFacts): Upstream {
+  const of = facts(config, { ...greeting, serverInfo: metaOf(greeting)[META.server] ?? greeting["serverInfo"] ?? {} });
+  const listening = createListening(peer, of.capabilities, (params) => envelope(client, params));
   const upstream: Upstream = {
-    ...facts(config, { ...greeting, serverInfo: metaOf(greeting)[META.server] ?? greeting["serverInfo"] ?? {} }),
+    ...of,
     era: "modern",
     version: MODERN,
     get closed() {
       return peer.closed;
     },
     async request(method, params, options) {
+      if (/^resources\/(?:un)?subscribe$/.test(method)) return listening.subscribe(method, params?.["uri"]);
       let answers: JsonObject = {};
       for (let round = 0; round < MOST_ROUNDS; round++) {
         const subject = { ...client, capabilities: options.capabilities ?? client.capabilities };
@@ -209,20 +213,8 @@ function modern(config: ServerConfig, peer: Peer, greeting: JsonObject, client: 
     notify: () => Promise.resolve(),
     close: () => peer.close(),
   };
-  void listen(peer, client, upstream.capabilities);
+  listening.listen();
   return upstream;
-}
-
-/** Asks for the notifications of change, which a server of 2026-07-28 sends to who has asked. Ends with the connection. */
-async function listen(peer: Peer, client: ClientFacts, capabilities: JsonObject): Promise<void> {
-  const changes = (kind: string): boolean => isObject(capabilities[kind]) && capabilities[kind]["listChanged"] === true;
-  const notifications = {
-    ...(changes("tools") ? { toolsListChanged: true } : {}),
-    ...(changes("prompts") ? { promptsListChanged: true } : {}),
-    ...(changes("resources") ? { resourcesListChanged: true } : {}),
-  };
-  if (Object.keys(notifications).length === 0) return;
-  await peer.request("subscriptions/listen", envelope(client, { notifications })).catch(() => {});
 }
 
 function envelope(client: ClientFacts, params: JsonObject): JsonObject {

@@ -23,7 +23,7 @@ describe("without a decision nothing is run", () => {
       env: { ASSENT_URL: "http://127.0.0.1:9" },
     });
     try {
-      assert.equal((await proxy.client.listTools()).tools.length, 7);
+      assert.equal((await proxy.client.listTools()).tools.length, 8);
       const result = await call(proxy, "echo");
       assert.equal(result.structuredContent?.status, "unavailable");
       assert.match(result.content[0]?.text as string, /not made.*could not be asked.*not refused/s);

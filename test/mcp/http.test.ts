@@ -41,7 +41,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       );
 
     test("lists and calls tools, and is refused what is denied", async () => {
-      assert.equal((await client.listTools()).tools.length, 7);
+      assert.equal((await client.listTools()).tools.length, 8);
       assert.equal((await call(client, "echo", { a: 1 })).content[0]?.text, '{"a":1}');
       assert.equal((await call(client, "forbidden")).structuredContent?.status, "denied");
     });
@@ -163,7 +163,14 @@ describe("who reaches a proxy over HTTP", () => {
     assert.equal(await post({ ...headers, "mcp-method": "tools/list" }, body), 400);
     const { "mcp-name": _, ...without } = headers;
     assert.equal(await post(without, body), 400);
+    const placed = body.replace('"echo","arguments":{}', '"placed","arguments":{"region":"eu \u00e4"}');
+    const named = { ...headers, "mcp-name": "placed" };
+    assert.equal(await post(named, placed), 400);
+    assert.equal(await post({ ...named, "mcp-param-region": "us" }, placed), 400);
     assert.deepEqual(setup.record(), []);
+    const region = `=?base64?${Buffer.from("eu \u00e4").toString("base64")}?=`;
+    assert.equal(await post({ ...named, "mcp-param-region": region }, placed), 200);
+    await until("it was called", () => setup.record().some(({ name }) => name === "placed"));
     assert.equal(await post(headers, body), 200);
   });
 
@@ -201,10 +208,26 @@ describe("a server at an address", () => {
         const proxy = await listening(setup, ["--config", file], {}, []);
         const client = await clientAt(proxy.url, side, { authorization: "Bearer of-the-client" });
         try {
-          assert.equal((await client.listTools()).tools.length, 7);
+          assert.equal((await client.listTools()).tools.length, 8);
           assert.equal((await call(client, "echo", { a: "ä" })).content[0]?.text, '{"a":"ä"}');
           assert.equal((await call(client, "write", { n: 100 })).structuredContent?.status, "pending_approval");
           assert.deepEqual([...new Set(seen)], ["Bearer of-the-server"]);
+          // This server refuses a call whose headers do not say what its arguments say.
+          assert.equal((await call(client, "placed", { region: "=?base64?eu ä?=" })).isError, undefined);
+          if (era === "2026-07-28" && side === "2025-11-25") {
+            const updated: string[] = [];
+            client.setNotificationHandler(
+              "notifications/resources/updated",
+              ({ params }) => void updated.push(params.uri),
+            );
+            await client.subscribeResource({ uri: "note://one" });
+            await until("the client hears of it", () => {
+              strict.notify.resourceUpdated("note://one");
+              strict.notify.resourceUpdated("note://two");
+              return updated.length > 0;
+            });
+            assert.deepEqual([...new Set(updated)], ["note://one"]);
+          }
         } finally {
           await client.close();
           await proxy.close();

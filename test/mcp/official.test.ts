@@ -57,6 +57,9 @@ interface OldClient {
   readResource(params: { uri: string }): Promise<{ contents: { text?: string }[] }>;
   getPrompt(params: { name: string; arguments?: Record<string, string> }): Promise<unknown>;
   complete(params: unknown): Promise<unknown>;
+  experimental: {
+    tasks: { callToolStream(params: object): AsyncIterable<{ type: string; result?: Refused }> };
+  };
   callTool(
     params: { name: string; arguments: unknown },
     schema?: undefined,
@@ -76,14 +79,14 @@ describe("the reference servers behind the proxy, with a client of the v1 line",
     await setup?.close();
   });
 
-  async function connected(command: string, args: string[]): Promise<OldClient> {
+  async function connected(command: string, args: string[], capabilities: object = {}): Promise<OldClient> {
     const require = createRequire(join(FOLDER, "package.json"));
     const load = (path: string) => import(pathToFileURL(require.resolve(`@modelcontextprotocol/sdk/${path}`)).href);
     const [{ Client }, { StdioClientTransport }] = await Promise.all([
       load("client/index.js"),
       load("client/stdio.js"),
     ]);
-    const client = new Client({ name: "v1", version: "1.0.0" }, { capabilities: {} }) as OldClient;
+    const client = new Client({ name: "v1", version: "1.0.0" }, { capabilities }) as OldClient;
     await client.connect(new StdioClientTransport({ command, args, env: setup.env, stderr: "ignore" }));
     clients.push(client);
     return client;
@@ -136,6 +139,27 @@ describe("the reference servers behind the proxy, with a client of the v1 line",
     // That client drops the progress that arrives in one piece with the result.
     assert.deepEqual(seen.slice(0, 3), [1, 2, 3]);
     assert.equal((await proxied.callTool({ name: "get-env", arguments: {} })).structuredContent?.status, "denied");
+  });
+
+  test("everything: a tool that runs as a task only, and one that waits for nobody, as tasks", async () => {
+    const [program, ...rest] = server("everything", "stdio");
+    const client = await connected(
+      process.execPath,
+      [...ASSENT, "mcp", "proxy", "--wait", "0", "--", program as string, ...rest],
+      { tasks: { list: {}, cancel: {}, requests: { elicitation: { create: {} }, sampling: { createMessage: {} } } } },
+    );
+    await client.listTools();
+    for (const [name, given, said] of [
+      ["simulate-research-query", { topic: "tea" }, /tea/],
+      ["echo", { message: "hello" }, /hello/],
+      ["get-env", {}, /denied/],
+    ] as const) {
+      const messages: { type: string; result?: Refused }[] = [];
+      for await (const each of client.experimental.tasks.callToolStream({ name, arguments: given }))
+        messages.push(each);
+      assert.equal(messages[0]?.type, "taskCreated", name);
+      assert.match(messages.at(-1)?.result?.content[0]?.text ?? JSON.stringify(messages), said);
+    }
   });
 
   test("filesystem: a file is read, and written once a person has approved it", async () => {

@@ -26,7 +26,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       const { tools } = await proxy.client.listTools();
       assert.deepEqual(
         tools.map(({ name }) => name),
-        ["echo", "write", "forbidden", "slow", "ask", "broken", "typed"],
+        ["echo", "write", "forbidden", "slow", "ask", "broken", "placed", "typed"],
       );
       assert.equal(tools[0]?.description, "Says what it is told.");
       assert.equal(proxy.client.getInstructions(), "Use echo.", proxy.log());

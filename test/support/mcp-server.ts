@@ -28,6 +28,11 @@ const TOOLS = [
   { name: "ask", description: "Asks the user for a name." },
   { name: "broken", description: "Fails." },
   {
+    name: "placed",
+    description: "Says where, also in a header.",
+    inputSchema: { type: "object", properties: { region: { type: "string", "x-mcp-header": "Region" } } },
+  },
+  {
     name: "typed",
     description: "Answers in a form.",
     outputSchema: {
@@ -47,7 +52,7 @@ export function server(): Server {
   const made = new Server(
     { name: "fixture", version: "1.0.0" },
     {
-      capabilities: { tools: { listChanged: true }, resources: {}, prompts: {}, logging: {} },
+      capabilities: { tools: { listChanged: true }, resources: { subscribe: true }, prompts: {}, logging: {} },
       instructions: "Use echo.",
     },
   );

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { Client, type ClientOptions } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { serve, type Listening } from "../../src/serve/index.ts";
@@ -17,7 +18,7 @@ export const POLICY = `policy: mcp
 rules:
   - name: echo and all that reads
     tool: mcp.notes
-    operation: ["echo", "slow", "broken", "typed", "ask", "resources/read", "prompts/get", "elicitation/create"]
+    operation: ["echo", "slow", "broken", "placed", "typed", "ask", "resources/read", "prompts/get", "elicitation/create"]
     effect: allow
   - name: writes
     tool: mcp.notes
@@ -140,6 +141,49 @@ export async function proxied(setup: Setup, options: ProxyOptions = {}): Promise
     throw new Error(`the client does not connect: ${String(error)}\n${log}`, { cause: error });
   }
   return { client, transport, log: () => log, close: () => client.close() };
+}
+
+export type Answer = { id: unknown; result?: Record<string, unknown>; error?: { code: number; message: string } };
+
+export interface RawClient {
+  greeting: Record<string, unknown>;
+  /** Resolves to the answer, an error among them. */
+  ask(method: string, params?: unknown): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** A client of 2025-11-25 that says what it is told to, where the official one has no words for it. */
+export async function rawClient(setup: Setup, flags: string[], capabilities: unknown = {}): Promise<RawClient> {
+  const child = spawn(process.execPath, [...ASSENT, "mcp", "proxy", ...flags, "--", ...SERVER], {
+    env: setup.env,
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  const waiting = new Map<unknown, (answer: Answer) => void>();
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const answer = JSON.parse(line) as Answer;
+    waiting.get(answer.id)?.(answer);
+  });
+  let last = 0;
+  const ask = (method: string, params: unknown = {}): Promise<Answer> =>
+    new Promise((resolve) => {
+      waiting.set(++last, resolve);
+      child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: last, method, params })}\n`);
+    });
+  const { result = {} } = await ask("initialize", {
+    protocolVersion: "2025-11-25",
+    capabilities,
+    clientInfo: { name: "raw", version: "1" },
+  });
+  child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`);
+  return {
+    greeting: result,
+    ask,
+    async close() {
+      const ended = new Promise((resolve) => child.once("close", resolve));
+      child.stdin.end();
+      await ended;
+    },
+  };
 }
 
 /** Of a refused call. */
