@@ -282,6 +282,9 @@ export const GateAnswer = Type.Object(
     policy_hash: Nullable(Type.String()),
     policy_version: Nullable(Type.Integer()),
     request_hash: Type.String(),
+    never_allowed: Type.Boolean({
+      description: "Whether the active rules deny this operation with any parameters and context.",
+    }),
   },
   { additionalProperties: false },
 );

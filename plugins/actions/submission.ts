@@ -6,6 +6,7 @@ import { defineRoute, type Route } from "../../src/contract/resource.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import { decideOn } from "../../src/domain/policy/decide.ts";
 import { Evaluation } from "../../src/domain/policy/evaluation.ts";
+import { isNeverAllowed } from "../../src/domain/policy/never.ts";
 import { sealRequest } from "../../src/domain/request.ts";
 import { idempotencyKeyOf, REPLAYED } from "../../src/http/resource/idempotency.ts";
 import type { Expiry } from "./expiry.ts";
@@ -143,6 +144,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
             policy_hash: digest,
             policy_version,
             request_hash: sealRequest(request).hash,
+            never_allowed: isNeverAllowed(evaluation),
           },
         };
       },

@@ -233,12 +233,12 @@ export function createAssent(options: AssentOptions = {}) {
       call<ActionPage>("GET", "/v1/actions", undefined, { query, signal }),
     /** What would be decided; nothing is recorded. */
     gate: ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
-      call<{ outcome: "EXECUTE" | "ABSTAIN" | "HALT"; decision: ActionRecord["decision"]; reason: string }>(
-        "POST",
-        "/v1/gate/decide",
-        { agent_id, tool, operation, params, context },
-        { signal, repeatable: true },
-      ),
+      call<{
+        outcome: "EXECUTE" | "ABSTAIN" | "HALT";
+        decision: ActionRecord["decision"];
+        reason: string;
+        never_allowed?: boolean;
+      }>("POST", "/v1/gate/decide", { agent_id, tool, operation, params, context }, { signal, repeatable: true }),
   };
 }
 

@@ -33,6 +33,8 @@ export interface Call {
 export interface CallOptions {
   gate: Gate;
   session: string;
+  /** Whether tools that policies always deny are left out of lists. */
+  hideDenied: boolean;
 }
 
 export function wishOf(

@@ -159,6 +159,17 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
   }
 
   return {
+    /** Whether policies deny a tool whatever is in the call. What cannot be said is not: then its calls are decided. */
+    async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
+      try {
+        const names = { agent_id: await agentId(), tool, operation, params: {}, context: {} };
+        return (await assent.gate(names, { signal })).never_allowed === true;
+      } catch (error) {
+        if (!(error instanceof AssentError)) throw error;
+        log(`whether "${operation}" is denied cannot be asked: ${error.message}`);
+        return false;
+      }
+    },
     /** @throws the reason of the caller's signal, when it is gone: then nothing was run. */
     async decide(wish: Wish, caller: Caller, stands: Stands = () => Promise.resolve(null)): Promise<Verdict> {
       const end = performance.now() + (caller.patience ?? budget(caller.info)) * 1000;

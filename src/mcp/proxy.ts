@@ -39,7 +39,14 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
   });
   const store = definitionStore(folder);
   /** Options of one client's session. */
-  const session = (): SessionOptions => ({ servers: config.servers, store, gate, log, session: crypto.randomUUID() });
+  const session = (): SessionOptions => ({
+    servers: config.servers,
+    store,
+    gate,
+    log,
+    session: crypto.randomUUID(),
+    hideDenied: config.hide_denied === true,
+  });
 
   return {
     /** Serves many clients over Streamable HTTP. */

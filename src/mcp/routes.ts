@@ -13,6 +13,8 @@ import type { Upstream } from "./upstream.ts";
 export interface Servers {
   live(): Upstream[];
   log(line: string): void;
+  /** Whether a tool is left out of lists, because policies always deny it. */
+  isHidden(tool: Tool, signal: AbortSignal): Promise<boolean>;
   toolbox: Toolbox;
   /** Null where the client knows of none. */
   tasks(): Tasks | null;
@@ -36,6 +38,7 @@ const CAPABILITY: Readonly<Record<string, string>> = {
 export function createRoutes({
   live,
   log,
+  isHidden,
   toolbox,
   tasks: tasksOf,
   send,
@@ -94,6 +97,16 @@ export function createRoutes({
           : goneRefusal(owner, "is not there now"),
         false,
       ),
+    };
+  }
+
+  /** What is left out here can be called by its name all the same, and is decided then. */
+  async function listTools(caller: Caller): Promise<Reply> {
+    const all = await toolbox.all(live(), true);
+    const hidden = await Promise.all(all.map((tool) => isHidden(tool, caller.signal)));
+    const withTasks = isObject(caller.capabilities["tasks"]);
+    return {
+      result: { tools: all.filter((_, i) => hidden[i] === false).map((tool) => shownTool(tool, withTasks)) },
     };
   }
 
@@ -189,14 +202,7 @@ export function createRoutes({
   async function route(request: Request, caller: Caller): Promise<Reply> {
     const { method, params } = request;
     if (method === "ping") return { result: {} };
-    if (method === "tools/list")
-      return {
-        result: {
-          tools: (await toolbox.all(live(), true)).map((tool) =>
-            shownTool(tool, isObject(caller.capabilities["tasks"])),
-          ),
-        },
-      };
+    if (method === "tools/list") return listTools(caller);
     if (method === "prompts/list")
       return { result: { prompts: withOwnNames(await listed(method, caller), prompts, log).map(shownItem) } };
     if (Object.hasOwn(LISTS, method))

@@ -140,7 +140,19 @@ export function createSession(options: SessionOptions, client: Client) {
   const { ask } = client;
   const tasks = ask === null ? null : createTasks(ask);
   const hasTasks = (): boolean => fleet.facts.version === TASKS_SINCE;
-  const route = createRoutes({ live, log, toolbox, tasks: () => (hasTasks() ? tasks : null), send, tool: callTool });
+  const isHidden = (tool: Tool, signal: AbortSignal): Promise<boolean> =>
+    options.hideDenied
+      ? options.gate.isNeverAllowed(tool.upstream.config.tool, tool.name, signal)
+      : Promise.resolve(false);
+  const route = createRoutes({
+    live,
+    log,
+    isHidden,
+    toolbox,
+    tasks: () => (hasTasks() ? tasks : null),
+    send,
+    tool: callTool,
+  });
 
   return {
     open: fleet.open,
