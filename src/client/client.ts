@@ -1,5 +1,4 @@
 /** The API's calls by their names. */
-import { followEvents } from "./events.ts";
 import { RequestRefused, ServiceUnavailable, timedOut, unreadable } from "./errors.ts";
 import { sameJson } from "./snapshot.ts";
 import { createTransport, deadline, isObject, pause, pauseBefore, type Call } from "./transport.ts";
@@ -11,6 +10,7 @@ import type {
   ActionResult,
   CallOptions,
   EventQuery,
+  LedgerEvent,
   StartOptions,
   SubmitOptions,
   VoteOptions,
@@ -216,7 +216,10 @@ export function createAssent(options: AssentOptions = {}) {
     /** Everything that waits for approval, what expires first first. */
     approvals: (how?: CallOptions) => listOf("/v1/approvals", {}, how),
     /** The ledger's events, as they happen; never ends by itself. */
-    events: (query: EventQuery = {}) => followEvents(transport, query),
+    async *events(query: EventQuery = {}): AsyncGenerator<LedgerEvent, never, undefined> {
+      const { followEvents } = await import("./events.ts");
+      return yield* followEvents(transport, query);
+    },
     /** The agent that this key is bound to. */
     async agent(how: CallOptions = {}): Promise<string> {
       if (boundTo !== undefined) return boundTo;
