@@ -31,7 +31,8 @@ export async function runHookd({ path, version, idle = IDLE_MS }: HookdOptions):
     clearTimeout(timer);
     open++;
     void attend(socket, version).finally(() => {
-      if (--open === 0) timer = setTimeout(end, idle);
+      // Behind the end, a timer would keep the process for nothing.
+      if (--open === 0 && server.listening) timer = setTimeout(end, idle);
     });
   });
   const end = (): void => void server.close();
