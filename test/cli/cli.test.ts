@@ -53,7 +53,7 @@ describe("help and usage", () => {
       [["submit", "--agent", "x"], /--agent, --tool and --operation are needed/],
       [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--params", "{"], /--params takes a JSON object/],
       [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"], /--wait takes seconds/],
-      [["keys", "make"], /create, list, revoke or rotate-permit, not "make"/],
+      [["keys", "make"], /create, list, revoke, rotate-permit or rotate-log, not "make"/],
       [["verify", "x"], /--key is needed/],
       [["policy", "lint"], /policy takes init, check, .* or backtest, not "lint"/],
       [["policy", "backtest", "--since", "yesterday"], /--since takes a time such as/],
