@@ -13,7 +13,7 @@ const MIB = 1_048_576;
  * Of the processor, for one condition on a body of 1 MiB. The bound is 100 ms on Node; what is looked for here is work
  * that follows no step and takes seconds, and a machine that is slow or busy is no fault.
  */
-const MOST_MS = 500;
+const MOST_MS = 2_000;
 
 function on(params: JsonObject): Activation {
   return new Activation({ agent_id: "a", tool: "t", operation: "o", params, context: {} }, FACTS, NOW);
