@@ -48,7 +48,8 @@ export function ActionDetail({ id }) {
       filters: { action_id: /^[0-9a-f-]{36}$/.test(id) ? id : undefined },
       signal: over.signal,
       onEvent: reload,
-      onState: (state, why) => setLive({ state, why }),
+      // What happened between the first look and the stream is in neither.
+      onState: (state, why) => (setLive({ state, why }), state === "live" && reload()),
     });
     return () => over.abort();
   }, [id]);
