@@ -10,7 +10,6 @@ import { join, relative, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "./build.mjs";
 import { reportCoverage } from "./coverage.mjs";
-import { workInMemory } from "./in-memory.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** What everybody waits for least: the pure part, the ledger, the handler and the storage contract. */
@@ -215,7 +214,6 @@ async function runAgain(results, env) {
 const begun = performance.now();
 const files = filesOf(process.argv.slice(2));
 build();
-workInMemory();
 const coverage = process.env["ASSENT_TEST_COVERAGE"] === "1" ? mkdtempSync(join(tmpdir(), "assent-coverage-")) : null;
 const shared = await startShared(files);
 let results;
