@@ -6,6 +6,8 @@ const KINDS: Readonly<Record<string, StorageErrorKind>> = {
   "25006": "readonly", // read_only_sql_transaction: a standby
   "42501": "readonly", // insufficient_privilege
   "22012": "unavailable", // division_by_zero: a commit that was not its own transaction's
+  "40001": "conflict", // serialization_failure, also of engines that speak Postgres' protocol
+  "40P01": "conflict", // deadlock_detected
   "53100": "full", // disk_full
   XX001: "corrupt",
   XX002: "corrupt",

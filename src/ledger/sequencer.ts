@@ -10,6 +10,7 @@
  * 5. the signature is stored with the next batch, or when the queue is idle.
  */
 import { setImmediate } from "node:timers";
+import { setTimeout } from "node:timers/promises";
 import { Refusal } from "../contract/errors.ts";
 import { NotPrepared, type Job, type Logger, type UrgentJob } from "../contract/host.ts";
 import { StorageError, type EntryRow, type LedgerHead, type Storage, type StorageReader } from "../contract/storage.ts";
@@ -20,6 +21,7 @@ import { goesOn, mayFollow, sameHead, type TrustedHistory } from "./continuity.t
 import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
 import { emptyPolicySet } from "../domain/policy/compile.ts";
 import { behindUrgent, takeBatch, Poisoned, Unprepared, type Pending } from "./job.ts";
+import { createPreparations } from "./preparations.ts";
 
 export interface SequencerOptions extends TrustedHistory {
   storage: Storage;
@@ -57,16 +59,21 @@ export interface Sequencer {
   halted(): string | null;
 }
 
-/** Each is for something else, such as the sets that other processes make active one after another. */
-const MOST_PREPARATIONS = 20;
+/** Runs of a batch that others' transactions thwart, and the longest pause before the first of them. Milliseconds. */
+const MOST_CONFLICTS = 8;
+const CONFLICT_PAUSE = 10;
 
 export function createSequencer(options: SequencerOptions, start: LedgerHead): Sequencer {
   const { storage, log } = options;
   let queue: Pending[] = [];
   let running: Promise<void> | null = null;
-  /** Jobs that are taken and have left their batch to be prepared, and how often each has. */
-  const preparing = new Set<Promise<void>>();
-  const preparations = new WeakMap<Pending, number>();
+  const preparations = createPreparations({
+    refuse,
+    queue(pending) {
+      queue = behindUrgent(queue, pending);
+      running ??= run();
+    },
+  });
   let lastHead: LedgerHead | null = start;
   /** The last head that was this process's own or was seen to go on from it. */
   let trusted: LedgerHead = start;
@@ -100,15 +107,22 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   async function commit(jobs: Pending[]): Promise<void> {
     let live = jobs;
     let times = 0;
+    let conflicts = 0;
     while (live.length > 0) {
       const result = await attempt(live);
       if (result === null) return;
       if (result instanceof NotPrepared) {
-        if (await prepared(result, live, ++times)) continue;
+        if (await preparations.ofBatch(result, live, ++times)) continue;
         return;
       }
       if (result instanceof Unprepared) {
-        if (!preparedAtOnce(result)) live = live.filter((pending) => pending !== result.pending);
+        if (!preparations.ofJob(result)) live = live.filter((pending) => pending !== result.pending);
+        continue;
+      }
+      if (result instanceof StorageError) {
+        if (++conflicts > MOST_CONFLICTS) return refuse(live, result);
+        // Nobody has been answered, and nothing of it was kept.
+        await setTimeout(Math.random() * CONFLICT_PAUSE * 2 ** conflicts);
         continue;
       }
       if (result instanceof Poisoned) {
@@ -126,49 +140,6 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
       if (result.entries.length > 0) announce(result);
       return;
     }
-  }
-
-  /** Prepares what the whole batch needs. False: everybody was refused. */
-  async function prepared(missing: NotPrepared, live: readonly Pending[], times: number): Promise<boolean> {
-    try {
-      await prepare(missing, times);
-      return true;
-    } catch (error) {
-      refuse(live, error);
-      return false;
-    }
-  }
-
-  /**
-   * Prepares what one job needs. False: it has left the batch, was refused or comes again with a later one; nobody else
-   * waits for it.
-   */
-  function preparedAtOnce({ pending, missing }: Unprepared): boolean {
-    const times = (preparations.get(pending) ?? 0) + 1;
-    preparations.set(pending, times);
-    let ready: void | Promise<void>;
-    try {
-      ready = prepare(missing, times);
-    } catch (error) {
-      refuse([pending], error);
-      return false;
-    }
-    if (ready === undefined) return true;
-    const done = ready.then(
-      () => {
-        queue = behindUrgent(queue, pending);
-        running ??= run();
-      },
-      (error: unknown) => refuse([pending], error),
-    );
-    preparing.add(done);
-    void done.then(() => preparing.delete(done));
-    return false;
-  }
-
-  function prepare(missing: NotPrepared, times: number): void | Promise<void> {
-    if (times > MOST_PREPARATIONS) throw new Error(`${missing.message}, and was ${times} times in a row`);
-    return missing.prepare();
   }
 
   function refuse(live: readonly Pending[], error: unknown): void {
@@ -194,8 +165,13 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     }
   }
 
-  /** Null: everybody was refused, because it is not known whether the batch was committed or it certainly was not. */
-  async function attempt(live: readonly Pending[]): Promise<BatchResult | Poisoned | Unprepared | NotPrepared | null> {
+  /**
+   * Adds to `live` what has queued up while it waited for the lock. Null: everybody was refused, because it is not known
+   * whether the batch was committed or it certainly was not. StorageError: a conflict, and it may run again.
+   */
+  async function attempt(
+    live: Pending[],
+  ): Promise<BatchResult | Poisoned | Unprepared | NotPrepared | StorageError | null> {
     try {
       if (halted !== null) throw new StorageError("corrupt", halted);
       const checkpoint = options.unstoredCheckpoint();
@@ -204,6 +180,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
         await assertContinuity(tx, before);
         await tellClock(tx, before);
         await options.follow(tx, before);
+        closeBatch(live);
         const context: BatchContext = {
           now: options.clock.now(),
           policies: live[0]?.urgent === true ? withoutPolicies : options.policies,
@@ -225,9 +202,18 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     } catch (error) {
       if (error instanceof Poisoned || error instanceof Unprepared || error instanceof NotPrepared) return error;
       lastHead = null;
+      if (error instanceof StorageError && error.kind === "conflict") return error;
       refuse(live, error);
       return null;
     }
+  }
+
+  /** The lock is had: who came while others held it need not wait for it once more. */
+  function closeBatch(live: Pending[]): void {
+    if (queue[0]?.urgent !== live[0]?.urgent) return;
+    const more = takeBatch(queue, options.maxBatch - live.length);
+    queue = queue.slice(more.length);
+    live.push(...more);
   }
 
   /**
@@ -275,7 +261,7 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     halted: () => halted,
     async drain() {
       closed = true;
-      while (running !== null || preparing.size > 0) await Promise.all([running, ...preparing]);
+      while (running !== null || preparations.waiting() > 0) await Promise.all([running, preparations.settled()]);
     },
   };
 }

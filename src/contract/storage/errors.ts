@@ -1,9 +1,10 @@
 /**
  * `full`: no room. `readonly`: may not write. `locked`: another process holds the store. `unavailable`: anything
- * passing. `corrupt`: what was read cannot be. `invalid`: a value that could not be given back as it was; the
+ * passing. `conflict`: another transaction was in the way; nothing of this one was kept, and the same work may be done
+ * again. `corrupt`: what was read cannot be. `invalid`: a value that could not be given back as it was; the
  * caller's fault, and nobody else's.
  */
-export type StorageErrorKind = "full" | "readonly" | "locked" | "unavailable" | "corrupt" | "invalid";
+export type StorageErrorKind = "full" | "readonly" | "locked" | "unavailable" | "conflict" | "corrupt" | "invalid";
 
 export class StorageError extends Error {
   readonly kind: StorageErrorKind;
