@@ -164,7 +164,9 @@ function transactionOf(session: Session, name: string, head: SqlTransaction["hea
       const proof = `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`;
       const before = session.warned.count;
       // Told by the commit itself: nobody hears of what was rolled back.
-      const results = await session.script(`${proof}; ${moved ? `notify ${CHANNEL}; ` : ""}commit`);
+      const results = await session.script(
+        `${proof}; ${moved === null ? "" : `notify ${CHANNEL}, '${moved}'; `}commit`,
+      );
       const command = results.at(-1)?.command;
       // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
@@ -189,15 +191,18 @@ async function rollback(session: Session): Promise<void> {
 }
 
 /** Listens for hints, and connects again when the connection is lost; what was announced meanwhile is missed. */
-async function listen(options: EngineOptions, changed: () => void): Promise<() => Promise<void>> {
+async function listen(options: EngineOptions, changed: (size?: number) => void): Promise<() => Promise<void>> {
   let stopped = false;
   let session: Session | null = null;
   let wake: () => void = () => {};
   const stop = new Promise<void>((resolve) => (wake = resolve));
 
+  // Any client may notify: what is no size is a hint all the same.
+  const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
+
   async function connect(): Promise<Session> {
     const listener = await firstOf(options, async (address) => {
-      const candidate = await openSession({ ...options, name: "assent listener", onNotify: changed }, address);
+      const candidate = await openSession({ ...options, name: "assent listener", onNotify }, address);
       try {
         // A standby refuses it.
         await candidate.script(`listen ${CHANNEL}`);

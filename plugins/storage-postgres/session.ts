@@ -21,7 +21,7 @@ export interface SessionOptions {
   tls: "disable" | "require" | "verify-full" | "from-url";
   /** PEM of the authority that signed the server's certificate, where the system does not know it. */
   ca?: string;
-  onNotify?(): void;
+  onNotify?(payload: string): void;
 }
 
 export interface Result {
@@ -93,7 +93,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     onnotice({ severity, message }: postgres.Notice) {
       if (severity === "WARNING") warned = { count: warned.count + 1, newest: message ?? "" };
     },
-    onnotify: () => options.onNotify?.(),
+    onnotify: (_channel: string, payload: string) => options.onNotify?.(payload),
     onclose: () => lose(new StorageError("unavailable", "the connection to Postgres was lost")),
     // TLS is spoken below: postgres.js sees a socket that is ready.
     ssl: false,

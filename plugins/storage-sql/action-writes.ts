@@ -2,14 +2,14 @@
 import { sql, type Kysely } from "kysely";
 import type { ActionChange, ActionGuard, ActionWrites } from "../../src/contract/storage.ts";
 import { ACTION_COLUMNS, type Tables } from "./schema.ts";
-import { param, params, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 import { moveStatus, type prepareSums } from "./sums.ts";
 
 const EMPTY = sql.lit("");
 
 export function prepareActionWrites(db: Kysely<Tables>) {
   return {
-    insertAction: prepare(db.insertInto("actions").values(params<never>(ACTION_COLUMNS))),
+    insertAction: prepareInsert(db, "actions", ACTION_COLUMNS),
     noteAsked: prepare(
       db
         .updateTable("actions")

@@ -10,7 +10,16 @@ import type {
 } from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
-import { param, params, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
+import {
+  param,
+  params,
+  plain,
+  prepare,
+  prepareInsert,
+  type SqlExecutor,
+  type SqlRow,
+  type Statement,
+} from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDeliveryReads>;
 type Writes = ReturnType<typeof prepareDeliveryWrites>;
@@ -213,7 +222,7 @@ export function prepareDeliveryWrites(db: Kysely<Tables>) {
         .where("next_at", "<=", param("now")),
     ),
     pruneDeliveries: prepare(db.deleteFrom("deliveries").where("position", "in", old)),
-    insertLimitUse: prepare(db.insertInto("limit_uses").values(params<never>(schema.LIMIT_USE_COLUMNS))),
+    insertLimitUse: prepareInsert(db, "limit_uses", schema.LIMIT_USE_COLUMNS),
     releaseLimitUses: prepare(db.deleteFrom("limit_uses").where("action_id", "=", param("action_id"))),
     pruneLimitUses: prepare(db.deleteFrom("limit_uses").where(sql<boolean>`(${tuple}) in (${past})`)),
   };

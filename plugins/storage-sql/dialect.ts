@@ -1,4 +1,8 @@
 import type { Compilable, CreateTableBuilder, Kysely, RawBuilder } from "kysely";
+import type { SqlValue, Statement } from "./statement.ts";
+
+/** A statement of one row into one table. */
+export type Insert = Statement & { readonly into: string };
 
 /** What the databases do differently. */
 export interface SqlDialect {
@@ -26,6 +30,8 @@ export interface SqlDialect {
   /** For a repair: lets rows of append-only tables be deleted inside the transaction that says so. Absent: no repair. */
   suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
   bytesOf(hex: string): RawBuilder<unknown>;
+  /** One statement that inserts several rows, whose values are as its names. Absent: they go in one by one. */
+  insertRows?(insert: Insert, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
   /** `clustered`: rows are small and only ever found by primary key. */
   finish(table: CreateTableBuilder<string, string>, clustered?: boolean): Compilable;
   /** Refuses UPDATE and DELETE, and an INSERT that would replace a row: with an error, or by keeping the old row. */

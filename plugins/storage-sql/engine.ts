@@ -40,8 +40,8 @@ export interface SqlEngine extends Pick<Storage, "name" | "exclusive" | "watch" 
 export interface SqlTransaction {
   /** `changes`: how many rows it inserted, updated or deleted. */
   query(sql: string, values: SqlValue[]): Promise<{ rows: SqlRow[]; changes: number }>;
-  /** Resolves when it is durable. `moved`: the ledger's head was moved. */
-  commit(moved: boolean): Promise<void>;
+  /** Resolves when it is durable. `moved`: the size that the ledger's head was moved to, null where it was not. */
+  commit(moved: number | null): Promise<void>;
   /** Called also after a commit that failed. Never rejects. */
   rollback(because: unknown): Promise<void>;
   /** The row of `ledger_head`, where the lock brought it along. */

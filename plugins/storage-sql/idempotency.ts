@@ -2,7 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionWrites, IdempotencyRow } from "../../src/contract/storage.ts";
 import { IDEMPOTENCY_COLUMNS, type Tables } from "./schema.ts";
-import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, plain, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareIdempotencyReads>;
 type Writes = ReturnType<typeof prepareIdempotencyWrites>;
@@ -33,7 +33,7 @@ export function prepareIdempotencyReads(db: Kysely<Tables>) {
 
 export function prepareIdempotencyWrites(db: Kysely<Tables>) {
   return {
-    insertIdempotency: prepare(db.insertInto("idempotency").values(params<never>(IDEMPOTENCY_COLUMNS))),
+    insertIdempotency: prepareInsert(db, "idempotency", IDEMPOTENCY_COLUMNS),
     deleteIdempotency: prepare(
       db
         .deleteFrom("idempotency")

@@ -51,7 +51,7 @@ async function step(
       ({ name, version } = migration);
       await apply(tx, dialect, migration);
     }
-    await tx.commit(false);
+    await tx.commit(null);
     return true;
   } catch (error) {
     await tx.rollback(error);

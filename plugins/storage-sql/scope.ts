@@ -1,7 +1,8 @@
 /** The executor of one transaction, which is of no use once its work is over or a statement has failed. */
 import { StorageError } from "../../src/contract/storage.ts";
+import type { Insert, SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlTransaction } from "./engine.ts";
-import { bind, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
+import { bind, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
 
 export interface TransactionScope {
   executor: SqlExecutor;
@@ -13,33 +14,41 @@ export interface TransactionScope {
   abandon(): Error | null;
   /** Resolves when everything that was given is answered; rejects with what lost the transaction. */
   answered(): Promise<void>;
-  readonly moved: boolean;
+  /** The size that the head was moved to. */
+  readonly moved: number | null;
   /** Something was taken out that nobody may find again. */
   readonly erased: boolean;
 }
+
+/** Characters and bytes that go together in one statement. A row that has more goes by itself. */
+const MOST_AT_ONCE = 4_000_000;
 
 const OVER = "the transaction is over: await everything inside the work of `write`";
 
 /** `own`: the statements that read and move the head, and the one that erases. */
 export function transactionScope(
   engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
+  { insertRows }: Pick<SqlDialect, "insertRows">,
   tx: SqlTransaction,
   own: { head: Statement; moveHead: Statement; eraseAction: Statement },
 ): TransactionScope {
   let failure: Error | null = null;
   let over = false;
-  let moved = false;
+  let moved: number | null = null;
   let erased = false;
   /** As the lock brought it, until something may have moved it. */
   let head: SqlRow[] | null = tx.head ?? null;
   const pending: Promise<void>[] = [];
   /** The statement that runs, and those that wait for it; null where there is none. */
   let last: Promise<void> | null = null;
+  /** Rows that were given and go in with others of their table, before whatever comes next. */
+  let held = new Map<Insert, SqlValue[][]>();
 
   const failed = (error: unknown): Error => (failure ??= engine.toStorageError(error, "write to the store"));
 
   async function attempt<T>(run: () => Promise<T>): Promise<T> {
     if (over) throw new StorageError("unavailable", OVER);
+    release();
     return engine.pipelined === true ? begin(run) : inTurn(run);
   }
 
@@ -70,10 +79,56 @@ export function transactionScope(
     const bound = bind(statement, values);
     if (statement === own.moveHead) {
       head = null;
-      moved = true;
+      moved = (values as { size: number }).size;
     }
     erased ||= statement === own.eraseAction;
     return (await tx.query(statement.sql, bound)).changes;
+  }
+
+  /** A value that cannot be stored dooms the transaction. */
+  function bound(statement: Statement, values: object): SqlValue[] {
+    try {
+      return bind(statement, values);
+    } catch (error) {
+      throw failed(error);
+    }
+  }
+
+  /** Sends what is held, one statement for each table. */
+  function release(): void {
+    if (held.size === 0) return;
+    const tables = held;
+    held = new Map();
+    for (const [insert, rows] of tables) {
+      const send = (): Promise<unknown> => insertAll(insert, rows);
+      pending.push(
+        (engine.pipelined === true ? begin(send) : inTurn(send)).then(
+          () => undefined,
+          () => undefined,
+        ),
+      );
+    }
+  }
+
+  async function insertAll(insert: Insert, rows: readonly SqlValue[][]): Promise<void> {
+    if (insertRows === undefined || rows.length === 1) {
+      await everyOne(rows, (row) => tx.query(insert.sql, row));
+      return;
+    }
+    await everyOne(parts(rows), (part) => {
+      const { sql, values } = insertRows(insert, part);
+      return tx.query(sql, values);
+    });
+  }
+
+  /** Together where statements are taken in order, and else one after another. */
+  async function everyOne<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
+    if (engine.pipelined === true) await Promise.all(all.map(work));
+    else
+      for (const one of all) {
+        if (failure !== null) throw failure;
+        await work(one);
+      }
   }
 
   return {
@@ -85,28 +140,39 @@ export function transactionScope(
             : (await tx.query(statement.sql, bind(statement, values))).rows,
         ),
       run: (statement, values) => attempt(() => run(statement, values)),
-      send: (statement, values) =>
-        attempt(async () => {
+      async send(statement, values) {
+        if (insertRows !== undefined && isInsert(statement)) {
+          if (over) throw new StorageError("unavailable", OVER);
+          if (failure !== null) throw failure;
+          const row = bound(statement, values);
+          const rows = held.get(statement);
+          if (rows === undefined) held.set(statement, [row]);
+          else rows.push(row);
+          return;
+        }
+        await attempt(async () => {
           const bound = bind(statement, values);
           const answer = tx.query(statement.sql, bound).then(() => undefined);
           if (engine.pipelined === true) pending.push(answer.catch((error: unknown) => void failed(error)));
           else await answer;
-        }),
+        });
+      },
       runMany: (statement, rows) =>
-        attempt(async () => {
-          if (engine.pipelined === true) await Promise.all(rows.map((row) => run(statement, row)));
-          else
-            for (const row of rows) {
-              if (failure !== null) throw failure;
-              await run(statement, row);
-            }
-        }),
+        attempt(() =>
+          insertRows !== undefined && isInsert(statement)
+            ? insertAll(
+                statement,
+                rows.map((row) => bind(statement, row)),
+              )
+            : everyOne(rows, (row) => run(statement, row)),
+        ),
       fail(error) {
         failure ??= error;
         throw error;
       },
     },
     end() {
+      release();
       over = true;
       return failure;
     },
@@ -128,4 +194,26 @@ export function transactionScope(
       return erased;
     },
   };
+}
+
+const isInsert = (statement: Statement): statement is Insert => statement.into !== undefined;
+
+/** The rows in pieces that a statement can hold. */
+function parts(rows: readonly SqlValue[][]): SqlValue[][][] {
+  const all: SqlValue[][][] = [];
+  let size = Infinity;
+  for (const row of rows) {
+    const own = row.reduce<number>((sum, value) => sum + sizeOf(value), 0);
+    if (size + own > MOST_AT_ONCE) {
+      all.push([]);
+      size = 0;
+    }
+    size += own;
+    all.at(-1)?.push(row);
+  }
+  return all;
+}
+
+function sizeOf(value: SqlValue): number {
+  return typeof value === "string" || value instanceof Uint8Array ? value.length : 8;
 }

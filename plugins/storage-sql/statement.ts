@@ -2,8 +2,9 @@
  * Statements that are written with Kysely once and run many times: the builder does not run on the
  * way of a decision. A parameter is a name of the values that are bound to it.
  */
-import type { Compilable } from "kysely";
+import type { Compilable, Kysely } from "kysely";
 import { StorageError } from "../../src/contract/storage.ts";
+import type { Tables } from "./schema.ts";
 
 export type SqlValue = string | number | Uint8Array | null;
 export type SqlRow = Record<string, SqlValue>;
@@ -12,6 +13,8 @@ export interface Statement {
   readonly sql: string;
   /** One name for each placeholder, in order. */
   readonly names: readonly string[];
+  /** The table, where the statement is a plain insert of a whole row: `names` are its columns. */
+  readonly into?: string;
 }
 
 /**
@@ -25,8 +28,9 @@ export interface SqlExecutor {
   run(statement: Statement, values: object): Promise<number>;
   runMany(statement: Statement, rows: readonly object[]): Promise<void>;
   /**
-   * Like `run` for a row that the caller expects to go in: need not wait for the database's answer. A failure then dooms
-   * the transaction, and the next call or its end tells. A value that cannot be stored rejects at once.
+   * Like `run` for a row that the caller expects to go in: need not wait for the database's answer, and rows of one
+   * table may go together before the next statement of another kind. A failure then dooms the transaction, and the next
+   * call or its end tells. A value that cannot be stored rejects at once.
    */
   send(statement: Statement, values: object): Promise<void>;
   /** Dooms the transaction because of something that SQL cannot see, and throws it. */
@@ -58,6 +62,11 @@ export function prepare(query: Compilable): Statement {
     return parameter.name;
   });
   return { sql, names };
+}
+
+/** A plain insert of a whole row. */
+export function prepareInsert(db: Kysely<Tables>, table: keyof Tables, columns: readonly string[]): Statement {
+  return { ...prepare(db.insertInto(table).values(params<never>(columns))), into: table };
 }
 
 /** Throws StorageError for a value that would not come back as it went in. */

@@ -76,7 +76,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
     assertOpen();
     if (state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
     const tx = await orStorageError("write to the store", () => engine.begin(purpose));
-    const scope = transactionScope(engine, tx, {
+    const scope = transactionScope(engine, dialect, tx, {
       head: reads.head,
       moveHead: writes.moveHead,
       eraseAction: writes.eraseAction,

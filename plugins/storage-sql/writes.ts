@@ -14,16 +14,14 @@ import { prepareIdempotencyWrites, writeIdempotency } from "./idempotency.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
-import { param, params, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 
 export type Writes = ReturnType<typeof prepareWrites>;
 
 export function prepareWrites(db: Kysely<Tables>) {
-  const insert = (table: keyof Tables, columns: readonly string[]) =>
-    db.insertInto(table).values(params<never>(columns));
   return {
-    insertEntry: prepare(insert("entries", schema.ENTRY_COLUMNS)),
-    insertTile: prepare(insert("tiles", schema.TILE_COLUMNS)),
+    insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
+    insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
     // The old size is part of the condition: a head that moved meanwhile changes no row.
     moveHead: prepare(
       db
@@ -47,7 +45,7 @@ export function prepareWrites(db: Kysely<Tables>) {
         .values(params<never>(schema.APPROVAL_COLUMNS))
         .onConflict((conflict) => conflict.columns(["action_id", "principal"]).doNothing()),
     ),
-    insertKey: prepare(insert("api_keys", schema.KEY_COLUMNS)),
+    insertKey: prepareInsert(db, "api_keys", schema.KEY_COLUMNS),
     revokeKey: prepare(
       db
         .updateTable("api_keys")
@@ -62,11 +60,11 @@ export function prepareWrites(db: Kysely<Tables>) {
         .where("id", "=", param("id"))
         .where((eb) => eb.or([eb("last_used_at", "is", null), eb("last_used_at", "<", param<number>("at"))])),
     ),
-    insertAgent: prepare(insert("agents", schema.AGENT_COLUMNS)),
+    insertAgent: prepareInsert(db, "agents", schema.AGENT_COLUMNS),
     updateAgent: agentUpdates(db),
-    insertPolicy: prepare(insert("policies", schema.POLICY_COLUMNS)),
+    insertPolicy: prepareInsert(db, "policies", schema.POLICY_COLUMNS),
     updatePolicy: policyUpdates(db),
-    insertPolicyVersion: prepare(insert("policy_versions", schema.POLICY_VERSION_COLUMNS)),
+    insertPolicyVersion: prepareInsert(db, "policy_versions", schema.POLICY_VERSION_COLUMNS),
     putPolicySet: prepare(
       db
         .insertInto("policy_sets")
