@@ -131,7 +131,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     pages: registry.pages,
     facades: registry.facades,
     errors: new Set(declared.errors.map(({ code }) => code)),
-    authenticate: (value) => after("keys").authenticate(value),
+    authenticate: (value, how) => after("keys").authenticate(value, how),
     config,
     log,
     newId,

@@ -58,6 +58,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       body: schema.ActionBody,
       query: JOIN,
       queued: true,
+      confirms: true,
       idempotent: true,
       headers: PREFER,
       description:

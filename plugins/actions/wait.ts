@@ -45,14 +45,19 @@ export function createWaiters(host: Host, mostPerKey: number, asks: Asks): Waite
   });
   let unsubscribe: (() => void) | null = null;
 
+  /** Only while somebody waits: this process reads what others write for it. */
   function listen(): void {
     unsubscribe ??= host.ledger.subscribe((entries) => {
-      if (waiting.size === 0) return;
       for (const entry of entries) {
         if (entry.action_id === null) continue;
         for (const wake of waiting.get(entry.action_id) ?? []) wake();
       }
     });
+  }
+
+  function stopListening(): void {
+    unsubscribe?.();
+    unsubscribe = null;
   }
 
   function add(id: string, keyId: string, wake: () => void): () => void {
@@ -62,6 +67,7 @@ export function createWaiters(host: Host, mostPerKey: number, asks: Asks): Waite
     return () => {
       set.delete(wake);
       if (set.size === 0) waiting.delete(id);
+      if (waiting.size === 0) stopListening();
       const left = (perKey.get(keyId) ?? 1) - 1;
       if (left === 0) perKey.delete(keyId);
       else perKey.set(keyId, left);
@@ -83,11 +89,11 @@ export function createWaiters(host: Host, mostPerKey: number, asks: Asks): Waite
     },
     async verdict(pendingRow, ms, { request: { signal }, credential }) {
       const { id } = pendingRow;
-      listen();
       let wake: () => void = () => {};
       let pulse = new Promise<void>((resolve) => (wake = resolve));
       // Registered before the first read, so that a verdict between the two is not missed.
       const remove = add(id, credential.key.id, () => wake());
+      listen();
       const stop = () => wake();
       signal.addEventListener("abort", stop);
       let over = false;
@@ -113,9 +119,6 @@ export function createWaiters(host: Host, mostPerKey: number, asks: Asks): Waite
         end?.(pending && !over);
       }
     },
-    stop() {
-      unsubscribe?.();
-      unsubscribe = null;
-    },
+    stop: stopListening,
   };
 }

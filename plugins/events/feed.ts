@@ -13,7 +13,8 @@ export interface Feed {
   page(seq: number): Promise<readonly EntryRow[]>;
   /** Resolves to true when an entry `seq` may be there, to false after `ms` or when `signal` aborts. */
   wait(seq: number, ms: number, signal: AbortSignal): Promise<boolean>;
-  stop(): void;
+  /** Whoever reads joins first: entries are kept for as long as anybody has. Returns a function that leaves. */
+  join(): () => void;
 }
 
 export function createFeed(host: Host): Feed {
@@ -21,12 +22,15 @@ export function createFeed(host: Host): Feed {
   const waiting = new Set<() => void>();
   const end = (): number => (kept.at(-1)?.seq ?? -1) + 1;
 
-  const unsubscribe = host.ledger.subscribe((entries) => {
+  let readers = 0;
+  let unsubscribe = (): void => {};
+
+  function take(entries: readonly EntryRow[]): void {
     const first = entries[0];
     if (first === undefined) return;
     kept = first.seq === end() ? [...kept, ...entries].slice(-KEPT) : [...entries].slice(-KEPT);
     for (const wake of waiting) wake();
-  });
+  }
 
   return {
     async page(seq) {
@@ -51,6 +55,14 @@ export function createFeed(host: Host): Feed {
         signal.addEventListener("abort", aborted, { once: true });
       });
     },
-    stop: unsubscribe,
+    join() {
+      if (readers++ === 0) unsubscribe = host.ledger.subscribe(take);
+      return () => {
+        if (--readers > 0) return;
+        unsubscribe();
+        // What comes before the next one joins is not among these.
+        kept = [];
+      };
+    },
   };
 }

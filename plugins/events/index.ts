@@ -4,7 +4,7 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential } from "../../src/contract/host.ts";
 import { defineRoute, type Reply, type RequestContext } from "../../src/contract/resource.ts";
 import { definePlugin } from "../../src/plugin.ts";
-import { createFeed, type Feed } from "./feed.ts";
+import { createFeed } from "./feed.ts";
 import { createFilter, toolLookup } from "./filter.ts";
 import { poll } from "./poll.ts";
 import { Event, EventPage, eventsQuery, pageQuery, Position, type EventsQuery, type PageQuery } from "./schemas.ts";
@@ -61,7 +61,7 @@ export default definePlugin({
     const toolOf = toolLookup(host);
     const open = new Map<string, number>();
     let total = 0;
-    let feed: Feed | null = null;
+    const feed = createFeed(host);
 
     function stream(query: EventsQuery, who: Credential, from: number): Reply {
       const held = open.get(who.key.id) ?? 0;
@@ -76,6 +76,7 @@ export default definePlugin({
       }
       open.set(who.key.id, held + 1);
       total += 1;
+      const leave = feed.join();
       return {
         status: 200,
         headers: { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" },
@@ -83,7 +84,7 @@ export default definePlugin({
           host,
           credential: who,
           from,
-          feed: feed as Feed,
+          feed,
           filter: createFilter(query, who, toolOf),
           heartbeatMs: options.heartbeat_seconds * 1000,
           retryMs: options.retry_milliseconds,
@@ -93,6 +94,7 @@ export default definePlugin({
             if (left === 0) open.delete(who.key.id);
             else open.set(who.key.id, left);
             total -= 1;
+            leave();
           },
         }),
       };
@@ -166,12 +168,6 @@ export default definePlugin({
           handle: page,
         }),
       ],
-      async start() {
-        feed = createFeed(host);
-      },
-      async stop() {
-        feed?.stop();
-      },
     };
   },
 });

@@ -22,13 +22,13 @@ export default definePlugin({
       registers: [register],
     });
     const entries = new Counter({
-      name: "assent_ledger_entries_seen_total",
-      help: "Entries of the shared ledger that this process has seen since it started, whoever wrote them: the same from every process, so not to be summed.",
+      name: "assent_ledger_entries_total",
+      help: "Entries of the ledger that this process has recorded since it started: those of all processes sum up.",
       labelNames: ["type"],
       registers: [register],
     });
     const decisions = new Counter({
-      name: "assent_decisions_seen_total",
+      name: "assent_decisions_total",
       help: "Decisions among them.",
       labelNames: ["effect", "reason_code"],
       registers: [register],
@@ -67,7 +67,7 @@ export default definePlugin({
         }),
       ],
       async start() {
-        unsubscribe = host.ledger.subscribe(see);
+        unsubscribe = host.ledger.onRecorded(see);
       },
       async stop() {
         unsubscribe?.();

@@ -20,14 +20,16 @@ export interface Folding {
 
 export interface FoldingOptions {
   upkeep: NonNullable<Storage["upkeep"]>;
-  ledger: Pick<Ledger, "subscribe">;
+  ledger: Pick<Ledger, "onGrowth">;
   log: Logger;
   /** Of the processes that share the store, one folds. */
   duty: Duty;
 }
 
 export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Folding {
-  let waiting = 0;
+  /** The size that the ledger is said to have, and the one up to which all is folded, as far as this process knows. */
+  let size = 0;
+  let done = 0;
   let timer: ReturnType<typeof setTimeout> | null = null;
   let running: Promise<void> | null = null;
   let stopped = false;
@@ -48,14 +50,13 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
     try {
       if (!(await duty.mine())) again = TURN;
       while (!stopped && again === null) {
-        const announced = waiting;
+        const announced = size;
         const folded = await upkeep(CHUNK);
         if (folded < CHUNK) {
-          // Everything announced before is folded. Counting down would never reach zero: not every entry is an action.
-          waiting -= announced;
+          // Everything announced before is folded. Counting down would never reach it: not every entry is an action.
+          done = announced;
           break;
         }
-        waiting = Math.max(0, waiting - folded);
         await new Promise((resolve) => setTimeout(resolve, BREATH));
       }
     } catch (error) {
@@ -64,14 +65,16 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
       again = AFTER_FAILURE;
     }
     running = null;
-    if (again !== null || waiting > 0) plan(again ?? QUIET);
+    if (again !== null || size > done) plan(again ?? QUIET);
   }
 
   return {
     start() {
-      unsubscribe = ledger.subscribe((entries) => {
-        waiting += entries.length;
-        if (waiting < BEHIND) plan(QUIET);
+      unsubscribe = ledger.onGrowth((now) => {
+        // Before the first word nothing is known; the first look folds what there is.
+        if (done === 0) done = now;
+        size = Math.max(size, now);
+        if (size - done < BEHIND) plan(QUIET);
         else if (timer === null) plan(0);
       });
       plan(QUIET);

@@ -158,7 +158,7 @@ export interface Ledger {
   /** Proof that `second` extends `first`. RFC 6962 section 2.1.2. */
   consistency(first: number, second: number): Promise<Uint8Array[]>;
   rootAt(size: number): Promise<Uint8Array>;
-  /** Committed entries that this process's subscribers have not been given yet. Rejects with StorageError. */
+  /** Committed entries that this process's subscribers have not been given yet; 0 without any. Rejects with StorageError. */
   lag(): Promise<number>;
   /** By how much the service's clock is ahead of this machine's, because the last entry is. Milliseconds; mostly 0. */
   clockAhead(): number;
@@ -169,8 +169,15 @@ export interface Ledger {
   /** Where the log's key was changed below that size, in order. Rejects with StorageError. */
   logKeyProofs(under: SignedCheckpoint): Promise<LogKeyProof[]>;
   readonly origin: string;
-  /** Calls `listener` with committed entries, in order. Returns a function that stops it. */
+  /**
+   * Calls `listener` with committed entries, in order, from about now on. Returns a function that stops it. While
+   * anybody subscribes, this process reads what the others write.
+   */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
+  /** The same with those that this process committed; one whose commit seemed to fail is not among them. */
+  onRecorded(listener: (entries: readonly EntryRow[]) => void): () => void;
+  /** Calls `listener` when the ledger has grown, whoever wrote, with the size that it is said to have: a hint. */
+  onGrowth(listener: (size: number) => void): () => void;
 }
 
 export interface Keys {

@@ -73,6 +73,11 @@ export interface Route {
   /** Counts in `ledger.max_queue` until it is answered, and is refused with OVERLOADED, before its body is read, while that is full: for what agents send, not for what people decide. */
   queued?: boolean;
   /**
+   * Its handler confirms the credential under the ledger's lock (`tx.confirm`) before it answers anything: a key that
+   * was revoked a moment ago may get as far as that, and no look at the store is needed before.
+   */
+  confirms?: boolean;
+  /**
    * Taken whatever else the service is busy with: no rate limit and no bound of what is in flight refuses it to a key
    * that holds its scope. For what must not wait; its `bodyLimit` is to be small.
    */

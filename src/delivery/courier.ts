@@ -241,7 +241,7 @@ export function createCourier(options: CourierOptions): Courier {
 
   return {
     start() {
-      unsubscribe = ledger.subscribe(() => look());
+      unsubscribe = ledger.onGrowth(() => look());
       look();
     },
     async stop() {

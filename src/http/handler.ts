@@ -29,7 +29,7 @@ export interface FetchOptions {
   /** Error codes that plugins brought. */
   errors: ReadonlySet<string>;
   /** Null when no live key has this value. */
-  authenticate(value: string): Promise<Credential | null>;
+  authenticate(value: string, how: { confirmed: boolean }): Promise<Credential | null>;
   config: Config;
   log: Logger;
   newId(): string;
@@ -92,7 +92,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     // First of all: to refuse must cost little.
     if (route.queued === true) queue.assertRoom();
     const credential =
-      route.scope === null ? null : await identify(request.headers.get("authorization"), request, call, info);
+      route.scope === null ? null : await identify(request.headers.get("authorization"), request, call, info, route);
     if (credential !== null) {
       const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
       const permitted = wanted.some((scope) => credential.holds(scope));
@@ -151,9 +151,10 @@ export function createFetch(options: FetchOptions): FetchHandler {
   const addressOf = (request: Request, info: RequestInfo): string =>
     clientAddress(request, info, config.server.trusted_proxies);
 
-  async function identify(header: string | null, request: Request, call: Call, info: RequestInfo): Promise<Credential> {
+  type By = Pick<Route, "confirms">;
+  async function identify(header: string | null, request: Request, call: Call, info: RequestInfo, by: By = {}) {
     try {
-      const credential = await authenticate(header);
+      const credential = await authenticate(header, by.confirms === true);
       call.keyId = credential.key.id;
       return credential;
     } catch (error) {
@@ -164,14 +165,14 @@ export function createFetch(options: FetchOptions): FetchHandler {
     }
   }
 
-  async function authenticate(header: string | null): Promise<Credential> {
+  async function authenticate(header: string | null, confirmed: boolean): Promise<Credential> {
     if (header === null) {
       throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`", {
         headers: { "WWW-Authenticate": "Bearer" },
       });
     }
     const value = /^bearer +([^\s,]+)$/i.exec(header)?.[1];
-    const credential = value === undefined ? null : await options.authenticate(value);
+    const credential = value === undefined ? null : await options.authenticate(value, { confirmed });
     if (credential === null) {
       const why =
         value === undefined

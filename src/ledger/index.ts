@@ -14,6 +14,7 @@ import type { LedgerClock } from "./clock.ts";
 import { createContinuity } from "./continuity.ts";
 import { createProofReader } from "./reader.ts";
 import { createSequencer, type SequencerOptions } from "./sequencer.ts";
+import { sharedRead } from "./shared-read.ts";
 import { createTail } from "./tail.ts";
 import { compareWithKept, keepCheckpoint, type KeptCheckpoint } from "./kept-checkpoint.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./log-key-book.ts";
@@ -24,6 +25,8 @@ import { witnessedCheckpoint } from "./witnesses.ts";
 const STORE_CHECKPOINT_AFTER = 200;
 /** How often the head is looked at where it may have moved without a word. Milliseconds. */
 const CATCH_UP_EVERY = 2000;
+/** The same where the store has no word at all. */
+const LOOK_EVERY = 250;
 
 /** Longer than any batch on a slow disk, or of a database that is slow to answer. Milliseconds. */
 const LONGEST_JOBS = 60_000;
@@ -124,9 +127,8 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
         );
   const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
   if (last !== undefined) options.clock.saw(last.created_at);
-  const tail = createTail(storage, start.size, log);
-  // Others' entries, too.
-  tail.subscribe((entries) => options.clock.saw(entries.at(-1)?.created_at ?? 0));
+  const tail = createTail(storage, start.size, log, (newest) => options.clock.saw(newest.created_at));
+  const readHead = sharedRead(() => continuity.observe(() => storage.head()));
   let timer: ReturnType<typeof setTimeout> | null = null;
 
   async function storeCheckpoint(): Promise<void> {
@@ -194,7 +196,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       while (again) {
         again = false;
         try {
-          tail.reached((await continuity.observe(() => storage.head())).size);
+          await tail.reached((await readHead()).size);
         } catch (error) {
           log.warn("the ledger's head could not be read; subscribers wait", { error: String(error) });
         }
@@ -202,15 +204,24 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       looking = null;
     })();
   }
-  const unwatch = storage.watch === undefined ? null : await storage.watch(catchUp);
-  const catching = setInterval(() => {
-    if (!storage.exclusive || sequencer.lastHead() === null) catchUp();
-  }, CATCH_UP_EVERY);
+  function changed(size?: number): void {
+    // Mostly this process's own commit.
+    if (size !== undefined && size <= continuity.seen().size) return;
+    if (size === undefined || tail.listening()) catchUp();
+    else tail.moved(size);
+  }
+  const unwatch = storage.watch === undefined ? null : await storage.watch(changed);
+  const catching = setInterval(
+    () => {
+      if (!storage.exclusive || sequencer.lastHead() === null) catchUp();
+    },
+    storage.watch === undefined && !storage.exclusive ? LOOK_EVERY : CATCH_UP_EVERY,
+  );
   catching.unref?.();
 
   async function head(): Promise<LedgerHead> {
     const lastHead = sequencer.lastHead();
-    return storage.exclusive && lastHead !== null ? lastHead : continuity.observe(() => storage.head());
+    return storage.exclusive && lastHead !== null ? lastHead : readHead();
   }
 
   async function checkpoint(): Promise<SignedCheckpoint> {
@@ -242,8 +253,15 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     checkpoint,
     halted: () => sequencer.halted(),
     clockAhead: () => options.clock.ahead(),
-    subscribe: (listener) => tail.subscribe(listener),
-    lag: async () => Math.max(0, (await head()).size - tail.delivered()),
+    subscribe(listener) {
+      const stop = tail.subscribe(listener, continuity.seen().size);
+      // Words of others' entries were passed over while nobody listened.
+      if (!storage.exclusive) catchUp();
+      return stop;
+    },
+    onRecorded: (listener) => tail.onRecorded(listener),
+    onGrowth: (listener) => tail.onGrowth(listener),
+    lag: async () => (tail.listening() ? Math.max(0, (await head()).size - tail.delivered()) : 0),
     rootAt: (size) => proofs.rootAt(size),
     async witnessed() {
       await followed();

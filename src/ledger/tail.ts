@@ -1,6 +1,7 @@
 /**
- * Hands committed entries to subscribers in order and without a gap. What this process did not
- * commit itself, or committed without learning so, is read from the store by sequence.
+ * Hands committed entries to subscribers in order and without a gap. What this process did not commit itself, or
+ * committed without learning so, is read from the store by sequence, and only while somebody subscribes: of several
+ * processes each would else read what all others write.
  */
 import type { Logger } from "../contract/host.ts";
 import { withoutGap, type EntryRow, type StorageReader } from "../contract/storage.ts";
@@ -8,10 +9,18 @@ import { withoutGap, type EntryRow, type StorageReader } from "../contract/stora
 export type Listener = (entries: readonly EntryRow[]) => void;
 
 export interface Tail {
-  subscribe(listener: Listener): () => void;
+  /** Gives everybody's entries. Where nobody has subscribed yet they begin with a ledger of size `from`. */
+  subscribe(listener: Listener, from?: number): () => void;
+  /** Gives what this process commits and knows to be committed. */
+  onRecorded(listener: Listener): () => void;
+  /** Tells what size the ledger may have, whoever wrote. */
+  onGrowth(listener: (size: number) => void): () => void;
   committed(entries: readonly EntryRow[]): void;
-  /** Another process may have moved the ledger to this size. */
-  reached(size: number): void;
+  /** Another process has moved the ledger to this size. Resolves when its newest entry was looked at, where that is not to be delivered. */
+  reached(size: number): Promise<void>;
+  /** It may have. */
+  moved(size: number): void;
+  listening(): boolean;
   /** How many entries subscribers have been given: the sequence of the next one. */
   delivered(): number;
   /** Resolves when everything announced so far was delivered. */
@@ -20,19 +29,24 @@ export interface Tail {
 
 const PAGE = 256;
 
-export function createTail(reader: StorageReader, size: number, log: Logger): Tail {
+/** `newest` is called with the last of the entries that were committed, whether or not somebody listens. */
+export function createTail(
+  reader: Pick<StorageReader, "entries">,
+  size: number,
+  log: Logger,
+  newest: (entry: EntryRow) => void = () => {},
+): Tail {
   const listeners = new Set<Listener>();
+  const recorders = new Set<Listener>();
+  const growth = new Set<(size: number) => void>();
   let delivered = size;
   let gap: Promise<void> | null = null;
   let announced = size;
 
-  function deliver(entries: readonly EntryRow[]): void {
-    const first = entries[0];
-    if (first === undefined) return;
-    delivered = first.seq + entries.length;
-    for (const listener of listeners) {
+  function tell<T>(all: ReadonlySet<(it: T) => void>, it: T): void {
+    for (const listener of all) {
       try {
-        listener(entries);
+        listener(it);
       } catch (error) {
         // A subscriber is never on the way of a decision.
         log.error("a subscriber of the ledger threw", { error: String(error) });
@@ -40,9 +54,17 @@ export function createTail(reader: StorageReader, size: number, log: Logger): Ta
     }
   }
 
+  function deliver(entries: readonly EntryRow[]): void {
+    const [first, last] = [entries[0], entries.at(-1)];
+    if (first === undefined || last === undefined) return;
+    delivered = first.seq + entries.length;
+    newest(last);
+    tell(listeners, entries);
+  }
+
   /** Reads what is missing. At most one reader at a time; what is announced meanwhile is its too. */
   function catchUp(): void {
-    if (gap !== null || delivered >= announced) return;
+    if (gap !== null || delivered >= announced || listeners.size === 0) return;
     gap = fill().then((done) => {
       gap = null;
       // Something may have been announced just as it ended.
@@ -53,7 +75,7 @@ export function createTail(reader: StorageReader, size: number, log: Logger): Ta
   /** False when it could not read all that was announced. */
   async function fill(): Promise<boolean> {
     try {
-      while (delivered < announced) {
+      while (delivered < announced && listeners.size > 0) {
         const page = await reader.entries(delivered, Math.min(delivered + PAGE, announced));
         const entries = withoutGap(page, delivered);
         if (entries.length === 0) return false;
@@ -67,22 +89,44 @@ export function createTail(reader: StorageReader, size: number, log: Logger): Ta
     }
   }
 
+  function add<T>(set: Set<T>, listener: T): () => void {
+    set.add(listener);
+    return () => void set.delete(listener);
+  }
+
   return {
-    subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+    subscribe(listener, from = announced) {
+      // Nobody waits for what came before.
+      if (listeners.size === 0 && gap === null) {
+        announced = Math.max(announced, from);
+        delivered = announced;
+      }
+      return add(listeners, listener);
     },
+    onRecorded: (listener) => add(recorders, listener),
+    onGrowth: (listener) => add(growth, listener),
     committed(entries) {
       const first = entries[0];
       if (first === undefined) return;
-      announced = Math.max(announced, first.seq + entries.length);
+      const size = first.seq + entries.length;
+      announced = Math.max(announced, size);
+      tell(recorders, entries);
+      tell(growth, size);
+      if (listeners.size === 0) return;
       if (gap === null && first.seq === delivered) deliver(entries);
       else catchUp();
     },
-    reached(size) {
+    async reached(size) {
+      const grown = size > announced;
       announced = Math.max(announced, size);
-      catchUp();
+      if (grown) tell(growth, size);
+      if (listeners.size > 0) return catchUp();
+      if (!grown) return;
+      const [last] = await reader.entries(size - 1, size);
+      if (last !== undefined) newest(last);
     },
+    moved: (size) => tell(growth, size),
+    listening: () => listeners.size > 0,
     delivered: () => delivered,
     async settled() {
       while (gap !== null) await gap;

@@ -34,7 +34,7 @@ const ledger = {
         }) as unknown as LedgerTransaction,
       ),
     ),
-  subscribe: () => () => {},
+  onGrowth: () => () => {},
 } as unknown as Ledger;
 const messages: MessageBuilder = {
   build: (row) => Promise.resolve({ id: row.id, kind: row.kind, link: LINK, to: row.recipient } as unknown as Message),
@@ -275,7 +275,7 @@ test("looks while an attempt is under way write nothing", async () => {
   );
   let look = (): void => {};
   run({
-    ledger: { ...ledger, subscribe: (listener: () => void) => ((look = listener), () => {}) } as unknown as Ledger,
+    ledger: { ...ledger, onGrowth: (listener: () => void) => ((look = listener), () => {}) } as unknown as Ledger,
   });
   await comes(() => attempts.length === 1);
   const looks = made.faults.calls("nextScheduledDelivery");

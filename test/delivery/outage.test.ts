@@ -30,7 +30,7 @@ const ledger = {
         }) as unknown as LedgerTransaction,
       ),
     ),
-  subscribe: (listener: () => void) => ((look = listener), () => {}),
+  onGrowth: (listener: () => void) => ((look = listener), () => {}),
 } as unknown as Ledger;
 const silent = { debug() {}, info() {}, warn() {}, error() {} } as unknown as Logger;
 

@@ -70,6 +70,42 @@ it("a read that fails loses nothing: the next word reads from the same place", a
   assert.deepEqual(got, [0, 1]);
 });
 
+it("what others write is read while somebody listens, and not else", async () => {
+  const { rows, reader } = ledger();
+  const reads: [number, number][] = [];
+  const times: number[] = [];
+  const counting = {
+    entries(from: number, to: number) {
+      reads.push([from, to]);
+      return reader.entries(from, to);
+    },
+  };
+  const tail = createTail(counting, 0, LOG, ({ seq }) => times.push(seq));
+  const sizes: number[] = [];
+  const recorded: number[] = [];
+  tail.onGrowth((size) => sizes.push(size));
+  tail.onRecorded((entries) => recorded.push(...entries.map(({ seq }) => seq)));
+  for (let i = 0; i < 600; i++) rows.push(entryRow(i));
+  await tail.reached(599);
+  tail.committed([rows[599] as EntryRow]);
+  await tail.settled();
+  assert.deepEqual([reads, times], [[[598, 599]], [598]], "the newest, for its time");
+  const got: number[] = [];
+  const stop = tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
+  rows.push(entryRow(600), entryRow(601));
+  await tail.reached(602);
+  await tail.settled();
+  stop();
+  rows.push(entryRow(602), entryRow(603));
+  await tail.reached(604);
+  await tail.settled();
+  assert.deepEqual([got, recorded, sizes], [[600, 601], [599], [599, 600, 602, 604]]);
+  assert.deepEqual(reads.slice(1), [
+    [600, 602],
+    [603, 604],
+  ]);
+});
+
 it("an entry that the store lacks is waited for, not passed over", async () => {
   const { rows, reader } = ledger();
   const tail = createTail(reader, 0, LOG);

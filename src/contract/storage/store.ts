@@ -64,10 +64,10 @@ export interface Storage extends StorageReader {
   /** For `assent copy`; absent where a store cannot be moved. */
   readonly copying?: StorageCopying;
   /**
-   * Calls `changed` soon after any process moved the head. A hint: it may come late, more often than needed, or not at
+   * Calls `changed` soon after any process moved the head, with the new size where that is told. A hint: it may come late, more often than needed, or not at
    * all while a connection is down. Absent where `exclusive`. Resolves to a function that stops it.
    */
-  watch?(changed: () => void): Promise<() => Promise<void>>;
+  watch?(changed: (size?: number) => void): Promise<() => Promise<void>>;
   /**
    * Calls `check` with what reads through each new connection, before anything else goes through it, and gives up a
    * connection that `check` rejects: what asked for it rejects with the same error. A new connection may lead to

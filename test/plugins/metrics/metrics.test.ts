@@ -39,8 +39,8 @@ describe("metrics", () => {
     await service.call("POST", "/v1/actions", { body: ASKED });
     await service.call("GET", "/v1/made-up/by-a-client", { key: service.admin });
     const seen = await read();
-    assert.equal(seen.get('assent_decisions_seen_total{effect="allow",reason_code="POLICY_RULE"}'), 3);
-    assert.equal(seen.get('assent_decisions_seen_total{effect="require_approval",reason_code="POLICY_RULE"}'), 1);
+    assert.equal(seen.get('assent_decisions_total{effect="allow",reason_code="POLICY_RULE"}'), 3);
+    assert.equal(seen.get('assent_decisions_total{effect="require_approval",reason_code="POLICY_RULE"}'), 1);
     assert.equal(seen.get("assent_ledger_size"), (await service.storage.head()).size);
     assert.equal(
       seen.get('assent_http_request_duration_seconds_count{method="POST",route="/v1/actions",status="200"}'),
@@ -55,7 +55,7 @@ describe("metrics", () => {
   });
 
   it("count a decision whatever stands in its texts", async () => {
-    const denials = 'assent_decisions_seen_total{effect="deny",reason_code="POLICY_RULE"}';
+    const denials = 'assent_decisions_total{effect="deny",reason_code="POLICY_RULE"}';
     const before = (await read()).get(denials) ?? 0;
     const reason = 'a line\u2028 and "effect":"allow" \r\n another';
     const body = { policy: "odd", rules: [{ name: "r", tool: "odd", effect: "deny", reason }] };
