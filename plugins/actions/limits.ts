@@ -1,13 +1,13 @@
 /** What was used of limits, read and written in the decision's own transaction: exact whoever else submits meanwhile. */
 import type { LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
+import type { ActionRow, LimitSpan, StorageReader } from "../../src/contract/storage.ts";
 import { mayHaveRun, USES_KEPT } from "../../src/domain/limit-uses.ts";
 import type { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import { limitNeeds, type LimitNeed } from "../../src/domain/policy/limits.ts";
 import type { Facts, LimitFact } from "../../src/domain/policy/types.ts";
 
-/** Removed with each use that is written: more than come in. */
-const SWEEP = 4;
+/** Removed with each batch that writes uses: more than come in. */
+const SWEEP = 1024;
 
 export interface KnownUses {
   facts: Facts;
@@ -37,10 +37,23 @@ export async function readUse(
   return unit === "count" ? used.count : used.sum;
 }
 
+export const spanOf = ({ policy, limit, subject, since }: LimitNeed): LimitSpan => ({
+  policy,
+  limit_name: limit,
+  subject,
+  since,
+});
+
+/** Batches that have removed what is over. */
+const swept = new WeakSet<LedgerTransaction>();
+
 export async function writeUses(tx: LedgerTransaction, needs: readonly LimitNeed[], actionId: string): Promise<void> {
+  if (needs.length === 0) return;
   for (const { policy, limit, subject, amount, until } of needs)
     await tx.insertLimitUse({ policy, limit_name: limit, subject, action_id: actionId, at: tx.now, amount, until });
-  if (needs.length > 0) await tx.pruneLimitUses(tx.now - USES_KEPT, SWEEP * needs.length);
+  if (swept.has(tx)) return;
+  swept.add(tx);
+  await tx.pruneLimitUses(tx.now - USES_KEPT, SWEEP);
 }
 
 /**

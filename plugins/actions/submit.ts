@@ -1,6 +1,6 @@
 /** From a request to a recorded decision. */
 import { Refusal } from "../../src/contract/errors.ts";
-import type { AgentFacts, Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { AgentFacts, Credential, Foresee, Host, LedgerTransaction } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { actorOf } from "../../src/domain/actor.ts";
@@ -10,13 +10,20 @@ import { isTraceparent, MAX_META_BYTES, metaBytes, sealMeta } from "../../src/do
 import { sealFacts } from "../../src/domain/past.ts";
 import { decideToRecord } from "../../src/domain/policy/decide.ts";
 import { Evaluation } from "../../src/domain/policy/evaluation.ts";
+import { limitNeeds } from "../../src/domain/policy/limits.ts";
 import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { createdEarlier, rememberCreated, usedOtherwise } from "../../src/http/resource/idempotency.ts";
+import {
+  createdEarlier,
+  nameOf,
+  rememberCreated,
+  usedOtherwise,
+  type IdempotentCall,
+} from "../../src/http/resource/idempotency.ts";
 import { askedAgain } from "./asks.ts";
 import { openToJoin } from "./join.ts";
-import { readUses, writeUses } from "./limits.ts";
+import { readUses, spanOf, writeUses } from "./limits.ts";
 import { assertKept, reread } from "./rows.ts";
 import { newSalt } from "./salt.ts";
 import type { ActionBody } from "./schemas.ts";
@@ -107,38 +114,51 @@ export function submitAction(
   const salt = newSalt();
   const beside = sealMeta(meta, newSalt);
   const call = idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" };
-  return host.ledger.transact(async (tx) => {
-    const who = await tx.confirm(credential);
-    assertBinding(host, who, request.agent_id);
-    const earlier = await createdEarlier(tx, who, call);
-    if (call !== null && earlier !== null) {
-      const row = await reread(tx, earlier);
-      // Whether it is the same request nobody can tell any more: nothing is decided twice under one key.
-      assertKept(row);
-      if (row.request_hash !== sealed.hash) throw usedOtherwise(call, earlier);
-      return { row, by: "replayed" };
-    }
-    const open = join ? await openToJoin(host, tx, who, sealed.hash) : null;
-    if (open !== null) {
-      await rememberCreated(tx, who, call, open.id, open.created_at);
-      return { row: await askedAgain(tx, open), by: "joined" };
-    }
-    const { compiled, source } = tx.activePolicies;
-    const commit = source?.["commit"];
-    const baseFacts: Facts = {
-      ...factsOf(who, await tx.agentFacts(request.agent_id)),
-      ...tx.stopFacts(request),
-      ...(commit === undefined ? {} : { policy_commit: commit }),
-    };
-    const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
-    const { facts: read, needs } = await readUses(tx, evaluation, baseFacts);
-    const { decision, facts } = decideToRecord(evaluation, read);
-    if (decision.effect === "require_approval") await assertFewWait(host, tx, who);
-    const row = record(host, tx, who, { id, salt, request, sealed, beside, ...sealFacts(facts, newSalt), decision });
-    await tx.insertAction(row);
-    await writeUses(tx, usedBy(decision, needs), id);
-    await rememberCreated(tx, who, call, id);
-    return { row, by: "made" };
+  return host.ledger.transact(
+    async (tx) => {
+      const who = await tx.confirm(credential);
+      assertBinding(host, who, request.agent_id);
+      const earlier = await createdEarlier(tx, who, call);
+      if (call !== null && earlier !== null) {
+        const row = await reread(tx, earlier);
+        // Whether it is the same request nobody can tell any more: nothing is decided twice under one key.
+        assertKept(row);
+        if (row.request_hash !== sealed.hash) throw usedOtherwise(call, earlier);
+        return { row, by: "replayed" };
+      }
+      const open = join ? await openToJoin(host, tx, who, sealed.hash) : null;
+      if (open !== null) {
+        await rememberCreated(tx, who, call, open.id, open.created_at);
+        return { row: await askedAgain(tx, open), by: "joined" };
+      }
+      const { compiled, source } = tx.activePolicies;
+      const commit = source?.["commit"];
+      const baseFacts: Facts = {
+        ...factsOf(who, await tx.agentFacts(request.agent_id)),
+        ...tx.stopFacts(request),
+        ...(commit === undefined ? {} : { policy_commit: commit }),
+      };
+      const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
+      const { facts: read, needs } = await readUses(tx, evaluation, baseFacts);
+      const { decision, facts } = decideToRecord(evaluation, read);
+      if (decision.effect === "require_approval") await assertFewWait(host, tx, who);
+      const row = record(host, tx, who, { id, salt, request, sealed, beside, ...sealFacts(facts, newSalt), decision });
+      await tx.insertAction(row);
+      await writeUses(tx, usedBy(decision, needs), id);
+      await rememberCreated(tx, who, call, id);
+      return { row, by: "made" };
+    },
+    foreseeIn(credential, request, call),
+  );
+}
+
+/** By what is known before the lock; agents' rows are not, so that a limit that asks for them is read later. */
+function foreseeIn(credential: Credential, request: ActionRequest, call: IdempotentCall | null): Foresee {
+  return ({ now, activePolicies: { compiled } }) => ({
+    ...(call === null ? {} : { idempotency: nameOf(credential, call) }),
+    ...(compiled.limited
+      ? { limits: limitNeeds(new Evaluation(compiled, request, factsOf(credential, {}), now)).map(spanOf) }
+      : {}),
   });
 }
 

@@ -12,7 +12,7 @@ import { StorageError, type StorageReader } from "../../src/contract/storage.ts"
 import type { SqlEngine, SqlPurpose, SqlTransaction } from "../storage-sql/engine.ts";
 import { createReader, prepareReads } from "../storage-sql/queries.ts";
 import { bind } from "../storage-sql/statement.ts";
-import { db } from "../storage-sql/dialects/postgres.ts";
+import { db, postgresDialect } from "../storage-sql/dialects/postgres.ts";
 import { toStorageError } from "./errors.ts";
 import type { Address } from "./dial.ts";
 import { createPool, type Pool } from "./pool.ts";
@@ -30,7 +30,7 @@ const LOCK = 0x41736e74;
 /** How long the listener waits before it connects again. Milliseconds. */
 const LISTEN_AGAIN = 1000;
 
-const reads = prepareReads(db);
+const reads = prepareReads(db, postgresDialect);
 /** The same row as `reads.head`, locked. */
 const LOCK_HEAD = `${reads.head.sql} for update`;
 /** Whatever the server, the database or the role is set to: the answer to a commit means that it is on the disk. */

@@ -30,6 +30,8 @@ export interface SqlDialect {
   /** For a repair: lets rows of append-only tables be deleted inside the transaction that says so. Absent: no repair. */
   suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
   bytesOf(hex: string): RawBuilder<unknown>;
+  /** A parameter, a JSON array of objects, as a table named "given" with these members as columns. */
+  given(json: RawBuilder<unknown>, columns: Readonly<Record<string, "text" | "integer">>): RawBuilder<unknown>;
   /** One statement that inserts several rows, whose values are as its names. Absent: they go in one by one. */
   insertRows?(insert: Insert, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
   /** `clustered`: rows are small and only ever found by primary key. */

@@ -1,13 +1,16 @@
 /** The idempotency keys of requests, as SQL. */
 import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionWrites, IdempotencyRow } from "../../src/contract/storage.ts";
+import type { SqlDialect } from "./dialect.ts";
 import { IDEMPOTENCY_COLUMNS, type Tables } from "./schema.ts";
-import { param, plain, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
+import { bindRows, param, plain, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareIdempotencyReads>;
 type Writes = ReturnType<typeof prepareIdempotencyWrites>;
 
-export function prepareIdempotencyReads(db: Kysely<Tables>) {
+const NAME = { key_id: "text", route: "text", idempotency_key: "text" } as const;
+
+export function prepareIdempotencyReads(db: Kysely<Tables>, { given }: Pick<SqlDialect, "given">) {
   const rows = db.selectFrom("idempotency").select(IDEMPOTENCY_COLUMNS);
   return {
     idempotency: prepare(
@@ -15,6 +18,19 @@ export function prepareIdempotencyReads(db: Kysely<Tables>) {
         .where("key_id", "=", param("key_id"))
         .where("route", "=", param("route"))
         .where("idempotency_key", "=", param("idempotency_key")),
+    ),
+    idempotencies: prepare(
+      db
+        .selectFrom("idempotency")
+        .select(IDEMPOTENCY_COLUMNS.map((column) => `idempotency.${column}` as const))
+        .innerJoin(given(param("names"), NAME) as never, (join) =>
+          join.on(
+            sql<boolean>`${sql.join(
+              Object.keys(NAME).map((name) => sql`${sql.ref(`idempotency.${name}`)} = ${sql.ref(`given.${name}`)}`),
+              sql` and `,
+            )}`,
+          ),
+        ),
     ),
     idempotencyBefore: prepare(
       rows
@@ -47,12 +63,13 @@ export function prepareIdempotencyWrites(db: Kysely<Tables>) {
 export function readIdempotency(
   reads: Reads,
   db: Pick<SqlExecutor, "all">,
-): Pick<ActionReads, "idempotency" | "idempotencyBefore"> {
+): Pick<ActionReads, "idempotency" | "idempotencies" | "idempotencyBefore"> {
   const many = async (statement: Statement, values: object): Promise<IdempotencyRow[]> =>
     (await db.all(statement, values)).map((row) => plain<IdempotencyRow>(row));
   return {
     idempotency: async (key_id, route, idempotency_key) =>
       (await many(reads.idempotency, { key_id, route, idempotency_key }))[0] ?? null,
+    idempotencies: (names) => many(reads.idempotencies, { names: bindRows(Object.keys(NAME), names) }),
     idempotencyBefore: (before, after, limit) => many(reads.idempotencyBefore, { ...after, before, limit }),
   };
 }

@@ -18,6 +18,7 @@ import {
   type TileRow,
   type Visibility,
 } from "../../src/contract/storage.ts";
+import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./schema.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareDocumentReads, readDocuments } from "./documents.ts";
@@ -42,7 +43,7 @@ export const HASH_BYTES = 32;
 /** Everything compiled, once for each dialect. */
 export type Reads = ReturnType<typeof prepareReads>;
 
-export function prepareReads(db: Kysely<Tables>) {
+export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given">) {
   const entries = db.selectFrom("entries").select(schema.ENTRY_COLUMNS);
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
@@ -129,9 +130,9 @@ export function prepareReads(db: Kysely<Tables>) {
         .where("expires_at", "is not", null),
     ),
     sums: prepareSums(db),
-    ...prepareDeliveryReads(db),
+    ...prepareDeliveryReads(db, dialect),
     ...prepareDocumentReads(db),
-    ...prepareIdempotencyReads(db),
+    ...prepareIdempotencyReads(db, dialect),
     approvals: prepare(
       db
         .selectFrom("approvals")

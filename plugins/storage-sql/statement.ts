@@ -69,6 +69,15 @@ export function prepareInsert(db: Kysely<Tables>, table: keyof Tables, columns: 
   return { ...prepare(db.insertInto(table).values(params<never>(columns))), into: table };
 }
 
+/** A JSON array of rows for a parameter of `SqlDialect.given`. Throws as `bind` does. */
+export function bindRows(columns: readonly string[], rows: readonly object[]): string {
+  return JSON.stringify(
+    rows.map((row) =>
+      Object.fromEntries(columns.map((name) => [name, encode((row as Record<string, unknown>)[name], name)])),
+    ),
+  );
+}
+
 /** Throws StorageError for a value that would not come back as it went in. */
 export function bind(statement: Statement, values: object): SqlValue[] {
   return statement.names.map((name) => encode((values as Record<string, unknown>)[name], name));

@@ -25,9 +25,9 @@ export interface SqlStorageOptions {
 
 const prepared = new WeakMap<object, ReturnType<typeof prepareAll>>();
 
-function prepareAll(db: Kysely<Tables>, { now }: SqlDialect) {
+function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
   return {
-    reads: prepareReads(db),
+    reads: prepareReads(db, dialect),
     writes: prepareWrites(db),
     copies: prepareCopying(db),
     cuts: prepareCut(db),
@@ -37,7 +37,7 @@ function prepareAll(db: Kysely<Tables>, { now }: SqlDialect) {
         .set({ pings: sql`pings + 1` })
         .where("id", "=", sql.lit(1)),
     ),
-    leases: prepareLeases(db, now),
+    leases: prepareLeases(db, dialect.now),
   };
 }
 

@@ -14,8 +14,10 @@ import type {
   DocumentReads,
   DocumentWrites,
   EntryRow,
+  IdempotencyName,
   KeyRow,
   LedgerHead,
+  LimitSpan,
   Storage,
   StorageReader,
   StorageTransaction,
@@ -99,6 +101,15 @@ export interface LedgerTransaction extends Omit<
  */
 export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
 
+/** What a job is likely to read under the lock; what it does not name is read all the same. */
+export interface Foresight {
+  idempotency?: IdempotencyName;
+  limits?: readonly LimitSpan[];
+}
+
+/** Called before the job's batch runs, each time. What it throws is passed over: the job will meet it. */
+export type Foresee = (tx: Pick<LedgerTransaction, "now" | "activePolicies">) => Foresight;
+
 /** Work that asks no policy, and so is done also where the active set cannot be loaded. */
 export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Promise<T>;
 
@@ -144,7 +155,7 @@ export interface LogKeyView {
 
 export interface Ledger {
   /** Resolves after the job's batch is committed. Rejects with the job's Refusal, or StorageError when the outcome is unknown or negative. */
-  transact<T>(job: Job<T>): Promise<T>;
+  transact<T>(job: Job<T>, foresee?: Foresee): Promise<T>;
   /** The same in a batch of its own, before every job that waits. */
   transactFirst<T>(job: UrgentJob<T>): Promise<T>;
   /** The committed head: the last one this process knows when the store is exclusive, else a fresh read. */

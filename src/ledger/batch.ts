@@ -19,20 +19,20 @@ import {
   type DocumentReads,
   type DocumentWrites,
   type EntryRow,
-  type FollowedType,
   type LedgerHead,
-  type LedgerReads,
   type StorageReader,
   type StorageTransaction,
   type StorageWrites,
 } from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { isCoreEntry, sealEntry, type EntryBody, type PluginEntry, type StopEntry } from "../domain/entries.ts";
-import { equalBytes, toHex } from "../domain/hash.ts";
+import { toHex } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
 import { stopFacts, withStop, type Stops } from "../domain/stops.ts";
+import { withOwn } from "./own-entries.ts";
 import { completedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";
+import { foresee, type Foreseen } from "./foreseen.ts";
 import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
 
 /** An entry of the batch at hand. */
@@ -96,6 +96,7 @@ export async function runBatch(
   late.catch(() => undefined);
   let done: { outcomes: Outcome[]; touched: boolean };
   try {
+    await batch.foresee(jobs);
     done = await runJobs(batch, jobs, late);
   } finally {
     clearTimeout(timer);
@@ -152,6 +153,7 @@ class Batch {
   private view: LedgerTransaction | null = null;
   private sealed = false;
   private stops: Stops;
+  private foreseen: Foreseen | null = null;
   /** What is read of agents is no longer what a commit has made lasting, also before the epoch says so. */
   private agentsChanged = false;
 
@@ -185,6 +187,23 @@ class Batch {
     return () => this.rows.length === length && (this.policySet !== policySet || this.epoch !== epoch);
   }
 
+  /** Reads for all jobs at once what they are known to read. */
+  async foresee(jobs: readonly Pending[]): Promise<void> {
+    if (jobs.every((pending) => pending.foresee === undefined)) return;
+    const view = await this.makeView();
+    this.view = null;
+    this.foreseen = await foresee(
+      this.tx,
+      jobs.flatMap(({ foresee }) => {
+        try {
+          return foresee?.(view) ?? [];
+        } catch {
+          return [];
+        }
+      }),
+    );
+  }
+
   /** The transaction as jobs see it; null when it must be made, because the active set changed inside the batch. */
   currentView(): LedgerTransaction | null {
     return this.view?.activePolicies.digest === this.policySet ? this.view : null;
@@ -215,35 +234,15 @@ class Batch {
       },
     };
     for (const name of READS) view[name] = (tx[name] as (...args: never[]) => unknown).bind(tx);
-    // The batch's entries are stored at its end: a job reads those of the jobs before it here.
-    const own = (of: (row: EntryRow) => boolean): EntryRow[] => this.rows.filter(of);
-    Object.assign(view, {
-      entries: async (from: number, to: number) => [
-        ...(await tx.entries(from, to)),
-        ...own(({ seq }) => seq >= from && seq < to),
-      ],
-      entriesOfAction: async (id: string) => [
-        ...(await tx.entriesOfAction(id)),
-        ...own(({ action_id }) => action_id === id),
-      ],
-      entriesOfType: async (of: FollowedType, from: number, limit: number) =>
-        [...(await tx.entriesOfType(of, from, limit)), ...own(({ type, seq }) => type === of && seq >= from)].slice(
-          0,
-          limit,
-        ),
-      entryByHash: async (hash: Uint8Array) =>
-        (await tx.entryByHash(hash)) ?? own(({ leaf_hash }) => equalBytes(leaf_hash, hash))[0] ?? null,
-      leafHashes: async (from: number, to: number) => [
-        ...(await tx.leafHashes(from, to)),
-        ...own(({ seq }) => seq >= from && seq < to).map(({ leaf_hash }) => leaf_hash),
-      ],
-      // One that is forgotten does not compile. Tiles are full at the end only.
-    } satisfies Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">);
+    Object.assign(view, withOwn(tx, this.rows));
+    const { foreseen } = this;
+    if (foreseen !== null) Object.assign(view, { idempotency: foreseen.idempotency, limitUsed: foreseen.limitUsed });
     for (const name of WRITES) {
       const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
       view[name] = (...args: unknown[]) => {
         this.changed = true;
         this.agentsChanged ||= name === "insertAgent" || name === "updateAgent";
+        if (foreseen !== null && name in foreseen) (foreseen[name as keyof Foreseen] as typeof write)(...args);
         return write(...args);
       };
     }

@@ -4,6 +4,7 @@ import type {
   Backlog,
   DeliveryFilter,
   DeliveryRow,
+  LimitSpan,
   LimitUseRow,
   StorageTransaction,
 } from "../contract/storage.ts";
@@ -38,6 +39,18 @@ function due(t: Tables, now: number): DeliveryRow[] {
 }
 
 export function deliveryReads(t: Tables) {
+  const used = (policy: string, limitName: string, subject: string, since: number): { count: number; sum: number } => {
+    const uses = [...t.limitUses.values()].filter(
+      (row) => row.policy === policy && row.limit_name === limitName && row.subject === subject && row.at >= since,
+    );
+    return {
+      count: uses.length,
+      sum: Math.min(
+        uses.reduce((sum, row) => sum + row.amount, 0),
+        Number.MAX_SAFE_INTEGER,
+      ),
+    };
+  };
   return {
     delivery: (id: string) => t.deliveries.get(id),
     deliveries: ({ offset = 0, limit, before_position, ...filter }: DeliveryFilter) =>
@@ -67,18 +80,9 @@ export function deliveryReads(t: Tables) {
       const times = sorted(t, ({ state }) => state === "scheduled").map((row) => row.next_at);
       return times.length === 0 ? null : Math.min(...times);
     },
-    limitUsed(policy: string, limitName: string, subject: string, since: number) {
-      const uses = [...t.limitUses.values()].filter(
-        (row) => row.policy === policy && row.limit_name === limitName && row.subject === subject && row.at >= since,
-      );
-      return {
-        count: uses.length,
-        sum: Math.min(
-          uses.reduce((sum, row) => sum + row.amount, 0),
-          Number.MAX_SAFE_INTEGER,
-        ),
-      };
-    },
+    limitUsed: used,
+    limitsUsed: (spans: readonly LimitSpan[]) =>
+      spans.map(({ policy, limit_name, subject, since }) => used(policy, limit_name, subject, since)),
   };
 }
 

@@ -6,6 +6,7 @@ import type {
   AnalyticsQuery,
   DecisionFilter,
   EntryRow,
+  IdempotencyName,
   IdempotencyPlace,
   FollowedType,
   LedgerHead,
@@ -151,6 +152,10 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
       ),
     idempotency: (key: string, route: string, idempotencyKey: string) =>
       t.idempotency.get(keyOf(key, route, idempotencyKey)),
+    idempotencies: (names: readonly IdempotencyName[]) =>
+      names.flatMap(
+        ({ key_id, route, idempotency_key }) => t.idempotency.get(keyOf(key_id, route, idempotency_key)) ?? [],
+      ),
     idempotencyBefore: (before: number, after: IdempotencyPlace, limit: number) =>
       all(t.idempotency, (row) => row.created_at < before && byAge(row, after) > 0, byAge).slice(0, limit),
     keyByHash: (hash: string) =>

@@ -8,7 +8,7 @@ import { prepareReads } from "../../plugins/storage-sql/queries.ts";
 import type { Statement } from "../../plugins/storage-sql/statement.ts";
 import { prepareWrites } from "../../plugins/storage-sql/writes.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { db as writer } from "../../plugins/storage-sql/dialects/sqlite.ts";
+import { db as writer, sqliteDialect } from "../../plugins/storage-sql/dialects/sqlite.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import type { ActionFilter } from "../../src/contract/storage.ts";
 
@@ -42,7 +42,7 @@ const {
   startableActions,
   entriesOfType,
   ...reads
-} = prepareReads(writer);
+} = prepareReads(writer, sqliteDialect);
 const {
   updateAction,
   updateAgent,

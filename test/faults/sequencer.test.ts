@@ -18,7 +18,7 @@ type Faulty = Storage & { faults: Faults };
 const SUBMIT_OPERATIONS = [
   "begin",
   "tx.head",
-  "tx.idempotency",
+  "tx.idempotencies",
   "tx.insertAction",
   "tx.insertIdempotency",
   "tx.append",

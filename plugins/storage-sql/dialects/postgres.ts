@@ -39,6 +39,12 @@ export const postgresDialect: SqlDialect = {
   hasColumn: (table, column) =>
     `select 1 as there from pg_attribute where attrelid = to_regclass('${table}') and attname = '${column}' and not attisdropped`,
   bytesOf: (hex) => sql.raw(`'\\x${hex}'::bytea`),
+  given: (json, columns) =>
+    sql`json_to_recordset(cast(${json} as text)::json) as given(${sql.raw(
+      Object.entries(columns)
+        .map(([name, type]) => `"${name}" ${type === "text" ? "text" : "bigint"}`)
+        .join(", "),
+    )})`,
   // As JSON: an array for each column costs the client far more, and a statement for each row costs both sides.
   insertRows({ into, names }, rows) {
     const columns = names.map((name) => `"${name}"`).join(", ");

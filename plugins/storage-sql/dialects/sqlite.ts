@@ -18,6 +18,12 @@ export const sqliteDialect: SqlDialect = {
   hasColumn: (table, column) => `select 1 as there from pragma_table_info('${table}') where name = '${column}'`,
   beginnings: [`pragma application_id = ${APPLICATION_ID}`],
   bytesOf: (hex) => sql.raw(`x'${hex}'`),
+  given: (json, columns) =>
+    sql`(select ${sql.raw(
+      Object.keys(columns)
+        .map((name) => `value ->> '$.${name}' as "${name}"`)
+        .join(", "),
+    )} from json_each(${json})) as given`,
   finish: (table, clustered = false) => table.modifyEnd(clustered ? sql`strict, without rowid` : sql`strict`),
   appendOnly(table, key, onDuplicate) {
     const same = key.map((column) => `"${column}" = new."${column}"`).join(" and ");

@@ -76,6 +76,9 @@ export interface IdempotencyRow {
   created_at: number;
 }
 
+/** What one is found by. */
+export type IdempotencyName = Pick<IdempotencyRow, "key_id" | "route" | "idempotency_key">;
+
 /** Where a reader stands among idempotency keys by their age. */
 export type IdempotencyPlace = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
 
@@ -167,6 +170,8 @@ export interface ActionReads {
   nextExpiry(): Promise<number | null>;
   approvals(actionId: string): Promise<ApprovalRow[]>;
   idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
+  /** The same for several at once: those that are there, in any order. */
+  idempotencies(names: readonly IdempotencyName[]): Promise<IdempotencyRow[]>;
   /** Rows with `created_at < before` behind a place, ascending by its members in their order. */
   idempotencyBefore(before: number, after: IdempotencyPlace, limit: number): Promise<IdempotencyRow[]>;
 }

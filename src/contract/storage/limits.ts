@@ -14,9 +14,20 @@ export interface LimitUseRow {
   until: number;
 }
 
+/** Whose uses are counted, and from when on. */
+export interface LimitSpan {
+  policy: string;
+  limit_name: string;
+  subject: string;
+  /** Inclusive. */
+  since: number;
+}
+
 export interface LimitReads {
   /** How many uses with `at >= since`, and the sum of their amounts, at most 2^53 - 1. */
   limitUsed(policy: string, limitName: string, subject: string, since: number): Promise<{ count: number; sum: number }>;
+  /** The same for several at once, in their order. */
+  limitsUsed(spans: readonly LimitSpan[]): Promise<{ count: number; sum: number }[]>;
 }
 
 export interface LimitWrites {

@@ -5,6 +5,7 @@
  */
 import { Refusal } from "../../contract/errors.ts";
 import type { Credential, LedgerTransaction } from "../../contract/host.ts";
+import type { IdempotencyName } from "../../contract/storage.ts";
 import { canonicalText } from "../../domain/canonical.ts";
 import { sha256Hex, utf8 } from "../../domain/hash.ts";
 import type { JsonValue } from "../../domain/json.ts";
@@ -36,6 +37,11 @@ export function idempotencyKeyOf(headers: Headers): string | null {
 export function idempotentCall(headers: Headers, route: string, body: unknown): IdempotentCall | null {
   const key = idempotencyKeyOf(headers);
   return key === null ? null : { key, route, bodyHash: sha256Hex(utf8(canonicalText(body as JsonValue))) };
+}
+
+/** What the call is found by again. */
+export function nameOf({ key }: Credential, call: IdempotentCall): IdempotencyName {
+  return { key_id: key.id, route: call.route, idempotency_key: call.key };
 }
 
 /** Id of what the first call created; null when this is the first. Throws IDEMPOTENCY_CONFLICT for another body. */

@@ -65,6 +65,16 @@ export function actionCases(test: Case): void {
     });
     const again = await reopen();
     for (const row of rows) assert.deepEqual(await again.idempotency(row.key_id, row.route, row.idempotency_key), row);
+    const absent = { key_id: "key-1", route: "ab", idempotency_key: "c" };
+    const found = await again.idempotencies([absent, ...rows]);
+    assert.equal(found.length, rows.length);
+    for (const row of rows)
+      assert.deepEqual(
+        found.find(({ resource_id }) => resource_id === row.resource_id),
+        row,
+      );
+    assert.deepEqual(await again.idempotencies([absent]), []);
+    assert.deepEqual(await again.idempotencies([]), []);
     assert.equal(await again.idempotency("key-1", "POST /v1/actions", "A"), null);
     assert.equal(await again.idempotency("key-3", "POST /v1/actions", "a"), null);
     assert.equal(await again.idempotency("key-1", "POST /v1/agents", "a"), null);

@@ -71,6 +71,7 @@ export async function everything(reader: StorageReader): Promise<Everything> {
     nextExpiry: await reader.nextExpiry(),
     approvals: await reader.approvals("action-1"),
     idempotency: await reader.idempotency("key-1", "POST /v1/actions", "a"),
+    idempotencies: await reader.idempotencies([{ key_id: "key-1", route: "POST /v1/actions", idempotency_key: "a" }]),
     idempotencyBefore: await reader.idempotencyBefore(
       T0 + 1,
       { created_at: -1, key_id: "", route: "", idempotency_key: "" },
@@ -94,6 +95,9 @@ export async function everything(reader: StorageReader): Promise<Everything> {
     dueDeliveries: await reader.dueDeliveries(T0, 10),
     deliveryBacklog: await reader.deliveryBacklog(),
     nextScheduledDelivery: await reader.nextScheduledDelivery(),
+    limitsUsed: await reader.limitsUsed([
+      { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 },
+    ]),
     limitUsed: await reader.limitUsed("payments", "refunds a day", "agent-1", 0),
     document: await reader.document("notes", "a"),
     documents: await reader.documents({ plugin: "notes", prefix: "", limit: 10 }),
@@ -124,6 +128,7 @@ export const NOTHING: Everything = {
   nextExpiry: null,
   approvals: [],
   idempotency: null,
+  idempotencies: [],
   idempotencyBefore: [],
   analytics: { count: 0, p50: null, p95: null },
   keyByHash: null,
@@ -147,6 +152,7 @@ export const NOTHING: Everything = {
     dead: { count: 0, oldest: null },
   },
   nextScheduledDelivery: null,
+  limitsUsed: [{ count: 0, sum: 0 }],
   limitUsed: { count: 0, sum: 0 },
   document: null,
   documents: [],

@@ -25,6 +25,23 @@ export function limitCases(test: Case): void {
     assert.deepEqual(await used(T0 + 3), { count: 0, sum: 0 });
     assert.deepEqual(await used(T0, "agent-2"), { count: 1, sum: 4_000_000 });
     assert.deepEqual(await used(T0, "agent-3"), { count: 0, sum: 0 });
+    const span = (since: number, subject = "agent-1") => ({
+      policy: "payments",
+      limit_name: "refunds a day",
+      subject,
+      since,
+    });
+    assert.deepEqual(
+      await again.limitsUsed([span(T0 + 3), span(T0), span(T0, "agent-2"), span(T0, "agent-3"), span(T0 + 2)]),
+      [
+        { count: 0, sum: 0 },
+        { count: 3, sum: 6_000_000 },
+        { count: 1, sum: 4_000_000 },
+        { count: 0, sum: 0 },
+        { count: 2, sum: 5_000_000 },
+      ],
+    );
+    assert.deepEqual(await again.limitsUsed([]), []);
     await assert.rejects(
       again.write((tx) => tx.insertLimitUse(useRow(1))),
       isStorageError,
@@ -43,10 +60,10 @@ export function limitCases(test: Case): void {
     await storage.write(async (tx) => {
       for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
-      count: 1100,
-      sum: Number.MAX_SAFE_INTEGER,
-    });
+    const all = { count: 1100, sum: Number.MAX_SAFE_INTEGER };
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), all);
+    const span = { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 };
+    assert.deepEqual(await storage.limitsUsed([span]), [all]);
   });
 
   test("a sum is exact up to its largest amount", async ({ storage }) => {

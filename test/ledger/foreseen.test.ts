@@ -1,0 +1,111 @@
+/** What a batch reads at once for its jobs, and what they then write of it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { memoryStorage } from "../../src/testing/index.ts";
+import { idempotencyRow, T0, useRow } from "../../src/testing/suite/rows.ts";
+import { openLedgerOn } from "../support/ledger.ts";
+
+const NAME = { key_id: "key-1", route: "POST /v1/actions", idempotency_key: "a" };
+const SPAN = { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 };
+const CALLS = ["idempotency", "idempotencies", "limitUsed", "limitsUsed"].map((name) => `tx.${name}`);
+
+async function opened() {
+  const storage = memoryStorage();
+  await storage.open();
+  const ledger = await openLedgerOn(storage);
+  return { storage, ledger, calls: () => CALLS.map((name) => storage.faults.calls(name)) };
+}
+
+test("what the jobs of a batch read is read once for all, and each sees what those before it wrote", async () => {
+  const { storage, ledger, calls } = await opened();
+  await storage.write((tx) => tx.insertLimitUse(useRow(1, { amount: 5 })));
+  const seen = await Promise.all(
+    [2, 3, 4].map((n) =>
+      ledger.transact(
+        async (tx) => {
+          const used = await tx.limitUsed(SPAN.policy, SPAN.limit_name, SPAN.subject, SPAN.since);
+          const earlier = await tx.idempotency(NAME.key_id, NAME.route, NAME.idempotency_key);
+          if (earlier === null) await tx.insertIdempotency(idempotencyRow("a", { resource_id: `action ${n}` }));
+          await tx.insertLimitUse(useRow(n, { amount: n }));
+          return [used.count, used.sum, earlier?.resource_id ?? null];
+        },
+        () => ({ idempotency: NAME, limits: [SPAN] }),
+      ),
+    ),
+  );
+  assert.deepEqual(seen, [
+    [1, 5, null],
+    [2, 7, "action 2"],
+    [3, 10, "action 2"],
+  ]);
+  assert.deepEqual(calls(), [0, 1, 0, 1]);
+  await ledger.close();
+});
+
+test("what nobody foresaw, or what was foreseen in vain, is read when it is asked for", async () => {
+  const { storage, ledger } = await opened();
+  await storage.write((tx) => tx.insertLimitUse(useRow(1, { amount: 5 })));
+  const used = (span: typeof SPAN) =>
+    ledger.transact(
+      (tx) => tx.limitUsed(span.policy, span.limit_name, span.subject, span.since),
+      () => ({ limits: [SPAN], idempotency: { ...NAME, idempotency_key: "another" } }),
+    );
+  assert.deepEqual(await used({ ...SPAN, since: T0 + 1_000_000 }), { count: 0, sum: 0 });
+  assert.deepEqual(await used(SPAN), { count: 1, sum: 5 });
+  const failing = ledger.transact(
+    (tx) => tx.idempotency(NAME.key_id, NAME.route, NAME.idempotency_key),
+    () => {
+      throw new Error("it cannot say");
+    },
+  );
+  assert.equal(await failing, null);
+  await ledger.close();
+});
+
+test("uses that a job releases, and keys that it forgets, are gone for the jobs behind it", async () => {
+  const { storage, ledger } = await opened();
+  await storage.write(async (tx) => {
+    await tx.insertLimitUse(useRow(1));
+    await tx.insertIdempotency(idempotencyRow("a"));
+  });
+  const [, seen] = await Promise.all([
+    ledger.transact(
+      async (tx) => {
+        await tx.releaseLimitUses(useRow(1).action_id);
+        await tx.deleteIdempotency(NAME.key_id, NAME.route, NAME.idempotency_key);
+      },
+      () => ({ idempotency: NAME, limits: [SPAN] }),
+    ),
+    ledger.transact(async (tx) => [
+      (await tx.limitUsed(SPAN.policy, SPAN.limit_name, SPAN.subject, SPAN.since)).count,
+      await tx.idempotency(NAME.key_id, NAME.route, NAME.idempotency_key),
+    ]),
+  ]);
+  assert.deepEqual(seen, [0, null]);
+  await ledger.close();
+});
+
+test("a job whose batch is lost has written nothing that the next run sees", async () => {
+  const { ledger } = await opened();
+  const bad = assert.rejects(
+    ledger.transact(
+      async (tx) => {
+        await tx.insertLimitUse(useRow(1));
+        await tx.insertIdempotency(idempotencyRow("a"));
+        throw new Error("a bug");
+      },
+      () => ({ idempotency: NAME, limits: [SPAN] }),
+    ),
+    /a bug/,
+  );
+  const good = ledger.transact(
+    async (tx) => [
+      (await tx.limitUsed(SPAN.policy, SPAN.limit_name, SPAN.subject, SPAN.since)).count,
+      await tx.idempotency(NAME.key_id, NAME.route, NAME.idempotency_key),
+    ],
+    () => ({ idempotency: NAME, limits: [SPAN] }),
+  );
+  await bad;
+  assert.deepEqual(await good, [0, null]);
+  await ledger.close();
+});
