@@ -22,11 +22,11 @@ import { addressesOf, openSession, type Session, type SessionOptions } from "./s
 export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
   poolSize: number;
   acceptUnsafeServer: boolean;
+  /** False where the server has no NOTIFY. */
+  notify: boolean;
 }
 
 export const CHANNEL = "assent_ledger";
-/** "Asnt": the key of the advisory lock, which lives as long as the transaction that took it. */
-const LOCK = 0x41736e74;
 /** How long the listener waits before it connects again. Milliseconds. */
 const LISTEN_AGAIN = 1000;
 
@@ -86,13 +86,9 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
       // One round trip for both: they go out together, in this order.
       const [, locked] = await Promise.all([
         start,
-        purpose === "migrate"
-          ? own.script(`select pg_advisory_xact_lock(${LOCK})`)
-          : purpose === "aside"
-            ? null
-            : own.query(LOCK_HEAD, []),
+        purpose === "migrate" || purpose === "aside" ? null : own.query(LOCK_HEAD, []),
       ]);
-      return transactionOf(own, name, Array.isArray(locked) || locked === null ? undefined : locked.rows);
+      return transactionOf(own, name, options.notify, locked?.rows);
     } catch (error) {
       await rollback(own);
       throw error;
@@ -132,7 +128,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
           await rollback(one);
         }
       }),
-    watch: (changed) => listen(options, changed),
+    ...(options.notify ? { watch: (changed: (size?: number) => void) => listen(options, changed) } : {}),
     onConnection(check) {
       checkReader = check;
     },
@@ -152,7 +148,7 @@ async function firstOf(options: EngineOptions, open: (address: Address) => Promi
   throw failure;
 }
 
-function transactionOf(session: Session, name: string, head: SqlTransaction["head"]): SqlTransaction {
+function transactionOf(session: Session, name: string, notify: boolean, head: SqlTransaction["head"]): SqlTransaction {
   return {
     ...(head === undefined ? {} : { head }),
     async query(sql, values) {
@@ -165,7 +161,7 @@ function transactionOf(session: Session, name: string, head: SqlTransaction["hea
       const before = session.warned.count;
       // Told by the commit itself: nobody hears of what was rolled back.
       const results = await session.script(
-        `${proof}; ${moved === null ? "" : `notify ${CHANNEL}, '${moved}'; `}commit`,
+        `${proof}; ${moved === null || !notify ? "" : `notify ${CHANNEL}, '${moved}'; `}commit`,
       );
       const command = results.at(-1)?.command;
       // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.

@@ -44,6 +44,16 @@ export default definePlugin({
         description:
           "Goes on with a server that has `fsync` or `full_page_writes` off, where the storage below makes up for it.",
       }),
+      notify: Type.Boolean({
+        default: true,
+        description:
+          "Tells the other processes of each commit by NOTIFY. `false` for a server that has none: they look for themselves, four times a second.",
+      }),
+      statement_triggers: Type.Boolean({
+        default: true,
+        description:
+          "`false` for a server that has triggers for rows alone: then nothing but its rights refuses a TRUNCATE.",
+      }),
       tls: Type.Union(
         [Type.Literal("from-url"), Type.Literal("disable"), Type.Literal("require"), Type.Literal("verify-full")],
         {
@@ -72,6 +82,9 @@ export default definePlugin({
       lockTimeoutMs: options.lock_timeout_ms,
       connectTimeoutMs: options.connect_timeout_ms,
       tls: options.tls,
+      acceptUnsafeServer: options.accept_unsafe_server,
+      notify: options.notify,
+      statementTriggers: options.statement_triggers,
       ...(options.tls_ca_file === undefined ? {} : { ca: authority(options.tls_ca_file, options.tls) }),
     });
   },

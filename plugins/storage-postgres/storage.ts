@@ -1,7 +1,7 @@
 import type { Storage } from "../../src/contract/storage.ts";
 import type { Migration } from "../storage-sql/migrations.ts";
 import { createSqlStorage } from "../storage-sql/storage.ts";
-import { postgresDialect } from "../storage-sql/dialects/postgres.ts";
+import { postgresDialect, rowTriggersDialect } from "../storage-sql/dialects/postgres.ts";
 import { postgresEngine } from "./engine.ts";
 import type { SessionOptions } from "./session.ts";
 
@@ -22,6 +22,10 @@ export interface PostgresStorageOptions {
   ca?: string;
   /** Goes on with a server that has `fsync` or `full_page_writes` off. */
   acceptUnsafeServer?: boolean;
+  /** Tells the other processes of what was committed. Default true; false where the server has no NOTIFY. */
+  notify?: boolean;
+  /** Default true; false where the server has no triggers for statements: TRUNCATE is not refused then. */
+  statementTriggers?: boolean;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
 }
@@ -37,10 +41,11 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     tls: options.tls ?? "from-url",
     ...(options.ca === undefined ? {} : { ca: options.ca }),
     acceptUnsafeServer: options.acceptUnsafeServer ?? false,
+    notify: options.notify ?? true,
   });
   return createSqlStorage(
     engine,
-    postgresDialect,
+    options.statementTriggers === false ? rowTriggersDialect : postgresDialect,
     options.migrations === undefined ? {} : { migrations: options.migrations },
   );
 }

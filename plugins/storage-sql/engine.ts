@@ -17,8 +17,7 @@ export interface SqlEngine extends Pick<Storage, "name" | "exclusive" | "watch" 
   /** One statement outside of transactions. It sees what is committed, also while a transaction is open. */
   query: SqlQuery;
   /**
-   * Begins a transaction; there is one at a time. Where `exclusive` is false, `write` locks the row of `ledger_head`,
-   * and `migrate` something that other processes' migrations wait for.
+   * Begins a transaction; there is one at a time. Where `exclusive` is false, `write` locks the row of `ledger_head`.
    */
   begin(purpose: SqlPurpose): Promise<SqlTransaction>;
   /**

@@ -32,8 +32,9 @@ async function step(
   const tx = await engine.begin("migrate");
   let name = "";
   let version = 0;
+  let stored: number | null = null;
   try {
-    const stored = await storedVersion(async (text, values) => (await tx.query(text, values)).rows, dialect);
+    stored = await storedVersion(async (text, values) => (await tx.query(text, values)).rows, dialect);
     if (stored > newest) {
       throw new StorageError(
         "unavailable",
@@ -55,6 +56,8 @@ async function step(
     return true;
   } catch (error) {
     await tx.rollback(error);
+    // Another process was faster.
+    if (stored !== null && (await storedVersion(engine.query, dialect)) > stored) return true;
     if (name === "") throw error;
     const failure = engine.toStorageError(error, "migrate");
     throw new StorageError(
@@ -67,12 +70,13 @@ async function step(
 
 async function apply(tx: SqlTransaction, dialect: SqlDialect, migration: Migration): Promise<void> {
   const { name, version, unlessColumn } = migration;
-  const isDone = unlessColumn !== undefined && (await tx.query(dialect.hasColumn(...unlessColumn), [])).rows.length > 0;
-  if (!isDone) for (const statement of migration.statements(dialect)) await tx.query(statement, []);
+  // First of all: another process that makes the same step waits here, and then finds that it was made.
   await tx.query(
     `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,
     [],
   );
+  const isDone = unlessColumn !== undefined && (await tx.query(dialect.hasColumn(...unlessColumn), [])).rows.length > 0;
+  if (!isDone) for (const statement of migration.statements(dialect)) await tx.query(statement, []);
 }
 
 function schemaTable({ db, integer, text, finish }: SqlDialect): string {

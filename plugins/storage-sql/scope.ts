@@ -46,6 +46,12 @@ export function transactionScope(
 
   const failed = (error: unknown): Error => (failure ??= engine.toStorageError(error, "write to the store"));
 
+  /** Where it is answered: of statements that fail together it is the first that says why, and the rest that it failed. */
+  const query: SqlTransaction["query"] = (sql, values) =>
+    tx.query(sql, values).catch((error: unknown) => {
+      throw failed(error);
+    });
+
   async function attempt<T>(run: () => Promise<T>): Promise<T> {
     if (over) throw new StorageError("unavailable", OVER);
     release();
@@ -82,7 +88,7 @@ export function transactionScope(
       moved = (values as { size: number }).size;
     }
     erased ||= statement === own.eraseAction;
-    return (await tx.query(statement.sql, bound)).changes;
+    return (await query(statement.sql, bound)).changes;
   }
 
   /** A value that cannot be stored dooms the transaction. */
@@ -112,12 +118,12 @@ export function transactionScope(
 
   async function insertAll(insert: Insert, rows: readonly SqlValue[][]): Promise<void> {
     if (insertRows === undefined || rows.length === 1) {
-      await everyOne(rows, (row) => tx.query(insert.sql, row));
+      await everyOne(rows, (row) => query(insert.sql, row));
       return;
     }
     await everyOne(parts(rows), (part) => {
       const { sql, values } = insertRows(insert, part);
-      return tx.query(sql, values);
+      return query(sql, values);
     });
   }
 
@@ -135,9 +141,7 @@ export function transactionScope(
     executor: {
       all: (statement, values) =>
         attempt(async () =>
-          statement === own.head && head !== null
-            ? head
-            : (await tx.query(statement.sql, bind(statement, values))).rows,
+          statement === own.head && head !== null ? head : (await query(statement.sql, bind(statement, values))).rows,
         ),
       run: (statement, values) => attempt(() => run(statement, values)),
       async send(statement, values) {
@@ -152,7 +156,7 @@ export function transactionScope(
         }
         await attempt(async () => {
           const bound = bind(statement, values);
-          const answer = tx.query(statement.sql, bound).then(() => undefined);
+          const answer = query(statement.sql, bound).then(() => undefined);
           if (engine.pipelined === true) pending.push(answer.catch((error: unknown) => void failed(error)));
           else await answer;
         });

@@ -22,6 +22,9 @@ const grainsOf = (dimension: Dimension): readonly number[] => (SERIES.includes(d
 const GROUP = ["agent_id", "submitted_by", "tool", "policy", "rule", "decision", "status"] as const;
 export type Group = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: number };
 
+// No division: there are engines that answer a fraction.
+const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER)})`;
+
 export type SumStatements = ReturnType<typeof prepareSums>;
 
 export function prepareSums(db: Kysely<Tables>) {
@@ -123,10 +126,10 @@ export function prepareSums(db: Kysely<Tables>) {
     fold: prepare(
       db
         .selectFrom("actions")
-        .select([sql<number>`created_at / 900000`.as("quarter"), ...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
+        .select([QUARTER_OF.as("quarter"), ...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
         .where("decision_seq", ">", param("folded"))
         .where("decision_seq", "<=", param("last"))
-        .groupBy([sql`created_at / 900000`, ...GROUP]),
+        .groupBy([QUARTER_OF, ...GROUP]),
     ),
     putBucket: prepare(
       db
@@ -179,7 +182,7 @@ export async function foldSums(statements: SumStatements, db: SqlExecutor, max: 
   const changes = new Map<string, Bucket>();
   for (const row of await db.all(statements.fold, { folded, last })) {
     const group = plain<Group & { quarter: number }>(row);
-    const at = group.quarter * QUARTER;
+    const at = group.quarter;
     const values = valuesOf(group);
     for (const visible of visibles(group)) {
       for (const dimension of DIMENSIONS) {

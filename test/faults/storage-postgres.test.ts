@@ -243,6 +243,8 @@ describe(
         lock_timeout_ms: 10_000,
         connect_timeout_ms: 10_000,
         accept_unsafe_server: false,
+        notify: true,
+        statement_triggers: true,
       };
       assert.throws(
         () => plugin.storage?.(host, { ...options, tls: "require", tls_ca_file: "/nonexistent" }),

@@ -30,7 +30,7 @@ it("a commit that was already delivered by looking is not delivered again, and w
   const got: number[] = [];
   tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
   rows.push(entryRow(0), entryRow(1));
-  tail.reached(2);
+  await tail.reached(2);
   await tail.settled();
   // The own commit's word comes late, when nothing is missing.
   tail.committed([rows[1] as EntryRow]);
@@ -38,7 +38,7 @@ it("a commit that was already delivered by looking is not delivered again, and w
   rows.push(entryRow(2));
   tail.committed([rows[2] as EntryRow]);
   rows.push(entryRow(3), entryRow(4));
-  tail.reached(5);
+  await tail.reached(5);
   await tail.settled();
   assert.deepEqual(got, [0, 1, 2, 3, 4]);
 });
@@ -50,7 +50,7 @@ it("an own commit behind others' waits for theirs", async () => {
   tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
   rows.push(entryRow(0), entryRow(1), entryRow(2));
   tail.committed([rows[2] as EntryRow]);
-  tail.reached(1);
+  await tail.reached(1);
   await tail.settled();
   assert.deepEqual(got, [0, 1, 2]);
 });
@@ -62,10 +62,10 @@ it("a read that fails loses nothing: the next word reads from the same place", a
   tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
   rows.push(entryRow(0), entryRow(1));
   fail.next = true;
-  tail.reached(2);
+  await tail.reached(2);
   await tail.settled();
   assert.deepEqual(got, []);
-  tail.reached(2);
+  await tail.reached(2);
   await tail.settled();
   assert.deepEqual(got, [0, 1]);
 });
@@ -112,11 +112,11 @@ it("an entry that the store lacks is waited for, not passed over", async () => {
   const got: number[] = [];
   tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
   rows.push(entryRow(0), entryRow(2));
-  tail.reached(3);
+  await tail.reached(3);
   await tail.settled();
   assert.deepEqual([got, tail.delivered()], [[], 0]);
   rows.splice(1, 0, entryRow(1));
-  tail.reached(3);
+  await tail.reached(3);
   await tail.settled();
   assert.deepEqual(got, [0, 1, 2]);
 });

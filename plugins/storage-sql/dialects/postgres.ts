@@ -24,11 +24,11 @@ function refusal(table: string, name: string, when: string, message: string, con
 const hexOf = (bytes: Uint8Array): string =>
   `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}`;
 
-function guard(table: string): string {
-  return `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each statement when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`;
+function guardOf(table: string, each: "statement" | "row"): string {
+  return `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each ${each} when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`;
 }
 
-export const postgresDialect: SqlDialect = {
+const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   db: db as unknown as Kysely<never>,
   bytes: sql`bytea`,
   integer: sql`bigint`,
@@ -63,7 +63,7 @@ export const postgresDialect: SqlDialect = {
   finish: (table) => table,
   guards: (tables) => [
     raising("assent_no_transaction", "25P01", "a change came outside of a transaction of the service: it is refused"),
-    ...tables.map(guard),
+    ...tables.map((table) => guardOf(table, each)),
     `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
       if coalesce(current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then
         raise exception using errcode = 'integrity_constraint_violation', message = format('entry %s is not covered by the head', new.seq);
@@ -77,7 +77,7 @@ export const postgresDialect: SqlDialect = {
       return null; end $$`,
     `create constraint trigger ledger_head_covers after update on ledger_head deferrable initially deferred for each row when (new.size > old.size) execute function assent_head_covers()`,
   ],
-  guard,
+  guard: (table) => guardOf(table, each),
   suspendAppendOnly: (tables) => ({
     begin: tables.map((table) => `alter table "${table}" disable trigger "${table}_no_delete"`),
     end: tables.map((table) => `alter table "${table}" enable trigger "${table}_no_delete"`),
@@ -86,7 +86,9 @@ export const postgresDialect: SqlDialect = {
   appendOnly: (table) => [
     ...refusal(table, "no_update", "before update", `${table} is append-only: a row cannot be changed`),
     ...refusal(table, "no_delete", "before delete", `${table} is append-only: a row cannot be deleted`),
-    ...refusal(table, "no_truncate", "before truncate", `${table} is append-only: it cannot be emptied`),
+    ...(each === "row"
+      ? []
+      : refusal(table, "no_truncate", "before truncate", `${table} is append-only: it cannot be emptied`)),
   ],
   neverShrinks: (table, column) => [
     ...refusal(
@@ -97,6 +99,10 @@ export const postgresDialect: SqlDialect = {
       `when (new."${column}" < old."${column}")`,
     ),
     ...refusal(table, "no_delete", "before delete", `${table} cannot be deleted`),
-    ...refusal(table, "no_truncate", "before truncate", `${table} cannot be emptied`),
+    ...(each === "row" ? [] : refusal(table, "no_truncate", "before truncate", `${table} cannot be emptied`)),
   ],
-};
+});
+
+export const postgresDialect = dialectWith("statement");
+/** For a server that has triggers for rows alone: it cannot refuse TRUNCATE. */
+export const rowTriggersDialect = dialectWith("row");
