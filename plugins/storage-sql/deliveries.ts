@@ -8,11 +8,9 @@ import type {
   StorageReader,
   StorageTransaction,
 } from "../../src/contract/storage.ts";
-import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import {
-  bindRows,
   param,
   params,
   plain,
@@ -27,14 +25,7 @@ type Reads = ReturnType<typeof prepareDeliveryReads>;
 type Writes = ReturnType<typeof prepareDeliveryWrites>;
 type ReadMethods = Pick<
   StorageReader,
-  | "delivery"
-  | "deliveries"
-  | "deliveriesOfAction"
-  | "dueDeliveries"
-  | "deliveryBacklog"
-  | "nextScheduledDelivery"
-  | "limitUsed"
-  | "limitsUsed"
+  "delivery" | "deliveries" | "deliveriesOfAction" | "dueDeliveries" | "deliveryBacklog" | "nextScheduledDelivery"
 >;
 type WriteMethods = Pick<
   StorageTransaction,
@@ -69,12 +60,7 @@ const DUE = sql<boolean>`position in (
   )
   select coalesce(${urgent("= 0")}, ${urgent("> 0")}) from waiting where waiting.destination is not null)`;
 const DECIDED = sql<boolean>`not exists (select 1 from actions where actions.id = deliveries.action_id and actions.status = 'pending_approval')`;
-// As doubles, which are exact up to 2^53 and have room beyond: SQLite fails a sum of integers that goes beyond 2^63.
-const USED = sql<number>`cast(case when coalesce(sum(cast(amount as double precision)), 0) > 9007199254740991 then 9007199254740991 else coalesce(sum(cast(amount as double precision)), 0) end as bigint)`;
-
-const SPAN = { n: "integer", policy: "text", limit_name: "text", subject: "text", since: "integer" } as const;
-
-export function prepareDeliveryReads(db: Kysely<Tables>, { given }: Pick<SqlDialect, "given">) {
+export function prepareDeliveryReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
   return {
     delivery: prepare(rows.where("id", "=", param("id"))),
@@ -91,26 +77,6 @@ export function prepareDeliveryReads(db: Kysely<Tables>, { given }: Pick<SqlDial
         .selectFrom("deliveries")
         .select((eb) => eb.fn.min("next_at").as("at"))
         .where(SCHEDULED),
-    ),
-    limitsUsed: prepare(
-      db
-        .selectFrom(given(param("spans"), SPAN) as never)
-        .leftJoin("limit_uses", (join) =>
-          join.on(
-            sql<boolean>`limit_uses.policy = given.policy and limit_uses.limit_name = given.limit_name and limit_uses.subject = given.subject and limit_uses.at >= given.since`,
-          ),
-        )
-        .select([sql<number>`given.n`.as("n"), sql<number>`count(limit_uses.at)`.as("count"), USED.as("sum")] as never)
-        .groupBy(sql`given.n`),
-    ),
-    limitUsed: prepare(
-      db
-        .selectFrom("limit_uses")
-        .select([(eb) => eb.fn.countAll<number>().as("count"), USED.as("sum")])
-        .where("policy", "=", param("policy"))
-        .where("limit_name", "=", param("limit_name"))
-        .where("subject", "=", param("subject"))
-        .where("at", ">=", param("since")),
     ),
   };
 }
@@ -162,23 +128,6 @@ export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): Read
     async nextScheduledDelivery() {
       const at = (await db.all(reads.nextScheduled, {}))[0]?.["at"] ?? null;
       return at === null ? null : Number(at);
-    },
-    async limitsUsed(spans) {
-      const rows = await db.all(reads.limitsUsed, {
-        spans: bindRows(
-          Object.keys(SPAN),
-          spans.map((span, n) => ({ ...span, n })),
-        ),
-      });
-      const used = new Map(rows.map((row) => [Number(row["n"]), row]));
-      return spans.map((_, n) => ({
-        count: Number(used.get(n)?.["count"] ?? 0),
-        sum: Number(used.get(n)?.["sum"] ?? 0),
-      }));
-    },
-    async limitUsed(policy, limit_name, subject, since) {
-      const [row] = await db.all(reads.limitUsed, { policy, limit_name, subject, since });
-      return { count: Number(row?.["count"] ?? 0), sum: Number(row?.["sum"] ?? 0) };
     },
   };
 }

@@ -34,21 +34,22 @@ async function step(
   let version = 0;
   let stored: number | null = null;
   try {
-    stored = await storedVersion(async (text, values) => (await tx.query(text, values)).rows, dialect);
-    if (stored > newest) {
+    const applied = await storedVersion(async (text, values) => (await tx.query(text, values)).rows, dialect);
+    stored = applied;
+    if (applied > newest) {
       throw new StorageError(
         "unavailable",
-        `the store was written by a newer version (schema ${stored}, this one knows ${newest}); run that version, or restore a backup from before it`,
+        `the store was written by a newer version (schema ${applied}, this one knows ${newest}); run that version, or restore a backup from before it`,
       );
     }
-    const due = migrations.filter((migration) => migration.version > stored);
+    const due = migrations.filter((migration) => migration.version > applied);
     if (due.length === 0) {
       await tx.rollback(null);
       return false;
     }
-    if (stored === 0)
+    if (applied === 0)
       for (const text of [...(dialect.beginnings ?? []), schemaTable(dialect)]) await tx.query(text, []);
-    for (const migration of stored === 0 ? due : due.slice(0, 1)) {
+    for (const migration of applied === 0 ? due : due.slice(0, 1)) {
       ({ name, version } = migration);
       await apply(tx, dialect, migration);
     }

@@ -24,6 +24,7 @@ import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareDocumentReads, readDocuments } from "./documents.ts";
 import { prepareIdempotencyReads, readIdempotency } from "./idempotency.ts";
 import { readCounts } from "./counts.ts";
+import { prepareLimitReads, readLimits } from "./limits.ts";
 import {
   actionLists,
   agentLists,
@@ -130,7 +131,8 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
         .where("expires_at", "is not", null),
     ),
     sums: prepareSums(db),
-    ...prepareDeliveryReads(db, dialect),
+    ...prepareDeliveryReads(db),
+    ...prepareLimitReads(db, dialect),
     ...prepareDocumentReads(db),
     ...prepareIdempotencyReads(db, dialect),
     approvals: prepare(
@@ -248,6 +250,7 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     policyVersions: (policy_id) => many<PolicyVersionRow>(reads.policyVersions, { policy_id }),
     policySet: (digest) => one<PolicySetRow>(reads.policySet, { digest }),
     ...readDeliveries(reads, db),
+    ...readLimits(reads, db),
     ...readDocuments(reads, db),
     meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
   };

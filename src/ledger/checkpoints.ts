@@ -1,8 +1,9 @@
 /** Signs committed heads, at most once each, and never one that does not extend the last one signed. */
-import type { SignedCheckpoint } from "../contract/host.ts";
-import { StorageError, type LedgerHead } from "../contract/storage.ts";
+import type { SignedCheckpoint, Vault } from "../contract/host.ts";
+import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { signCheckpoint, type NoteSigner } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
+import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import type { ProofReader } from "./reader.ts";
 
 export interface Checkpoints {
@@ -73,4 +74,16 @@ export function createCheckpoints(
       storedSize = Math.max(storedSize, size);
     },
   };
+}
+
+/** The newest that the store has. Throws for one that this log has not signed. */
+export async function storedCheckpoint(
+  storage: Storage,
+  keys: LogKeys,
+  verify: Vault["verify"],
+): Promise<SignedCheckpoint | null> {
+  const stored = await storage.checkpoint();
+  if (stored === null) return null;
+  const { size, root } = openLogCheckpoint(stored.note, keys, verify);
+  return { size, root, note: stored.note };
 }

@@ -31,8 +31,8 @@ export async function foresee(tx: Reader, foresights: readonly Foresight[]): Pro
     names.size === 0 ? [] : tx.idempotencies([...names.values()]),
     spans.size === 0 ? [] : tx.limitsUsed([...spans.values()]),
   ]);
-  const known = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
-  for (const row of rows) known.set(textOf(row.key_id, row.route, row.idempotency_key), row);
+  const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
+  for (const row of rows) rowsByName.set(textOf(row.key_id, row.route, row.idempotency_key), row);
   /** By policy, limit and subject. */
   const uses = new Map<string, { since: number; used: Used }[]>();
   const remember = ({ policy, limit_name, subject, since }: LimitSpan, used: Used): void => {
@@ -43,18 +43,18 @@ export async function foresee(tx: Reader, foresights: readonly Foresight[]): Pro
 
   return {
     async idempotency(keyId, route, idempotencyKey) {
-      const row = known.get(textOf(keyId, route, idempotencyKey));
+      const row = rowsByName.get(textOf(keyId, route, idempotencyKey));
       return row === undefined ? tx.idempotency(keyId, route, idempotencyKey) : row;
     },
     async limitUsed(policy, limit_name, subject, since) {
-      const known = uses.get(textOf(policy, limit_name, subject))?.find((span) => span.since === since);
-      if (known !== undefined) return known.used;
+      const earlier = uses.get(textOf(policy, limit_name, subject))?.find((span) => span.since === since);
+      if (earlier !== undefined) return earlier.used;
       const used = await tx.limitUsed(policy, limit_name, subject, since);
       remember({ policy, limit_name, subject, since }, used);
       return used;
     },
-    insertIdempotency: (row) => void known.set(textOf(row.key_id, row.route, row.idempotency_key), row),
-    deleteIdempotency: (keyId, route, idempotencyKey) => void known.delete(textOf(keyId, route, idempotencyKey)),
+    insertIdempotency: (row) => void rowsByName.set(textOf(row.key_id, row.route, row.idempotency_key), row),
+    deleteIdempotency: (keyId, route, idempotencyKey) => void rowsByName.delete(textOf(keyId, route, idempotencyKey)),
     insertLimitUse({ policy, limit_name, subject, at, amount }) {
       for (const span of uses.get(textOf(policy, limit_name, subject)) ?? []) {
         const { count, sum } = span.used;

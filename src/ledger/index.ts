@@ -4,12 +4,12 @@ import type { Ledger, Logger, SignedCheckpoint, Vault } from "../contract/host.t
 import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
-import { currentVkey, openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
+import { currentVkey } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
 import { auditLedger } from "./audit.ts";
 import { appendCheckpoints } from "./appended-checkpoints.ts";
 import type { BatchContext } from "./batch.ts";
-import { createCheckpoints } from "./checkpoints.ts";
+import { createCheckpoints, storedCheckpoint } from "./checkpoints.ts";
 import type { LedgerClock } from "./clock.ts";
 import { createContinuity } from "./continuity.ts";
 import { createProofReader } from "./reader.ts";
@@ -294,15 +294,4 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       await appended?.close();
     },
   };
-}
-
-async function storedCheckpoint(
-  storage: Storage,
-  keys: LogKeys,
-  verify: Vault["verify"],
-): Promise<SignedCheckpoint | null> {
-  const stored = await storage.checkpoint();
-  if (stored === null) return null;
-  const { size, root } = openLogCheckpoint(stored.note, keys, verify);
-  return { size, root, note: stored.note };
 }

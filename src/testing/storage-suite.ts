@@ -6,6 +6,7 @@ import type { Storage } from "../contract/storage.ts";
 import { actionCases } from "./suite/actions.ts";
 import { analyticsCases } from "./suite/analytics.ts";
 import { deliveryCases } from "./suite/deliveries.ts";
+import { idempotencyCases } from "./suite/idempotency.ts";
 import { limitCases } from "./suite/limits.ts";
 import { directoryCases } from "./suite/directory.ts";
 import { documentCases } from "./suite/documents.ts";
@@ -77,6 +78,7 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   analyticsCases(testCase);
   directoryCases(testCase);
   deliveryCases(testCase);
+  idempotencyCases(testCase);
   limitCases(testCase);
   documentCases(testCase);
   sharingCases(testCase);

@@ -1,9 +1,9 @@
-/** What actions, their votes and their idempotency keys promise. */
+/** What actions and their votes promise. */
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { ACTION_STATUSES } from "../../domain/actions.ts";
 import { StorageError, type ActionChange, type ActionGuard, type ActionRow } from "../../contract/storage.ts";
-import { actionRow, approvalRow, fullActionRow, idempotencyRow, T0, type Case } from "./rows.ts";
+import { actionRow, approvalRow, fullActionRow, T0, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
@@ -50,73 +50,6 @@ export function actionCases(test: Case): void {
 
   guardCases(test);
   voteCases(test);
-
-  test("an idempotency key is found by key, route and value together", async ({ storage, reopen }) => {
-    const rows = [
-      idempotencyRow("a"),
-      idempotencyRow("a", { key_id: "key-2", resource_id: "other" }),
-      idempotencyRow("a", { route: "POST /v1/policies", resource_id: "policy" }),
-      idempotencyRow("c", { key_id: "x", route: "ab", resource_id: "left" }),
-      idempotencyRow("bc", { key_id: "x", route: "a", resource_id: "right" }),
-    ];
-    await storage.write(async (tx) => {
-      for (const row of rows) await tx.insertIdempotency(row);
-      assert.deepEqual(await tx.idempotency("key-1", "POST /v1/actions", "a"), rows[0]);
-    });
-    const again = await reopen();
-    for (const row of rows) assert.deepEqual(await again.idempotency(row.key_id, row.route, row.idempotency_key), row);
-    const absent = { key_id: "key-1", route: "ab", idempotency_key: "c" };
-    const found = await again.idempotencies([absent, ...rows]);
-    assert.equal(found.length, rows.length);
-    for (const row of rows)
-      assert.deepEqual(
-        found.find(({ resource_id }) => resource_id === row.resource_id),
-        row,
-      );
-    assert.deepEqual(await again.idempotencies([absent]), []);
-    assert.deepEqual(await again.idempotencies([]), []);
-    assert.equal(await again.idempotency("key-1", "POST /v1/actions", "A"), null);
-    assert.equal(await again.idempotency("key-3", "POST /v1/actions", "a"), null);
-    assert.equal(await again.idempotency("key-1", "POST /v1/agents", "a"), null);
-    await assert.rejects(
-      again.write((tx) => tx.insertIdempotency(idempotencyRow("a", { resource_id: "stolen" }))),
-      isStorageError,
-    );
-    assert.deepEqual(await again.idempotency("key-1", "POST /v1/actions", "a"), rows[0]);
-  });
-
-  test("idempotency keys are found by their age, a page at a time, and forgotten one by one", async ({
-    storage,
-    reopen,
-  }) => {
-    const rows = [
-      idempotencyRow("z", { created_at: T0 }),
-      idempotencyRow("b", { created_at: T0 + 1, key_id: "key-1" }),
-      idempotencyRow("a", { created_at: T0 + 1, key_id: "key-2" }),
-      idempotencyRow("Z", { created_at: T0 + 2 }),
-      idempotencyRow("a", { created_at: T0 + 2 }),
-      idempotencyRow("late", { created_at: T0 + 3 }),
-    ];
-    await storage.write(async (tx) => {
-      for (const row of [...rows].reverse()) await tx.insertIdempotency(row);
-    });
-    const first = { created_at: -1, key_id: "", route: "", idempotency_key: "" };
-    const page = await storage.idempotencyBefore(T0 + 3, first, 2);
-    assert.deepEqual(page, rows.slice(0, 2));
-    assert.deepEqual(await storage.idempotencyBefore(T0 + 3, page[1] ?? first, 9), rows.slice(2, 5));
-    assert.deepEqual(await storage.idempotencyBefore(T0, first, 9), []);
-    await storage.write(async (tx) => {
-      assert.equal(await tx.deleteIdempotency("key-2", "POST /v1/actions", "a"), true);
-      assert.equal(await tx.deleteIdempotency("key-2", "POST /v1/actions", "a"), false);
-      assert.equal(await tx.deleteIdempotency("key-1", "POST /v1/policies", "b"), false);
-      assert.deepEqual(await tx.idempotencyBefore(T0 + 2, first, 9), rows.slice(0, 2));
-    });
-    const again = await reopen();
-    assert.deepEqual(
-      await again.idempotencyBefore(T0 + 9, first, 9),
-      rows.filter((_, i) => i !== 2),
-    );
-  });
 }
 
 /** What the guard says, written down a second time. */
