@@ -49,11 +49,13 @@ const swept = new WeakSet<LedgerTransaction>();
 
 export async function writeUses(tx: LedgerTransaction, needs: readonly LimitNeed[], actionId: string): Promise<void> {
   if (needs.length === 0) return;
+  // Before the first row of the batch: those behind it then go in together.
+  if (!swept.has(tx)) {
+    swept.add(tx);
+    await tx.pruneLimitUses(tx.now - USES_KEPT, SWEEP);
+  }
   for (const { policy, limit, subject, amount, until } of needs)
     await tx.insertLimitUse({ policy, limit_name: limit, subject, action_id: actionId, at: tx.now, amount, until });
-  if (swept.has(tx)) return;
-  swept.add(tx);
-  await tx.pruneLimitUses(tx.now - USES_KEPT, SWEEP);
 }
 
 /**

@@ -143,8 +143,8 @@ export function submitAction(
       const { decision, facts } = decideToRecord(evaluation, read);
       if (decision.effect === "require_approval") await assertFewWait(host, tx, who);
       const row = record(host, tx, who, { id, salt, request, sealed, beside, ...sealFacts(facts, newSalt), decision });
-      await tx.insertAction(row);
       await writeUses(tx, usedBy(decision, needs), id);
+      await tx.insertAction(row);
       await rememberCreated(tx, who, call, id);
       return { row, by: "made" };
     },
