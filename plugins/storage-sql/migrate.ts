@@ -58,7 +58,7 @@ async function step(
   } catch (error) {
     await tx.rollback(error);
     // Another process was faster.
-    if (stored !== null && (await storedVersion(engine.query, dialect)) > stored) return true;
+    if (stored !== null && (await storedVersion(engine.query, dialect).catch(() => 0)) > stored) return true;
     if (name === "") throw error;
     const failure = engine.toStorageError(error, "migrate");
     throw new StorageError(

@@ -71,9 +71,9 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
   return {
     start() {
       unsubscribe = ledger.onGrowth((now) => {
-        // Before the first word nothing is known; the first look folds what there is.
-        if (done === 0) done = now;
-        size = Math.max(size, now);
+        size = now;
+        // Before the first word nothing is known; the first look folds what there is. A word may have said too much.
+        done = done === 0 ? now : Math.min(done, now);
         if (size - done < BEHIND) plan(QUIET);
         else if (timer === null) plan(0);
       });

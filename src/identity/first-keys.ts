@@ -59,10 +59,16 @@ export async function createFirstKeys(
   if ((await storage.keys()).length > 0) return;
   const admin = keys.mint({ name: "admin", scopes: PRESETS.admin, now: clock() });
   const agent = keys.mint({ name: "agent", scopes: PRESETS.agent, agent_id, now: clock() });
+  let shown = false;
   await ledger.transact(async (tx) => {
     // Under the ledger's lock: of several processes on one empty store one shows its keys.
-    if ((await tx.keys()).length > 0) return;
-    show({ admin: admin.value, agent: agent.value });
+    if ((await tx.keys()).length > 0) {
+      // The batch ran before and was lost, and another process was faster.
+      if (shown) throw new Error("another process has stored the first keys: those shown here are of no use");
+      return;
+    }
+    if (!shown) show({ admin: admin.value, agent: agent.value });
+    shown = true;
     await createKey(tx, admin.row);
     await createKey(tx, agent.row);
   });

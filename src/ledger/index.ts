@@ -205,8 +205,8 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     })();
   }
   function changed(size?: number): void {
-    // Mostly this process's own commit.
-    if (size !== undefined && size <= continuity.seen().size) return;
+    // Mostly this process's own commit. A head that a request has read is no word to those who listen.
+    if (size !== undefined && size <= tail.announced()) return;
     if (size === undefined || tail.listening()) catchUp();
     else tail.moved(size);
   }

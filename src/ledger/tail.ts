@@ -21,6 +21,8 @@ export interface Tail {
   /** It may have. */
   moved(size: number): void;
   listening(): boolean;
+  /** The size that it has been told of for certain. */
+  announced(): number;
   /** How many entries subscribers have been given: the sequence of the next one. */
   delivered(): number;
   /** Resolves when everything announced so far was delivered. */
@@ -97,10 +99,7 @@ export function createTail(
   return {
     subscribe(listener, from = announced) {
       // Nobody waits for what came before.
-      if (listeners.size === 0 && gap === null) {
-        announced = Math.max(announced, from);
-        delivered = announced;
-      }
+      if (listeners.size === 0 && gap === null) delivered = Math.max(announced, from);
       return add(listeners, listener);
     },
     onRecorded: (listener) => add(recorders, listener),
@@ -127,6 +126,7 @@ export function createTail(
     },
     moved: (size) => tell(growth, size),
     listening: () => listeners.size > 0,
+    announced: () => announced,
     delivered: () => delivered,
     async settled() {
       while (gap !== null) await gap;

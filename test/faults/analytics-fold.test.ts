@@ -87,6 +87,24 @@ test("a fold that fails is tried again, and nothing else happens", async (t) => 
   await folding.stop();
 });
 
+test("a word of a size that the ledger never had puts nothing off", async (t) => {
+  const { folding, announce, pass, folds } = await begin(t);
+  await pass(2000);
+  announce(1);
+  await pass(2000);
+  announce(1_000_000_000);
+  await pass(2000);
+  announce(-1_000_000_000);
+  await pass(2000);
+  assert.equal(folds(), 4);
+  for (let i = 0; i < 10; i++) {
+    announce(2500);
+    await pass(500);
+  }
+  assert.equal(folds(), 5, "what is behind is folded although there is no quiet");
+  await folding.stop();
+});
+
 test("after stop nothing more is folded", async (t) => {
   const { folding, announce, pass, folds } = await begin(t);
   announce(30_000);

@@ -120,3 +120,19 @@ it("an entry that the store lacks is waited for, not passed over", async () => {
   await tail.settled();
   assert.deepEqual(got, [0, 1, 2]);
 });
+
+it("what a request has read of the head meanwhile is news to those who watch the ledger grow", async () => {
+  const { rows, reader } = ledger();
+  const tail = createTail(reader, 0, LOG);
+  const sizes: number[] = [];
+  const got: number[] = [];
+  tail.onGrowth((size) => sizes.push(size));
+  rows.push(entryRow(0), entryRow(1));
+  tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)), 2);
+  await tail.reached(2);
+  await tail.settled();
+  rows.push(entryRow(2));
+  await tail.reached(3);
+  await tail.settled();
+  assert.deepEqual([sizes, got], [[2, 3], [2]]);
+});

@@ -1,0 +1,61 @@
+/** The first keys of a store, where the batch that stores them is run again. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StorageError, type Storage } from "../../src/contract/storage.ts";
+import { PRESETS } from "../../src/domain/scopes.ts";
+import { createFirstKeys, type FirstKeys } from "../../src/identity/first-keys.ts";
+import { keyRow, type KeyService } from "../../src/identity/keys.ts";
+import { memoryStorage } from "../../src/testing/index.ts";
+import { openLedgerOn } from "../support/ledger.ts";
+
+const keys = {
+  mint: (input) => ({ value: `value of ${input.name}`, row: keyRow(input.name, `value of ${input.name}`, input) }),
+} as Pick<KeyService, "mint"> as KeyService;
+
+/** `meanwhile` happens to the store after a batch has been thwarted. */
+async function firstKeysOf(meanwhile: (storage: Storage) => Promise<unknown>): Promise<[FirstKeys[], Promise<void>]> {
+  const memory = memoryStorage();
+  await memory.open();
+  let thwarted = false;
+  const storage: Storage = {
+    ...memory,
+    async write(work) {
+      if (thwarted) return memory.write(work);
+      thwarted = true;
+      await memory
+        .write(async (tx) => {
+          await work(tx);
+          throw new Error("taken back");
+        })
+        .catch(() => undefined);
+      await meanwhile(memory);
+      throw new StorageError("conflict", "another was first");
+    },
+  };
+  const ledger = await openLedgerOn(storage);
+  const shown: FirstKeys[] = [];
+  const create = async (): Promise<void> => {
+    try {
+      await createFirstKeys(storage, ledger, keys, Date.now, null, (first) => shown.push(first));
+    } finally {
+      await ledger.close();
+    }
+  };
+  return [shown, create()];
+}
+
+test("they are shown once", async () => {
+  const [shown, done] = await firstKeysOf(async () => undefined);
+  await done;
+  assert.equal(shown.length, 1);
+});
+
+test("that another process has stored its own meanwhile is said: those that were shown are of no use", async () => {
+  const [shown, done] = await firstKeysOf((storage) =>
+    storage.write((tx) =>
+      tx.insertKey(keyRow("another", "another value", { name: "another", scopes: PRESETS.admin, now: 0 })),
+    ),
+  );
+  await assert.rejects(done, /those shown here are of no use/);
+  assert.equal(shown.length, 1);
+});

@@ -1,0 +1,42 @@
+/** Of two processes on one store, what the one commits reaches those who listen at the other. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Storage } from "../../src/contract/storage.ts";
+import { memoryStorage } from "../../src/testing/index.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
+
+test("a word of others' commit is heard although a request has read the head before it came", async (t) => {
+  // Nothing is looked for by time.
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const memory = memoryStorage();
+  await memory.open();
+  const words: ((size?: number) => void)[] = [];
+  const storage: Storage = {
+    ...memory,
+    exclusive: false,
+    watch: (changed) => (words.push(changed), Promise.resolve(() => Promise.resolve())),
+  };
+  const [here, there] = await Promise.all([openLedgerOn(storage), openLedgerOn(storage)]);
+  const got: number[] = [];
+  const sizes: number[] = [];
+  here.onGrowth((size) => sizes.push(size));
+  const turns = async (): Promise<void> => {
+    for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  await there.transact(async (tx) => tx.record(entry(0)));
+  assert.equal((await here.head()).size, 1);
+  for (const word of words) word(1);
+  await turns();
+  assert.deepEqual(sizes, [1], "to those who watch it grow");
+
+  const stop = here.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
+  await turns();
+  await there.transact(async (tx) => tx.record(entry(1)));
+  assert.equal((await here.head()).size, 2);
+  for (const word of words) word(2);
+  await turns();
+  assert.deepEqual(got, [1], "to those who read along");
+  stop();
+  await Promise.all([here.close(), there.close()]);
+});
