@@ -27,6 +27,8 @@ export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify">
 }
 
 export const CHANNEL = "assent_ledger";
+/** Longest step of the schema, and longest wait for the process that makes it: others' first starts wait too. Milliseconds. */
+const MIGRATION = 600_000;
 /** How long the listener waits before it connects again. Milliseconds. */
 const LISTEN_AGAIN = 1000;
 
@@ -41,14 +43,16 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   let newestTimeline = 0;
   let pool: Pool | null = null;
   let writer: Session | null = null;
+  let migrator: Session | null = null;
   let isReadOnly = false;
   let checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
 
-  const session = (name: string): Promise<Session> => firstOf(options, (address) => sessionAt(name, address));
+  const session = (name: string, more: Partial<SessionOptions> = {}): Promise<Session> =>
+    firstOf(options, (address) => sessionAt({ ...options, ...more, name }, address));
 
   /** A session that has been looked at: nothing else may have gone through it. */
-  async function sessionAt(name: string, address: Address): Promise<Session> {
-    const candidate = await openSession({ ...options, name }, address);
+  async function sessionAt(own: SessionOptions, address: Address): Promise<Session> {
+    const candidate = await openSession(own, address);
     try {
       const timeline = await checkServer(candidate, {
         readOnly: isReadOnly,
@@ -74,10 +78,26 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     return pool;
   }
 
+  async function sessionFor(purpose: SqlPurpose): Promise<Session> {
+    if (purpose === "migrate") {
+      const { statementTimeoutMs: silenceMs, lockTimeoutMs } = options;
+      const patience = {
+        statementTimeoutMs: Math.max(silenceMs, MIGRATION),
+        lockTimeoutMs: Math.max(lockTimeoutMs, MIGRATION),
+        silenceMs,
+      };
+      if (migrator === null || migrator.lost !== null) migrator = await session("assent migration", patience);
+      return migrator;
+    }
+    void migrator?.end();
+    migrator = null;
+    if (writer === null || writer.lost !== null) writer = await session("assent writer");
+    return writer;
+  }
+
   async function begin(purpose: SqlPurpose): Promise<SqlTransaction> {
     opened();
-    if (writer === null || writer.lost !== null) writer = await session("assent writer");
-    const own = writer;
+    const own = await sessionFor(purpose);
     const name = randomUUID();
     const settings = [`set_config('assent.transaction', '${name}', true)`, DURABLE];
     if (purpose === "copy") settings.push("set_config('assent.copying', 'on', true)");
@@ -112,10 +132,11 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
       }
     },
     async close() {
-      const [readers, own] = [pool, writer];
+      const [readers, own, migrating] = [pool, writer, migrator];
       pool = null;
       writer = null;
-      await Promise.all([readers?.end(), own?.end()]);
+      migrator = null;
+      await Promise.all([readers?.end(), own?.end(), migrating?.end()]);
     },
     query: (sql, values) => opened().shared(async (one) => (await one.query(sql, values)).rows),
     begin,

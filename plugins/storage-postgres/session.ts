@@ -18,6 +18,8 @@ export interface SessionOptions {
   connectTimeoutMs: number;
   statementTimeoutMs: number;
   lockTimeoutMs: number;
+  /** Longest silence inside a transaction. Absent: as long as a statement. */
+  silenceMs?: number;
   tls: "disable" | "require" | "verify-full" | "from-url";
   /** PEM of the authority that signed the server's certificate, where the system does not know it. */
   ca?: string;
@@ -108,7 +110,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
       statement_timeout: options.statementTimeoutMs,
       lock_timeout: options.lockTimeoutMs,
       // A process that hangs inside its transaction would hold up every other.
-      idle_in_transaction_session_timeout: options.statementTimeoutMs,
+      idle_in_transaction_session_timeout: options.silenceMs ?? options.statementTimeoutMs,
     },
     types: TYPES,
   } as never) as unknown as postgres.Sql<Record<string, never>>;

@@ -29,6 +29,8 @@ async function step(
   migrations: readonly Migration[],
   newest: number,
 ): Promise<boolean> {
+  // Most starts have nothing to do, and wait for nobody.
+  if ((await storedVersion(engine.query, dialect)) === newest) return false;
   const tx = await engine.begin("migrate");
   let name = "";
   let version = 0;
