@@ -6,11 +6,9 @@ import {
   AssentError,
   newAttempt,
   RequestRefused,
-  ServiceUnavailable,
   type ActionRecord,
   type Assent,
 } from "../client/index.ts";
-import { canonicalText } from "../domain/canonical.ts";
 import type { Caller } from "./caller.ts";
 import { isObject, type JsonObject } from "./message.ts";
 import { refusalBecause, refusalOf, refusalOfError, type Refusal } from "./refusal.ts";
@@ -106,11 +104,6 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
     try {
       const agent = await agentId();
       action = await assent.submit({ agent_id: agent, ...request }, { join: true, meta, signal: caller.signal });
-      if (!isAbout(action, agent, wish))
-        throw new ServiceUnavailable("the service answered about another action", {
-          status: 200,
-          code: "UNREADABLE_ANSWER",
-        });
       id = action.id;
       const held = action.status === "pending_approval";
       if (held) action = await hold(action, caller, end);
@@ -186,20 +179,6 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
       };
     },
   };
-}
-
-/** Whether a service, or what stands before it, answers about what it was asked. */
-function isAbout(action: ActionRecord, agent: string, { tool, operation, params, context }: Wish): boolean {
-  const equal = (a: unknown, b: JsonObject): boolean => canonicalText(a as JsonObject) === canonicalText(b);
-  return (
-    action.agent_id === agent &&
-    action.tool === tool &&
-    action.operation === operation &&
-    isObject(action.params) &&
-    isObject(action.context) &&
-    equal(action.params, params) &&
-    equal(action.context, context)
-  );
 }
 
 /** Refusals of a start that come from a change since it was decided: the same call is asked about again. */
