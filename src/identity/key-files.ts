@@ -4,6 +4,9 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, st
 import { dirname } from "node:path";
 import type { Logger } from "../contract/host.ts";
 
+/** What messages tell whoever has no key that fits. */
+export const MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`";
+
 /** Says which secret cannot be used and why; never holds it. */
 export class VaultError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
@@ -38,7 +41,7 @@ export function readPrivateKey(given: string, name: string): KeyObject {
     key = createPrivateKey(pem);
   } catch (error) {
     throw new VaultError(
-      `the ${name} is not a PKCS#8 PEM private key; make one with \`openssl genpkey -algorithm ed25519\``,
+      `the ${name} is not a PKCS#8 PEM private key; ${MAKE_ONE}`,
       { cause: error },
     );
   }

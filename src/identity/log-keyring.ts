@@ -9,6 +9,7 @@ import type { Logger } from "../contract/host.ts";
 import { keyId, type NoteSigner } from "../domain/checkpoint.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import {
+  MAKE_ONE,
   keepSecret,
   newPrivateKey,
   putInPlace,
@@ -26,7 +27,6 @@ const NEXT_FILE = "log-key.next.pem";
 export const isLogKeyFile = (name: string): boolean => /^log-key(?:\.next|\.[0-9a-f]{8})?\.pem$/.test(name);
 
 const NAME = "ledger key";
-const MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`";
 /** How long a key that is missing is not looked for again. Milliseconds. */
 const MISSED_FOR = 1000;
 

@@ -14,6 +14,7 @@ import { checkPermit, makePermit, permitKeyId } from "../domain/permit.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import type { Directory } from "./directory.ts";
 import {
+  MAKE_ONE,
   newPrivateKey,
   putInPlace,
   rawPublicKey,
@@ -32,7 +33,6 @@ const NEXT_FILE = "permit-key.next.pem";
 export const PERMIT_KEY_FILES = [FILE, NEXT_FILE] as const;
 
 const NAME = "permit key";
-const MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`";
 
 export interface PermitRotation {
   /** PEM of the new key, or its file's path; null makes one in the data folder. */
