@@ -16,14 +16,6 @@ import { approveNext, HOOK, startHookService, type HookService } from "../suppor
 import { until } from "../support/wait.ts";
 import { startModel, type Model, type ModelDialect } from "../support/models.ts";
 
-const POLICY = `
-policy: test
-rules:
-  - { name: denied, tool: shell, when: params.command.contains("denied"), effect: deny, reason: not this one }
-  - { name: asked, tool: shell, when: params.command.contains("asked"), effect: require_approval, reason: somebody looks }
-  - { name: allowed, tool: shell, effect: allow }
-`;
-
 interface RealHost {
   host: Host;
   spec: string;
@@ -101,7 +93,7 @@ for (const real of HOSTS)
     let why = "";
     let hooks: HookService;
     before(async () => {
-      hooks = await startHookService(POLICY);
+      hooks = await startHookService();
       try {
         command = await installed(real);
       } catch (error) {

@@ -12,19 +12,11 @@ import { BEFORE, passes, stops } from "../hook/payloads.ts";
 import { approveNext, environment, HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 import { ROOT } from "../support/process.ts";
 
-const POLICY = `
-policy: test
-rules:
-  - { name: denied, tool: shell, when: params.command.contains("denied"), effect: deny, reason: not this one }
-  - { name: asked, tool: shell, when: params.command.contains("asked"), effect: require_approval, reason: somebody looks }
-  - { name: allowed, tool: shell, effect: allow }
-`;
-
 let hooks: HookService;
 let folder: string;
 const servers: Server[] = [];
 before(async () => {
-  hooks = await startHookService(POLICY);
+  hooks = await startHookService();
   folder = mkdtempSync(join(tmpdir(), "assent-matrix-"));
 });
 after(async () => {

@@ -14,16 +14,9 @@ import { NODE, scriptOf } from "../support/runtimes.ts";
 import { until } from "../support/wait.ts";
 import { BEFORE, passes, stops } from "./payloads.ts";
 
-const POLICY = `
-policy: test
-rules:
-  - { name: denied, tool: shell, when: params.command.contains("denied"), effect: deny, reason: not this one }
-  - { name: asked, tool: shell, when: params.command.contains("asked"), effect: require_approval, reason: somebody looks }
-  - { name: allowed, tool: shell, effect: allow }
-`;
 let hooks: HookService;
 before(async () => {
-  hooks = await startHookService(POLICY);
+  hooks = await startHookService();
 });
 after(() => hooks.close());
 

@@ -9,6 +9,15 @@ import { startService, type Service } from "./service.ts";
 
 export const HOOK: readonly string[] = [...NODE, scriptOf("src/hook/bin")];
 
+/** Of shell commands it denies "denied", asks about "asked", and allows the rest. */
+const HOOK_POLICY = `
+policy: test
+rules:
+  - { name: denied, tool: shell, when: params.command.contains("denied"), effect: deny, reason: not this one }
+  - { name: asked, tool: shell, when: params.command.contains("asked"), effect: require_approval, reason: somebody looks }
+  - { name: allowed, tool: shell, effect: allow }
+`;
+
 export interface HookService {
   service: Service;
   url: string;
@@ -19,7 +28,8 @@ export interface HookService {
   close(): Promise<void>;
 }
 
-export async function startHookService(policy: string): Promise<HookService> {
+/** By default under HOOK_POLICY. */
+export async function startHookService(policy = HOOK_POLICY): Promise<HookService> {
   const service = await startService({
     policy,
     change(config) {
