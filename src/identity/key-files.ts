@@ -40,10 +40,7 @@ export function readPrivateKey(given: string, name: string): KeyObject {
   try {
     key = createPrivateKey(pem);
   } catch (error) {
-    throw new VaultError(
-      `the ${name} is not a PKCS#8 PEM private key; ${MAKE_ONE}`,
-      { cause: error },
-    );
+    throw new VaultError(`the ${name} is not a PKCS#8 PEM private key; ${MAKE_ONE}`, { cause: error });
   }
   if (key.asymmetricKeyType !== "ed25519")
     throw new VaultError(`the ${name} is of type ${key.asymmetricKeyType}; it must be ed25519`);

@@ -2,13 +2,7 @@
  * The decision about one call, and the wait for it. A call runs only after the service has said `executing` for it, while
  * the client that made it is still there: every other way out of here is a refusal.
  */
-import {
-  AssentError,
-  newAttempt,
-  RequestRefused,
-  type ActionRecord,
-  type Assent,
-} from "../client/index.ts";
+import { AssentError, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../client/index.ts";
 import type { Caller } from "./caller.ts";
 import { isObject, type JsonObject } from "./message.ts";
 import { refusalBecause, refusalOf, refusalOfError, type Refusal } from "./refusal.ts";
