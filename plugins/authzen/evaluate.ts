@@ -2,7 +2,8 @@
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { passGate, type Verdict } from "../../src/http/resource/gate.ts";
-import { BadRequest, readBody, readEvaluation, readEvaluations } from "./read.ts";
+import { Unreadable } from "../../src/http/resource/json-body.ts";
+import { readBody, readEvaluation, readEvaluations } from "./read.ts";
 
 interface Decision {
   decision: boolean;
@@ -23,7 +24,7 @@ export async function evaluateAll(call: FacadeCall, requests: string): Promise<R
   const evaluations: Decision[] = [];
   for (const item of batch.items) {
     const decision = await decisionOn(call, item, requests).catch((error: unknown) => {
-      if (error instanceof BadRequest) return failed(400, error.message);
+      if (error instanceof Unreadable) return failed(400, error.message);
       throw error;
     });
     // The key is refused for all of them, or the service is down: nothing that follows is decided either.

@@ -1,8 +1,8 @@
 /** A policy decision point of the OpenID AuthZEN Authorization API 1.0, with the Access Request and Approval Profile. */
 import { Type } from "@sinclair/typebox";
+import { Unreadable } from "../../src/http/resource/json-body.ts";
 import { definePlugin, defineRoute, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { evaluate, evaluateAll } from "./evaluate.ts";
-import { BadRequest } from "./read.ts";
 import { cancelTask, requestAccess, task } from "./requests.ts";
 
 const Options = Type.Object(
@@ -40,7 +40,7 @@ export default definePlugin({
         try {
           return echo(call.request, await serve(call, `${baseOf(call.request)}/access/v1/requests`));
         } catch (error) {
-          if (!(error instanceof BadRequest)) throw error;
+          if (!(error instanceof Unreadable)) throw error;
           return echo(call.request, { status: 400, json: { error: error.message, code: "BAD_REQUEST" } });
         }
       },

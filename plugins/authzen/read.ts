@@ -1,35 +1,23 @@
 /** Reads requests of the AuthZEN Authorization API 1.0: what is unknown is ignored, what is missing is an error. */
 import { canonicalText } from "../../src/domain/canonical.ts";
-import { decodeUtf8, parseJson, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
 import type { GateRequest } from "../../src/http/resource/gate.ts";
-
-/** Answered with status 400. The message says what is wrong. */
-export class BadRequest extends Error {}
+import { readJsonObject, Unreadable } from "../../src/http/resource/json-body.ts";
 
 const SEMANTICS = ["execute_all", "deny_on_first_deny", "permit_on_first_permit"] as const;
 export type Semantic = (typeof SEMANTICS)[number];
 
 /** More than any page of a screen asks for at once; each is an action of its own. */
 const MOST_EVALUATIONS = 50;
-const MAX_VALUES = 10_000;
 
 /** Members of `context` that are the protocol's own, and say nothing of what is asked for (ARAP, "Authorization-Relevant Context"). */
 const PROTOCOL_CONTEXT = ["approval", "access_request", "evaluation_id", "evaluated_at", "reason"];
 
-/** Throws BadRequest, also for another content type. */
+/** Throws Unreadable, also for another content type. */
 export function readBody(request: Request, bytes: Uint8Array): JsonObject {
   const type = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
-  if (type !== "application/json") throw new BadRequest("send the body as application/json");
-  const text = decodeUtf8(bytes);
-  if (text === null) throw new BadRequest("the body is not UTF-8");
-  let body: JsonValue;
-  try {
-    body = parseJson(text, { maxValues: MAX_VALUES });
-  } catch (error) {
-    throw new BadRequest(error instanceof Error ? error.message : "the body is not JSON");
-  }
-  if (!isObject(body)) throw new BadRequest("the body is not a JSON object");
-  return body;
+  if (type !== "application/json") throw new Unreadable("send the body as application/json");
+  return readJsonObject(bytes);
 }
 
 export interface Evaluation {
@@ -38,7 +26,7 @@ export interface Evaluation {
   approval: JsonObject | null;
 }
 
-/** Section 6.1 of the specification. Throws BadRequest. */
+/** Section 6.1 of the specification. Throws Unreadable. */
 export function readEvaluation(body: JsonObject): Evaluation {
   const subject = entity(body, "subject");
   const resource = entity(body, "resource");
@@ -55,21 +43,21 @@ export function readEvaluation(body: JsonObject): Evaluation {
       context: Object.fromEntries(Object.entries(context).filter(([key]) => !PROTOCOL_CONTEXT.includes(key))),
       meta: { via: "authzen" },
     },
-    approval: isObject(approval) ? approval : null,
+    approval: isJsonObject(approval) ? approval : null,
   };
 }
 
-/** Section 7.1: null where there are no evaluations, and the request is one. Throws BadRequest. */
+/** Section 7.1: null where there are no evaluations, and the request is one. Throws Unreadable. */
 export function readEvaluations(body: JsonObject): { items: JsonObject[]; semantic: Semantic } | null {
   const options = body["options"] === undefined ? {} : member(body, "options");
   const semantic = options["evaluations_semantic"] ?? "execute_all";
   if (!SEMANTICS.includes(semantic as Semantic))
-    throw new BadRequest(`options.evaluations_semantic must be one of ${SEMANTICS.join(", ")}`);
+    throw new Unreadable(`options.evaluations_semantic must be one of ${SEMANTICS.join(", ")}`);
   const given = body["evaluations"];
   if (given === undefined || (Array.isArray(given) && given.length === 0)) return null;
-  if (!Array.isArray(given)) throw new BadRequest("evaluations must be a list");
+  if (!Array.isArray(given)) throw new Unreadable("evaluations must be a list");
   if (given.length > MOST_EVALUATIONS)
-    throw new BadRequest(`at most ${MOST_EVALUATIONS} evaluations are taken at once, and these are ${given.length}`);
+    throw new Unreadable(`at most ${MOST_EVALUATIONS} evaluations are taken at once, and these are ${given.length}`);
   const { subject, action, resource, context } = body;
   const defaults = Object.fromEntries(
     Object.entries({ subject, action, resource, context }).filter(([, value]) => value !== undefined),
@@ -79,7 +67,7 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
   return {
     semantic: semantic as Semantic,
     items: given.map((item) => {
-      if (!isObject(item)) throw new BadRequest("each of the evaluations must be an object");
+      if (!isJsonObject(item)) throw new Unreadable("each of the evaluations must be an object");
       return { ...defaults, ...item };
     }),
   };
@@ -101,13 +89,10 @@ export function asksTheSame(
   );
 }
 
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 export function member(body: JsonObject, name: string): JsonObject {
   const value = body[name];
-  if (value === undefined) throw new BadRequest(`"${name}" is missing`);
-  if (!isObject(value)) throw new BadRequest(`"${name}" must be an object`);
+  if (value === undefined) throw new Unreadable(`"${name}" is missing`);
+  if (!isJsonObject(value)) throw new Unreadable(`"${name}" must be an object`);
   return value;
 }
 
@@ -118,7 +103,7 @@ function entity(body: JsonObject, name: string): JsonObject {
 
 function text(given: JsonObject, of: string, name: string): string {
   const value = given[name];
-  if (typeof value !== "string" || value === "") throw new BadRequest(`"${of}.${name}" must be a string`);
+  if (typeof value !== "string" || value === "") throw new Unreadable(`"${of}.${name}" must be a string`);
   return value;
 }
 
@@ -126,6 +111,6 @@ function text(given: JsonObject, of: string, name: string): string {
 function propertiesOf(given: JsonObject, of: string): { properties: JsonObject } {
   const value = given["properties"];
   if (value === undefined) return { properties: {} };
-  if (!isObject(value)) throw new BadRequest(`"${of}.properties" must be an object`);
+  if (!isJsonObject(value)) throw new Unreadable(`"${of}.properties" must be an object`);
   return { properties: value };
 }

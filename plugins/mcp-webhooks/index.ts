@@ -1,8 +1,10 @@
 /** What MCP gateways ask before they pass a call on: Docker's interceptor, and ToolHive's validating webhook. */
 import { Type } from "@sinclair/typebox";
+import { isJsonObject } from "../../src/domain/json.ts";
 import { passGate, type GateRequest, type Verdict } from "../../src/http/resource/gate.ts";
+import { readJsonObject, Unreadable } from "../../src/http/resource/json-body.ts";
 import { definePlugin, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
-import { callOfDocker, callOfMessage, isObject, readBody, Unreadable, type ToolCall } from "./read.ts";
+import { callOfDocker, callOfMessage, type ToolCall } from "./read.ts";
 
 const Options = Type.Object(
   {
@@ -54,7 +56,7 @@ function docker(tool: string, wait: number): Facade {
         await answerTo(call, wait, () => ({
           agent_id: "docker-mcp",
           tool,
-          ...requestOf(callOfDocker(readBody(call.body))),
+          ...requestOf(callOfDocker(readJsonObject(call.body))),
           meta: { via: "docker-mcp" },
         })),
       );
@@ -82,13 +84,13 @@ function toolhive(tool: string | null, wait: number): Facade {
     async serve(call) {
       let uid: unknown;
       const answered = await answerTo(call, wait, () => {
-        const body = readBody(call.body);
+        const body = readJsonObject(call.body);
         uid = body["uid"];
         const { principal, context, mcp_request } = body;
         const toolCall = callOfMessage(mcp_request);
         if (toolCall === null) return null;
-        const server = isObject(context) ? context["server_name"] : null;
-        const subject = isObject(principal) && typeof principal["sub"] === "string" ? principal["sub"] : null;
+        const server = isJsonObject(context) ? context["server_name"] : null;
+        const subject = isJsonObject(principal) && typeof principal["sub"] === "string" ? principal["sub"] : null;
         if (tool === null && (typeof server !== "string" || server === "")) throw new Unreadable("it names no server");
         // Whose call it is belongs to what is asked: an approval of one is none of another's.
         const who: GateRequest["params"] = subject === null ? {} : { principal: subject };

@@ -1,10 +1,6 @@
 /** The call in a message of an MCP gateway: what one server could read in another way than the next is refused. */
-import { decodeUtf8, parseJson, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
-
-/** The message says why. */
-export class Unreadable extends Error {}
-
-const MAX_VALUES = 10_000;
+import { isJsonObject, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
+import { Unreadable } from "../../src/http/resource/json-body.ts";
 
 /** Of MCP, what runs no tool. What is not here and is not `tools/call` is refused. */
 const OPEN =
@@ -17,18 +13,6 @@ export interface ToolCall {
   more: JsonObject;
 }
 
-/** Throws Unreadable. */
-export function readBody(bytes: Uint8Array): JsonObject {
-  let body: JsonValue;
-  try {
-    body = parseJson(decodeUtf8(bytes) ?? "", { maxValues: MAX_VALUES });
-  } catch (error) {
-    throw new Unreadable(error instanceof Error ? error.message : "it is not JSON");
-  }
-  if (!isObject(body)) throw new Unreadable("it is no object");
-  return body;
-}
-
 /** The parameters of a request that Docker's gateway writes out: `{"Session": …, "Params": {…}, "Extra": …}`. */
 export function callOfDocker(body: JsonObject): ToolCall {
   const { params } = membersOf(body, ["params"], "fold");
@@ -37,7 +21,7 @@ export function callOfDocker(body: JsonObject): ToolCall {
 
 /** A JSON-RPC message. Null: it calls no tool. */
 export function callOfMessage(message: JsonValue | undefined): ToolCall | null {
-  if (!isObject(message)) throw new Unreadable("it holds no message of MCP");
+  if (!isJsonObject(message)) throw new Unreadable("it holds no message of MCP");
   const { method, params } = membersOf(message, ["jsonrpc", "id", "method", "params"]);
   if (typeof method !== "string") throw new Unreadable("it has no method");
   if (method === "tools/call") return callOf(params);
@@ -46,9 +30,9 @@ export function callOfMessage(message: JsonValue | undefined): ToolCall | null {
 }
 
 function callOf(params: JsonValue | undefined): ToolCall {
-  if (!isObject(params)) throw new Unreadable("the call has no parameters");
+  if (!isJsonObject(params)) throw new Unreadable("the call has no parameters");
   const { name, arguments: args = {} } = membersOf(params, ["name", "arguments"]);
-  if (typeof name !== "string" || !isObject(args))
+  if (typeof name !== "string" || !isJsonObject(args))
     throw new Unreadable("the call has a name, which is a text, and arguments, which are an object");
   const apart = ["name", "arguments", "_meta", "task"];
   return { name, args, more: Object.fromEntries(Object.entries(params).filter(([key]) => !apart.includes(key))) };
@@ -70,6 +54,3 @@ function membersOf(object: JsonObject, names: readonly string[], mode: "exact" |
   }
   return Object.fromEntries(members);
 }
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

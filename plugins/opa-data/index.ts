@@ -1,7 +1,8 @@
 /** OPA's data API (`POST /v1/data/<path>` with an `input`), for what asks an Open Policy Agent. */
 import { Type } from "@sinclair/typebox";
-import { decodeUtf8, parseJson, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
+import { isJsonObject, type JsonValue } from "../../src/domain/json.ts";
 import { passGate, type GateRequest, type Verdict } from "../../src/http/resource/gate.ts";
+import { readJsonObject, Unreadable } from "../../src/http/resource/json-body.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
 
 const Options = Type.Object(
@@ -23,7 +24,6 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-const MAX_VALUES = 10_000;
 const MEMBERS = ["tool", "operation", "params", "context", "agent_id"];
 
 export default definePlugin({
@@ -75,26 +75,26 @@ function reasonOf(verdict: Exclude<Verdict, { kind: "fault" }>): string {
 
 /** `{tool, operation, params?, context?, agent_id?}`, or what `@ai-sdk/policy-opa` sends: `{tool: {name}, args}`. */
 function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
-  let given: JsonValue;
+  let input: JsonValue | undefined;
   try {
-    given = parseJson(decodeUtf8(body) ?? "", { maxValues: MAX_VALUES });
-  } catch {
-    return null;
+    input = readJsonObject(body)["input"];
+  } catch (error) {
+    if (error instanceof Unreadable) return null;
+    throw error;
   }
-  const input = isObject(given) ? given["input"] : null;
-  if (!isObject(input)) return null;
+  if (!isJsonObject(input)) return null;
   const { tool, operation, params, args, context, agent_id } = input;
   const agent = typeof agent_id === "string" ? agent_id : "opa";
   const meta = { via: "opa" };
-  if (isObject(tool)) {
+  if (isJsonObject(tool)) {
     const name = tool["name"];
-    if (typeof name !== "string" || !isObject(args)) return null;
+    if (typeof name !== "string" || !isJsonObject(args)) return null;
     return { agent_id: agent, tool: ownTool, operation: name, params: args, meta };
   }
   // Arguments under a name that is not read would run without having been decided.
   if (Object.keys(input).some((member) => !MEMBERS.includes(member))) return null;
   if (typeof tool !== "string" || typeof operation !== "string") return null;
-  if (!(params === undefined || isObject(params)) || !(context === undefined || isObject(context))) return null;
+  if (!(params === undefined || isJsonObject(params)) || !(context === undefined || isJsonObject(context))) return null;
   return {
     agent_id: agent,
     tool,
@@ -104,8 +104,5 @@ function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
     meta,
   };
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const problem = (status: number, code: string, message: string): Reply => ({ status, json: { code, message } });

@@ -16,6 +16,11 @@ export type JsonFaultCode =
   | "TOO_DEEP"
   | "TOO_MANY_VALUES";
 
+/** Whether a value of JSON is an object. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 export class JsonFault extends Error {
   readonly code: JsonFaultCode;
   /** RFC 6901 pointer to the offending value; null where the text cannot be read that far. */

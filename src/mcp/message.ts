@@ -1,7 +1,7 @@
 /** JSON-RPC 2.0 as MCP speaks it: one message a line or body, no batches. */
-import { JsonFault, parseJson, type JsonObject, type JsonValue } from "../domain/json.ts";
+import { isJsonObject as isObject, JsonFault, parseJson, type JsonObject, type JsonValue } from "../domain/json.ts";
 
-export type { JsonObject, JsonValue };
+export { isObject, type JsonObject, type JsonValue };
 export type Id = string | number;
 
 export interface Request {
@@ -54,9 +54,6 @@ export const META = {
   subscription: "io.modelcontextprotocol/subscriptionId",
   log: "io.modelcontextprotocol/logLevel",
 } as const;
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 export const isRequest = (message: Message): message is Request => "method" in message && "id" in message;
 export const isResponse = (message: Message): message is Response => !("method" in message);

@@ -3,9 +3,10 @@ import { Type } from "@sinclair/typebox";
 import type { Answer, Facade, FacadeCall, FacadeFault } from "../../contract/facade.ts";
 import type { Reply } from "../../contract/resource.ts";
 import { fromBase64Url } from "../../domain/hash.ts";
-import { decodeUtf8, parseJson, type JsonObject } from "../../domain/json.ts";
+import { decodeUtf8, isJsonObject, parseJson, type JsonObject } from "../../domain/json.ts";
 import { faultIn, passGate, type Verdict } from "./gate.ts";
-import { askedAbout, digestOf, Unreadable, type Seen } from "./gateway.ts";
+import { askedAbout, digestOf, type Seen } from "./gateway.ts";
+import { Unreadable } from "./json-body.ts";
 
 /** Where the gateway's own key stands: `Authorization` is the client's, and meant for what stands behind the gateway. */
 const KEY_HEADER = "Assent-Key";
@@ -88,7 +89,7 @@ function startedBy(answer: Answer): Reply {
 function claimsOf(permit: string): JsonObject | null {
   try {
     const value = parseJson(decodeUtf8(fromBase64Url(permit.split(".")[1] ?? "")) ?? "");
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
+    return isJsonObject(value) ? value : null;
   } catch {
     return null;
   }

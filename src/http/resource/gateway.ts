@@ -3,9 +3,10 @@
  * could read in two ways is refused, and so is one whose body was not passed on whole.
  */
 import { canonicalText } from "../../domain/canonical.ts";
-import { decodeUtf8, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
+import type { JsonObject, JsonValue } from "../../domain/json.ts";
 import { sha256Hex, utf8 } from "../../domain/hash.ts";
 import type { GateRequest } from "./gate.ts";
+import { readJson, Unreadable } from "./json-body.ts";
 
 /** The original request. */
 export interface Seen {
@@ -21,10 +22,6 @@ export interface Seen {
   declaredLength: string | null;
 }
 
-/** Refuses the request that is asked about. The message says why. */
-export class Unreadable extends Error {}
-
-const MAX_VALUES = 10_000;
 const BODYLESS = ["GET", "HEAD", "OPTIONS"];
 const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 /** Frameworks take the method or the address from these, and would run another request than is decided. */
@@ -114,11 +111,5 @@ function bodyOf({ method, body, headers, declaredLength }: Seen): JsonValue | un
     return { sha256: sha256Hex(body), bytes: body.length };
   if (parameters.some((parameter) => parameter.startsWith("charset") && !/^charset="?utf-?8"?\s*$/.test(parameter)))
     throw new Unreadable("the body is JSON in another charset than UTF-8");
-  const text = decodeUtf8(body);
-  if (text === null) throw new Unreadable("the body is not UTF-8");
-  try {
-    return parseJson(text, { maxValues: MAX_VALUES });
-  } catch (error) {
-    throw new Unreadable(error instanceof Error ? error.message : "the body is not JSON");
-  }
+  return readJson(body);
 }
