@@ -37,7 +37,7 @@ describe("an explanation", () => {
     const { random, pick } = chance(7);
     const big = Array.from({ length: 400 }, (_, i) => i + 1);
     const seen = new Set<string>();
-    for (let round = 0; round < 300; round++) {
+    for (let round = 0; round < 100; round++) {
       const rules = (): RuleDocument[] =>
         Array.from({ length: 1 + random(4) }, (_, i) =>
           rule(`r${i}`, pick(EFFECTS), {

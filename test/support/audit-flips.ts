@@ -6,7 +6,7 @@ import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { chance } from "./chance.ts";
 import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
 
-/** Rows of one table that differ in what they are for. */
+/** Of one table, where nothing else is said. */
 const MOST_ROWS = 12;
 const KINDS: Readonly<Record<string, (row: RawRow) => unknown>> = {
   entries: ({ type }) => type,
@@ -27,7 +27,8 @@ export interface Place {
   column: string;
 }
 
-export async function placesOf(store: RawStore): Promise<Place[]> {
+/** Those of rows that differ in what they are for, at most `mostRows` of each table. */
+export async function placesOf(store: RawStore, mostRows = MOST_ROWS): Promise<Place[]> {
   const places: Place[] = [];
   for (const table of store.tables) {
     // Another test has a ledger that is large enough for one.
@@ -36,7 +37,7 @@ export async function placesOf(store: RawStore): Promise<Place[]> {
     const kindOf = KINDS[table.name];
     const rows = (await store.rows(table)).filter((row) => {
       const kind = JSON.stringify(kindOf === undefined ? kinds.size : kindOf(row));
-      return kinds.size < MOST_ROWS && !kinds.has(kind) && kinds.add(kind);
+      return kinds.size < mostRows && !kinds.has(kind) && kinds.add(kind);
     });
     ok(
       rows.length > 0 || UNRECORDED.some(({ table: name, column }) => name === table.name && column === "*"),
@@ -101,12 +102,12 @@ export const faultsOf = async ({ storage, vkey }: Audited): Promise<string[]> =>
   (await auditStore(storage, vkey)).faults;
 
 /** Every column of every table, one at a time: noticed, or in the short table. Answers how many. */
-export async function flipColumns(audited: Audited): Promise<number> {
+export async function flipColumns(audited: Audited, mostRows?: number): Promise<number> {
   const { raw } = audited;
   deepEqual(await faultsOf(audited), []);
   const missed: string[] = [];
   const refused: string[] = [];
-  const places = await placesOf(raw);
+  const places = await placesOf(raw, mostRows);
   let flipped = 0;
   for (const place of places) {
     const { table, row, column } = place;

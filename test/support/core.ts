@@ -8,15 +8,17 @@ import { it } from "node:test";
 import { ROOT } from "./process.ts";
 import { denoPermissions, programOf, without } from "./runtimes.ts";
 
-/** The folders that `deno task test` names, so that they stand in one place. */
+/** The files and folders that `deno task test` names, so that they stand in one place. */
 const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as { tasks: { test: { command: string } } };
 const files = tasks.test.command
   .split(" ")
   .filter((word) => word.startsWith("build/test/"))
-  .flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
-      .filter((name) => name.endsWith(".test.js"))
-      .map((name) => `./${folder}/${name}`),
+  .flatMap((path) =>
+    path.endsWith(".js")
+      ? [`./${path}`]
+      : readdirSync(join(ROOT, path), { recursive: true, encoding: "utf8" })
+          .filter((name) => name.endsWith(".test.js"))
+          .map((name) => `./${path}/${name}`),
   );
 
 function run(program: string, args: string[], env: Record<string, string>): Promise<{ code: number; output: string }> {

@@ -114,16 +114,19 @@ export interface PostgresServer {
  */
 export async function startPostgres({
   own: alone = false,
+  folder: where = tmpdir(),
   settings = [],
   files = {},
 }: {
   own?: boolean;
+  /** Where its own folder is made. */
+  folder?: string;
   settings?: readonly string[];
   files?: Readonly<Record<string, string>>;
 } = {}): Promise<PostgresServer> {
   const given = process.env["DATABASE_URL"] ?? process.env["ASSENT_TEST_DATABASE"];
   if (given !== undefined && !alone && settings.length === 0) return serverAt(given, null);
-  const folder = mkdtempSync(join(tmpdir(), "assent-postgres-"));
+  const folder = mkdtempSync(join(where, "assent-postgres-"));
   const own = new OwnServer(installed() ?? unpack(packaged() as string, folder), folder, await freePort());
   own.init(files);
   own.settings = settings;

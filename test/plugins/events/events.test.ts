@@ -135,7 +135,7 @@ async function cuttable(
 }
 
 describe("the event stream", () => {
-  it("loses nothing and repeats nothing though its connection is cut 100 times under load", async () => {
+  it("loses nothing and repeats nothing though its connection is cut 40 times under load", async () => {
     const proxy = await cuttable(server.port);
     const got: Message[] = [];
     const { size: start } = await service.storage.head();
@@ -150,7 +150,7 @@ describe("the event stream", () => {
       }
     });
     let cuts = 0;
-    while (cuts < 100) {
+    while (cuts < 40) {
       const seen = got.length;
       await until("the stream goes on after a cut", () => got.length > seen);
       if (proxy.cut() > 0) cuts += 1;
@@ -168,7 +168,7 @@ describe("the event stream", () => {
     assert.ok(got.every(({ id, data }) => data.seq === id && data.entry["seq"] === id));
     assert.ok(got.every(({ data }) => data.action_id === (data.entry["action_id"] ?? null)));
     assert.ok(got.some(({ data }) => data.action_id !== null));
-    assert.ok(cuts >= 100);
+    assert.ok(cuts >= 40);
   });
 
   it("resumes from any sequence, the first included", async () => {
