@@ -3,7 +3,7 @@ import { sql, type Kysely } from "kysely";
 import type { ActionChange, ActionGuard, ActionWrites } from "../../src/contract/storage.ts";
 import { ACTION_COLUMNS, type Tables } from "./schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
-import { moveStatus, type prepareSums } from "./sums.ts";
+import type { StatusMoves } from "./sums.ts";
 
 const EMPTY = sql.lit("");
 
@@ -37,7 +37,7 @@ export function prepareActionWrites(db: Kysely<Tables>) {
 }
 
 export function writeActions(
-  reads: { sums: ReturnType<typeof prepareSums> },
+  moves: StatusMoves,
   writes: ReturnType<typeof prepareActionWrites>,
   db: SqlExecutor,
 ): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction"> {
@@ -57,7 +57,7 @@ export function writeActions(
           id,
           if_status: guard.status,
         })) === 1;
-      if (moved) await moveStatus(reads.sums, db, id, guard.status, change.status);
+      if (moved) moves.add(id, guard.status, change.status);
       return moved;
     },
     async eraseAction(id, at) {

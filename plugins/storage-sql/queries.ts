@@ -130,7 +130,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
         .where(pending)
         .where("expires_at", "is not", null),
     ),
-    sums: prepareSums(db),
+    sums: prepareSums(db, dialect),
     ...prepareDeliveryReads(db),
     ...prepareLimitReads(db, dialect),
     ...prepareDocumentReads(db),

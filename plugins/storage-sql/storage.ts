@@ -14,7 +14,7 @@ import { MIGRATIONS, type Migration } from "./migrations.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
-import { foldSums } from "./sums.ts";
+import { foldSums, statusMoves } from "./sums.ts";
 import { bind, prepare, type SqlExecutor } from "./statement.ts";
 import { createTransaction, prepareWrites } from "./writes.ts";
 
@@ -186,7 +186,14 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       return pinging;
     },
     write: <T>(work: (tx: StorageTransaction) => Promise<T>) =>
-      enqueue(() => run("write", (db) => work(createTransaction(reads, writes, db)))),
+      enqueue(() =>
+        run("write", async (db) => {
+          const moves = statusMoves(reads.sums, db);
+          const result = await work(createTransaction(reads, writes, db, moves));
+          await moves.apply();
+          return result;
+        }),
+      ),
     leases: (ms) => lastingLeases(leases, looks, ms),
     lease: (name, holder, ms) =>
       enqueue(() => run("aside", async (db) => (await db.run(leases.take, { name, holder, ms })) === 1)),

@@ -5,8 +5,9 @@
  * additive over decision_seq, and so it does not matter that the clock may go back.
  */
 import { sql, type Kysely } from "kysely";
+import type { SqlDialect } from "./dialect.ts";
 import type { Tables } from "./schema.ts";
-import { param, params, plain, prepare, type SqlExecutor, type SqlRow } from "./statement.ts";
+import { bindRows, param, plain, prepare, type SqlExecutor, type SqlRow } from "./statement.ts";
 
 export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
@@ -25,9 +26,13 @@ export type Group = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: numbe
 // No division: there are engines that answer a fraction.
 const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER)})`;
 
+const BUCKET = { grain: "integer", visible: "text", dimension: "text", start: "integer" } as const;
+const COUNTED = { ...BUCKET, counts: "text" } as const;
+const columnsOf = (given: object): string[] => Object.keys(given);
+
 export type SumStatements = ReturnType<typeof prepareSums>;
 
-export function prepareSums(db: Kysely<Tables>) {
+export function prepareSums(db: Kysely<Tables>, { given }: Pick<SqlDialect, "given">) {
   const folded = sql<number>`(select folded from sums_state where id = 1)`;
   const seen = {
     all: sql<boolean>`1 = 1`,
@@ -55,14 +60,18 @@ export function prepareSums(db: Kysely<Tables>) {
         .where("start", ">=", param("from"))
         .where("start", "<", param("to")),
     ),
-    bucket: prepare(
+    bucketsOf: prepare(
       db
-        .selectFrom("action_sums")
-        .select("counts")
-        .where("grain", "=", param("grain"))
-        .where("visible", "=", param("visible"))
-        .where("dimension", "=", param("dimension"))
-        .where("start", "=", param("start")),
+        .selectFrom(given(param("buckets"), BUCKET) as never)
+        .innerJoin("action_sums", (join) =>
+          join.on(
+            sql<boolean>`${sql.join(
+              columnsOf(BUCKET).map((name) => sql`${sql.ref(`action_sums.${name}`)} = ${sql.ref(`given.${name}`)}`),
+              sql` and `,
+            )}`,
+          ),
+        )
+        .select([...columnsOf(BUCKET), "counts"].map((name) => `action_sums.${name}`) as never),
     ),
     /** Folded rows of a span that no bucket fits. */
     edge: byVisibility((visible) =>
@@ -131,10 +140,17 @@ export function prepareSums(db: Kysely<Tables>) {
         .where("decision_seq", "<=", param("last"))
         .groupBy([QUARTER_OF, ...GROUP]),
     ),
-    putBucket: prepare(
+    putBuckets: prepare(
       db
         .insertInto("action_sums")
-        .values(params<never>(["grain", "visible", "dimension", "start", "counts"]))
+        .columns(columnsOf(COUNTED) as never)
+        .expression(
+          db
+            .selectFrom(given(param("buckets"), COUNTED) as never)
+            .select(columnsOf(COUNTED) as never)
+            // Without it SQLite takes the conflict for a join's.
+            .where(sql<boolean>`1 = 1`),
+        )
         .onConflict((conflict) =>
           conflict
             .columns(["grain", "visible", "dimension", "start"])
@@ -147,11 +163,11 @@ export function prepareSums(db: Kysely<Tables>) {
         .set({ folded: param<number>("folded") })
         .where("id", "=", sql.lit(1)),
     ),
-    foldedAction: prepare(
+    foldedActions: prepare(
       db
-        .selectFrom("actions")
-        .select(["created_at", "agent_id", "submitted_by"])
-        .where("id", "=", param("id"))
+        .selectFrom(given(param("ids"), { id: "text" }) as never)
+        .innerJoin("actions", (join) => join.on(sql<boolean>`actions.id = given.id`))
+        .select(["actions.id", "created_at", "agent_id", "submitted_by"] as never)
         .where(sql<boolean>`decision_seq <= ${folded}`),
     ),
   };
@@ -179,25 +195,16 @@ export async function foldSums(statements: SumStatements, db: SqlExecutor, max: 
     (await db.all(statements.next, { folded, max }))[0] as SqlRow,
   );
   if (last === null) return 0;
-  const changes = new Map<string, Bucket>();
+  const changes = bucketChanges();
   for (const row of await db.all(statements.fold, { folded, last })) {
     const group = plain<Group & { quarter: number }>(row);
-    const at = group.quarter;
     const values = valuesOf(group);
-    for (const visible of visibles(group)) {
-      for (const dimension of DIMENSIONS) {
-        for (const grain of grainsOf(dimension)) {
-          const start = at - (at % grain);
-          const key = `${grain} ${start} ${dimension} ${visible}`;
-          let bucket = changes.get(key);
-          if (bucket === undefined)
-            changes.set(key, (bucket = { grain, visible, dimension, start, counts: new Map() }));
-          count(bucket.counts, values[dimension], group.n);
-        }
-      }
-    }
+    for (const visible of visibles(group))
+      for (const dimension of DIMENSIONS)
+        for (const grain of grainsOf(dimension))
+          changes.add({ grain, visible, dimension, start: group.quarter }, values[dimension], group.n);
   }
-  await applyChanges(statements, db, [...changes.values()]);
+  await changes.apply(statements, db);
   await db.run(statements.setFolded, { folded: last });
   return n;
 }
@@ -221,40 +228,70 @@ export function parseCounts(text: string): [value: string, n: number][] {
   return Object.entries(JSON.parse(text) as Record<string, number>);
 }
 
-async function applyChanges(statements: SumStatements, db: SqlExecutor, changes: readonly Bucket[]): Promise<void> {
-  const stored = await Promise.all(changes.map((bucket) => db.all(statements.bucket, bucket)));
-  const rows = changes.map((bucket, i) => {
-    const row = stored[i]?.[0];
-    const counts = new Map(row === undefined ? [] : parseCounts(plain<{ counts: string }>(row).counts));
-    for (const [value, n] of bucket.counts) count(counts, value, n);
-    return { ...bucket, counts: JSON.stringify(Object.fromEntries(counts)) };
-  });
-  await db.runMany(statements.putBucket, rows);
+const keyOf = ({ grain, visible, dimension, start }: Omit<Bucket, "counts">): string =>
+  `${grain} ${start} ${dimension} ${visible}`;
+
+/** What is added to sums, each bucket's together, and is read and written by one statement each. */
+function bucketChanges() {
+  const changes = new Map<string, Bucket>();
+  return {
+    /** @param at a moment in the bucket, as its `start` */
+    add(at: Omit<Bucket, "counts">, value: string, n: number): void {
+      const place = { ...at, start: at.start - (at.start % at.grain) };
+      const key = keyOf(place);
+      let bucket = changes.get(key);
+      if (bucket === undefined) changes.set(key, (bucket = { ...place, counts: new Map() }));
+      count(bucket.counts, value, n);
+    },
+    async apply(statements: SumStatements, db: SqlExecutor): Promise<void> {
+      const buckets = [...changes.values()];
+      if (buckets.length === 0) return;
+      const stored = new Map<string, string>();
+      for (const row of await db.all(statements.bucketsOf, { buckets: bindRows(columnsOf(BUCKET), buckets) })) {
+        const { counts, ...bucket } = plain<Omit<Bucket, "counts"> & { counts: string }>(row);
+        stored.set(keyOf(bucket), counts);
+      }
+      const rows = buckets.map((bucket) => {
+        const text = stored.get(keyOf(bucket));
+        const counts = new Map(text === undefined ? [] : parseCounts(text));
+        for (const [value, n] of bucket.counts) count(counts, value, n);
+        return { ...bucket, counts: JSON.stringify(Object.fromEntries(counts)) };
+      });
+      await db.run(statements.putBuckets, { buckets: bindRows(columnsOf(COUNTED), rows) });
+    },
+  };
 }
 
-/** A folded action changed its status: its sums move with it. */
-export async function moveStatus(
-  statements: SumStatements,
-  db: SqlExecutor,
-  id: string,
-  from: string,
-  to: string,
-): Promise<void> {
-  if (from === to) return;
-  const row = (await db.all(statements.foldedAction, { id }))[0];
-  if (row === undefined) return;
-  const action = plain<{ created_at: number; agent_id: string; submitted_by: string }>(row);
-  const moves = visibles(action).flatMap((visible) =>
-    FINE.map((grain) => ({
-      grain,
-      visible,
-      dimension: "status" as const,
-      start: action.created_at - (action.created_at % grain),
-      counts: new Map([
-        [from, -1],
-        [to, 1],
-      ]),
-    })),
-  );
-  await applyChanges(statements, db, moves);
+/** Changes of actions' statuses in one transaction: the sums of those that are folded move with them, all at its end. */
+export interface StatusMoves {
+  add(id: string, from: string, to: string): void;
+  apply(): Promise<void>;
+}
+
+export function statusMoves(statements: SumStatements, db: SqlExecutor): StatusMoves {
+  const moves = new Map<string, [from: string, to: string][]>();
+  return {
+    add(id, from, to) {
+      if (from !== to) moves.set(id, [...(moves.get(id) ?? []), [from, to]]);
+    },
+    async apply() {
+      if (moves.size === 0) return;
+      const ids = bindRows(
+        ["id"],
+        [...moves.keys()].map((id) => ({ id })),
+      );
+      const changes = bucketChanges();
+      for (const row of await db.all(statements.foldedActions, { ids })) {
+        const action = plain<{ id: string; created_at: number; agent_id: string; submitted_by: string }>(row);
+        for (const visible of visibles(action))
+          for (const grain of FINE)
+            for (const [from, to] of moves.get(action.id) ?? []) {
+              const bucket = { grain, visible, dimension: "status" as const, start: action.created_at };
+              changes.add(bucket, from, -1);
+              changes.add(bucket, to, 1);
+            }
+      }
+      await changes.apply(statements, db);
+    },
+  };
 }

@@ -15,6 +15,7 @@ import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
+import { statusMoves, type StatusMoves } from "./sums.ts";
 
 export type Writes = ReturnType<typeof prepareWrites>;
 
@@ -127,7 +128,13 @@ function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement 
   };
 }
 
-export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor): StorageTransaction {
+/** `moves` are to be applied when its work is done. */
+export function createTransaction(
+  reads: Reads,
+  writes: Writes,
+  db: SqlExecutor,
+  moves: StatusMoves = statusMoves(reads.sums, db),
+): StorageTransaction {
   return {
     ...createReader(reads, db),
     async append(entries, tiles, head) {
@@ -152,7 +159,7 @@ export function createTransaction(reads: Reads, writes: Writes, db: SqlExecutor)
     async putCheckpoint(size, note) {
       await db.send(writes.putCheckpoint, { size, note });
     },
-    ...writeActions(reads, writes, db),
+    ...writeActions(moves, writes, db),
     async insertApproval(row) {
       return (await db.run(writes.insertApproval, row)) === 1;
     },

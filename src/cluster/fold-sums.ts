@@ -3,7 +3,7 @@ import type { Duty, Ledger, Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
 /** Actions folded in one transaction: no batch commits while it runs. */
-const CHUNK = 1000;
+const CHUNK = 250;
 /** After this long without an entry nobody is waiting. Milliseconds. */
 const QUIET = 1000;
 /** A larger backlog is folded without waiting for quiet: until it is folded it is counted row by row. */

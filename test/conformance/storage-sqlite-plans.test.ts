@@ -150,9 +150,10 @@ describe("query plans", () => {
 
   it("counting reads sums by their key, edges by time, and what is not folded by sequence", () => {
     assert.match(
-      planOf(sums.bucket).join(),
+      planOf(sums.bucketsOf).join(),
       /SEARCH action_sums USING PRIMARY KEY \(grain=\? AND visible=\? AND dimension=\? AND start=\?\)/,
     );
+    assert.match(planOf(sums.foldedActions).join(), /SEARCH actions USING INDEX actions_by_id \(id=\?/);
     assert.match(planOf(sums.buckets).join(), /SEARCH action_sums USING PRIMARY KEY/);
     for (const kind of ["all", "agent_id", "key_id"] as const) {
       assert.match(

@@ -142,4 +142,24 @@ export function analyticsCases(test: Case): void {
     }
     await compare(storage, rows, "after changes");
   });
+
+  test("changes of one transaction are counted together, also several of one action", async ({ storage }) => {
+    const below = numbers(3);
+    const rows = Array.from({ length: 60 }, (_, i) => randomAction(i, below));
+    await storage.write(async (tx) => {
+      for (const row of rows) await tx.insertAction(row);
+    });
+    await storage.upkeep?.(40);
+    await storage.write(async (tx) => {
+      for (let i = 0; i < 150; i++) {
+        const row = rows[below(rows.length)] as ActionRow;
+        const status = STATUSES[below(STATUSES.length)] ?? "allowed";
+        await tx.updateAction(row.id, { status: row.status }, { status, updated_at: T0 });
+        row.status = status;
+      }
+    });
+    await compare(storage, rows, "after the changes");
+    while (((await storage.upkeep?.(77)) ?? 0) > 0);
+    await compare(storage, rows, "all folded");
+  });
 }
