@@ -10,7 +10,7 @@ import time
 from typing import Any, AsyncIterator, Dict, Iterator, Mapping, Optional, cast
 from urllib.parse import quote, urlencode
 
-from .errors import AssentError, ServiceUnavailable
+from .errors import AssentError, RequestRefused, ServiceUnavailable
 from .records import ActionRecord, Event
 from .transport import Transport, to_json
 
@@ -34,6 +34,7 @@ class Assent:
         address = url or os.environ.get("ASSENT_URL", "")
         key = api_key or os.environ.get("ASSENT_API_KEY", "")
         self._http = Transport(address, key, timeout, ssl_context)
+        self._bound_to: Optional[str] = None
 
     def submit(
         self,
@@ -73,6 +74,19 @@ class Assent:
         left = wait - LONGEST_WAIT
         return self.wait(record["id"], left) if record["status"] == "pending_approval" and left > 0 else record
 
+    def agent(self) -> str:
+        """The agent that this key is bound to."""
+        if self._bound_to is None:
+            _, _, me = self._http.call("GET", "/v1/me", repeat=True)
+            key = me.get("key") if isinstance(me, dict) else None
+            bound = key.get("agent_id") if isinstance(key, dict) else None
+            if not isinstance(bound, str):
+                raise RequestRefused(
+                    "this key is bound to no agent; say for which agent it asks", status=403, code="AGENT_UNBOUND"
+                )
+            self._bound_to = bound
+        return self._bound_to
+
     def action(self, action_id: str) -> ActionRecord:
         """The action as it stands."""
         return self._record("GET", f"/v1/actions/{_part(action_id)}", repeat=True, about=action_id)
@@ -82,10 +96,15 @@ class Assent:
         query = dict(filters)
         while True:
             _, _, page = self._http.call("GET", f"/v1/actions?{urlencode(query)}", repeat=True)
+            if not isinstance(page, dict) or not isinstance(page.get("actions"), list):
+                raise ServiceUnavailable("the answer is no list", status=200, code="UNREADABLE_ANSWER")
             yield from page["actions"]
-            if not page.get("next_cursor"):
+            cursor = page.get("next_cursor")
+            if not cursor:
                 return
-            query["cursor"] = page["next_cursor"]
+            if cursor == query.get("cursor"):
+                raise ServiceUnavailable("its pages have no end", status=200, code="UNREADABLE_ANSWER")
+            query["cursor"] = cursor
 
     def wait(self, action_id: str, seconds: float) -> ActionRecord:
         """The action when it waits for people no longer, or as it stands after so many seconds."""
@@ -126,7 +145,10 @@ class Assent:
         meta: Optional[Mapping[str, Any]] = None,
         attempt: Optional[str] = None,
     ) -> ActionRecord:
-        """Says how it went: once. `attempt`: of the start that this ends; the result of another one is refused."""
+        """
+        Says how it went. Is repeated when the answer is missing: the service keeps the first. `attempt`: of the start that
+        this ends; the result of another one is refused.
+        """
         body: Dict[str, Any] = {"success": success}
         if error is not None:
             body["error"] = error
@@ -134,18 +156,36 @@ class Assent:
             body["meta"] = meta
         if attempt is not None:
             body["attempt"] = attempt
-        return self._record("POST", f"/v1/actions/{_part(action_id)}/result", body, about=action_id)
+        path = f"/v1/actions/{_part(action_id)}/result"
+        try:
+            return self._record("POST", path, body, repeat=True, about=action_id)
+        except RequestRefused as error:
+            if error.code != "ACTION_NOT_STARTED":
+                raise
+            now = self.action(action_id)
+            if now["status"] != ("succeeded" if success else "failed"):
+                raise
+            return now
 
     def cancel(self, action_id: str) -> ActionRecord:
         """Takes the wish back."""
         return self._record("POST", f"/v1/actions/{_part(action_id)}/cancel", {}, about=action_id)
 
-    def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> Dict[str, Any]:
-        """Approves or denies, with a key that may."""
-        body: Dict[str, Any] = {"approve": approve}
+    def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> ActionRecord:
+        """Approves or denies, with a key that may, and the approval token that it gets with the action, read first."""
+        action = self.action(action_id)
+        token = action.get("approval_token")
+        if not isinstance(token, str):
+            raise RequestRefused(
+                f"this key gets no approval token for {action_id}: it is {action['status']}, or the key may not decide on it,"
+                " or it has already",
+                status=403,
+                code="NO_TOKEN",
+            )
+        body: Dict[str, Any] = {"approve": approve, "token": token}
         if reason is not None:
             body["reason"] = reason
-        return cast(Dict[str, Any], self._http.call("POST", f"/v1/actions/{_part(action_id)}/approval", body)[2])
+        return self._record("POST", f"/v1/actions/{_part(action_id)}/approval", body, about=action_id)
 
     def events(self, after: Optional[str] = None) -> Iterator[Event]:
         """Events as they come, for ever: goes on where it was when the connection is lost. `after`: an event's id."""
@@ -248,6 +288,9 @@ class AsyncAssent:
     async def submit(self, **request: Any) -> ActionRecord:
         return await asyncio.to_thread(lambda: self.sync.submit(**request))
 
+    async def agent(self) -> str:
+        return await asyncio.to_thread(self.sync.agent)
+
     async def action(self, action_id: str) -> ActionRecord:
         return await asyncio.to_thread(self.sync.action, action_id)
 
@@ -268,7 +311,7 @@ class AsyncAssent:
     async def cancel(self, action_id: str) -> ActionRecord:
         return await asyncio.to_thread(self.sync.cancel, action_id)
 
-    async def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> Dict[str, Any]:
+    async def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> ActionRecord:
         return await asyncio.to_thread(self.sync.vote, action_id, approve, reason)
 
     async def events(self, after: Optional[str] = None) -> AsyncIterator[Event]:

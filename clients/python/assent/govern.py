@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import functools
 import inspect
 import logging
-from typing import Any, Awaitable, Callable, Dict, Optional, TypeVar, Union, cast
+from typing import Any, Callable, Dict, Optional, TypeVar, Union, cast
 
+from .admit import Caller, Run, admit, in_thread
 from .client import Assent, AsyncAssent
-from .errors import AssentError, Denied, Pending
 from .records import ActionRecord
 from .transport import to_json
 
 log = logging.getLogger("assent")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: Seconds after which a caller that was told to come back does so.
-COME_BACK = 10.0
-
 
 def govern(
     client: Union[Assent, AsyncAssent],
     *,
-    agent_id: str,
     tool: str,
+    agent_id: Optional[str] = None,
     operation: Optional[str] = None,
     context: Optional[Dict[str, Any]] = None,
     meta: Optional[Callable[[], Dict[str, Any]]] = None,
     wait: float = 0,
+    record: Optional[Callable[[Any], Dict[str, Any]]] = None,
+    on_unreported: Optional[Callable[[Exception, ActionRecord], None]] = None,
 ) -> Callable[[Function], Function]:
     """
     The function asks first, with its arguments by name as `params`, and runs when it was allowed or approved and its start
     was recorded. Raises Denied; Pending after `wait` seconds, and then the same call later joins the same action; and
-    AssentError where nothing could be decided. In each of these cases it did not run.
+    AssentError where nothing could be decided. In each of these cases it did not run, and where it may have been recorded
+    as started, the service is told so.
 
-    It runs with a copy of what was asked: nobody changes the arguments in between.
+    It runs with a copy of what was asked: nobody changes the arguments in between. `agent_id`: by default the agent that
+    the key is bound to. `record`: what to keep of a result, such as ids and amounts. `on_unreported` is told when it has run
+    and the service could not be told how it went; by default a warning is logged.
     """
 
     def decorate(function: Function) -> Function:
@@ -43,60 +46,86 @@ def govern(
         name = operation or function.__name__
         if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in signature.parameters.values()):
             raise TypeError("a governed function takes no *args: policies know arguments by name")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError("a generator runs later and in parts: govern what it calls")
         if inspect.iscoroutinefunction(function) and not isinstance(client, AsyncAssent):
             raise TypeError("a coroutine function needs an AsyncAssent")
+        own = client.sync if isinstance(client, AsyncAssent) else client
 
-        def ask(args: tuple, kwargs: Dict[str, Any]) -> Dict[str, Any]:
+        def params_of(args: tuple, kwargs: Dict[str, Any]) -> Dict[str, Any]:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            return {
-                "agent_id": agent_id,
+            return cast(Dict[str, Any], to_json(_flat(bound)))
+
+        def admitted(params: Dict[str, Any], caller: Optional[Caller] = None) -> Run:
+            request = {
+                "agent_id": agent_id if agent_id is not None else own.agent(),
                 "tool": tool,
                 "operation": name,
-                "params": to_json(_flat(bound)),
+                "params": params,
                 "context": context,
                 "meta": meta() if meta is not None else None,
-                "wait": wait,
             }
+            return admit(own, request, wait, caller)
+
+        def report(run: Run, how: Callable[[], Dict[str, Any]]) -> None:
+            # It ran, whatever the log knows of it: the caller gets what it gave.
+            try:
+                own.result(run.action["id"], **how())
+            except Exception as error:
+                (on_unreported or _warn)(error, run.action)
+
+        def succeeded(run: Run, value: Any) -> None:
+            kept = None
+            try:
+                kept = to_json(record(value)) if record is not None else None
+            except Exception as error:
+                (on_unreported or _warn)(error, run.action)
+            report(run, lambda: {"success": True, "meta": kept})
+
+        def failed(run: Run, error: BaseException) -> None:
+            report(run, lambda: {"success": False, "error": error_text(error)})
 
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def governed_async(*args: Any, **kwargs: Any) -> Any:
-                own = cast(AsyncAssent, client)
-                request = ask(args, kwargs)
-                action = _startable(await own.submit(**request))
-                await _refusal(own.start(action["id"]), action)
+                params = params_of(args, kwargs)
+                run = await in_thread(lambda caller: admitted(params, caller))
                 try:
-                    value = await _run(function, signature, request["params"])
+                    value = _begun(await _run(function, signature, params))
                 except BaseException as error:
-                    await _report(own.result(action["id"], success=False, error=_words(error)))
+                    await asyncio.to_thread(failed, run, error)
                     raise
-                await _report(own.result(action["id"], success=True))
+                await asyncio.to_thread(succeeded, run, value)
                 return value
 
             return cast(Function, governed_async)
 
         @functools.wraps(function)
         def governed(*args: Any, **kwargs: Any) -> Any:
-            own = client.sync if isinstance(client, AsyncAssent) else client
-            request = ask(args, kwargs)
-            action = _startable(own.submit(**request))
+            params = params_of(args, kwargs)
+            run = admitted(params)
             try:
-                own.start(action["id"])
-            except AssentError as error:
-                raise _started_by_no_one(error, action) from error
-            try:
-                value = _run(function, signature, request["params"])
+                value = _begun(_run(function, signature, params))
             except BaseException as error:
-                _told(lambda: own.result(action["id"], success=False, error=_words(error)))
+                failed(run, error)
                 raise
-            _told(lambda: own.result(action["id"], success=True))
+            succeeded(run, value)
             return value
 
         return cast(Function, governed)
 
     return decorate
+
+
+def _begun(value: Any) -> Any:
+    """The value, unless it is the function's own body, which would run after it was reported as done."""
+    if inspect.iscoroutine(value) or inspect.isgenerator(value):
+        value.close()
+    elif not inspect.isasyncgen(value):
+        return value
+    raise TypeError("not run: a governed function gave a coroutine or a generator, which runs later")
 
 
 def _flat(bound: inspect.BoundArguments) -> Dict[str, Any]:
@@ -118,43 +147,14 @@ def _run(function: Callable[..., Any], signature: inspect.Signature, params: Dic
     return function(*args, **kwargs)
 
 
-def _startable(action: ActionRecord) -> ActionRecord:
-    status = action["status"]
-    if status in ("allowed", "approved"):
-        return action
-    if status == "pending_approval":
-        raise Pending(action, COME_BACK)
-    raise Denied(action.get("reason", status), code=action.get("reason_code", status), action=action)
-
-
-def _started_by_no_one(error: AssentError, action: ActionRecord) -> AssentError:
-    """What was allowed a moment ago and is not any more is denied; a service that did not answer stays what it is."""
-    if error.status in (403, 409, 410):
-        return Denied(str(error), code=error.code, action=action)
-    return error
-
-
-async def _refusal(started: Awaitable[Any], action: ActionRecord) -> None:
+def error_text(error: BaseException) -> str:
+    """At most 9,000 characters, and no halves of surrogate pairs: the service refuses both."""
     try:
-        await started
-    except AssentError as error:
-        raise _started_by_no_one(error, action) from error
+        text = f"{type(error).__name__}: {error}"
+    except Exception:
+        text = f"{type(error).__name__}, which has no text"
+    return text[:9000].encode("utf-8", "replace").decode()
 
 
-def _told(report: Callable[[], Any]) -> None:
-    try:
-        report()
-    except AssentError as error:
-        # It ran, whatever the log knows of it: the caller gets what it gave.
-        log.warning("the result was not reported: %s", error)
-
-
-async def _report(reported: Awaitable[Any]) -> None:
-    try:
-        await reported
-    except AssentError as error:
-        log.warning("the result was not reported: %s", error)
-
-
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:1000]
+def _warn(error: Exception, action: ActionRecord) -> None:
+    log.warning("it has run, and its result could not be reported [action %s]: %s", action.get("id"), error)

@@ -38,6 +38,7 @@ class ActionRecord(TypedDict, total=False):
     request_hash: Optional[str]
     decision_hash: str
     approvals: List[Dict[str, Any]]
+    approval_token: str
     approvals_needed: Optional[int]
     approved_until: Optional[str]
     expires_at: Optional[str]

@@ -4,7 +4,8 @@ import http.server
 import json
 import os
 import threading
-from typing import Any, Callable, Dict, Optional
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from assent import Assent
 
@@ -18,13 +19,19 @@ def admin() -> Assent:
 
 
 def vote(action_id: str, approve: bool = True) -> None:
-    person = admin()
-    record: Any = person.action(action_id)
-    person._http.call(
-        "POST",
-        f"/v1/actions/{action_id}/approval",
-        {"approve": approve, "token": record["approval_token"]},
-    )
+    admin().vote(action_id, approve)
+
+
+def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """What the condition gives, once it is true."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError("it did not come to that")
+        time.sleep(0.02)
 
 
 class Liar:
@@ -51,6 +58,10 @@ class Liar:
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def seen(self) -> List[Tuple[str, Any]]:
+        """What came so far: paths, and bodies read as JSON."""
+        return [(path, json.loads(body) if body else None) for path, body in zip(self.paths, self.bodies)]
 
     def __enter__(self) -> "Liar":
         return self

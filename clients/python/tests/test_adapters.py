@@ -8,7 +8,7 @@ import uuid
 from types import SimpleNamespace
 
 from assent import Assent, AsyncAssent
-from support import AGENT, Liar, reply, vote
+from support import AGENT, Liar, reply, until, vote
 
 
 def module(name, **members):
@@ -111,6 +111,63 @@ class LangGraph(Adapter, unittest.TestCase):
             self.assertEqual((answer.status, answer.tool_call_id), ("error", "c1"))
             return answer.content
         return answer
+
+
+    def test_arguments_that_change_meanwhile_do_not_run(self):
+        from assent.adapters.langgraph import wrap_tool_call
+
+        args = {"amount": 50, "currency": "USD", "order": str(uuid.uuid4())}
+        request = SimpleNamespace(tool_call={"name": "refund", "args": args, "id": "c1"})
+        client = Assent()
+        start = client.start
+
+        def changing(*given, **how):
+            args["amount"] = 5000
+            return start(*given, **how)
+
+        client.start = changing
+        answer = wrap_tool_call(client, agent_id=AGENT, tool="stripe")(request, self.ran.append)
+        self.assertIn("changed", answer.content)
+        self.assertEqual(self.ran, [])
+        until(lambda: next(client.actions(limit="1"))["status"] == "failed")
+
+    def test_arguments_that_are_no_object(self):
+        from assent.adapters.langgraph import wrap_tool_call
+
+        for args in (None, [], "x"):
+            request = SimpleNamespace(tool_call={"name": "refund", "args": args, "id": "c1"})
+            answer = wrap_tool_call(Assent(), agent_id=AGENT, tool="reports")(request, self.ran.append)
+            self.assertIn("no JSON", answer.content)
+        self.assertEqual(self.ran, [])
+
+    def test_an_asynchronous_handler_is_none_of_the_synchronous_wrapper(self):
+        from assent.adapters.langgraph import wrap_tool_call
+
+        async def handler(_):
+            self.ran.append(1)
+
+        args = {"amount": 50, "currency": "USD", "order": str(uuid.uuid4())}
+        request = SimpleNamespace(tool_call={"name": "refund", "args": args, "id": "c1"})
+        with self.assertRaises(TypeError):
+            wrap_tool_call(Assent(), agent_id=AGENT, tool="stripe")(request, handler)
+        self.assertEqual(self.ran, [])
+
+
+class AsyncLangGraph(Adapter, unittest.TestCase):
+    def call(self, client, amount, order):
+        from assent.adapters.langgraph import awrap_tool_call
+
+        async_client = AsyncAssent.__new__(AsyncAssent)
+        async_client.sync = client
+        args = {"amount": amount, "currency": "USD", "order": order}
+        request = SimpleNamespace(tool_call={"name": "refund", "args": args, "id": "c1"})
+
+        async def handler(_):
+            self.ran.append(amount)
+            return "done"
+
+        answer = asyncio.run(awrap_tool_call(async_client, agent_id=AGENT, tool="stripe")(request, handler))
+        return answer.content if isinstance(answer, ToolMessage) else answer
 
 
 class OpenAIAgents(Adapter, unittest.TestCase):

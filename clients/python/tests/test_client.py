@@ -8,7 +8,7 @@ import uuid
 from unittest import mock
 
 from assent import Assent, NotJson, RequestRefused, ServiceUnavailable, Unauthorized
-from support import AGENT, ALLOWED, PENDING, Liar, reply, vote
+from support import AGENT, ALLOWED, PENDING, Liar, admin, reply, vote
 
 
 def wish(**params):
@@ -52,6 +52,33 @@ class Submitting(unittest.TestCase):
             agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False, permit=True
         )
         self.assertEqual(self.client.start(action["id"], action["permit"])["status"], "executing")
+
+    def test_a_result_is_repeated_and_one_that_is_kept_already_is_as_good(self):
+        action = self.client.submit(agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False)
+        self.client.start(action["id"])
+        for _ in range(2):
+            self.assertEqual(self.client.result(action["id"], success=True)["status"], "succeeded")
+        with self.assertRaises(RequestRefused):
+            self.client.result(action["id"], success=False)
+        with Liar(reply(503, {"code": "OVERLOADED"}, {"Retry-After": "0"})) as liar, self.assertRaises(ServiceUnavailable):
+            Assent(liar.url, "assent_x", timeout=0.5).result("x", success=True)
+        self.assertGreater(len(liar.paths), 1)
+
+    def test_a_vote_and_the_agent_of_a_key(self):
+        action = self.client.submit(**wish())
+        with self.assertRaises(RequestRefused) as refused:
+            self.client.vote(action["id"], True)
+        self.assertEqual(refused.exception.code, "NO_TOKEN")
+        self.assertEqual(admin().vote(action["id"], True, "fine")["status"], "approved")
+        self.assertEqual(self.client.agent(), AGENT)
+        with self.assertRaises(RequestRefused) as unbound:
+            admin().agent()
+        self.assertEqual(unbound.exception.code, "AGENT_UNBOUND")
+
+    def test_lists_that_are_none_or_have_no_end(self):
+        for page in ([], {"items": []}, {"actions": [{"id": "a"}], "next_cursor": "same"}):
+            with Liar(reply(200, page)) as liar, self.assertRaises(ServiceUnavailable):
+                list(Assent(liar.url, "assent_x").actions())
 
     def test_cancel_and_lists(self):
         action = self.client.submit(**wish())

@@ -2,9 +2,10 @@ import asyncio
 import threading
 import unittest
 import uuid
+from unittest import mock
 
 from assent import Assent, AsyncAssent, Denied, NotJson, Pending, ServiceUnavailable, govern
-from support import AGENT, Liar, admin, reply, vote
+from support import AGENT, Liar, admin, reply, until, vote
 
 
 #: What a service would answer to the call of these tests, but for its status.
@@ -122,6 +123,162 @@ class Governed(unittest.TestCase):
             self.refund(Assent(liar.url, "assent_x", timeout=1))(50)
         self.assertIn("POST /v1/actions/a/start", liar.paths)
         self.assertEqual(self.ran, [])
+
+    def test_a_start_without_an_answer_is_reported_as_not_run_under_its_attempt(self):
+        def lost(handler):
+            if handler.path.endswith("/start"):
+                reply(200, b"<html>", {"Content-Type": "text/html"})(handler)
+            else:
+                reply(200, {**ASKED, "status": "allowed"})(handler)
+
+        for client in (Assent, AsyncAssent):
+            with Liar(lost) as liar:
+                with self.assertRaises(ServiceUnavailable):
+                    self.refund(client(liar.url, "assent_x", timeout=0.5))(50)
+                results = until(lambda: [body for path, body in liar.seen() if path.endswith("/result")])
+            starts = [body for path, body in liar.seen() if path.endswith("/start")]
+            self.assertEqual(results[0]["success"], False)
+            self.assertIn("not run", results[0]["error"])
+            self.assertEqual({body["attempt"] for body in starts}, {results[0]["attempt"]})
+        self.assertEqual(self.ran, [])
+
+    def test_a_start_whose_answer_comes_too_late_runs_nothing(self):
+        def started(handler):
+            status = "executing" if handler.path.endswith("/start") else "allowed"
+            reply(200, {**ASKED, "status": status})(handler)
+
+        with Liar(started) as liar, mock.patch("assent.admit.LIVE", -1.0):
+            with self.assertRaises(ServiceUnavailable):
+                self.refund(Assent(liar.url, "assent_x"))(50)
+            results = until(lambda: [body for path, body in liar.seen() if path.endswith("/result")])
+        self.assertEqual(results[0]["success"], False)
+        self.assertEqual(self.ran, [])
+
+    def test_a_call_that_is_decided_again_and_needs_people_now_is_pending(self):
+        decided = {"status": "allowed"}
+
+        def answer(handler):
+            if handler.path.endswith("/start"):
+                decided["status"] = "pending_approval"
+                reply(409, {"code": "ACTION_NOT_STARTABLE", "detail": "it waits for more people"})(handler)
+            else:
+                reply(200, {**ASKED, **decided})(handler)
+
+        with Liar(answer) as liar, self.assertRaises(Pending):
+            self.refund(Assent(liar.url, "assent_x"))(50)
+        self.assertEqual(self.ran, [])
+
+    def test_a_refusal_names_the_action_as_it_is_now(self):
+        order = str(uuid.uuid4())
+        with self.assertRaises(Pending) as pending:
+            self.refund()(500, order=order)
+        threading.Timer(0.3, self.client.cancel, [pending.exception.action_id]).start()
+        with self.assertRaises(Denied) as cancelled:
+            self.refund(wait=20)(500, order=order)
+        self.assertEqual(cancelled.exception.action["status"], "cancelled")
+        self.assertIn("was cancelled", str(cancelled.exception))
+
+    def test_a_cancelled_task_leaves_nothing_started(self):
+        client = AsyncAssent()
+        sync = client.sync
+        order = str(uuid.uuid4())
+
+        @govern(client, agent_id=AGENT, tool="stripe", operation="refund")
+        async def refund(amount, order, currency="USD"):
+            self.ran.append(amount)
+
+        async def scenario():
+            entered = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            go = threading.Event()
+            start = sync.start
+
+            def slow(*args, **how):
+                record = start(*args, **how)
+                loop.call_soon_threadsafe(entered.set)
+                go.wait(10)
+                return record
+
+            sync.start = slow
+            task = asyncio.ensure_future(refund(50, order))
+            await entered.wait()
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            go.set()
+
+        asyncio.run(scenario())
+        newest = next(self.client.actions(limit="1"))
+        until(lambda: self.client.action(newest["id"])["status"] == "failed")
+        self.assertEqual(newest["params"]["order"], order)
+        self.assertIn("not run", self.client.action(newest["id"])["result"]["error"])
+        self.assertEqual(self.ran, [])
+
+    def test_what_runs_later_is_refused(self):
+        client = AsyncAssent()
+
+        def generator(amount):
+            yield amount
+
+        async def stream(amount):
+            yield amount
+
+        for function in (generator, stream):
+            with self.assertRaises(TypeError):
+                govern(client, agent_id=AGENT, tool="stripe", operation="refund")(function)
+
+        async def later():
+            self.ran.append(1)
+
+        for body in (later, lambda: (self.ran.append(1) for _ in "x")):
+            @govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")
+            def refund(amount, currency, order):
+                return body()
+
+            order = str(uuid.uuid4())
+            with self.assertRaises(TypeError):
+                refund(50, "USD", order)
+            newest = next(self.client.actions(limit="1"))
+            self.assertEqual((newest["status"], newest["params"]["order"]), ("failed", order))
+        self.assertEqual(self.ran, [])
+
+    def test_an_error_that_json_cannot_carry_is_still_the_callers(self):
+        @govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")
+        def refund(amount, currency, order):
+            raise OSError("no file \udc80")
+
+        order = str(uuid.uuid4())
+        with self.assertRaises(OSError):
+            refund(50, "USD", order)
+        newest = next(self.client.actions(limit="1"))
+        self.assertEqual((newest["status"], newest["params"]["order"]), ("failed", order))
+
+    def test_the_agent_of_the_key_what_is_recorded_and_who_hears_of_a_lost_report(self):
+        unreported = []
+
+        def give(amount, currency, order):
+            self.ran.append(order)
+            return {"charge": "ch_1"}
+
+        options = {"tool": "stripe", "operation": "refund", "record": lambda value: {"charge": value["charge"]}}
+        order = str(uuid.uuid4())
+        govern(self.client, **options)(give)(50, "USD", order)
+        newest = next(self.client.actions(limit="1"))
+        self.assertEqual((newest["agent_id"], newest["params"]["order"]), (AGENT, order))
+        self.assertEqual(newest["result"]["meta"], {"charge": "ch_1"})
+
+        def no_result(handler):
+            if handler.path.endswith("/result"):
+                reply(503, {"code": "STORAGE_UNAVAILABLE"})(handler)
+            else:
+                status = "executing" if handler.path.endswith("/start") else "allowed"
+                reply(200, {**ASKED, "params": {"amount": 50, "currency": "USD", "order": order}, "status": status})(handler)
+
+        with Liar(no_result) as liar:
+            client = Assent(liar.url, "assent_x", timeout=0.5)
+            lost = govern(client, agent_id=AGENT, **options, on_unreported=lambda error, action: unreported.append(action["id"]))
+            self.assertEqual(lost(give)(50, "USD", order), {"charge": "ch_1"})
+        self.assertEqual(unreported, ["a"])
 
     def test_two_calls_at_once_of_one_approval_run_once(self):
         order = str(uuid.uuid4())

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional
 
+from ..admit import Caller, Run, admit
 from ..client import Assent
-from ..errors import AssentError, NotJson
+from ..errors import AssentError, Denied, NotJson, Pending
+from ..govern import error_text
+from ..transport import to_json
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class Verdict:
     pending: bool
     text: str
     action_id: Optional[str] = None
+    run: Optional[Run] = None
 
 
 def ask(
@@ -28,28 +32,38 @@ def ask(
     params: Mapping[str, Any],
     meta: Optional[Dict[str, Any]] = None,
     wait: float = 0,
+    caller: Optional[Caller] = None,
 ) -> Verdict:
-    """Never raises for what the service says or fails to say: everything but a recorded start is a no."""
+    """
+    Never raises for what the service says or fails to say: everything but a recorded start is a no. So are arguments that
+    changed while it was asked.
+    """
     try:
-        action = client.submit(
-            agent_id=agent_id, tool=tool, operation=operation, params=params, meta=meta, wait=wait
-        )
-        identity = action["id"]
-        if action["status"] == "pending_approval":
-            return Verdict(
-                False,
-                True,
-                f"Not run: waits for approval ({identity}). It is not refused: call again with exactly the same arguments.",
-                identity,
-            )
-        if action["status"] not in ("allowed", "approved"):
-            return Verdict(False, False, f"Not run, denied: {action.get('reason', action['status'])}", identity)
-        client.start(identity)
-        return Verdict(True, False, "", identity)
+        asked = to_json(params)
+        if not isinstance(asked, dict):
+            raise NotJson("they are no object")
+        request = {"agent_id": agent_id, "tool": tool, "operation": operation, "params": asked, "meta": meta}
+        run = admit(client, request, wait, caller)
+        if not unchanged(asked, params):
+            run.not_run("the arguments changed while it was asked")
+            return Verdict(False, False, "Not run: the arguments changed while it was asked.", run.action["id"])
+        return Verdict(True, False, "", run.action["id"], run)
     except NotJson as error:
         return Verdict(False, False, f"Not run: the arguments are no JSON: {error}")
+    except Pending as pending:
+        text = f"Not run: waits for approval ({pending.action_id}). It is not refused: call again with exactly the same arguments."
+        return Verdict(False, True, text, pending.action_id)
+    except Denied as denied:
+        return Verdict(False, False, str(denied), denied.action["id"])
     except AssentError as error:
         return Verdict(False, False, f"Not run: nothing could be decided ({error.code}).")
+
+
+def unchanged(asked: Any, params: Any) -> bool:
+    try:
+        return repr(to_json(params)) == repr(asked)
+    except NotJson:
+        return False
 
 
 def report(client: Assent, verdict: Verdict, error: Optional[BaseException] = None) -> None:
@@ -57,8 +71,6 @@ def report(client: Assent, verdict: Verdict, error: Optional[BaseException] = No
     if verdict.action_id is None:
         return
     try:
-        client.result(
-            verdict.action_id, success=error is None, error=None if error is None else type(error).__name__
-        )
+        client.result(verdict.action_id, success=error is None, error=None if error is None else error_text(error))
     except AssentError:
         pass

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import asyncio
+import inspect
+from typing import Any, Callable, Optional
 
-from ..client import Assent
-from .gate import ask, report
+from ..admit import Caller, in_thread
+from ..client import Assent, AsyncAssent
+from .gate import Verdict, ask, report
 
 
 def wrap_tool_call(client: Assent, *, agent_id: str, tool: str = "langgraph", wait: float = 0) -> Callable[..., Any]:
     """The request has `tool_call` with `name`, `args` and `id`; a refusal is a ToolMessage with status `error`."""
 
     def wrapped(request: Any, handler: Callable[[Any], Any]) -> Any:
-        call = request.tool_call
-        verdict = ask(
-            client,
-            agent_id=agent_id,
-            tool=tool,
-            operation=call["name"],
-            params=call["args"],
-            meta={"tool_call_id": str(call.get("id"))},
-            wait=wait,
-        )
+        verdict = _ask(client, request.tool_call, agent_id, tool, wait)
         if not verdict.allowed:
-            from langchain_core.messages import ToolMessage
-
-            return ToolMessage(
-                content=verdict.text, tool_call_id=call.get("id"), name=call["name"], status="error"
-            )
+            return _refusal(request.tool_call, verdict)
         try:
             value = handler(request)
+            if inspect.iscoroutine(value):
+                value.close()
+                raise TypeError("not run: the handler is asynchronous; use awrap_tool_call")
         except BaseException as error:
             report(client, verdict, error)
             raise
@@ -37,3 +30,40 @@ def wrap_tool_call(client: Assent, *, agent_id: str, tool: str = "langgraph", wa
         return value
 
     return wrapped
+
+
+def awrap_tool_call(client: AsyncAssent, *, agent_id: str, tool: str = "langgraph", wait: float = 0) -> Callable[..., Any]:
+    """The same for `ToolNode(tools, awrap_tool_call=…)` and asynchronous agents."""
+
+    async def wrapped(request: Any, handler: Callable[[Any], Any]) -> Any:
+        verdict = await in_thread(lambda caller: _ask(client.sync, request.tool_call, agent_id, tool, wait, caller))
+        if not verdict.allowed:
+            return _refusal(request.tool_call, verdict)
+        try:
+            value = await handler(request)
+        except BaseException as error:
+            await asyncio.to_thread(report, client.sync, verdict, error)
+            raise
+        await asyncio.to_thread(report, client.sync, verdict)
+        return value
+
+    return wrapped
+
+
+def _ask(client: Assent, call: Any, agent_id: str, tool: str, wait: float, caller: Optional[Caller] = None) -> Verdict:
+    return ask(
+        client,
+        agent_id=agent_id,
+        tool=tool,
+        operation=call["name"],
+        params=call["args"],
+        meta={"tool_call_id": str(call.get("id"))},
+        wait=wait,
+        caller=caller,
+    )
+
+
+def _refusal(call: Any, verdict: Verdict) -> Any:
+    from langchain_core.messages import ToolMessage
+
+    return ToolMessage(content=verdict.text, tool_call_id=call.get("id"), name=call["name"], status="error")

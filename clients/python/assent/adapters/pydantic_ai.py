@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 from typing import Any
 
+from ..admit import in_thread
 from ..client import AsyncAssent
 from .gate import ask, report
 
@@ -13,27 +16,28 @@ def governed_toolset(client: AsyncAssent, wrapped: Any, *, agent_id: str, tool: 
     A WrapperToolset. A refusal is the tool's answer to the model; an approval that a user interface hands in is not looked
     at: the call asks again.
     """
-    import asyncio
-
     from pydantic_ai.toolsets import WrapperToolset
 
     class Governed(WrapperToolset):  # type: ignore[misc]
         async def call_tool(self, name: str, tool_args: Any, ctx: Any, given: Any) -> Any:
-            verdict = await asyncio.to_thread(
-                lambda: ask(
+            # What was asked runs: nobody else has this copy.
+            args = copy.deepcopy(tool_args)
+            verdict = await in_thread(
+                lambda caller: ask(
                     client.sync,
                     agent_id=agent_id,
                     tool=tool,
                     operation=name,
-                    params=tool_args,
+                    params=args,
                     meta={"tool_call_id": str(getattr(ctx, "tool_call_id", None))},
                     wait=wait,
+                    caller=caller,
                 )
             )
             if not verdict.allowed:
                 return verdict.text
             try:
-                value = await super().call_tool(name, tool_args, ctx, given)
+                value = await super().call_tool(name, args, ctx, given)
             except BaseException as error:
                 await asyncio.to_thread(report, client.sync, verdict, error)
                 raise
