@@ -69,7 +69,8 @@ export interface Run {
  * Wraps `run`: each call asks the service, waits for an approval for `patience` seconds, starts, and only then runs, with
  * a copy of the arguments as they were when it asked; then reports how it went. Gives what `run` gives, or Pending.
  * Throws ActionRefused when it may not run, AssentError when the service cannot say, TypeError for arguments that JSON
- * cannot hold, the reason of an aborted signal, and what `run` throws. In all cases but the last nothing has run.
+ * cannot hold and for a generator in place of a value, the reason of an aborted signal, and what `run` throws. In all cases
+ * but the last nothing has run.
  */
 export function govern<P extends object, T>(
   run: (params: P, how: Run) => T | Promise<T>,
@@ -120,6 +121,9 @@ export async function runAdmitted<T>(
   let value: T;
   try {
     value = await run();
+    // Its body would run later, in parts or never, after it was reported as done.
+    if (/^\[object (?:Async)?Generator\]$/.test(Object.prototype.toString.call(value)))
+      throw new TypeError("not run: it gave a generator; govern what takes its values, too");
   } catch (error) {
     await report({ success: false, error: errorText(error) });
     throw error;

@@ -140,6 +140,26 @@ describe("what may run", () => {
     assert.equal(action?.result?.error, "RangeError: no such customer \ufffd");
   });
 
+  test("a generator runs after it was called: it is not given away, and recorded as not run", async () => {
+    const amount = small();
+    for (const body of [
+      function* (): Generator<number> {
+        yield ran.push(amount);
+      },
+      async function* (): AsyncGenerator<number> {
+        yield await Promise.resolve(ran.push(amount));
+      },
+    ]) {
+      const assent = clientOf(service, { apiKey: key });
+      const stream = govern<Refund, unknown>(body, { tool: "stripe", operation: "refund", assent });
+      await assert.rejects(stream(amount), (error) => error instanceof TypeError && /generator/.test(error.message));
+      const { actions } = await assent.actionsPage({ limit: 1 });
+      assert.equal(actions[0]?.status, "failed");
+      assert.match(actions[0]?.result?.error ?? "", /not run/);
+    }
+    assert.deepEqual(ran, []);
+  });
+
   test("what has no text is reported and thrown on, too", async () => {
     for (const thrown of [undefined, Symbol("x"), Object.create(null) as object]) {
       const fails = govern(() => Promise.reject(thrown as Error), {
