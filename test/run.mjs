@@ -55,6 +55,7 @@ const ON_DISK = [
   "test/deploy/",
   "test/package/",
   "test/e2e/",
+  "test/mcp/conformance.test.ts",
   "test/faults/disk.test.ts",
   "test/faults/storage-cut.test.ts",
 ];

@@ -1,4 +1,5 @@
 /** The servers of one session: reached, watched, and reached again when they are gone. */
+import { GREETING_TOGETHER, settlesPromptly } from "./late.ts";
 import { isObject, type Notification, type Reply } from "./message.ts";
 import type { ServerConfig } from "./server-config.ts";
 import { connectUpstream, type ClientFacts, type Question, type Upstream } from "./upstream.ts";
@@ -14,6 +15,8 @@ export interface FleetHandlers {
   log(line: string): void;
 }
 
+/** What servers have lists of, which may change. */
+export const KINDS = ["tools", "prompts", "resources"] as const;
 /** Before a server is reached again, by how often it was lost in a row. Milliseconds. */
 const PAUSES = [250, 1000, 4000, 15_000, 60_000];
 /** A server that was there so long is not one that fails at once. Milliseconds. */
@@ -32,6 +35,7 @@ export function createFleet(servers: readonly ServerConfig[], handlers: FleetHan
   const places: Place[] = servers.map((config) => ({ config, upstream: null, lost: 0, timer: undefined }));
   const opening = new Set<Promise<unknown>>();
   const ending = new AbortController();
+  let begun = false;
   let client: ClientFacts = { version: "", info: {}, capabilities: {} };
 
   function reach(place: Place): Promise<Upstream> {
@@ -73,18 +77,22 @@ export function createFleet(servers: readonly ServerConfig[], handlers: FleetHan
     return upstream;
   }
 
+  /** Of a server that was not there when the client began, or was lost since. */
+  function announce(place: Place, upstream: Upstream): void {
+    if (!begun || place.upstream !== upstream) return;
+    handlers.log(`the server "${place.config.name}" is there`);
+    handlers.changed(upstream);
+  }
+
   function retry(place: Place): void {
+    if (ending.signal.aborted) return;
     const pause = PAUSES[Math.min(place.lost++, PAUSES.length - 1)];
     place.timer = setTimeout(() => {
       reach(place).then(
-        (upstream) => {
-          if (place.upstream !== upstream) return;
-          handlers.log(`the server "${place.config.name}" is there again`);
-          handlers.changed(upstream);
-        },
+        (upstream) => announce(place, upstream),
         (error: unknown) => {
           if (ending.signal.aborted) return;
-          handlers.log(error instanceof Error ? error.message : String(error));
+          handlers.log(sentenceOf(error));
           retry(place);
         },
       );
@@ -92,17 +100,31 @@ export function createFleet(servers: readonly ServerConfig[], handlers: FleetHan
     place.timer.unref();
   }
 
+  /** The first attempt. With several servers one that fails is tried again. */
+  async function begin(place: Place): Promise<void> {
+    try {
+      announce(place, await reach(place));
+    } catch (error) {
+      if (places.length > 1 && !ending.signal.aborted) {
+        handlers.log(`${sentenceOf(error)}; its tools are missing until it is there`);
+        retry(place);
+      }
+      throw error;
+    }
+  }
+
   return {
-    /** Starts or reaches the servers. @throws Error with a sentence, when none is there */
+    /** Starts or reaches the servers. Of several, those that are slow come later. @throws Error with a sentence, when none is there */
     async open(of: ClientFacts): Promise<void> {
       client = of;
-      const results = await Promise.allSettled(places.map((place) => reach(place)));
-      const faults = results.flatMap((result) =>
-        result.status === "rejected" ? [(result.reason as Error).message] : [],
-      );
-      if (faults.length === places.length) throw new Error(faults.join("; "));
-      for (const fault of faults) handlers.log(`${fault}; its tools are missing until it is there`);
-      for (const [i, result] of results.entries()) if (result.status === "rejected") retry(places[i] as Place);
+      const attempts = places.map(begin);
+      if (attempts.length > 1) await settlesPromptly(Promise.allSettled(attempts), GREETING_TOGETHER);
+      try {
+        await Promise.any(attempts);
+      } catch (error) {
+        throw new Error((error as AggregateError).errors.map(sentenceOf).join("; "), { cause: error });
+      }
+      begun = true;
     },
     get facts(): ClientFacts {
       return client;
@@ -117,9 +139,9 @@ export function createFleet(servers: readonly ServerConfig[], handlers: FleetHan
   };
 }
 
-/** What a client is told when a server has gone or come back. */
-export function changesOf({ capabilities }: Upstream): string[] {
-  return ["tools", "prompts", "resources"]
-    .filter((kind) => isObject(capabilities[kind]))
-    .map((kind) => `notifications/${kind}/list_changed`);
+/** Of what a client is told that there are others, when a server has gone or come back. */
+export function kindsOf({ capabilities }: Upstream): string[] {
+  return KINDS.filter((kind) => isObject(capabilities[kind]));
 }
+
+const sentenceOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,5 +1,6 @@
 /** Several servers introduced as one. */
 import { VERSION } from "../version.ts";
+import { KINDS } from "./fleet.ts";
 import { isObject, type JsonObject } from "./message.ts";
 import { TASKS } from "./tasks.ts";
 import type { Upstream } from "./upstream.ts";
@@ -16,16 +17,24 @@ export interface Greeting {
 
 export async function mergedGreeting(
   upstreams: readonly Upstream[],
-  single: boolean,
+  configured: number,
   hasTasks: boolean,
   instructionsOf: (upstream: Upstream) => Promise<string | null>,
 ): Promise<Greeting> {
+  const single = configured === 1;
   const capabilities: JsonObject = {};
   for (const upstream of upstreams)
     for (const [name, value] of Object.entries(upstream.capabilities)) {
       if (!isObject(value) || (!single && OF_ONE.has(name)) || name === "tasks") continue;
       const before = capabilities[name];
       capabilities[name] = { ...(isObject(before) ? before : {}), ...value };
+    }
+  // Of several, each may go and come back; what a missing one has is not known.
+  if (!single)
+    for (const kind of KINDS) {
+      const before = capabilities[kind];
+      if (isObject(before) || upstreams.length < configured)
+        capabilities[kind] = { ...(isObject(before) ? before : {}), listChanged: true };
     }
   if (hasTasks && isObject(capabilities["tools"])) capabilities["tasks"] = TASKS;
   const texts = await Promise.all(

@@ -21,7 +21,7 @@ export type Named<T extends Listed> = T & {
 const MOST_PAGES = 200;
 
 /** What a server is asked with; without capabilities, those that it was greeted with. */
-export type Asking = Pick<Caller, "signal"> & Partial<Pick<Caller, "capabilities">>;
+export type Asking = Pick<Caller, "signal"> & { capabilities?: Caller["capabilities"] | undefined };
 
 /** Lists of several servers, beside each other. One that does not give its own takes nothing from the others. */
 export async function listEach<T>(

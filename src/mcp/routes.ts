@@ -2,7 +2,8 @@
 import type { Caller } from "./caller.ts";
 import { refuse, type Call } from "./calls.ts";
 import { paramHeaders } from "./http-headers.ts";
-import { listAll, listEach, shownItem, withOwnNames, type Asking, type Seen } from "./lists.ts";
+import { createStandIn, PATIENCE } from "./late.ts";
+import { listAll, listEach, shownItem, withOwnNames, type Asking, type Listed, type Seen } from "./lists.ts";
 import { CODE, failure, isObject, metaOf, type JsonObject, type Reply, type Request } from "./message.ts";
 import { asToolResult, goneRefusal, heldRefusal, refusalBecause } from "./refusal.ts";
 import { taskSupportOf, type Tasks } from "./tasks.ts";
@@ -12,6 +13,8 @@ import type { Upstream } from "./upstream.ts";
 /** What a session lets its routes do. */
 export interface Servers {
   live(): Upstream[];
+  /** Tells the client that a list of this kind is another one now. */
+  listChanged(kind: string): void;
   log(line: string): void;
   /** Whether a tool is left out of lists, because policies always deny it. */
   isHidden(tool: Tool, signal: AbortSignal): Promise<boolean>;
@@ -37,6 +40,7 @@ const CAPABILITY: Readonly<Record<string, string>> = {
 /** @returns what deals with one request. It throws ListFault and RequestLost. */
 export function createRoutes({
   live,
+  listChanged,
   log,
   isHidden,
   toolbox,
@@ -102,7 +106,7 @@ export function createRoutes({
 
   /** What is left out here can be called by its name all the same, and is decided then. */
   async function listTools(caller: Caller): Promise<Reply> {
-    const all = await toolbox.all(live(), true);
+    const all = await toolbox.shown(live());
     const hidden = await Promise.all(all.map((tool) => isHidden(tool, caller.signal)));
     const withTasks = isObject(caller.capabilities["tasks"]);
     return {
@@ -110,14 +114,28 @@ export function createRoutes({
     };
   }
 
-  async function listed(method: string, caller: Asking) {
+  const standIns = new Map(
+    Object.entries(LISTS).map(([method, key]) => [
+      method,
+      createStandIn<Listed>(
+        ({ item }) => JSON.stringify(item),
+        () => listChanged(CAPABILITY[key] as string),
+        log,
+      ),
+    ]),
+  );
+
+  /** Whose a name or an address is, every server is asked for; a list that is only shown waits for no slow one. */
+  async function listed(method: string, caller: Asking, isShown = false): Promise<Listed[]> {
     const key = LISTS[method] as string;
     const having = live().filter(({ capabilities }) => isObject(capabilities[CAPABILITY[key] as string]));
-    return listEach(
-      having,
-      async (upstream) => (await listAll(upstream, method, key, caller)).map((item) => ({ upstream, item })),
-      log,
-    );
+    const list = async (upstream: Upstream, asking: Asking): Promise<Listed[]> =>
+      (await listAll(upstream, method, key, asking)).map((item) => ({ upstream, item }));
+    const standIn = isShown && having.length > 1 ? standIns.get(method) : undefined;
+    if (standIn === undefined) return listEach(having, (upstream) => list(upstream, caller), log);
+    // Not the client's signal: what comes late serves its next request.
+    const asking = { signal: AbortSignal.timeout(PATIENCE), capabilities: caller.capabilities };
+    return listEach(having, (upstream) => standIn(upstream, list(upstream, asking)), log);
   }
 
   /** The server that an address is of: the one that lists it, or whose template begins like it. */
@@ -204,9 +222,9 @@ export function createRoutes({
     if (method === "ping") return { result: {} };
     if (method === "tools/list") return listTools(caller);
     if (method === "prompts/list")
-      return { result: { prompts: withOwnNames(await listed(method, caller), prompts, log).map(shownItem) } };
+      return { result: { prompts: withOwnNames(await listed(method, caller, true), prompts, log).map(shownItem) } };
     if (Object.hasOwn(LISTS, method))
-      return { result: { [LISTS[method] as string]: (await listed(method, caller)).map(({ item }) => item) } };
+      return { result: { [LISTS[method] as string]: (await listed(method, caller, true)).map(({ item }) => item) } };
     if (method === "tools/call") return callTool(request, caller);
     if (/^resources\/(?:read|subscribe|unsubscribe)$/.test(method)) return ofResource(request, caller);
     if (method === "prompts/get")

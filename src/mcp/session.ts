@@ -2,7 +2,7 @@
 import type { Caller } from "./caller.ts";
 import { forward, govern, wishOf, type Call, type CallOptions } from "./calls.ts";
 import type { DefinitionStore } from "./definitions.ts";
-import { changesOf, createFleet } from "./fleet.ts";
+import { createFleet, kindsOf } from "./fleet.ts";
 import { ListFault } from "./lists.ts";
 import { CODE, failure, type JsonObject, type Notification, type Reply, type Request } from "./message.ts";
 import { RequestLost } from "./peer.ts";
@@ -44,14 +44,15 @@ export type Session = ReturnType<typeof createSession>;
 
 export function createSession(options: SessionOptions, client: Client) {
   const { servers, log } = options;
-  const toolbox = createToolbox(options.store, log);
+  const listChanged = (kind: string): void => client.notify(`notifications/${kind}/list_changed`, undefined);
+  const toolbox = createToolbox(options.store, () => listChanged("tools"), log);
   const inFlight = new WeakMap<Upstream, Set<Caller>>();
   const fleet = createFleet(servers, {
     ask: (upstream, question, signal) => askClient(upstream, question, signal, null),
     onnotification: heard,
     changed(upstream) {
       toolbox.forget(upstream);
-      for (const method of changesOf(upstream)) client.notify(method, undefined);
+      for (const kind of kindsOf(upstream)) listChanged(kind);
     },
     ended: (why) => client.ended(why),
     log,
@@ -146,6 +147,7 @@ export function createSession(options: SessionOptions, client: Client) {
       : Promise.resolve(false);
   const route = createRoutes({
     live,
+    listChanged,
     log,
     isHidden,
     toolbox,
@@ -163,7 +165,9 @@ export function createSession(options: SessionOptions, client: Client) {
     tool: (name: string) => toolbox.named(name, live(), false),
     /** What the servers say of themselves, together. */
     greeting: () =>
-      mergedGreeting(live(), servers.length === 1, hasTasks(), (upstream) => toolbox.instructions(upstream)),
+      mergedGreeting(live(), servers.length, hasTasks(), (upstream) =>
+        toolbox.instructions(upstream, servers.length === 1),
+      ),
     async handle(request: Request, caller: Caller): Promise<Reply> {
       try {
         return await route(request, caller);

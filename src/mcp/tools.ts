@@ -8,6 +8,7 @@ import {
   type Accepted,
   type DefinitionStore,
 } from "./definitions.ts";
+import { createStandIn, PATIENCE, settlesPromptly } from "./late.ts";
 import { ListFault, listAll, listEach, shownItem, withOwnNames, type Listed, type Named, type Seen } from "./lists.ts";
 import { isObject, type JsonObject } from "./message.ts";
 import { DECIDED_METHODS, type ServerConfig } from "./server-config.ts";
@@ -23,12 +24,15 @@ export interface Tool extends Named<Listed> {
 
 type Pinned = Omit<Tool, "name" | "shown">;
 
-/** How long a server may take for its list. Milliseconds. */
-const PATIENCE = 30_000;
-
 export type Toolbox = ReturnType<typeof createToolbox>;
 
-export function createToolbox(store: DefinitionStore, log: (line: string) => void) {
+/** @param changed is called when a list that was shown without a slow server's tools would be another one now */
+export function createToolbox(
+  store: DefinitionStore,
+  changed: (upstream: Upstream) => void,
+  log: (line: string) => void,
+) {
+  const standIn = createStandIn<Pinned>(({ digest, held }) => `${digest} ${held}`, changed, log);
   const lists = new WeakMap<Upstream, Promise<JsonObject[]>>();
   /** What was made of a list, as long as the same is accepted. */
   const compared = new WeakMap<JsonObject[], { accepted: Accepted | null; tools: Pinned[] }>();
@@ -96,17 +100,24 @@ export function createToolbox(store: DefinitionStore, log: (line: string) => voi
     return tools;
   }
 
-  async function all(upstreams: readonly Upstream[], fresh: boolean): Promise<Tool[]> {
-    return withOwnNames(await listEach(upstreams, (upstream) => toolsOf(upstream, fresh), log), seen, log);
+  async function all(upstreams: readonly Upstream[], list: (upstream: Upstream) => Promise<Pinned[]>): Promise<Tool[]> {
+    return withOwnNames(await listEach(upstreams, list, log), seen, log);
   }
 
   return {
     forget: (upstream: Upstream): void => void lists.delete(upstream),
-    /** @param fresh whether the servers are asked, and not only read from what they said last */
-    all,
-    /** What a name stands for: since a client has seen it, always the same. Undefined when it is not there. */
+    /** What a client is shown: the servers are asked, and a slow one holds up no other. */
+    shown: (upstreams: readonly Upstream[]): Promise<Tool[]> =>
+      all(upstreams, (upstream) =>
+        upstreams.length === 1 ? toolsOf(upstream, true) : standIn(upstream, toolsOf(upstream, true)),
+      ),
+    /**
+     * What a name stands for: since a client has seen it, always the same. Undefined when it is not there. A name that
+     * nobody has seen yet waits for every server: it may be the slow one's.
+     * @param fresh whether the servers are asked, and not only read from what they said last
+     */
     async named(shown: string, upstreams: readonly Upstream[], fresh: boolean): Promise<Tool | undefined> {
-      if (!seen.has(shown)) await all(upstreams, fresh);
+      if (!seen.has(shown)) await all(upstreams, (upstream) => toolsOf(upstream, fresh));
       const thing = seen.get(shown);
       const upstream = upstreams.find(({ config }) => config.name === thing?.server);
       if (thing === undefined || upstream === undefined) return undefined;
@@ -115,11 +126,13 @@ export function createToolbox(store: DefinitionStore, log: (line: string) => voi
     },
     /** The server whose tool was last seen under this name; it may be gone, or have it no more. */
     ownerOf: (shown: string): string | undefined => seen.get(shown)?.server,
-    /** The instructions of a server's greeting, where they are what was accepted. */
-    async instructions(upstream: Upstream): Promise<string | null> {
+    /** The instructions of a server's greeting, where they are what was accepted. Those of a server that is slow to list its tools are left out, unless it is the only one. */
+    async instructions(upstream: Upstream, isOnly: boolean): Promise<string | null> {
       if (upstream.instructions === null) return null;
       let accepted: Accepted | null;
       try {
+        if (!isOnly && !(await settlesPromptly(rawTools(upstream, false))))
+          throw new Error(`the server "${upstream.config.name}" is slow to give its list`);
         accepted = acceptedOf(upstream, await rawTools(upstream, false));
       } catch (error) {
         log(`${error instanceof Error ? error.message : String(error)}; its instructions are left out`);

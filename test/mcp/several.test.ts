@@ -150,6 +150,65 @@ describe("several servers in one assent-mcp.yaml", () => {
   });
 });
 
+describe("servers that hang", () => {
+  test("a client with 20 seconds of patience has the tools of the others, and those of a slow one once it answers", async () => {
+    const setup = await setUp(POLICY);
+    const [hangs, config] = ["hangs", "assent-mcp.yaml"].map((name) => join(setup.folder, name)) as [string, string];
+    const entry = (tools: string) => ({
+      command: SERVER[0],
+      args: SERVER.slice(1),
+      env: { MCP_TOOLS: tools, MCP_RECORD: join(setup.folder, "record") },
+    });
+    const servers = {
+      one: entry("echo"),
+      two: { ...entry("echo,write"), env: { ...entry("echo,write").env, MCP_HANGS: hangs } },
+      silent: { command: process.execPath, args: ["-e", "process.stdin.resume()"] },
+    };
+    writeFileSync(hangs, "");
+    writeFileSync(config, JSON.stringify({ wait: 600, servers }));
+    let changes = 0;
+    const proxy = await proxied(setup, {
+      flags: ["--config", config],
+      server: [],
+      patience: 20_000,
+      prepare: (client) =>
+        client.setNotificationHandler("notifications/tools/list_changed", () => {
+          changes++;
+        }),
+    });
+    const list = async () =>
+      (await proxy.client.listTools(undefined, { timeout: 20_000 })).tools.map(({ name }) => name).sort();
+    const call = async (name: string, given = {}): Promise<Refused> =>
+      (await proxy.client.callTool({ name, arguments: given }, { timeout: 20_000 })) as unknown as Refused;
+    try {
+      assert.equal(proxy.client.getServerCapabilities()?.tools?.listChanged, true);
+      assert.deepEqual(await list(), ["echo"], proxy.log());
+      assert.equal((await call("echo", { n: 1 })).isError, undefined);
+      const earlier = changes;
+      rmSync(hangs);
+      await until("the client is told", () => changes > earlier);
+      assert.deepEqual(await list(), ["one-echo", "two-echo", "write"]);
+      // What the client read before stands for the same tool.
+      assert.equal((await call("echo", { n: 2 })).isError, undefined);
+      assert.equal((await call("write", { n: 2 })).isError, undefined);
+      // Slow again: what it said last stands in for it, and as nothing has changed nobody is told.
+      const later = changes;
+      writeFileSync(hangs, "");
+      assert.deepEqual(await list(), ["one-echo", "two-echo", "write"]);
+      rmSync(hangs);
+      assert.deepEqual(await list(), ["one-echo", "two-echo", "write"]);
+      assert.equal(changes, later);
+      const tools = new Set(
+        (await setup.actions()).map(({ tool, operation }) => `${String(tool)} ${String(operation)}`),
+      );
+      assert.deepEqual([...tools].sort(), ["mcp.one echo", "mcp.two write"]);
+    } finally {
+      await proxy.close();
+      await setup.close();
+    }
+  });
+});
+
 describe("a server at an address that forgets its sessions", () => {
   test("is greeted anew, and the call that met it is told to be lost", async () => {
     const setup = await setUp();

@@ -56,7 +56,8 @@ export function server(): Server {
       instructions: "Use echo.",
     },
   );
-  made.setRequestHandler("tools/list", () => {
+  made.setRequestHandler("tools/list", async () => {
+    while (existsSync(process.env["MCP_HANGS"] ?? "")) await new Promise((resolve) => setTimeout(resolve, 50));
     if (process.env["MCP_NO_LIST"] !== undefined) throw new Error("there is no list today");
     const changed = descriptions();
     const tools = TOOLS.map((tool) => ({ ...tool, description: changed.get(tool.name) ?? tool.description }));

@@ -118,6 +118,8 @@ export interface ProxyOptions {
   client?: ClientOptions;
   env?: Record<string, string>;
   name?: string;
+  /** How long the client waits for its greeting. Milliseconds. */
+  patience?: number;
   /** Before the client connects. */
   prepare?(client: Client): void;
 }
@@ -136,7 +138,7 @@ export async function proxied(setup: Setup, options: ProxyOptions = {}): Promise
   const client = new Client({ name: options.name ?? "test", version: "1.0.0" }, options.client ?? {});
   options.prepare?.(client);
   try {
-    await client.connect(transport);
+    await client.connect(transport, { timeout: options.patience ?? 60_000 });
   } catch (error) {
     throw new Error(`the client does not connect: ${String(error)}\n${log}`, { cause: error });
   }

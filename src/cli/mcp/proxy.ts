@@ -1,6 +1,6 @@
 import { createProxy } from "../../mcp/proxy.ts";
-import { onSignals, serve as listenAt } from "../../serve/index.ts";
-import { EXIT, parse, usage, type Output } from "../command.ts";
+import { onSignals, serve as listenAt, type Listening } from "../../serve/index.ts";
+import { CommandError, EXIT, parse, usage, type Output } from "../command.ts";
 import { FLAGS, listenOf, settingOf, splitCommand } from "./options.ts";
 
 export async function proxy(args: string[], io: Output): Promise<number> {
@@ -14,7 +14,13 @@ export async function proxy(args: string[], io: Output): Promise<number> {
   if (at === null) return ofLines(proxying.serveLines(process.stdin, process.stdout), io);
 
   const edge = await proxying.serveHttp();
-  const listening = await listenAt((request) => edge.fetch(request), at);
+  let listening: Listening;
+  try {
+    listening = await listenAt((request) => edge.fetch(request), at);
+  } catch (error) {
+    await edge.close();
+    throw new CommandError(error instanceof Error ? error.message : String(error));
+  }
   const stopped = new Promise<void>((resolve) =>
     onSignals(async () => {
       await edge.close();
