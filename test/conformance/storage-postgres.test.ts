@@ -1,32 +1,44 @@
+/**
+ * The storage contract on Postgres, and on one of which only that is used which engines that speak its protocol have as
+ * well: no NOTIFY, no triggers for statements, and, as ever, no advisory lock.
+ */
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import type { Storage } from "../../src/contract/storage.ts";
-import { storageSuite, withFaults, type StorageUnderTest } from "../../src/testing/index.ts";
+import { storageSuite, type StorageUnderTest } from "../../src/testing/index.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 
-describe("the storage contract on Postgres", { skip: withoutPostgres }, () => {
-  let server: PostgresServer;
-  before(async () => {
-    server = await startPostgres();
+for (const [what, plain] of [
+  ["Postgres", {}],
+  ["a plain Postgres", { notify: false, statementTriggers: false }],
+] as const)
+  describe(`the storage contract on ${what}`, { skip: withoutPostgres }, () => {
+    let server: PostgresServer;
+    /** A store that has its tables, and nothing in them: to make them for each test would take longer than most tests. */
+    let template: string;
+    before(async () => {
+      server = await startPostgres();
+      template = await server.database();
+      const first = postgresStorage({ url: template, ...plain });
+      await first.open();
+      await first.close();
+    });
+    after(() => server.stop());
+
+    async function create(): Promise<StorageUnderTest> {
+      const options = { url: await server.database(template), poolSize: 4, ...plain };
+      let storage = postgresStorage(options);
+      return {
+        storage,
+        async reopen() {
+          await storage.close();
+          storage = postgresStorage(options);
+          await storage.open();
+          return storage;
+        },
+        another: async () => postgresStorage(options),
+        destroy: () => storage.close(),
+      };
+    }
+
+    storageSuite({ test: (name, fn) => void it(name, fn), create });
   });
-  after(() => server.stop());
-
-  async function create(wrap: (storage: Storage) => Storage): Promise<StorageUnderTest> {
-    const url = await server.database();
-    let storage = wrap(postgresStorage({ url, poolSize: 4 }));
-    return {
-      storage,
-      async reopen() {
-        await storage.close();
-        storage = wrap(postgresStorage({ url, poolSize: 4 }));
-        await storage.open();
-        return storage;
-      },
-      another: async () => wrap(postgresStorage({ url, poolSize: 4 })),
-      destroy: () => storage.close(),
-    };
-  }
-
-  storageSuite({ test: (name, fn) => void it(name, fn), create: () => create((storage) => storage) });
-  storageSuite({ test: (name, fn) => void it(`with fault points: ${name}`, fn), create: () => create(withFaults) });
-});

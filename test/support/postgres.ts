@@ -88,8 +88,8 @@ export const withoutReplication: string | false =
 export interface PostgresServer {
   /** Address of its first database, as one who may do everything. */
   readonly url: string;
-  /** Address of a new, empty database. */
-  database(): Promise<string>;
+  /** Address of a new database: an empty one, or a copy of the one at `template`, to which nobody may be connected. */
+  database(template?: string): Promise<string>;
   /** Ends it as a power cut would, and starts it again. Only where the server is the test's own. */
   crash(): Promise<void>;
   /** A hot standby that follows this server without being waited for. Only of a server of the test's own. */
@@ -270,9 +270,9 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
   };
   return {
     url,
-    async database() {
+    async database(template) {
       const name = `assent_${process.pid}_${Date.now().toString(36)}_${made++}`;
-      await admin((client) => client.unsafe(`create database ${name}`));
+      await admin((client) => client.unsafe(`create database ${name}${template === undefined ? "" : ` template ${new URL(template).pathname.slice(1)}`}`));
       names.push(name);
       const address = new URL(url);
       address.pathname = `/${name}`;
