@@ -15,7 +15,7 @@ const COMPILED = ["src", "plugins", "test", "bench", join("docs", "examples")];
 
 export function build() {
   // For what starts the package as its users have it.
-  ensureBuilt();
+  ensureBuilt(bundlePackages);
   rmSync(BUILD, { recursive: true, force: true });
   compile(["-p", join(ROOT, "test", "tsconfig.json")]);
   // What the code reads from beside itself.
