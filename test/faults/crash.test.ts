@@ -15,7 +15,7 @@ import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { ALLOWED, POLICIES } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 
-const CRASHES = Number(process.env["CRASHES"] ?? 30);
+const CRASHES = Number(process.env["CRASHES"] ?? 12);
 const SEED = Number(process.env["SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 const CLIENTS = 12;
 const ADMIN = "crash-test-admin-key-with-more-than-32-characters";

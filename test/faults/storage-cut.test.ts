@@ -90,10 +90,10 @@ async function assertWhole(url: string, ids: readonly string[]): Promise<void> {
 
 function places(): { count: number; after: CutPlan["after"] }[] {
   const messages = [0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17].map((n) => ({ count: 3, after: { messages: n } }));
-  const small = Array.from({ length: 8 * ROUNDS }, (_, kib) => ({ count: 16, after: { bytes: kib * 1024 + 1 } }));
-  const large = Array.from({ length: 6 * ROUNDS }, (_, i) => ({
+  const small = Array.from({ length: 4 * ROUNDS }, (_, i) => ({ count: 16, after: { bytes: 2 * i * 1024 + 1 } }));
+  const large = Array.from({ length: 3 * ROUNDS }, (_, i) => ({
     count: 250,
-    after: { bytes: 1 + Math.floor((i * 400_000) / (6 * ROUNDS)) },
+    after: { bytes: 1 + Math.floor((i * 400_000) / (3 * ROUNDS)) },
   }));
   return [{ count: 1, after: { bytes: 1 } }, ...messages, ...small, ...large];
 }

@@ -272,7 +272,11 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
     url,
     async database(template) {
       const name = `assent_${process.pid}_${Date.now().toString(36)}_${made++}`;
-      await admin((client) => client.unsafe(`create database ${name}${template === undefined ? "" : ` template ${new URL(template).pathname.slice(1)}`}`));
+      await admin((client) =>
+        client.unsafe(
+          `create database ${name}${template === undefined ? "" : ` template ${new URL(template).pathname.slice(1)}`}`,
+        ),
+      );
       names.push(name);
       const address = new URL(url);
       address.pathname = `/${name}`;
