@@ -64,6 +64,7 @@ const LONG = [
   "test/runtimes/core-deno.test.ts",
   "test/runtimes/core-bun.test.ts",
   "test/faults/fleet.test.ts",
+  "test/faults/kills.test.ts",
   "test/runtimes/service.test.ts",
   "test/browser/console-pictures.test.ts",
   "test/deploy/ci.test.ts",
