@@ -58,13 +58,23 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
   if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);
   const allow = verdict.kind === "go";
   // A rule that is asked for by its name gives its value alone. There is always one: to have none reads as "no objection".
-  if (new URL(call.request.url).pathname.endsWith("/allow")) return { status: 200, json: { result: allow } };
+  if (ruleOf(call.request.url) === "allow") return { status: 200, json: { result: allow } };
   const about = verdict.action === null ? {} : { action_id: verdict.action.id };
   // What waits is a no: whoever is told that it needs an approval would ask its own user for one.
   return {
     status: 200,
     json: { result: { decision: allow ? "allow" : "deny", allow, reason: reasonOf(verdict), ...about } },
   };
+}
+
+/** The last part of the path, as OPA reads it: an object where "false" is expected would be taken for a yes. */
+function ruleOf(url: string): string | undefined {
+  const path = new URL(url).pathname.replace(/\/+$/, "");
+  try {
+    return decodeURIComponent(path).split("/").at(-1);
+  } catch {
+    return undefined;
+  }
 }
 
 function reasonOf(verdict: Exclude<Verdict, { kind: "fault" }>): string {
@@ -84,7 +94,8 @@ function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
   }
   if (!isJsonObject(input)) return null;
   const { tool, operation, params, args, context, agent_id } = input;
-  const agent = typeof agent_id === "string" ? agent_id : "opa";
+  if (!(agent_id === undefined || typeof agent_id === "string")) return null;
+  const agent = agent_id ?? "opa";
   const meta = { via: "opa" };
   if (isJsonObject(tool)) {
     const name = tool["name"];

@@ -269,6 +269,14 @@ describe("the package", () => {
       assert.ok(files.includes(`dist/plugins/docs/vendor/${name}.txt`), name);
   });
 
+  it("has the Python client, and of it what was written alone", () => {
+    const folder = join(plain, "node_modules/assent/clients/python");
+    const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
+    for (const name of ["pyproject.toml", "assent/client.py", "assent/py.typed", "assent/adapters/gate.py"])
+      assert.ok(files.includes(name), name);
+    assert.ok(!files.some((name) => /__pycache__|\.pyc$|tests/.test(name)));
+  });
+
   it("pleases publint", async () => {
     const { code, out, err } = await run(process.execPath, [
       join(ROOT, "node_modules/publint/src/cli.js"),

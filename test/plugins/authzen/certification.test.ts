@@ -206,7 +206,13 @@ describe("an AuthZEN policy decision point", () => {
     assert.equal(status, 200);
     assert.equal(body.policy_decision_point, "http://assent.test");
     assert.equal(body.access_evaluation_endpoint, "http://assent.test/access/v1/evaluation");
-    assert.ok(!("search_subject_endpoint" in body), "search is not offered");
+    for (const what of ["subject", "resource", "action"]) {
+      // Section 9.1.1: what is not in the metadata is not supported.
+      assert.ok(!(`search_${what}_endpoint` in body), "search is not offered");
+      const request = { subject: alice, action: read, resource: record1 };
+      const search = await service.call("POST", `/access/v1/search/${what}`, { body: request });
+      assert.deepEqual([search.status, "results" in search.body], [404, false]);
+    }
   });
 
   it("is nobody's without a key, and says no while nothing can be decided", async () => {

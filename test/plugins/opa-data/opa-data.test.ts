@@ -29,7 +29,9 @@ describe("OPA's data API", () => {
       );
     }
     assert.deepEqual((await ask(ALLOWED, "agent/allow")).body, { result: true });
-    assert.deepEqual((await ask(DENIED, "agent/allow")).body, { result: false });
+    // OPA reads both as one path: an object in place of "false" reads as yes.
+    for (const path of ["agent/allow", "agent/allow/", "agent/%61llow", "agent/allow?pretty=true"])
+      assert.deepEqual((await ask(DENIED, path)).body, { result: false }, path);
   });
 
   it("says no while a person is asked, and yes once after the approval", async () => {
@@ -55,6 +57,8 @@ describe("OPA's data API", () => {
       { tool: { name: "refund" }, arguments: { amount: 1 } },
       { tool: "stripe", operation: "refund", args: { amount: 1 } },
       { ...ALLOWED, arguments: { amount: 1_000_000 } },
+      { ...ALLOWED, agent_id: 5 },
+      { tool: { name: "refund" }, args: ALLOWED.params, agent_id: null },
     ]) {
       const { status, body } = await ask(input);
       assert.deepEqual([status, "result" in body], [400, false], JSON.stringify(input));
