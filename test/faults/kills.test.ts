@@ -18,7 +18,7 @@ import { bounded, pause, until } from "../support/wait.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const pem = (): string => generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
-const KILLS = 6;
+const KILLS = Number(process.env["KILLS"] ?? 4);
 const AGENTS = ["a", "b", "c"];
 const MOST = 60;
 const POLICY = `policy: spending
