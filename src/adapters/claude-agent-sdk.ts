@@ -30,7 +30,8 @@ export function assentHooks(options: GateOptions) {
     const call = input.tool_use_id ?? id ?? "";
     const answer = { hookEventName: "PreToolUse" as const };
     try {
-      if (input.tool_name === undefined) throw new TypeError("Not run: the hook was told no tool.");
+      if (input.tool_name === undefined || input.tool_input === undefined || input.tool_input === null)
+        throw new TypeError("Not run: the hook was not told which tool is called, or with what.");
       const meta = { framework: "claude-agent-sdk", tool_call_id: call, session: input.session_id ?? "" };
       const { action } = await gate.enter({
         name: input.tool_name,

@@ -1,5 +1,9 @@
 /** The hooks as the SDK calls them, by its types: its own package brings a program of 400 MB, which is not started here. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
 import { assentHooks } from "../../src/adapters/claude-agent-sdk.ts";
+import { boundKey, clientOf } from "../support/assent-client.ts";
+import { startService } from "../support/service.ts";
 import { adapterTests, type Driver, type Refund } from "./matrix.ts";
 
 let calls = 0;
@@ -28,3 +32,23 @@ adapterTests("Claude Agent SDK's hooks", false, async (): Promise<Driver<null>> 
     return { state: null, told };
   },
 }));
+
+test("Claude Agent SDK's hooks: arguments that are not told are not taken for none", async () => {
+  const service = await startService({
+    policy: "policy: any\nrules:\n  - { name: all, tool: stripe, effect: allow }\n",
+  });
+  try {
+    const assent = clientOf(service, { apiKey: await boundKey(service, "support-bot") });
+    const [before] = assentHooks({ assent, tool: "stripe" }).PreToolUse;
+    const how = { signal: new AbortController().signal };
+    for (const tool_input of [undefined, null, "x", [1]]) {
+      const input = { hook_event_name: "PreToolUse", tool_name: "refund", tool_input, tool_use_id: "t" };
+      const answer = await before?.hooks[0]?.(input, "t", how);
+      assert.equal(answer?.hookSpecificOutput?.permissionDecision, "deny", JSON.stringify(tool_input));
+    }
+    const { actions } = await assent.actionsPage({});
+    assert.deepEqual(actions, [], "nothing was asked");
+  } finally {
+    await service.close();
+  }
+});
