@@ -11,8 +11,6 @@ export interface Proxy {
   stop(): Promise<void>;
 }
 
-export type ProxyName = "haproxy" | "nginx";
-
 /** Its path, null where this machine does not have it. */
 export function findProgram(name: string): string | null {
   for (const folder of [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"]) {
@@ -27,14 +25,10 @@ export function findProgram(name: string): string | null {
 }
 
 /** For `skip` of a test: false, or why it cannot run. */
-export function withoutProxy(name: ProxyName): string | false {
-  return findProgram(name) === null ? `no ${name} on this machine: install it to run this test` : false;
-}
+export const withoutProxy: string | false =
+  findProgram("haproxy") === null ? "no haproxy on this machine: install it to run this test" : false;
 
-const CONFIGURATIONS: Readonly<
-  Record<ProxyName, (port: number, backends: readonly number[], folder: string) => string>
-> = {
-  haproxy: (port, backends) => `global
+const configuration = (port: number, backends: readonly number[]): string => `global
   maxconn 2000
 defaults
   mode http
@@ -49,36 +43,13 @@ backend back
   option httpchk GET /readyz
   option redispatch
 ${backends.map((backend, i) => `  server s${i} 127.0.0.1:${backend} check inter 300ms fall 1 rise 1`).join("\n")}
-`,
-  nginx: (port, backends, folder) => `daemon off;
-pid ${folder}/nginx.pid;
-error_log /dev/null;
-worker_processes 1;
-events { worker_connections 1024; }
-http {
-  access_log off;
-${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((part) => `  ${part}_temp_path ${folder}/${part};`).join("\n")}
-  upstream back { ${backends.map((backend) => `server 127.0.0.1:${backend} max_fails=1 fail_timeout=1s;`).join(" ")} }
-  server {
-    listen 127.0.0.1:${port};
-    location / {
-      proxy_pass http://back;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_buffering off;
-      proxy_read_timeout 120s;
-    }
-  }
-}
-`,
-};
+`;
 
-export async function startProxy(name: ProxyName, port: number, backends: readonly number[]): Promise<Proxy> {
+export async function startProxy(port: number, backends: readonly number[]): Promise<Proxy> {
   const folder = mkdtempSync(join(tmpdir(), "assent-proxy-"));
   const file = join(folder, "config");
-  writeFileSync(file, CONFIGURATIONS[name](port, backends, folder));
-  const args = name === "haproxy" ? ["-db", "-f", file] : ["-p", folder, "-c", file];
-  const child = spawn(findProgram(name) as string, args, { stdio: ["ignore", "ignore", "pipe"] });
+  writeFileSync(file, configuration(port, backends));
+  const child = spawn(findProgram("haproxy") as string, ["-db", "-f", file], { stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
@@ -87,10 +58,10 @@ export async function startProxy(name: ProxyName, port: number, backends: readon
     await ended;
     rmSync(folder, { recursive: true, force: true });
   };
-  await until(`${name} listens`, async () => child.exitCode !== null || (await listens(port)));
+  await until("haproxy listens", async () => child.exitCode !== null || (await listens(port)));
   if (child.exitCode !== null) {
     await stop();
-    throw new Error(`${name} does not listen:\n${said}`);
+    throw new Error(`haproxy does not listen:\n${said}`);
   }
   return { url: `http://127.0.0.1:${port}`, stop };
 }
