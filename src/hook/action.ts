@@ -61,7 +61,7 @@ function nameOf(
 
 interface Place {
   cwd: string;
-  /** Whether a command runs there: Codex lets its model choose a folder, and does not tell the hook which. */
+  /** Whether a command runs there: Codex lets its model choose a folder, and did not always tell the hook which. */
   certain: boolean;
   home: string | null;
   /** Followed through links; null where nobody tells, or where it would be everything. */

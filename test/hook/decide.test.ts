@@ -288,6 +288,14 @@ describe("what a call becomes", () => {
       assert.deepEqual(await unclear("claude-code", command), [], command);
     }
   });
+  test("the folder that Codex's model chooses for a command is not the workspace", async () => {
+    const payload = { ...BEFORE.codex, cwd: "/etc", tool_input: { command: "echo x > passwd" } };
+    const { request } = await actionOf(readEvent("codex", payload, ENVIRONMENT), "coder", ENVIRONMENT);
+    assert.equal(request.params?.["workspace"], "/work/app");
+    assert.equal(request.params?.["cwd"], "/etc");
+    const parsed = request.params?.["parsed"] as { writes: string[] } | undefined;
+    assert.deepEqual(parsed?.writes, ["/etc/passwd"]);
+  });
   test("where a pattern of names begins is a path", async () => {
     const paths = async (pattern: string, path?: string): Promise<unknown> =>
       (await become("Glob", { pattern, ...(path === undefined ? {} : { path }) }, "/work/app")).params?.["paths"];

@@ -1,4 +1,4 @@
-/** Models of our own on loopback: each asks for one command after the other, then ends. No agent's package needs the network for them. */
+/** Models of our own on loopback: each asks for one call after the other, then ends. No agent's package needs the network for them. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -6,17 +6,26 @@ export interface Model {
   url: string;
   /** What the agent said of each call so far. */
   results: string[];
+  /** Names of the tools that the agent offered. */
+  tools: string[];
   close(): void;
 }
 
 type Json = Record<string, unknown>;
+/** Of a tool, under the name that the agent has for it. */
+export interface ModelCall {
+  name: string;
+  /** Of some agents, the group that the tool is in. */
+  namespace?: string;
+  input: Record<string, unknown>;
+}
 interface Dialect {
   /** Whether a request is one for the next step. */
   asks(path: string, body: Json): boolean;
   /** Of the calls before. */
   results(body: Json): unknown[];
   /** Lines of the event stream. */
-  answer(n: number, command: string | undefined): string;
+  answer(n: number, call: ModelCall | undefined): string;
 }
 
 const events = (list: (Json & { type: string })[]): string =>
@@ -32,9 +41,8 @@ const DIALECTS = {
         .flatMap(({ content }) => objects(content))
         .filter(({ type }) => type === "tool_result")
         .map(({ content }) => content),
-    answer(n, command) {
+    answer(n, call) {
       const id = `toolu_${process.pid}_${n}`;
-      const ends = command === undefined;
       const message = {
         id: `msg_${n}`,
         type: "message",
@@ -49,17 +57,23 @@ const DIALECTS = {
         {
           type: "content_block_start",
           index: 0,
-          content_block: ends ? { type: "text", text: "" } : { type: "tool_use", id, name: "Bash", input: {} },
+          content_block:
+            call === undefined ? { type: "text", text: "" } : { type: "tool_use", id, name: call.name, input: {} },
         },
         {
           type: "content_block_delta",
           index: 0,
-          delta: ends
-            ? { type: "text_delta", text: "done" }
-            : { type: "input_json_delta", partial_json: JSON.stringify({ command, description: "a step" }) },
+          delta:
+            call === undefined
+              ? { type: "text_delta", text: "done" }
+              : { type: "input_json_delta", partial_json: JSON.stringify(call.input) },
         },
         { type: "content_block_stop", index: 0 },
-        { type: "message_delta", delta: { stop_reason: ends ? "end_turn" : "tool_use" }, usage: { output_tokens: 1 } },
+        {
+          type: "message_delta",
+          delta: { stop_reason: call === undefined ? "end_turn" : "tool_use" },
+          usage: { output_tokens: 1 },
+        },
         { type: "message_stop" },
       ]);
     },
@@ -70,21 +84,22 @@ const DIALECTS = {
       objects(input)
         .filter(({ type }) => type === "function_call_output")
         .map(({ output }) => output),
-    answer: (n, command) =>
+    answer: (n, call) =>
       events([
         { type: "response.created", response: { id: `r_${n}` } },
         {
           type: "response.output_item.done",
           output_index: 0,
           item:
-            command === undefined
+            call === undefined
               ? { type: "message", id: `m_${n}`, role: "assistant", content: [{ type: "output_text", text: "done" }] }
               : {
                   type: "function_call",
                   id: `fc_${n}`,
                   call_id: `call_${process.pid}_${n}`,
-                  name: "exec_command",
-                  arguments: JSON.stringify({ cmd: command, yield_time_ms: 20_000 }),
+                  name: call.name,
+                  ...(call.namespace === undefined ? {} : { namespace: call.namespace }),
+                  arguments: JSON.stringify(call.input),
                 },
         },
         {
@@ -100,20 +115,28 @@ const DIALECTS = {
         .flatMap(({ parts }) => objects(parts))
         .filter((part) => part["functionResponse"] !== undefined)
         .map((part) => part["functionResponse"]),
-    answer: (_, command) => {
-      const part =
-        command === undefined ? { text: "done" } : { functionCall: { name: "run_shell_command", args: { command } } };
+    answer: (_, call) => {
+      const part = call === undefined ? { text: "done" } : { functionCall: { name: call.name, args: call.input } };
       const content = { role: "model", parts: [part] };
       const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
       return `data: ${JSON.stringify({ candidates: [{ content, finishReason: "STOP", index: 0 }], usageMetadata })}\n\n`;
     },
   },
 } as const satisfies Record<string, Dialect>;
+/** In whatever form an agent offers its tools. */
+function namesIn(tools: unknown): string[] {
+  return objects(tools).flatMap(({ name, tools: inner, functionDeclarations: declared }) => [
+    ...(typeof name === "string" ? [name] : []),
+    ...[...namesIn(inner), ...namesIn(declared)].map((each) => (typeof name === "string" ? `${name} ${each}` : each)),
+  ]);
+}
+
 export type ModelDialect = keyof typeof DIALECTS;
 
-export async function startModel(dialect: ModelDialect, commands: readonly string[]): Promise<Model> {
+export async function startModel(dialect: ModelDialect, calls: readonly ModelCall[]): Promise<Model> {
   const { asks, results, answer }: Dialect = DIALECTS[dialect];
   const heard: string[] = [];
+  const tools: string[] = [];
   const server: Server = createServer((request, response) => {
     let text = "";
     request.on("data", (chunk: Buffer) => (text += chunk.toString()));
@@ -126,15 +149,17 @@ export async function startModel(dialect: ModelDialect, commands: readonly strin
         return;
       }
       const before = results(body);
+      tools.splice(0, Infinity, ...namesIn(body["tools"]));
       heard.splice(0, Infinity, ...before.map((each) => JSON.stringify(each)));
       response.setHeader("content-type", "text/event-stream");
-      response.end(answer(before.length, commands[before.length]));
+      response.end(answer(before.length, calls[before.length]));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     results: heard,
+    tools,
     close() {
       server.closeAllConnections();
       server.close();

@@ -9,7 +9,8 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
   if (kind === "before" && tool === undefined) throw new PayloadFault("the call names no tool");
   const roots = payload["workspace_roots"];
   const root = Array.isArray(roots) && typeof roots[0] === "string" ? roots[0] : null;
-  const workspace = environment.project ?? root;
+  // Codex says in which folder the call runs, which its model chooses, and starts its hooks in the session's.
+  const workspace = environment.project ?? root ?? (host === "codex" ? environment.cwd : null);
   return {
     host,
     kind,

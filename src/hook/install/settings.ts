@@ -228,8 +228,11 @@ export const Assent = async ({ directory }) => {
       const answer = await ask(payload("PreToolUse", input, output.args));
       if (answer?.decision !== "allow") throw new Error(answer?.reason ?? "not run: assent-hook did not allow it");
     },
-    "tool.execute.after": async (input) => {
-      await ask({ ...payload("PostToolUse", input, {}), tool_response: { success: true } });
+    "tool.execute.after": async (input, output) => {
+      // Only commands tell how they ended.
+      const exit = output?.metadata?.exit;
+      const ended = typeof exit === "number" ? { tool_response: { success: exit === 0 } } : {};
+      await ask({ ...payload("PostToolUse", input, {}), ...ended });
     },
   };
 };

@@ -1,0 +1,185 @@
+/** Coding agents themselves, from the registry, as they run offline against a model of ours on loopback. */
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Host } from "../../src/hook/hosts/answers.ts";
+import type { ModelCall, ModelDialect } from "./models.ts";
+
+/** A server as agents start it. */
+export interface Started {
+  command: string;
+  args: readonly string[];
+  env: Record<string, string>;
+}
+
+/** Settings below the home folder, and further arguments. */
+export interface McpSettings {
+  files: Record<string, unknown>;
+  args?: string[];
+}
+
+export interface CodingAgent {
+  host: Host;
+  spec: string;
+  model: ModelDialect;
+  /** From the folder of its packages: what is started. */
+  program(folder: string): [program: string, args: string[]];
+  args: string[];
+  /** Other settings that it needs, below the home folder: texts, or JSON. */
+  files(url: string): Record<string, unknown>;
+  env(url: string): Record<string, string>;
+  shell(command: string): ModelCall;
+  /** How it is told of an MCP server that is called `notes`. */
+  mcp(server: Started, url: string): McpSettings;
+  /** A tool of that server. */
+  tool(name: string, input: Record<string, unknown>): ModelCall;
+}
+
+const PLATFORM = `${process.platform}-${process.arch}`;
+
+const openCode = (url: string): Record<string, unknown> => ({
+  model: "own/m",
+  small_model: "own/m",
+  autoupdate: false,
+  share: "disabled",
+  permission: "allow",
+  provider: {
+    own: {
+      npm: "@ai-sdk/anthropic",
+      options: { baseURL: `${url}/v1`, apiKey: "none" },
+      models: { m: { tool_call: true, limit: { context: 100_000, output: 4096 } } },
+    },
+  },
+});
+const gemini = {
+  security: { auth: { selectedType: "gemini-api-key" } },
+  general: { disableAutoUpdate: true },
+  privacy: { usageStatisticsEnabled: false },
+};
+const codex = (url: string): string =>
+  `model = "m"\nmodel_provider = "own"\n[model_providers.own]\nname = "own"\nbase_url = "${url}/v1"\nwire_api = "responses"\n`;
+
+export const CODING_AGENTS: readonly CodingAgent[] = [
+  {
+    host: "claude-code",
+    spec: "@anthropic-ai/claude-code@2.1.330",
+    model: "messages",
+    program: (folder) => [join(folder, `@anthropic-ai/claude-code-${PLATFORM}/claude`), []],
+    args: ["-p", "go", "--allowedTools", "Bash,mcp__notes"],
+    files: () => ({}),
+    env: (url) => ({
+      ANTHROPIC_BASE_URL: url,
+      ANTHROPIC_API_KEY: "none",
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    }),
+    shell: (command) => ({ name: "Bash", input: { command, description: "a step" } }),
+    mcp: (notes) => ({ files: { "mcp.json": { mcpServers: { notes } } }, args: ["--mcp-config", "home/mcp.json"] }),
+    tool: (name, input) => ({ name: `mcp__notes__${name}`, input }),
+  },
+  {
+    host: "codex",
+    spec: "@openai/codex@0.169.0",
+    model: "responses",
+    program: (folder) => [process.execPath, [join(folder, "@openai/codex/bin/codex.js")]],
+    // A person trusts a hook once; here nobody is there to.
+    args: ["exec", "--dangerously-bypass-hook-trust", "--skip-git-repo-check", "-s", "danger-full-access", "go"],
+    files: (url) => ({ ".codex/config.toml": codex(url) }),
+    env: () => ({}),
+    shell: (command) => ({ name: "exec_command", input: { cmd: command, yield_time_ms: 20_000 } }),
+    mcp: ({ command, args, env }, url) => ({
+      files: {
+        ".codex/config.toml": `${codex(url)}[mcp_servers.notes]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\nrequired = true\nstartup_timeout_sec = 60\n[mcp_servers.notes.env]\n${Object.entries(
+          env,
+        )
+          .map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`)
+          .join("")}`,
+      },
+    }),
+    tool: (name, input) => ({ namespace: "mcp__notes", name, input }),
+  },
+  {
+    host: "gemini",
+    spec: "@google/gemini-cli@0.61.0",
+    model: "contents",
+    program: (folder) => [process.execPath, [join(folder, "@google/gemini-cli/bundle/gemini.js")]],
+    args: ["-p", "go", "--yolo", "--skip-trust", "-m", "gemini-2.5-pro"],
+    files: () => ({ ".gemini/settings.json": gemini }),
+    env: (url) => ({ GEMINI_API_KEY: "none", GOOGLE_GEMINI_BASE_URL: url }),
+    shell: (command) => ({ name: "run_shell_command", input: { command } }),
+    mcp: (notes) => ({ files: { ".gemini/settings.json": { ...gemini, mcpServers: { notes } } } }),
+    tool: (name, input) => ({ name: `mcp_notes_${name}`, input }),
+  },
+  {
+    host: "copilot",
+    spec: "@github/copilot@1.0.102",
+    model: "messages",
+    program: (folder) => [join(folder, `@github/copilot-${PLATFORM}/copilot`), []],
+    args: ["-p", "go", "--allow-all-tools", "--allow-all-paths"],
+    files: () => ({}),
+    env: (url) => ({
+      COPILOT_OFFLINE: "true",
+      COPILOT_AUTO_UPDATE: "false",
+      COPILOT_PROVIDER_TYPE: "anthropic",
+      COPILOT_PROVIDER_BASE_URL: url,
+      COPILOT_PROVIDER_API_KEY: "none",
+      COPILOT_MODEL: "claude-sonnet-4.5",
+      // It unpacks itself there.
+      XDG_CACHE_HOME: join(tmpdir(), "assent-test-copilot-cache"),
+    }),
+    shell: (command) => ({ name: "bash", input: { command, description: "a step" } }),
+    mcp: (notes) => ({
+      files: { ".copilot/mcp-config.json": { mcpServers: { notes: { type: "local", tools: ["*"], ...notes } } } },
+    }),
+    tool: (name, input) => ({ name: `notes-${name}`, input }),
+  },
+  {
+    host: "opencode",
+    spec: "opencode-ai@1.18.33",
+    model: "messages",
+    program: (folder) => [join(folder, `opencode-${PLATFORM}/bin/opencode`), []],
+    args: ["run", "go"],
+    files: (url) => ({ ".config/opencode/opencode.json": openCode(url) }),
+    env: () => ({
+      XDG_CONFIG_HOME: "",
+      XDG_DATA_HOME: "",
+      XDG_CACHE_HOME: "",
+      OPENCODE_DISABLE_AUTOUPDATE: "1",
+      OPENCODE_DISABLE_MODELS_FETCH: "1",
+      OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
+    }),
+    shell: (command) => ({ name: "bash", input: { command, description: "a step" } }),
+    mcp: ({ command, args, env }, url) => ({
+      files: {
+        ".config/opencode/opencode.json": {
+          ...openCode(url),
+          mcp: { notes: { type: "local", command: [command, ...args], environment: env, timeout: 60_000 } },
+        },
+      },
+    }),
+    tool: (name, input) => ({ name: `notes_${name}`, input }),
+  },
+];
+
+/** Kept between runs: they are large. */
+export async function installAgent({ spec, program: of }: CodingAgent): Promise<[string, string[]]> {
+  const folder = join(tmpdir(), `assent-test-${spec.replaceAll(/[^a-z0-9.]+/g, "-")}`);
+  const [name, args] = of(join(folder, "node_modules"));
+  if (![name, ...args].every((path) => existsSync(path))) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "package.json"), "{}");
+    await promisify(execFile)("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", spec], {
+      cwd: folder,
+      timeout: 240_000,
+    });
+  }
+  await promisify(execFile)(name, [...args, "--version"], { timeout: 60_000 });
+  return [name, args];
+}
+
+/** Settings as files. */
+export const textsOf = (files: Record<string, unknown>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(files).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
+  );
