@@ -255,7 +255,8 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   }
 
   return {
-    transact: (job, foresee) => take(job, false, foresee),
+    // A store in this process answers at once: to find out beforehand what to ask it costs more than the asking.
+    transact: (job, foresee) => take(job, false, storage.exclusive ? undefined : foresee),
     transactFirst: (job) => take(job, true),
     lastHead: () => lastHead,
     halted: () => halted,

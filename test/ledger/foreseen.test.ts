@@ -9,8 +9,9 @@ const NAME = { key_id: "key-1", route: "POST /v1/actions", idempotency_key: "a" 
 const SPAN = { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 };
 const CALLS = ["idempotency", "idempotencies", "limitUsed", "limitsUsed"].map((name) => `tx.${name}`);
 
-async function opened() {
-  const storage = memoryStorage();
+async function opened({ exclusive = false } = {}) {
+  // Only a store that others write, too, is asked beforehand.
+  const storage = Object.assign(memoryStorage(), { exclusive });
   await storage.open();
   const ledger = await openLedgerOn(storage);
   return { storage, ledger, calls: () => CALLS.map((name) => storage.faults.calls(name)) };
@@ -39,6 +40,17 @@ test("what the jobs of a batch read is read once for all, and each sees what tho
     [3, 10, "action 2"],
   ]);
   assert.deepEqual(calls(), [0, 1, 0, 1]);
+  await ledger.close();
+});
+
+test("a store that this process has to itself is asked when a job asks, and nobody is asked to foresee", async () => {
+  const { ledger, calls } = await opened({ exclusive: true });
+  const job = ledger.transact(
+    (tx) => tx.limitUsed(SPAN.policy, SPAN.limit_name, SPAN.subject, SPAN.since),
+    () => assert.fail("nothing is gained by it"),
+  );
+  assert.deepEqual(await job, { count: 0, sum: 0 });
+  assert.deepEqual(calls(), [0, 0, 1, 0]);
   await ledger.close();
 });
 
