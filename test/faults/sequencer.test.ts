@@ -18,7 +18,7 @@ type Faulty = Storage & { faults: Faults };
 const SUBMIT_OPERATIONS = [
   "begin",
   "tx.head",
-  "tx.idempotencies",
+  "tx.idempotency",
   "tx.insertAction",
   "tx.insertIdempotency",
   "tx.append",

@@ -54,6 +54,22 @@ test("a store that this process has to itself is asked when a job asks, and nobo
   await ledger.close();
 });
 
+test("a read for a whole batch that fails refuses its jobs, and the next batch reads again", async () => {
+  const { storage, ledger, calls } = await opened();
+  let ran = 0;
+  const submit = () =>
+    ledger.transact(
+      () => Promise.resolve(++ran),
+      () => ({ idempotency: NAME }),
+    );
+  storage.faults.failNext("tx.idempotencies", "not-persisted");
+  await assert.rejects(submit(), { name: "StorageError" });
+  assert.equal(ran, 0);
+  assert.equal(await submit(), 1);
+  assert.deepEqual(calls(), [0, 2, 0, 0]);
+  await ledger.close();
+});
+
 test("what nobody foresaw, or what was foreseen in vain, is read when it is asked for", async () => {
   const { storage, ledger } = await opened();
   await storage.write((tx) => tx.insertLimitUse(useRow(1, { amount: 5 })));
