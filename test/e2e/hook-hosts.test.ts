@@ -18,6 +18,7 @@ for (const real of CODING_AGENTS)
   describe(`${real.host}, ${real.spec}`, () => {
     let command: [string, string[]] | null = null;
     let why = "";
+    const isLeftOut = real.slow === true && !process.env["ASSENT_TEST_SLOW"];
     let hooks: HookService;
     before(async () => {
       hooks = await startHookService();
@@ -86,6 +87,7 @@ for (const real of CODING_AGENTS)
       assert.deepEqual([denied.status, allowed.status, asked.status], ["denied", ended, ended]);
     });
     test("a command that was not approved in time runs when it is repeated after the approval, and not a second time", async (t) => {
+      if (isLeftOut) return t.skip("it takes long to begin: ASSENT_TEST_SLOW=1 runs this");
       if (command === null) return t.skip(why);
       const { ran, results } = await session(
         (folder) => {
@@ -105,6 +107,7 @@ for (const real of CODING_AGENTS)
       assert.match(results.at(-1) ?? "", /waits for approval .*repeat the same command/);
     });
     test("no command runs while the service is away, its key is not taken, or the hook is started wrongly", async (t) => {
+      if (isLeftOut) return t.skip("it takes long to begin: ASSENT_TEST_SLOW=1 runs this");
       if (command === null) return t.skip(why);
       assert.deepEqual((await session(note("allowed"), { ASSENT_URL: "http://127.0.0.1:1" })).ran, []);
       assert.deepEqual((await session(note("allowed"), { ASSENT_API_KEY: "ask_wrong" })).ran, []);

@@ -24,6 +24,8 @@ export interface CodingAgent {
   host: Host;
   spec: string;
   model: ModelDialect;
+  /** Whether it takes long to begin: most is run only where ASSENT_TEST_SLOW is set. */
+  slow?: true;
   /** From the folder of its packages: what is started. */
   program(folder: string): [program: string, args: string[]];
   args: string[];
@@ -114,6 +116,7 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
   {
     host: "copilot",
     spec: "@github/copilot@1.0.102",
+    slow: true,
     model: "messages",
     program: (folder) => [join(folder, `@github/copilot-${PLATFORM}/copilot`), []],
     args: ["-p", "go", "--allow-all-tools", "--allow-all-paths"],
@@ -137,6 +140,7 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
   {
     host: "opencode",
     spec: "opencode-ai@1.18.33",
+    slow: true,
     model: "messages",
     program: (folder) => [join(folder, `opencode-${PLATFORM}/bin/opencode`), []],
     args: ["run", "go"],
