@@ -9,16 +9,15 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { settingsFile, withHook } from "../../src/hook/install/settings.ts";
 import { program, write, type Run } from "../support/cli.ts";
-import { CODING_AGENTS, installAgent, textsOf } from "../support/coding-agents.ts";
+import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/coding-agents.ts";
 import { approveNext, HOOK, startHookService, type HookService } from "../support/hook.ts";
 import { until } from "../support/wait.ts";
 import { startModel, type Model } from "../support/models.ts";
 
 for (const real of CODING_AGENTS)
-  describe(`${real.host}, ${real.spec}`, () => {
+  describe(`${real.host}, ${real.spec}`, { skip: withoutAgent(real) }, () => {
     let command: [string, string[]] | null = null;
     let why = "";
-    const isLeftOut = real.slow === true && !process.env["ASSENT_TEST_SLOW"];
     let hooks: HookService;
     before(async () => {
       hooks = await startHookService();
@@ -87,7 +86,6 @@ for (const real of CODING_AGENTS)
       assert.deepEqual([denied.status, allowed.status, asked.status], ["denied", ended, ended]);
     });
     test("a command that was not approved in time runs when it is repeated after the approval, and not a second time", async (t) => {
-      if (isLeftOut) return t.skip("it takes long to begin: ASSENT_TEST_SLOW=1 runs this");
       if (command === null) return t.skip(why);
       const { ran, results } = await session(
         (folder) => {
@@ -107,7 +105,6 @@ for (const real of CODING_AGENTS)
       assert.match(results.at(-1) ?? "", /waits for approval .*repeat the same command/);
     });
     test("no command runs while the service is away, its key is not taken, or the hook is started wrongly", async (t) => {
-      if (isLeftOut) return t.skip("it takes long to begin: ASSENT_TEST_SLOW=1 runs this");
       if (command === null) return t.skip(why);
       assert.deepEqual((await session(note("allowed"), { ASSENT_URL: "http://127.0.0.1:1" })).ran, []);
       assert.deepEqual((await session(note("allowed"), { ASSENT_API_KEY: "ask_wrong" })).ran, []);

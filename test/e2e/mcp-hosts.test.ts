@@ -5,14 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { program, write } from "../support/cli.ts";
-import { CODING_AGENTS, installAgent, textsOf } from "../support/coding-agents.ts";
+import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/coding-agents.ts";
 import { POLICY, SERVER, setUp, type Setup } from "../support/mcp.ts";
 import { startModel } from "../support/models.ts";
 import { ASSENT } from "../support/process.ts";
 import { until } from "../support/wait.ts";
 
 for (const agent of CODING_AGENTS)
-  describe(`${agent.spec} with a server behind the proxy`, () => {
+  describe(`${agent.spec} with a server behind the proxy`, { skip: withoutAgent(agent) }, () => {
     let setup: Setup;
     before(async () => {
       setup = await setUp(POLICY);

@@ -24,7 +24,7 @@ export interface CodingAgent {
   host: Host;
   spec: string;
   model: ModelDialect;
-  /** Whether it takes long to begin: most is run only where ASSENT_TEST_SLOW is set. */
+  /** Whether it is large, and takes long to begin: run only where ASSENT_TEST_SLOW is set. */
   slow?: true;
   /** From the folder of its packages: what is started. */
   program(folder: string): [program: string, args: string[]];
@@ -165,6 +165,13 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
     tool: (name, input) => ({ name: `notes_${name}`, input }),
   },
 ];
+
+/** For `skip` of a test: false, or why it is not run. */
+export function withoutAgent({ spec, slow }: CodingAgent): string | false {
+  return slow === true && !process.env["ASSENT_TEST_SLOW"]
+    ? `${spec} is 270 MB, and takes 40 s to begin: ASSENT_TEST_SLOW=1 runs it`
+    : false;
+}
 
 /** Kept between runs: they are large. */
 export async function installAgent({ spec, program: of }: CodingAgent): Promise<[string, string[]]> {
