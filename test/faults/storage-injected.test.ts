@@ -58,6 +58,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.approvals("a");
   await reader.analytics({ visibility: { all: true }, boundaries: [0, 1] });
   await reader.idempotency("a", "b", "c");
+  await reader.idempotencies([{ key_id: "a", route: "b", idempotency_key: "c" }]);
   await reader.idempotencyBefore(0, { created_at: -1, key_id: "", route: "", idempotency_key: "" }, 1);
   await reader.keyByHash("a");
   await reader.key("a");
@@ -77,6 +78,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.deliveryBacklog();
   await reader.nextScheduledDelivery();
   await reader.limitUsed("a", "b", "c", 0);
+  await reader.limitsUsed([{ policy: "a", limit_name: "b", subject: "c", since: 0 }]);
   await reader.document("a", "b");
   await reader.documents({ plugin: "a", prefix: "", limit: 1 });
   await reader.meta("a");

@@ -8,12 +8,15 @@ import { it } from "node:test";
 import { ROOT } from "./process.ts";
 import { denoPermissions, programOf, without } from "./runtimes.ts";
 
-/** The files and folders that `deno task test` names, so that they stand in one place. */
+/**
+ * The files and folders that `deno task test` names, so that they stand in one place. Deno has Node's engine; the pure
+ * part, which touches nothing else, is tried on Bun's.
+ */
 const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as { tasks: { test: { command: string } } };
-const files = tasks.test.command
-  .split(" ")
-  .filter((word) => word.startsWith("build/test/"))
-  .flatMap((path) =>
+const CORE = tasks.test.command.split(" ").filter((word) => word.startsWith("build/test/"));
+
+const filesOf = (paths: readonly string[]): string[] =>
+  paths.flatMap((path) =>
     path.endsWith(".js")
       ? [`./${path}`]
       : readdirSync(join(ROOT, path), { recursive: true, encoding: "utf8" })
@@ -41,10 +44,10 @@ function run(program: string, args: string[], env: Record<string, string>): Prom
 
 const RUNNERS = {
   deno: {
-    args: ["test", ...denoPermissions("test"), ...files],
+    args: ["test", ...denoPermissions("test"), ...filesOf(CORE)],
     counted: /^ok \| (\d+) passed \((\d+) steps\) \| 0 failed/m,
   },
-  bun: { args: ["test", "--timeout", "120000", ...files], counted: /^ *(\d+) pass$/m },
+  bun: { args: ["test", "--timeout", "120000", ...filesOf(["build/test/domain", ...CORE])], counted: /^ *(\d+) pass$/m },
 } as const;
 
 /** One test: all of them pass. */
@@ -66,7 +69,7 @@ export function coreTests(runtime: keyof typeof RUNNERS): void {
       const [, ...numbers] = counted.exec(output) ?? [];
       // A runner that found no test would leave with 0, too.
       const passed = numbers.reduce((sum, number) => sum + Number(number), 0);
-      assert.ok(passed > 700, `${passed} passed:\n${output.slice(-500)}`);
+      assert.ok(passed > 500, `${passed} passed:\n${output.slice(-500)}`);
     } finally {
       rmSync(cache, { recursive: true, force: true });
     }
