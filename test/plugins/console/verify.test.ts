@@ -36,7 +36,7 @@ ${CHECKPOINT}`;
 const LEAF = Uint8Array.from([0x40, 0x41, 0x42, 0x43]);
 
 const log = signerOf("example.com/decisions");
-const LEAVES = Array.from({ length: 20 }, (_, i) => leafOf(utf8(`entry ${i}`)));
+const LEAVES = Array.from({ length: 14 }, (_, i) => leafOf(utf8(`entry ${i}`)));
 const at = (i: number): Uint8Array => LEAVES[i] as Uint8Array;
 const checkpointOf = (size: number): string =>
   signCheckpoint({ origin: log.name, size, root: naiveRoot(LEAVES.slice(0, size)) }, log);
@@ -87,7 +87,7 @@ describe("known answers", () => {
 });
 
 describe("against the service's own", () => {
-  test("every inclusion proof of every tree up to 20 leaves, and no changed one", async () => {
+  test("every inclusion proof of every tree up to 14 leaves, and no changed one", async () => {
     for (let size = 1; size <= LEAVES.length; size++) {
       const leaves = LEAVES.slice(0, size);
       const expected = toHex(naiveRoot(leaves));
