@@ -29,6 +29,8 @@ const REST = [
   "test/hook/",
   "test/faults/",
   "test/identity/",
+  "test/delivery/",
+  "test/plugins/deliveries/",
   "test/plugins/policy-git/",
   "test/plugins/notify-slack/",
   "test/plugins/notify-email/",
@@ -44,6 +46,7 @@ const REST = [
   "test/client/govern.test.ts",
   "test/types/client-types.test.ts",
   "test/policies/evasions.test.ts",
+  "test/plugins/policies/trial.test.ts",
   "test/plugins/provenance/record.test.ts",
   "test/conformance/storage-postgres.test.ts",
   // The browser's verifier on every proof of many trees.
@@ -61,24 +64,21 @@ const ON_DISK = [
 ];
 /** The longest, which begin first so that no core waits for them at the end. */
 const LONG = [
-  "test/runtimes/core-deno.test.ts",
   "test/runtimes/core-bun.test.ts",
-  "test/faults/fleet.test.ts",
-  "test/faults/kills.test.ts",
+  "test/e2e/hook-matrix.test.ts",
+  "test/runtimes/core-deno.test.ts",
   "test/runtimes/service.test.ts",
-  "test/browser/console-pictures.test.ts",
   "test/deploy/ci.test.ts",
-  "test/faults/replicas.test.ts",
-  "test/conformance/storage-postgres.test.ts",
   "test/cli/store.test.ts",
+  "test/e2e/hook-hosts.test.ts",
+  "test/browser/console-access.test.ts",
+  "test/browser/console-pictures.test.ts",
+  "test/faults/fleet.test.ts",
   "test/faults/sequencer.test.ts",
-  "test/faults/audit-columns.test.ts",
-  "test/plugins/console/verify.test.ts",
-  "test/ledger/tamper.test.ts",
-  "test/conformance/storage-sqlite.test.ts",
+  "test/faults/replicas.test.ts",
   "test/cli/cli.test.ts",
-  "test/cli/first-start.test.ts",
   "test/plugins/events/events.test.ts",
+  "test/ledger/tamper.test.ts",
 ];
 /** No machine is so busy that a file takes longer; only one that hangs does. */
 const BOUND_MS = 15 * 60_000;

@@ -47,7 +47,10 @@ const RUNNERS = {
     args: ["test", ...denoPermissions("test"), ...filesOf(CORE)],
     counted: /^ok \| (\d+) passed \((\d+) steps\) \| 0 failed/m,
   },
-  bun: { args: ["test", "--timeout", "120000", ...filesOf(["build/test/domain", ...CORE])], counted: /^ *(\d+) pass$/m },
+  bun: {
+    args: ["test", "--timeout", "120000", ...filesOf(["build/test/domain", ...CORE])],
+    counted: /^ *(\d+) pass$/m,
+  },
 } as const;
 
 /** One test: all of them pass. */
