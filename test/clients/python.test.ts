@@ -1,7 +1,7 @@
 /** The Python client against a real service, with the python3 of this machine. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -40,19 +40,32 @@ describe("the Python client", { skip: PYTHON === undefined ? "no python3 on this
     rmSync(data, { recursive: true, force: true });
   });
 
+  const folder = join(ROOT, "clients", "python");
+  const settings = () => ({
+    cwd: folder,
+    env: {
+      PATH: process.env["PATH"],
+      ASSENT_URL: service.url,
+      ASSENT_API_KEY: agent,
+      ASSENT_TEST_ADMIN: admin,
+      PYTHONPATH: folder,
+    },
+    timeout: 120_000,
+  });
+
+  it("allows the first call that its page has", async () => {
+    const page = readFileSync(join(folder, "README.md"), "utf8");
+    const example = /```python\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
+    const api = 'class charge_api:\n    refund = staticmethod(lambda *given: print("ran", *given))\n\n';
+    const { stdout } = await run(PYTHON as string, ["-B", "-c", api + example], settings());
+    assert.equal(stdout, "ran 50 USD ch_1\n");
+  });
+
   it("passes its own tests", async () => {
-    const folder = join(ROOT, "clients", "python");
-    const { stderr } = await run(PYTHON as string, ["-B", "-W", "error", "-m", "unittest", "discover", "-s", "tests"], {
-      cwd: folder,
-      env: {
-        PATH: process.env["PATH"],
-        ASSENT_URL: service.url,
-        ASSENT_API_KEY: agent,
-        ASSENT_TEST_ADMIN: admin,
-        PYTHONPATH: folder,
-      },
-      timeout: 120_000,
-    }).catch((error: { stderr?: string }) => assert.fail(`python failed:\n${error.stderr ?? "it did not start"}`));
+    const unittest = ["-B", "-W", "error", "-m", "unittest", "discover", "-s", "tests"];
+    const { stderr } = await run(PYTHON as string, unittest, settings()).catch((error: { stderr?: string }) =>
+      assert.fail(`python failed:\n${error.stderr ?? "it did not start"}`),
+    );
     assert.match(stderr, /Ran (?:[2-9]\d|\d{3}) tests/);
     assert.match(stderr, /\nOK\n/);
   });

@@ -16,6 +16,8 @@ log = logging.getLogger("assent")
 
 #: Seconds after which a caller that was told to come back does so.
 COME_BACK = 10.0
+#: Seconds for which a call holds while somebody decides.
+DEFAULT_WAIT = 30.0
 #: Seconds from the sending of a start within which its answer counts: a process can have been asleep in between.
 LIVE = 60.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import ssl
@@ -14,6 +15,7 @@ from .errors import AssentError, RequestRefused, ServiceUnavailable
 from .records import ActionRecord, Event
 from .transport import Transport, to_json
 
+DEFAULT_URL = "http://127.0.0.1:8000"
 #: Seconds that one request may wait at the service for a verdict; longer waits are several requests.
 LONGEST_WAIT = 30
 #: A stream without a word for so long is dead: the service sends a heartbeat more often.
@@ -21,7 +23,10 @@ PATIENCE = 90.0
 
 
 class Assent:
-    """A client of one service with one key, from `ASSENT_URL` and `ASSENT_API_KEY` where they are not given."""
+    """
+    A client of one service with one key: `ASSENT_URL`, or http://127.0.0.1:8000, and `ASSENT_API_KEY` where they are not
+    given.
+    """
 
     def __init__(
         self,
@@ -31,8 +36,9 @@ class Assent:
         timeout: float = 30.0,
         ssl_context: Optional[ssl.SSLContext] = None,
     ) -> None:
-        address = url or os.environ.get("ASSENT_URL", "")
+        address = url or os.environ.get("ASSENT_URL") or DEFAULT_URL
         key = api_key or os.environ.get("ASSENT_API_KEY", "")
+        self.url = address
         self._http = Transport(address, key, timeout, ssl_context)
         self._bound_to: Optional[str] = None
 
@@ -52,7 +58,8 @@ class Assent:
     ) -> ActionRecord:
         """
         Asks whether this may happen. With `join` the same wish of this key is the same action while it is open. `wait`:
-        seconds to wait for people; the record may still be `pending_approval` then.
+        seconds to wait for people; the record may still be `pending_approval` then. `permit`: it comes with one, unless none
+        could be made; `Assent.permit` says why.
         """
         body: Dict[str, Any] = {"agent_id": agent_id, "tool": tool, "operation": operation}
         for name, value in (("params", params), ("context", context), ("meta", meta)):
@@ -187,18 +194,25 @@ class Assent:
             body["reason"] = reason
         return self._record("POST", f"/v1/actions/{_part(action_id)}/approval", body, about=action_id)
 
-    def events(self, after: Optional[str] = None) -> Iterator[Event]:
-        """Events as they come, for ever: goes on where it was when the connection is lost. `after`: an event's id."""
+    def events(self, after: Optional[str] = None, **filters: str) -> Iterator[Event]:
+        """
+        Events as they come, each once, for ever: goes on where it was when the connection is lost or what comes cannot be
+        read. `after`: an event's id; `filters`: `type`, `agent_id`, `tool`, `action_id`. Raises Unauthorized and
+        RequestRefused: these would not change by asking again.
+        """
         last = after
         pause = 1.0
+        path = f"/v1/events?{urlencode(filters)}" if filters else "/v1/events"
         while True:
             headers = {} if last is None else {"Last-Event-ID": last}
             try:
-                for event in _events(self._http.stream("/v1/events", headers, PATIENCE)):
+                for event in _events(self._http.stream(path, headers, PATIENCE)):
                     pause = 1.0
-                    if event["id"]:
-                        last = event["id"]
-                    if event["data"] is not None:
+                    if not _is_new(event["id"], last):
+                        continue
+                    last = event["id"] or last
+                    # The service says where it stands, too, in an event with a name.
+                    if event["event"] == "message" and event["data"] is not None:
                         yield event
             except ServiceUnavailable as error:
                 pause = min(30.0, pause * 2) if error.retry_after is None else error.retry_after
@@ -227,23 +241,29 @@ class Assent:
 
 def _events(lines: Iterator[bytes]) -> Iterator[Event]:
     """https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation"""
-    import json
-
     last, kind, data = "", "message", []
-    for line in lines:
-        if not line:
-            if data or last:
-                yield {"id": last, "event": kind, "data": json.loads(b"\n".join(data)) if data else None}
-            kind, data = "message", []
-            continue
-        name, _, value = line.partition(b":")
-        value = value[1:] if value.startswith(b" ") else value
-        if name == b"data":
-            data.append(value)
-        elif name == b"event":
-            kind = value.decode()
-        elif name == b"id" and b"\0" not in value:
-            last = value.decode()
+    try:
+        for line in lines:
+            if not line:
+                if data or last:
+                    yield {"id": last, "event": kind, "data": json.loads(b"\n".join(data)) if data else None}
+                kind, data = "message", []
+                continue
+            name, _, value = line.partition(b":")
+            value = value[1:] if value.startswith(b" ") else value
+            if name == b"data":
+                data.append(value)
+            elif name == b"event":
+                kind = value.decode()
+            elif name == b"id" and b"\0" not in value:
+                last = value.decode()
+    except (ValueError, RecursionError) as error:
+        raise ServiceUnavailable(f"an event cannot be read: {error}", status=200, code="UNREADABLE_ANSWER") from error
+
+
+def _is_new(event_id: str, last: Optional[str]) -> bool:
+    numbers = (event_id, last or "")
+    return not all(one.isascii() and one.isdigit() and len(one) <= 16 for one in numbers) or int(event_id) > int(numbers[1])
 
 
 def _another(record: Mapping[str, Any]) -> ServiceUnavailable:
@@ -314,7 +334,12 @@ class AsyncAssent:
     async def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> ActionRecord:
         return await asyncio.to_thread(self.sync.vote, action_id, approve, reason)
 
-    async def events(self, after: Optional[str] = None) -> AsyncIterator[Event]:
-        source = self.sync.events(after)
+    async def actions(self, **filters: str) -> AsyncIterator[ActionRecord]:
+        source = self.sync.actions(**filters)
+        while (record := await asyncio.to_thread(next, source, None)) is not None:
+            yield record
+
+    async def events(self, after: Optional[str] = None, **filters: str) -> AsyncIterator[Event]:
+        source = self.sync.events(after, **filters)
         while True:
             yield await asyncio.to_thread(next, source)

@@ -9,7 +9,7 @@ import inspect
 import logging
 from typing import Any, Callable, Dict, Optional, TypeVar, Union, cast
 
-from .admit import Caller, Run, admit, in_thread
+from .admit import DEFAULT_WAIT, Caller, Run, admit, in_thread
 from .client import Assent, AsyncAssent
 from .records import ActionRecord
 from .transport import to_json
@@ -26,7 +26,7 @@ def govern(
     operation: Optional[str] = None,
     context: Optional[Dict[str, Any]] = None,
     meta: Optional[Callable[[], Dict[str, Any]]] = None,
-    wait: float = 0,
+    wait: float = DEFAULT_WAIT,
     record: Optional[Callable[[Any], Dict[str, Any]]] = None,
     on_unreported: Optional[Callable[[Exception, ActionRecord], None]] = None,
 ) -> Callable[[Function], Function]:

@@ -8,7 +8,7 @@ import math
 import socket
 import ssl
 import time
-from typing import Any, Dict, Iterator, Mapping, NoReturn, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Optional, Tuple
 from urllib.parse import urlsplit
 
 from .errors import AssentError, NotJson, RequestRefused, ServiceUnavailable, Unauthorized
@@ -40,6 +40,24 @@ def to_json(value: Any) -> Any:
                 raise NotJson(f"the name {key!r} is no text")
         return {to_json(key): to_json(item) for key, item in value.items()}
     raise NotJson(f"JSON has no {type(value).__name__}")
+
+
+def read_object(text: str) -> Dict[str, Any]:
+    """A JSON object that every reader reads alike. Raises ValueError, also for a name that comes twice."""
+    try:
+        value = json.loads(text, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is no object")
+    return value
+
+
+def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name comes twice")
+    return members
 
 
 class Transport:
@@ -121,6 +139,8 @@ class Transport:
                 line = answered.readline(MAX_ANSWER)
                 if not line:
                     return
+                if len(line) >= MAX_ANSWER:
+                    _unreadable(status, f"a line is longer than {MAX_ANSWER} bytes")
                 yield line.rstrip(b"\r\n")
         except (OSError, http.client.HTTPException) as error:
             raise _unreachable(error) from error
@@ -163,7 +183,7 @@ class Transport:
 def _parse(data: bytes) -> Any:
     try:
         return json.loads(data.decode("utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -1,6 +1,7 @@
 """Adapters against the shapes of their frameworks: their packages are not in Debian. What is faked is the framework alone."""
 
 import asyncio
+import json
 import sys
 import types
 import unittest
@@ -87,6 +88,13 @@ class Adapter:
         self.assertIn("waits", self.call(Assent(), 500, order))
         self.assertEqual(len(self.ran), 1)
 
+    def test_the_agent_is_the_keys_own_unless_told_otherwise(self):
+        from assent.adapters.gate import ask
+
+        params = {"amount": 50, "currency": "USD", "order": str(uuid.uuid4())}
+        verdict = ask(Assent(), tool="stripe", operation="refund", params=params)
+        self.assertEqual((verdict.allowed, Assent().action(verdict.action_id)["agent_id"]), (True, AGENT))
+
     def test_nothing_runs_while_nothing_can_be_decided(self):
         for answer in (reply(500, {}), reply(200, {}), reply(200, b"x")):
             with Liar(answer) as liar:
@@ -106,7 +114,7 @@ class LangGraph(Adapter, unittest.TestCase):
             self.ran.append(amount)
             return "done"
 
-        answer = wrap_tool_call(client, agent_id=AGENT, tool="stripe")(request, handler)
+        answer = wrap_tool_call(client, agent_id=AGENT, tool="stripe", wait=0)(request, handler)
         if isinstance(answer, ToolMessage):
             self.assertEqual((answer.status, answer.tool_call_id), ("error", "c1"))
             return answer.content
@@ -126,7 +134,7 @@ class LangGraph(Adapter, unittest.TestCase):
             return start(*given, **how)
 
         client.start = changing
-        answer = wrap_tool_call(client, agent_id=AGENT, tool="stripe")(request, self.ran.append)
+        answer = wrap_tool_call(client, agent_id=AGENT, tool="stripe", wait=0)(request, self.ran.append)
         self.assertIn("changed", answer.content)
         self.assertEqual(self.ran, [])
         until(lambda: next(client.actions(limit="1"))["status"] == "failed")
@@ -136,7 +144,7 @@ class LangGraph(Adapter, unittest.TestCase):
 
         for args in (None, [], "x"):
             request = SimpleNamespace(tool_call={"name": "refund", "args": args, "id": "c1"})
-            answer = wrap_tool_call(Assent(), agent_id=AGENT, tool="reports")(request, self.ran.append)
+            answer = wrap_tool_call(Assent(), agent_id=AGENT, tool="reports", wait=0)(request, self.ran.append)
             self.assertIn("no JSON", answer.content)
         self.assertEqual(self.ran, [])
 
@@ -149,7 +157,7 @@ class LangGraph(Adapter, unittest.TestCase):
         args = {"amount": 50, "currency": "USD", "order": str(uuid.uuid4())}
         request = SimpleNamespace(tool_call={"name": "refund", "args": args, "id": "c1"})
         with self.assertRaises(TypeError):
-            wrap_tool_call(Assent(), agent_id=AGENT, tool="stripe")(request, handler)
+            wrap_tool_call(Assent(), agent_id=AGENT, tool="stripe", wait=0)(request, handler)
         self.assertEqual(self.ran, [])
 
 
@@ -166,20 +174,18 @@ class AsyncLangGraph(Adapter, unittest.TestCase):
             self.ran.append(amount)
             return "done"
 
-        answer = asyncio.run(awrap_tool_call(async_client, agent_id=AGENT, tool="stripe")(request, handler))
+        answer = asyncio.run(awrap_tool_call(async_client, agent_id=AGENT, tool="stripe", wait=0)(request, handler))
         return answer.content if isinstance(answer, ToolMessage) else answer
 
 
 class OpenAIAgents(Adapter, unittest.TestCase):
     def call(self, client, amount, order):
-        import json
-
         from assent.adapters.openai_agents import tool_input_guardrail
 
-        guardrail = tool_input_guardrail(client, agent_id=AGENT, tool="stripe")
+        guardrail = tool_input_guardrail(client, agent_id=AGENT, tool="stripe", wait=0)
         arguments = json.dumps({"amount": amount, "currency": "USD", "order": order})
         context = SimpleNamespace(tool_name="refund", tool_arguments=arguments, tool_call_id="c1")
-        answer = guardrail.guardrail_function(SimpleNamespace(context=context))
+        answer = asyncio.run(guardrail.guardrail_function(SimpleNamespace(context=context)))
         if answer.kind == "allow":
             self.ran.append(amount)
             return "done"
@@ -188,17 +194,35 @@ class OpenAIAgents(Adapter, unittest.TestCase):
     def test_arguments_that_are_no_object(self):
         from assent.adapters.openai_agents import tool_input_guardrail
 
-        guardrail = tool_input_guardrail(Assent(), agent_id=AGENT, tool="stripe")
-        for arguments in ("[", "[]", "1"):
+        guardrail = tool_input_guardrail(Assent(), agent_id=AGENT, tool="stripe", wait=0)
+        twice = '{"currency": "USD", "amount": 5000, "amount": 50}'
+        for arguments in ("[", "[]", "1", "\ud800", "[" * 200_000, twice, '{"amount": NaN}'):
             context = SimpleNamespace(tool_name="refund", tool_arguments=arguments, tool_call_id="c1")
-            self.assertEqual(guardrail.guardrail_function(SimpleNamespace(context=context)).kind, "reject")
+            answer = asyncio.run(guardrail.guardrail_function(SimpleNamespace(context=context)))
+            self.assertEqual(answer.kind, "reject", arguments)
+
+    def test_other_tasks_go_on_while_a_person_is_asked(self):
+        from assent.adapters.openai_agents import tool_input_guardrail
+
+        guardrail = tool_input_guardrail(AsyncAssent(), agent_id=AGENT, tool="stripe", wait=20)
+        arguments = f'{{"amount": 500, "currency": "USD", "order": "{uuid.uuid4()}"}}'
+        context = SimpleNamespace(tool_name="refund", tool_arguments=arguments, tool_call_id="c1")
+
+        async def both():
+            asked = asyncio.ensure_future(guardrail.guardrail_function(SimpleNamespace(context=context)))
+            waits = lambda: [one for one in Assent().actions(status="pending_approval") if one["params"] == json.loads(arguments)]
+            action = await asyncio.to_thread(until, lambda: waits())
+            vote(action[0]["id"])
+            return await asked
+
+        self.assertEqual(asyncio.run(both()).kind, "allow")
 
 
 class CrewAI(Adapter, unittest.TestCase):
     def call(self, client, amount, order):
         from assent.adapters.crewai import before_tool_call
 
-        hook = before_tool_call(client, agent_id=AGENT, tool="stripe")
+        hook = before_tool_call(client, agent_id=AGENT, tool="stripe", wait=0)
         params = {"amount": amount, "currency": "USD", "order": order}
         try:
             hook(SimpleNamespace(tool_name="refund", tool_input=params))
@@ -213,7 +237,7 @@ class CrewAI(Adapter, unittest.TestCase):
 
         for context in (SimpleNamespace(), SimpleNamespace(tool_name="refund", tool_input=None)):
             with self.assertRaises(HookAborted):
-                before_tool_call(Assent(), agent_id=AGENT, tool="stripe")(context)
+                before_tool_call(Assent(), agent_id=AGENT, tool="stripe", wait=0)(context)
 
 
 class PydanticAI(Adapter, unittest.TestCase):
@@ -229,7 +253,7 @@ class PydanticAI(Adapter, unittest.TestCase):
 
         async_client = AsyncAssent.__new__(AsyncAssent)
         async_client.sync = client
-        toolset = governed_toolset(async_client, Tools(), agent_id=AGENT, tool="stripe")
+        toolset = governed_toolset(async_client, Tools(), agent_id=AGENT, tool="stripe", wait=0)
         params = {"amount": amount, "currency": "USD", "order": order}
         # `tool_call_approved` is what the run believes: it is not looked at.
         context = SimpleNamespace(tool_call_id="c1", tool_call_approved=True)

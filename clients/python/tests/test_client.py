@@ -1,3 +1,4 @@
+import asyncio
 import itertools
 import json
 import os
@@ -7,7 +8,7 @@ import unittest
 import uuid
 from unittest import mock
 
-from assent import Assent, NotJson, RequestRefused, ServiceUnavailable, Unauthorized
+from assent import Assent, AsyncAssent, NotJson, RequestRefused, ServiceUnavailable, Unauthorized
 from support import AGENT, ALLOWED, PENDING, Liar, admin, reply, vote
 
 
@@ -91,13 +92,50 @@ class Submitting(unittest.TestCase):
         seen = []
         for event in self.client.events(after="0"):
             seen.append(event)
-            if event["data"].get("action_id") == action["id"]:
+            if event["data"]["action_id"] == action["id"]:
                 break
         later = self.client.submit(**wish())
         for event in self.client.events(after=seen[-1]["id"]):
             self.assertNotEqual(event["data"].get("action_id"), action["id"])
             if event["data"].get("action_id") == later["id"]:
                 break
+        only = next(self.client.events(after="-1", action_id=later["id"], type="decision"))
+        self.assertEqual((only["event"], only["data"]["action_id"]), ("message", later["id"]))
+
+    def test_a_stream_that_cannot_be_read_is_made_again_and_gives_each_event_once(self):
+        def block(seq, data):
+            return f"id: {seq}\ndata: {data}\n\n".encode()
+
+        streams = [block(4, "{"), block(5, '{"seq": 5}'), b"id: \xff\n\n", block(5, '{"seq": 5}') + block(6, '{"seq": 6}')]
+
+        def answer(handler):
+            body = streams[min(len(liar.paths), len(streams)) - 1]
+            reply(200, body, {"Content-Type": "text/event-stream"})(handler)
+
+        with Liar(answer) as liar, mock.patch("time.sleep"):
+            streams.insert(0, block("9" * 5000, "{}"))
+            self.assertEqual(next(Assent(liar.url, "assent_x").events(after="3"))["data"], {})
+            liar.paths.clear()
+            streams.pop(0)
+            events = Assent(liar.url, "assent_x").events(after="3")
+            self.assertEqual([next(events)["data"]["seq"] for _ in range(2)], [5, 6])
+        self.assertGreater(len(liar.paths), 3)
+        from assent.client import _events
+
+        deep = b"data: " + b"[" * 200_000
+        for lines in ([b"data: {", b""], [b"id: \xff", b""], [b"event: \xff"], [deep, b""]):
+            with self.assertRaises(ServiceUnavailable) as unreadable:
+                list(_events(iter(lines)))
+            self.assertEqual(unreadable.exception.code, "UNREADABLE_ANSWER")
+
+    def test_lists_for_asyncio(self):
+        wished = self.client.submit(**wish())
+
+        async def first():
+            async for action in AsyncAssent().actions(limit="1"):
+                return action["id"]
+
+        self.assertEqual(asyncio.run(first()), wished["id"])
 
 
 class Failing(unittest.TestCase):
@@ -127,6 +165,7 @@ class Failing(unittest.TestCase):
             reply(200, []),
             reply(200, {"status": "allowed"}),
             reply(200, {"id": 5, "status": "allowed"}),
+            reply(200, b"[" * 200_000),
             reply(500, {"code": "X"}),
             reply(204, b""),
         ):
@@ -202,6 +241,8 @@ class Failing(unittest.TestCase):
                 Assent().submit(**wish(value=value))
 
     def test_settings(self):
-        for url, key in (("", "k"), ("ftp://x", "k"), ("http://a:b@x", "k"), ("http://x", ""), ("http://x", "a b")):
+        with mock.patch.dict(os.environ, {"ASSENT_URL": ""}):
+            self.assertEqual(Assent(api_key="k").url, "http://127.0.0.1:8000")
+        for url, key in (("ftp://x", "k"), ("http://a:b@x", "k"), ("http://x", ""), ("http://x", "a b")):
             with mock.patch.dict(os.environ, {"ASSENT_URL": "", "ASSENT_API_KEY": ""}), self.assertRaises(ValueError):
                 Assent(url, key)

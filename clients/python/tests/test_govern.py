@@ -76,6 +76,19 @@ class Governed(unittest.TestCase):
             self.refund(wait=20)(500, order=order)
         self.assertEqual(self.ran, [])
 
+    def test_waits_for_half_a_minute_unless_told_otherwise(self):
+        order = str(uuid.uuid4())
+        action = self.client.submit(
+            agent_id=AGENT, tool="stripe", operation="refund", params={"amount": 500, "currency": "USD", "order": order}
+        )
+        threading.Timer(0.5, vote, [action["id"]]).start()
+
+        @govern(self.client, tool="stripe")
+        def refund(amount, currency, order):
+            return "done"
+
+        self.assertEqual(refund(500, "USD", order), "done")
+
     def test_what_a_tool_raises_is_raised_and_reported(self):
         order = f"fail-{uuid.uuid4()}"
         with self.assertRaises(KeyError):
@@ -87,7 +100,7 @@ class Governed(unittest.TestCase):
         seen = []
         items = ["a"]
 
-        @govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")
+        @govern(self.client, agent_id=AGENT, tool="stripe", operation="refund", wait=0)
         def refund(amount, currency, items):
             seen.append(items)
 
@@ -311,7 +324,7 @@ class Governed(unittest.TestCase):
     def test_async(self):
         client = AsyncAssent()
 
-        @govern(client, agent_id=AGENT, tool="stripe", operation="refund")
+        @govern(client, agent_id=AGENT, tool="stripe", operation="refund", wait=0)
         async def refund(amount, order, currency="USD"):
             self.ran.append(amount)
             return order

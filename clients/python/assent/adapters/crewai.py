@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
+from ..admit import DEFAULT_WAIT
 from ..client import Assent
 from .gate import Verdict, ask
 
 
-def before_tool_call(client: Assent, *, agent_id: str, tool: str = "crewai", wait: float = 0) -> Callable[[Any], Any]:
+def before_tool_call(client: Assent, *, agent_id: Optional[str] = None, tool: str = "crewai", wait: float = DEFAULT_WAIT) -> Callable[[Any], Any]:
     """
     For `on(InterceptionPoint.PRE_TOOL_CALL)`. CrewAI swallows every exception but HookAborted and then runs the tool, so
     whatever goes wrong in here becomes that one. The hook does not see the end of a call: its result is not reported.

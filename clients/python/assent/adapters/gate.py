@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional
 
-from ..admit import Caller, Run, admit
+from ..admit import DEFAULT_WAIT, Caller, Run, admit
 from ..client import Assent
 from ..errors import AssentError, Denied, NotJson, Pending
 from ..govern import error_text
@@ -26,12 +26,12 @@ class Verdict:
 def ask(
     client: Assent,
     *,
-    agent_id: str,
+    agent_id: Optional[str] = None,
     tool: str,
     operation: str,
     params: Mapping[str, Any],
     meta: Optional[Dict[str, Any]] = None,
-    wait: float = 0,
+    wait: float = DEFAULT_WAIT,
     caller: Optional[Caller] = None,
 ) -> Verdict:
     """
@@ -42,7 +42,8 @@ def ask(
         asked = to_json(params)
         if not isinstance(asked, dict):
             raise NotJson("they are no object")
-        request = {"agent_id": agent_id, "tool": tool, "operation": operation, "params": asked, "meta": meta}
+        agent = agent_id if agent_id is not None else client.agent()
+        request = {"agent_id": agent, "tool": tool, "operation": operation, "params": asked, "meta": meta}
         run = admit(client, request, wait, caller)
         if not unchanged(asked, params):
             run.not_run("the arguments changed while it was asked")

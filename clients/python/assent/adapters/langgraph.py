@@ -6,12 +6,12 @@ import asyncio
 import inspect
 from typing import Any, Callable, Optional
 
-from ..admit import Caller, in_thread
+from ..admit import DEFAULT_WAIT, Caller, in_thread
 from ..client import Assent, AsyncAssent
 from .gate import Verdict, ask, report
 
 
-def wrap_tool_call(client: Assent, *, agent_id: str, tool: str = "langgraph", wait: float = 0) -> Callable[..., Any]:
+def wrap_tool_call(client: Assent, *, agent_id: Optional[str] = None, tool: str = "langgraph", wait: float = DEFAULT_WAIT) -> Callable[..., Any]:
     """The request has `tool_call` with `name`, `args` and `id`; a refusal is a ToolMessage with status `error`."""
 
     def wrapped(request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -32,7 +32,7 @@ def wrap_tool_call(client: Assent, *, agent_id: str, tool: str = "langgraph", wa
     return wrapped
 
 
-def awrap_tool_call(client: AsyncAssent, *, agent_id: str, tool: str = "langgraph", wait: float = 0) -> Callable[..., Any]:
+def awrap_tool_call(client: AsyncAssent, *, agent_id: Optional[str] = None, tool: str = "langgraph", wait: float = DEFAULT_WAIT) -> Callable[..., Any]:
     """The same for `ToolNode(tools, awrap_tool_call=…)` and asynchronous agents."""
 
     async def wrapped(request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -50,7 +50,7 @@ def awrap_tool_call(client: AsyncAssent, *, agent_id: str, tool: str = "langgrap
     return wrapped
 
 
-def _ask(client: Assent, call: Any, agent_id: str, tool: str, wait: float, caller: Optional[Caller] = None) -> Verdict:
+def _ask(client: Assent, call: Any, agent_id: Optional[str], tool: str, wait: float, caller: Optional[Caller] = None) -> Verdict:
     return ask(
         client,
         agent_id=agent_id,

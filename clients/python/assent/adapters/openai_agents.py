@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import Any, Optional, Union
 
-from ..client import Assent
+from ..admit import DEFAULT_WAIT, in_thread
+from ..client import Assent, AsyncAssent
+from ..transport import read_object
 from .gate import ask
 
 
-def tool_input_guardrail(client: Assent, *, agent_id: str, tool: str = "openai-agents", wait: float = 0) -> Any:
+def tool_input_guardrail(
+    client: Union[Assent, AsyncAssent], *, agent_id: Optional[str] = None, tool: str = "openai-agents", wait: float = DEFAULT_WAIT
+) -> Any:
     """
     Runs at every call, also at a resumed one: the run's own approvals are not looked at. A call that cannot be read is
     rejected. The guardrail does not see the end of a call, so its result is not reported.
     """
     from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail
 
-    def check(data: Any) -> Any:
+    own = client.sync if isinstance(client, AsyncAssent) else client
+
+    async def check(data: Any) -> Any:
         call = data.context
         try:
-            params = json.loads(call.tool_arguments or "{}")
-        except ValueError:
-            return ToolGuardrailFunctionOutput.reject_content("Not run: the arguments are no JSON.")
-        if not isinstance(params, dict):
-            return ToolGuardrailFunctionOutput.reject_content("Not run: the arguments are no object.")
-        verdict = ask(
-            client,
-            agent_id=agent_id,
-            tool=tool,
-            operation=call.tool_name,
-            params=params,
-            meta={"tool_call_id": str(call.tool_call_id)},
-            wait=wait,
+            # The tool reads the text again, and a name that comes twice in its own way.
+            params = read_object(call.tool_arguments or "{}")
+        except ValueError as error:
+            return ToolGuardrailFunctionOutput.reject_content(f"Not run: the arguments are no JSON object: {error}")
+        verdict = await in_thread(
+            lambda caller: ask(
+                own,
+                agent_id=agent_id,
+                tool=tool,
+                operation=call.tool_name,
+                params=params,
+                meta={"tool_call_id": str(call.tool_call_id)},
+                wait=wait,
+                caller=caller,
+            )
         )
         if verdict.allowed:
             return ToolGuardrailFunctionOutput.allow()

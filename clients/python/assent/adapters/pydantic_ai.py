@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from typing import Any
+from typing import Any, Optional
 
-from ..admit import in_thread
+from ..admit import DEFAULT_WAIT, in_thread
 from ..client import AsyncAssent
 from .gate import ask, report
 
 
-def governed_toolset(client: AsyncAssent, wrapped: Any, *, agent_id: str, tool: str = "pydantic-ai", wait: float = 0) -> Any:
+def governed_toolset(client: AsyncAssent, wrapped: Any, *, agent_id: Optional[str] = None, tool: str = "pydantic-ai", wait: float = DEFAULT_WAIT) -> Any:
     """
     A WrapperToolset. A refusal is the tool's answer to the model; an approval that a user interface hands in is not looked
     at: the call asks again.
