@@ -8,6 +8,8 @@ import { createSession, type Session, type SessionOptions } from "./session.ts";
 export interface Connection {
   /** Resolves to a sentence when it is over. */
   readonly closed: Promise<string>;
+  /** Whether a client was greeted, or is being greeted. */
+  readonly begun: boolean;
   close(): Promise<void>;
 }
 
@@ -88,7 +90,13 @@ export function connect(channel: Channel, options: SessionOptions): Connection {
     await Promise.all([peer.closed === null ? peer.close() : null, greeted?.close(), modern.close()]);
   }
 
-  return { closed, close: () => end("closed") };
+  return {
+    closed,
+    get begun() {
+      return greeted !== null;
+    },
+    close: () => end("closed"),
+  };
 }
 
 function callerOf(peer: Peer, { id, params }: Request, signal: AbortSignal, { facts }: Session): Caller {

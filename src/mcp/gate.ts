@@ -19,7 +19,7 @@ export type Verdict =
   | { runs: true; id: string; report(success: boolean, error?: string): void }
   | { runs: false; refusal: Refusal };
 
-/** Why a call cannot be made any more as it was decided; null when it can. `held`: whether it was waited for. */
+/** Why a call cannot be made any more as it was decided; null when it can. `held`: whether a person had to approve it. */
 export type Stands = (held: boolean) => Promise<Refusal | null>;
 
 export interface GateOptions {
@@ -106,7 +106,8 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
       if (action.status !== "allowed" && action.status !== "approved")
         return { runs: false, refusal: refusalOf(action) };
       await caller.attached();
-      const fallen = await stands(held);
+      // Approved while nobody waited, it may be as old.
+      const fallen = await stands(held || action.status === "approved");
       if (fallen !== null) return { runs: false, refusal: fallen };
       caller.signal.throwIfAborted();
     } catch (error) {

@@ -1,6 +1,6 @@
 /** A server at an address: Streamable HTTP by the official client's transport, message by message. */
 import { SdkHttpError, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
-import { CODE, isRequest, messageOf, metaOf, META, type Message } from "./message.ts";
+import { isRequest, messageOf, metaOf, META } from "./message.ts";
 import type { Channel } from "./peer.ts";
 import type { Address } from "./server-config.ts";
 
@@ -32,7 +32,10 @@ export async function openAddress(
           ...(modern && signal !== undefined ? { requestSignal: signal } : {}),
           ...(modern && more !== undefined ? { headers: more } : {}),
           ...(isRequest(message)
-            ? { onRequestStreamEnd: () => lose(message, "the server ended the answer before it was whole") }
+            ? {
+                onRequestStreamEnd: () =>
+                  channel.onlost?.(message.id, `the server "${name}" ended the answer before it was whole`),
+              }
             : {}),
         });
       } catch (error) {
@@ -59,9 +62,6 @@ export async function openAddress(
     if (closed) return;
     closed = true;
     channel.onclose(why);
-  };
-  const lose = (request: Message & { id: string | number }, why: string): void => {
-    channel.onmessage({ jsonrpc: "2.0", id: request.id, error: { code: CODE.internal, message: why } });
   };
   transport.onmessage = (message: unknown) => {
     try {

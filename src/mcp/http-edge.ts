@@ -141,12 +141,13 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
     if (kept === undefined) {
       if (message === null || !isRequest(message) || message.method !== "initialize")
         return problem(400, CODE.invalidRequest, "a session begins with initialize");
+      if (sessions.size >= MOST_SESSIONS) await dropUnbegun();
       if (sessions.size >= MOST_SESSIONS) return problem(503, CODE.internal, "there are too many sessions");
       kept = begin();
     }
     kept.used = Date.now();
     const response = await kept.transport.handleRequest(request, message === null ? {} : { parsedBody: message });
-    return message !== null && isRequest(message) ? watched(response, kept, message) : counted(response, kept);
+    return message !== null && isRequest(message) ? watched(response, kept, message) : onEnd(response, kept);
   }
 
   function begin(): Kept {
@@ -168,6 +169,12 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
     return kept;
   }
 
+  /** Sessions whose servers did not start: their clients are told so, and begin others. */
+  function dropUnbegun(): Promise<unknown> {
+    const idle = [...sessions.values()].filter(({ connection, streams }) => !connection.begun && streams === 0);
+    return Promise.all(idle.map(({ connection }) => connection.close()));
+  }
+
   /** Without its stream no answer reaches the client: a call that waits must not be made any more. */
   function watched(response: Response, kept: Kept, { id }: RpcRequest): Response {
     return onEnd(response, kept, (cut) => {
@@ -180,11 +187,7 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
     });
   }
 
-  function counted(response: Response, kept: Kept): Response {
-    return onEnd(response, kept, () => {});
-  }
-
-  function onEnd(response: Response, kept: Kept, ended: (cut: boolean) => void): Response {
+  function onEnd(response: Response, kept: Kept, ended?: (cut: boolean) => void): Response {
     const { body } = response;
     if (body === null || !response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
     kept.streams++;
@@ -195,11 +198,14 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
       open = false;
       kept.streams--;
       kept.used = Date.now();
-      ended(cut);
+      ended?.(cut);
     };
     const stream = new ReadableStream<Uint8Array>({
       async pull(controller) {
-        const { done, value } = await reader.read();
+        const { done, value } = await reader.read().catch((error: unknown) => {
+          end(true);
+          throw error;
+        });
         if (!done) return controller.enqueue(value);
         end(false);
         controller.close();

@@ -23,7 +23,6 @@ export function headerFault(headers: Headers, { method, params }: Request): stri
 export function paramFault(headers: Headers, schema: unknown, given: JsonObject): string | null {
   for (const { header, path } of declared(schema)) {
     const value = textOf(at(given, path));
-    if (value === null) continue;
     const said = decoded(headers.get(header));
     const number = at(given, path);
     const equal =

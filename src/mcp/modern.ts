@@ -5,6 +5,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { canonicalText } from "../domain/canonical.ts";
 import type { Caller } from "./caller.ts";
+import { PATIENCE, settlesPromptly } from "./late.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import { CODE, META, MODERN, failure, isObject, metaOf, type JsonObject, type Reply, type Request } from "./message.ts";
 import type { Incoming } from "./peer.ts";
@@ -17,9 +18,6 @@ import type { ClientFacts } from "./upstream.ts";
 const ROUND = 10 * 60_000;
 
 export type ModernEdge = ReturnType<typeof createModernEdge>;
-
-/** How long a server may take to hear what is wanted of it. Milliseconds. */
-const PATIENCE = 30_000;
 
 /** Results that a client may keep; ours hold for one moment and one client. */
 const CACHEABLE = new Set([
@@ -90,8 +88,10 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
       const uris = subscriptions.wants(request, greeting.capabilities);
       const tellServers = async (verb: string, about: string[]): Promise<void> => {
         const caller = quietCaller(AbortSignal.timeout(PATIENCE), info, capabilities);
-        for (const uri of about)
-          await of.handle({ ...request, method: `resources/${verb}`, params: { uri } }, caller).catch(() => undefined);
+        const replies = about.map((uri) =>
+          of.handle({ ...request, method: `resources/${verb}`, params: { uri } }, caller).catch(() => undefined),
+        );
+        await settlesPromptly(Promise.all(replies));
       };
       await tellServers("subscribe", uris);
       const reply = await subscriptions.serve({ request, signal }, greeting.capabilities, tell);

@@ -23,6 +23,8 @@ export interface Channel {
   onmessage: (message: Message) => void;
   /** Called once, also after `close`. `why` is a sentence. */
   onclose: (why: string) => void;
+  /** Called for a request whose answer will not come, where each has a connection of its own. */
+  onlost?: (id: Id, why: string) => void;
 }
 
 export interface SendOptions {
@@ -110,6 +112,12 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
       if (pending?.onprogress !== undefined) pending.onprogress(message.params as JsonObject);
       else handlers.onnotification(message);
     } else handlers.onnotification(message);
+  };
+
+  channel.onlost = (id, why) => {
+    const pending = waiting.get(id);
+    waiting.delete(id);
+    pending?.lose(why);
   };
 
   channel.onclose = (why) => {

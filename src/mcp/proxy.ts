@@ -61,6 +61,8 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
         output,
         parse: parseMessage,
         gone: () => "the client has ended",
+        // A client that keeps it open would keep the proxy alive.
+        end: () => Promise.resolve(void input.destroy()),
         onfault(fault, send) {
           log(`a message of the client is refused: ${fault.message}`);
           send({ jsonrpc: "2.0", id: fault.request?.id ?? null, ...replyTo(fault) });

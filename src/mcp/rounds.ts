@@ -93,7 +93,6 @@ export function createRound(
             questions.delete(key);
             settle({ result: answers[key] as JsonObject });
           }
-        for (const come of comes.splice(0)) come();
         final ??= work(caller);
         final.then(
           (reply) => {
@@ -103,8 +102,11 @@ export function createRound(
           },
           (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
         );
-        // What was not answered is asked again.
-        setTimeout(askNow, 0);
+        // What was not answered is asked again, and then the client is away once more.
+        setTimeout(() => {
+          askNow();
+          if (here !== null) for (const come of comes.splice(0)) come();
+        }, 0);
       });
     },
     abandon() {

@@ -22,6 +22,7 @@ export interface Servers {
   /** Null where the client knows of none. */
   tasks(): Tasks | null;
   send(call: Call, caller: Caller): Promise<Reply>;
+  setLevel(params: JsonObject, live: readonly Upstream[]): Promise<Reply>;
   /** A tool's call: decided, whatever is open. */
   tool(call: Call, tool: Tool, caller: Caller): Promise<Reply>;
 }
@@ -37,6 +38,12 @@ const CAPABILITY: Readonly<Record<string, string>> = {
   resourceTemplates: "resources",
 };
 
+/** A list that is asked for on a client's behalf: a server that hangs holds it up no longer than this. */
+const patiently = ({ signal, capabilities }: Caller): Asking => ({
+  signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]),
+  capabilities,
+});
+
 /** @returns what deals with one request. It throws ListFault and RequestLost. */
 export function createRoutes({
   live,
@@ -46,6 +53,7 @@ export function createRoutes({
   toolbox,
   tasks: tasksOf,
   send,
+  setLevel,
   tool: governed,
 }: Servers): (request: Request, caller: Caller) => Promise<Reply> {
   const prompts: Seen = new Map();
@@ -139,7 +147,8 @@ export function createRoutes({
   }
 
   /** The server that an address is of: the one that lists it, or whose template begins like it. */
-  async function serverOf(uri: string, caller: Asking): Promise<Upstream | null> {
+  async function serverOf(uri: string, of: Caller): Promise<Upstream | null> {
+    const caller = patiently(of);
     const having = live().filter(({ capabilities }) => isObject(capabilities["resources"]));
     if (having.length <= 1) return having[0] ?? null;
     const exact = (await listed("resources/list", caller)).filter(({ item }) => item["uri"] === uri);
@@ -178,7 +187,9 @@ export function createRoutes({
     caller: Caller,
     rename: (name: string) => JsonObject,
   ): Promise<Reply> {
-    const prompt = withOwnNames(await listed("prompts/list", caller), prompts, log).find(({ shown }) => shown === name);
+    const prompt = withOwnNames(await listed("prompts/list", patiently(caller)), prompts, log).find(
+      ({ shown }) => shown === name,
+    );
     if (prompt === undefined) return failure(CODE.invalidParams, `there is no prompt "${String(name)}"`);
     const { _meta, ...subject } = rename(prompt.name);
     const { id, method } = request;
@@ -233,20 +244,7 @@ export function createRoutes({
         ...(params?.["arguments"] === undefined ? {} : { arguments: params["arguments"] }),
       }));
     if (method === "completion/complete") return complete(request, caller);
-    const call = (upstream: Upstream): Call => ({
-      upstream,
-      method,
-      params: params ?? {},
-      id: request.id,
-      operation: method,
-      subject: {},
-      context: {},
-    });
-    if (method === "logging/setLevel") {
-      const able = live().filter(({ era, capabilities }) => era === "legacy" && isObject(capabilities["logging"]));
-      for (const upstream of able) await send(call(upstream), caller);
-      return { result: {} };
-    }
+    if (method === "logging/setLevel") return setLevel(params ?? {}, live());
     const tasks = tasksOf();
     if (method.startsWith("tasks/") && tasks !== null) return tasks.handle(method, params ?? {}, caller);
     return failure(CODE.methodNotFound, `"${method}" is not passed on`);

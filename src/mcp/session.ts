@@ -5,6 +5,7 @@ import type { DefinitionStore } from "./definitions.ts";
 import { createFleet, kindsOf } from "./fleet.ts";
 import { ListFault } from "./lists.ts";
 import { CODE, failure, type JsonObject, type Notification, type Reply, type Request } from "./message.ts";
+import { createLevel } from "./level.ts";
 import { RequestLost } from "./peer.ts";
 import { asToolResult, refusalBecause } from "./refusal.ts";
 import { DECIDED_METHODS, type OpenMethod, type ServerConfig } from "./server-config.ts";
@@ -46,12 +47,14 @@ export function createSession(options: SessionOptions, client: Client) {
   const { servers, log } = options;
   const listChanged = (kind: string): void => client.notify(`notifications/${kind}/list_changed`, undefined);
   const toolbox = createToolbox(options.store, () => listChanged("tools"), log);
+  const level = createLevel(log);
   const inFlight = new WeakMap<Upstream, Set<Caller>>();
   const fleet = createFleet(servers, {
     ask: (upstream, question, signal) => askClient(upstream, question, signal, null),
     onnotification: heard,
     changed(upstream) {
       toolbox.forget(upstream);
+      if (upstream.closed === null) level.greeted(upstream);
       for (const kind of kindsOf(upstream)) listChanged(kind);
     },
     ended: (why) => client.ended(why),
@@ -107,9 +110,14 @@ export function createSession(options: SessionOptions, client: Client) {
       return method === "elicitation/create"
         ? { result: { action: "decline" } }
         : failure(-1, verdict.refusal.text, { ...verdict.refusal.facts });
-    const reply = await pass();
-    verdict.report("result" in reply, "error" in reply ? reply.error.message : undefined);
-    return reply;
+    try {
+      const reply = await pass();
+      verdict.report("result" in reply, "error" in reply ? reply.error.message : undefined);
+      return reply;
+    } catch (error) {
+      verdict.report(false, `the client gave no answer: ${error instanceof Error ? error.message : String(error)}`);
+      throw error;
+    }
   }
 
   /** Keeps the caller while a server works for it. */
@@ -153,6 +161,7 @@ export function createSession(options: SessionOptions, client: Client) {
     toolbox,
     tasks: () => (hasTasks() ? tasks : null),
     send,
+    setLevel: level.set,
     tool: callTool,
   });
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { proxied, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { proxied, rawClient, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
 import { ASSENT } from "../support/process.ts";
 import { until } from "../support/wait.ts";
 
@@ -206,6 +206,16 @@ describe("a client that is gone", () => {
     for (const each of await Promise.all(both)) assert.equal(each.isError, undefined);
     assert.equal(setup.record().filter(({ given }) => (given as { n?: number }).n === 600).length, 2);
   });
+});
+
+test("a proxy that is told to end does, though its client keeps it open", async () => {
+  const setup = await setUp();
+  try {
+    const client = await rawClient(setup, ["--name", "notes"]);
+    assert.equal(await client.terminate(), 0);
+  } finally {
+    await setup.close();
+  }
 });
 
 describe("what does not mean one thing to everybody", () => {

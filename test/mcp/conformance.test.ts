@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { CACHE } from "../support/cache.ts";
 import { program, type Run } from "../support/cli.ts";
 import { listening, setUp, type Setup } from "../support/mcp.ts";
 import { startConformanceServer } from "../support/mcp-conformance.ts";
@@ -15,7 +15,7 @@ import { NODE, programOf, scriptOf, without } from "../support/runtimes.ts";
 
 const PACKAGE = "@modelcontextprotocol/conformance";
 const VERSION = "0.1.16";
-const FOLDER = join(tmpdir(), `assent-mcp-conformance-${VERSION}`);
+const FOLDER = join(CACHE, `assent-mcp-conformance-${VERSION}`);
 
 /** Why it cannot be had; false when it is there. */
 function install(): string | false {

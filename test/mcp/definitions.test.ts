@@ -72,6 +72,25 @@ describe("the definition of a tool", () => {
     assert.match((await accept("--yes")).out, /nothing has changed/);
   });
 
+  test("that changed after its call had been approved, and told nobody: the same call is not made", async () => {
+    const other = await proxied(setup, { flags: ["--name", "notes", "--wait", "0"] });
+    const write = async (): Promise<Refused> =>
+      (await other.client.callTool({ name: "write", arguments: { n: 100 } })) as unknown as Refused;
+    try {
+      assert.equal((await write()).structuredContent?.status, "pending_approval");
+      await setup.decide(true);
+      setup.describe("write", "Writes, and sends a copy to somebody.");
+      assert.equal((await write()).structuredContent?.code, "DEFINITION_CHANGED");
+      assert.ok(!setup.record().some(({ name }) => name === "write"));
+      // As it was, it is the tool that was approved.
+      setup.describe("write", "Writes.");
+      await other.client.listTools();
+      assert.equal((await write()).isError, undefined);
+    } finally {
+      await other.close();
+    }
+  });
+
   test("that is new is held back until it is accepted", async () => {
     setup.describe("extra", "Is new.");
     assert.match((await described("extra")) as string, /^Not available: it is new/);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Client } from "@modelcontextprotocol/client";
-import { POLICY, proxied, setUp, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { listening, POLICY, proxied, setUp, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
 import { until } from "../support/wait.ts";
 
 const ERAS = { "2025-11-25": "legacy", "2026-07-28": { pin: "2026-07-28" } } as const;
@@ -59,6 +59,60 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       assert.equal(setup.record().filter(({ name }) => name === "write").length, 1);
     });
   });
+
+test("a client of 2026-07-28 that went away with the page of an approval: its call is made when it is back with the answer", async () => {
+  const setup = await setUp();
+  const proxy = await listening(setup, ["--name", "notes", "--listen", "0", "--wait", "600"]);
+  const ask = async (id: number, more: Record<string, unknown>, name = "write"): Promise<Record<string, unknown>> => {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": { elicitation: { url: {} } },
+    };
+    const response = await fetch(proxy.url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": name,
+      },
+      body: JSON.stringify({
+        jsonrpc: "2.0",
+        id,
+        method: "tools/call",
+        params: { name, arguments: { n: 100 }, _meta, ...more },
+      }),
+    });
+    const lines = (await response.text()).split("\n").filter((line) => line.startsWith("data: {"));
+    return (JSON.parse((lines.at(-1) as string).slice(6)) as { result: Record<string, unknown> }).result;
+  };
+  const made = (): number => setup.record().filter(({ name }) => name === "write").length;
+  try {
+    const first = await ask(1, {});
+    assert.equal(first["resultType"], "input_required");
+    await setup.decide(true);
+    // Back without an answer, and away once more.
+    const second = await ask(2, { requestState: first["requestState"] });
+    assert.equal(second["resultType"], "input_required");
+    // Time in which it would be made.
+    for (const id of [10, 11]) assert.equal((await ask(id, {}, "echo"))["resultType"], "complete");
+    const action = (await setup.actions()).find(({ operation }) => operation === "write");
+    assert.equal(action?.["status"], "approved");
+    assert.equal(made(), 0);
+    const [key = ""] = Object.keys(second["inputRequests"] as object);
+    const answers = { requestState: second["requestState"], inputResponses: { [key]: { action: "accept" } } };
+    assert.equal((await ask(3, answers))["resultType"], "complete");
+    assert.equal(made(), 1);
+    // A round is come back to once.
+    assert.equal(await ask(4, answers).catch(() => undefined), undefined);
+    assert.equal(made(), 1);
+  } finally {
+    await proxy.close();
+    await setup.close();
+  }
+});
 
 describe("where a policy denies what a server asks", () => {
   let setup: Setup;

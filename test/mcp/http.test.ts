@@ -167,6 +167,8 @@ describe("who reaches a proxy over HTTP", () => {
     const named = { ...headers, "mcp-name": "placed" };
     assert.equal(await post(named, placed), 400);
     assert.equal(await post({ ...named, "mcp-param-region": "us" }, placed), 400);
+    const nowhere = body.replace('"echo"', '"placed"');
+    assert.equal(await post({ ...named, "mcp-param-region": "us" }, nowhere), 400);
     assert.deepEqual(setup.record(), []);
     const region = `=?base64?${Buffer.from("eu \u00e4").toString("base64")}?=`;
     assert.equal(await post({ ...named, "mcp-param-region": region }, placed), 200);
@@ -235,6 +237,59 @@ describe("a server at an address", () => {
           await setup.close();
         }
       });
+
+  test("that ends its answer before it is whole: the call is told to be lost, and is not made again", async () => {
+    let calls = 0;
+    const upstream = await serve(
+      async (request) => {
+        if (request.method !== "POST") return new Response(null, { status: 405 });
+        const { id, method } = (await request.json()) as { id?: number; method: string };
+        if (id === undefined) return new Response(null, { status: 202 });
+        const answer = (result: unknown) => Response.json({ jsonrpc: "2.0", id, result });
+        const serverInfo = { name: "cuts", version: "1" };
+        if (method === "initialize")
+          return answer({ protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo });
+        if (method === "tools/list") return answer({ tools: [{ name: "write", inputSchema: { type: "object" } }] });
+        if (method !== "tools/call") return new Response(null, { status: 400 });
+        calls++;
+        return new Response(": it begins\n\n", { headers: { "content-type": "text/event-stream" } });
+      },
+      { host: "127.0.0.1", port: 0 },
+    );
+    const setup = await setUp();
+    const proxy = await listening(setup, ["--name", "notes", "--http", `${upstream.url}/mcp`, "--listen", "0"], {}, []);
+    const client = await clientAt(proxy.url, "2025-11-25");
+    try {
+      const lost = await call(client, "write", { n: 1 });
+      assert.match(lost.content[0]?.text as string, /answer was lost.*Whether it had an effect is not known/s);
+      assert.equal(calls, 1);
+      await until("it is recorded", async () => (await setup.actions())[0]?.["status"] === "failed");
+    } finally {
+      await client.close();
+      await proxy.close();
+      await upstream.stop(0);
+      await setup.close();
+    }
+  });
+
+  test("whose greeting fails takes no place of those that begin later", async () => {
+    const setup = await setUp();
+    const proxy = await listening(setup, ["--listen", "0"], {}, ["/no/such/program"]);
+    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } };
+    const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+    try {
+      // More than there may be sessions at once.
+      for (let i = 0; i < 70; i++) {
+        const response = await fetch(proxy.url, { method: "POST", headers, body });
+        assert.equal(response.status, 200, `attempt ${i}`);
+        assert.match(await response.text(), /does not start/);
+      }
+    } finally {
+      await proxy.close();
+      await setup.close();
+    }
+  });
 
   test("that is not there: the client cannot begin", async () => {
     const closed = createServer();

@@ -6,10 +6,10 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { CACHE } from "../support/cache.ts";
 import { ASSENT } from "../support/process.ts";
 import { setUp, type Refused, type Setup } from "../support/mcp.ts";
 import { until } from "../support/wait.ts";
@@ -19,7 +19,7 @@ const PACKAGES = {
   "@modelcontextprotocol/server-everything": "2026.8.31",
   "@modelcontextprotocol/server-filesystem": "2026.8.31",
 };
-const FOLDER = join(tmpdir(), `assent-mcp-${Object.values(PACKAGES).join("-")}`);
+const FOLDER = join(CACHE, `assent-mcp-${Object.values(PACKAGES).join("-")}`);
 
 /** Why they cannot be had; false when they are there. */
 function install(): string | false {

@@ -153,7 +153,11 @@ describe("several servers in one assent-mcp.yaml", () => {
 describe("servers that hang", () => {
   test("a client with 20 seconds of patience has the tools of the others, and those of a slow one once it answers", async () => {
     const setup = await setUp(POLICY);
-    const [hangs, config] = ["hangs", "assent-mcp.yaml"].map((name) => join(setup.folder, name)) as [string, string];
+    const [hangs, away, config] = ["hangs", "not-yet", "assent-mcp.yaml"].map((name) => join(setup.folder, name)) as [
+      string,
+      string,
+      string,
+    ];
     const entry = (tools: string) => ({
       command: SERVER[0],
       args: SERVER.slice(1),
@@ -163,18 +167,28 @@ describe("servers that hang", () => {
       one: entry("echo"),
       two: { ...entry("echo,write"), env: { ...entry("echo,write").env, MCP_HANGS: hangs } },
       silent: { command: process.execPath, args: ["-e", "process.stdin.resume()"] },
+      // Begins when it is let.
+      late: {
+        ...entry("typed"),
+        command: "/bin/sh",
+        args: ["-c", 'while [ -e "$MCP_NOT_YET" ]; do sleep 0.1; done; exec "$@"', "sh", ...SERVER],
+        env: { ...entry("typed").env, MCP_NOT_YET: away },
+      },
     };
     writeFileSync(hangs, "");
+    writeFileSync(away, "");
     writeFileSync(config, JSON.stringify({ wait: 600, servers }));
     let changes = 0;
+    const changed = new Set<string>();
     const proxy = await proxied(setup, {
       flags: ["--config", config],
       server: [],
       patience: 20_000,
-      prepare: (client) =>
-        client.setNotificationHandler("notifications/tools/list_changed", () => {
-          changes++;
-        }),
+      prepare(client) {
+        client.setNotificationHandler("notifications/tools/list_changed", () => void changes++);
+        client.setNotificationHandler("notifications/prompts/list_changed", () => void changed.add("prompts"));
+        client.setNotificationHandler("notifications/resources/list_changed", () => void changed.add("resources"));
+      },
     });
     const list = async () =>
       (await proxy.client.listTools(undefined, { timeout: 20_000 })).tools.map(({ name }) => name).sort();
@@ -184,19 +198,34 @@ describe("servers that hang", () => {
       assert.equal(proxy.client.getServerCapabilities()?.tools?.listChanged, true);
       assert.deepEqual(await list(), ["echo"], proxy.log());
       assert.equal((await call("echo", { n: 1 })).isError, undefined);
+      // The one that hangs does not keep the level from the other.
+      await proxy.client.setLoggingLevel("debug", { timeout: 20_000 });
+      const levels = (): unknown[] =>
+        readFileSync(join(setup.folder, "record"), "utf8")
+          .split("\n")
+          .filter((line) => line.includes('"level"'))
+          .map((line) => (JSON.parse(line) as { given: unknown }).given);
+      assert.deepEqual(levels(), ["debug"]);
+      changed.clear();
+      rmSync(away);
+      await until("the client is told of the late one's prompts and resources", () => changed.size === 2);
+      const prompts = (await proxy.client.listPrompts()).prompts.map(({ name }) => name);
+      assert.deepEqual(prompts.sort(), ["late-greet", "one-greet", "two-greet"]);
+      assert.equal((await proxy.client.listResources()).resources.length, 3);
+      await until("the late one is told the level", () => levels().length === 2);
       const earlier = changes;
       rmSync(hangs);
       await until("the client is told", () => changes > earlier);
-      assert.deepEqual(await list(), ["one-echo", "two-echo", "write"]);
+      assert.deepEqual(await list(), ["one-echo", "two-echo", "typed", "write"]);
       // What the client read before stands for the same tool.
       assert.equal((await call("echo", { n: 2 })).isError, undefined);
       assert.equal((await call("write", { n: 2 })).isError, undefined);
       // Slow again: what it said last stands in for it, and as nothing has changed nobody is told.
       const later = changes;
       writeFileSync(hangs, "");
-      assert.deepEqual(await list(), ["one-echo", "two-echo", "write"]);
+      assert.deepEqual(await list(), ["one-echo", "two-echo", "typed", "write"]);
       rmSync(hangs);
-      assert.deepEqual(await list(), ["one-echo", "two-echo", "write"]);
+      assert.deepEqual(await list(), ["one-echo", "two-echo", "typed", "write"]);
       assert.equal(changes, later);
       const tools = new Set(
         (await setup.actions()).map(({ tool, operation }) => `${String(tool)} ${String(operation)}`),

@@ -103,6 +103,11 @@ export function server(): Server {
     }
     return text(JSON.stringify(given ?? null));
   });
+  made.setRequestHandler("logging/setLevel", async (request) => {
+    while (existsSync(process.env["MCP_HANGS"] ?? "")) await new Promise((resolve) => setTimeout(resolve, 50));
+    record({ name: "level", given: request.params.level });
+    return {};
+  });
   made.setRequestHandler("resources/list", () => ({ resources: [{ uri: "note://one", name: "one" }] }));
   made.setRequestHandler("resources/read", (request) => {
     record({ name: "read", given: request.params.uri });

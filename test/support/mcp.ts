@@ -7,8 +7,8 @@ import { createInterface } from "node:readline";
 import { Client, type ClientOptions } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { serve, type Listening } from "../../src/serve/index.ts";
-import { ASSENT } from "./process.ts";
-import { NODE, scriptOf } from "./runtimes.ts";
+import { ASSENT, MAIN } from "./process.ts";
+import { commandOf, NODE, scriptOf, type RuntimeName } from "./runtimes.ts";
 import { until } from "./wait.ts";
 import { startService, type Service } from "./service.ts";
 
@@ -120,6 +120,8 @@ export interface ProxyOptions {
   name?: string;
   /** How long the client waits for its greeting. Milliseconds. */
   patience?: number;
+  /** Of the proxy. Default: Node. */
+  runtime?: RuntimeName;
   /** Before the client connects. */
   prepare?(client: Client): void;
 }
@@ -127,9 +129,11 @@ export interface ProxyOptions {
 /** Starts `assent mcp proxy` over standard input and output, with an official client on it. */
 export async function proxied(setup: Setup, options: ProxyOptions = {}): Promise<Proxied> {
   const { flags = ["--name", "notes"], server = SERVER, env = {} } = options;
+  const words = ["mcp", "proxy", ...flags, ...(server.length === 0 ? [] : ["--", ...server])];
+  const [command, args] = commandOf(options.runtime ?? "node", MAIN, words, ["-A"]);
   const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [...ASSENT, "mcp", "proxy", ...flags, ...(server.length === 0 ? [] : ["--", ...server])],
+    command,
+    args,
     env: { ...setup.env, ...env },
     stderr: "pipe",
   });
@@ -151,6 +155,8 @@ export interface RawClient {
   greeting: Record<string, unknown>;
   /** Resolves to the answer, an error among them. */
   ask(method: string, params?: unknown): Promise<Answer>;
+  /** Tells the proxy to end, while its input stays open. Resolves to its exit code, null where the signal killed it. */
+  terminate(): Promise<number | null>;
   close(): Promise<void>;
 }
 
@@ -180,6 +186,13 @@ export async function rawClient(setup: Setup, flags: string[], capabilities: unk
   return {
     greeting: result,
     ask,
+    async terminate() {
+      const ended = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
+      child.kill("SIGTERM");
+      const code = await ended;
+      child.stdin.destroy();
+      return code;
+    },
     async close() {
       const ended = new Promise((resolve) => child.once("close", resolve));
       child.stdin.end();
@@ -208,12 +221,11 @@ export async function listening(
   flags: string[],
   env: Record<string, string> = {},
   server: readonly string[] = SERVER,
+  runtime: RuntimeName = "node",
 ): Promise<ListeningProxy> {
-  const child = spawn(
-    process.execPath,
-    [...ASSENT, "mcp", "proxy", ...flags, ...(server.length === 0 ? [] : ["--", ...server])],
-    { env: { ...setup.env, ...env }, stdio: ["ignore", "pipe", "pipe"] },
-  );
+  const words = ["mcp", "proxy", ...flags, ...(server.length === 0 ? [] : ["--", ...server])];
+  const [program, args] = commandOf(runtime, MAIN, words, ["-A"]);
+  const child = spawn(program, args, { env: { ...setup.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
   let [out, log] = ["", ""];
   child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (log += chunk.toString()));
