@@ -2,11 +2,12 @@
 import { hostname } from "node:os";
 import type { ActionRequest } from "../client/index.ts";
 import { bounded } from "./bounded.ts";
+import { isTellingCodex } from "./codex.ts";
 import type { HookEnvironment, HookEvent } from "./event.ts";
 import { isObject, PayloadFault, type JsonObject } from "./json.ts";
 import { patched } from "./patch.ts";
 import { absolute, isInside, Paths, real } from "./paths.ts";
-import { isEmbedded } from "./repository.ts";
+import { isEmbedded, isUnkept, namesFolder } from "./repository.ts";
 import type { ParsedShell } from "./shell/types.ts";
 import { CANONICAL, isNamesOnly, kindOf, mcpTool, type Kind } from "./tools.ts";
 
@@ -61,7 +62,7 @@ function nameOf(
 
 interface Place {
   cwd: string;
-  /** Whether a command runs there: Codex lets its model choose a folder, and did not always tell the hook which. */
+  /** Whether a command runs there: Codex lets its model choose a folder, and older ones do not tell the hook which. */
   certain: boolean;
   home: string | null;
   /** Followed through links; null where nobody tells, or where it would be everything. */
@@ -71,7 +72,7 @@ interface Place {
   interactive: boolean;
 }
 
-async function placeOf(event: HookEvent, { home }: HookEnvironment): Promise<Place> {
+async function placeOf(event: HookEvent, { home, program }: HookEnvironment): Promise<Place> {
   if (!event.cwd.startsWith("/")) throw new PayloadFault("the call does not say in which folder it runs");
   const folder = event.workspace ?? event.cwd;
   const workspace = folder.startsWith("/") ? await follow(real(folder)) : null;
@@ -79,7 +80,7 @@ async function placeOf(event: HookEvent, { home }: HookEnvironment): Promise<Pla
     workspace === null || workspace === "/" || (home !== null && isInside(await follow(real(home)), workspace));
   return {
     cwd: event.cwd,
-    certain: event.host !== "codex",
+    certain: event.host !== "codex" || (await isTellingCodex(program)),
     home,
     workspace: all ? null : workspace,
     paths: new Paths(workspace),
@@ -158,6 +159,10 @@ async function parsedOf(text: string, cwd: string, place: Place): Promise<Parsed
   };
   const { reads, writes, paths } = parsed;
   const files = { reads: await followed(reads), writes: await followed(writes), paths: await followed(paths) };
+  for (const command of parsed.commands) {
+    if (command.name === "git" && isUnkept(command, folders, [...paths, ...files.paths])) unclear.add("repository");
+    if (command.name === "diff" && namesFolder(command, folders, place.home)) unclear.add("folder");
+  }
   return { ...parsed, ...files, unclear: [...unclear].sort() };
 }
 

@@ -4,14 +4,33 @@ import { isObject, PayloadFault, type JsonObject } from "./json.ts";
 
 /** An action has at most 64 KiB, unless the service is told otherwise. */
 const WHOLE = 48 * 1024;
+/** Policies look at how these end. */
+const KEPT = new Set(["cwd", "workspace", "path", "paths", "deletes", "reads", "writes", "urls", "hosts"]);
 
 /** Throws PayloadFault when even the shortest form is too large. */
 export function bounded(value: JsonObject): JsonObject {
   for (const longest of [16_384, 2_048, 256]) {
-    const shortened = shorten(value, longest) as JsonObject;
+    const shortened = members(value, longest);
     if (Buffer.byteLength(JSON.stringify(shortened)) <= WHOLE) return shortened;
   }
   throw new PayloadFault("the arguments of the call are too large to be decided on");
+}
+
+function members(value: JsonObject, longest: number): JsonObject {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => {
+      if (KEPT.has(key)) return [key, each];
+      return [key, key === "parsed" && isObject(each) ? reading(each, longest) : shorten(each, longest)];
+    }),
+  );
+}
+
+/** Of a command whose words are shortened nobody can tell by them what runs. */
+function reading(parsed: JsonObject, longest: number): JsonObject {
+  const commands = shorten(parsed["commands"], longest);
+  if (JSON.stringify(commands) === JSON.stringify(parsed["commands"])) return parsed;
+  const unclear = Array.isArray(parsed["unclear"]) ? parsed["unclear"].map(String) : [];
+  return { ...parsed, commands, unclear: [...new Set([...unclear, "size"])].sort() };
 }
 
 function shorten(value: unknown, longest: number): unknown {

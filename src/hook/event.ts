@@ -27,4 +27,6 @@ export interface HookEnvironment {
   home: string | null;
   /** Folder of the project as the host's variables name it. */
   project: string | null;
+  /** The file that the host's program runs from, where that matters and can be told. */
+  program: string | null;
 }

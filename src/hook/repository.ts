@@ -1,6 +1,8 @@
 /** Where git would find the settings that a command of it runs with. */
-import { lstatSync } from "node:fs";
+import { lstatSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { absolute, isInside } from "./paths.ts";
+import type { ShellCommand } from "./shell/types.ts";
 
 /**
  * Whether git, in one of the folders, would take a folder of the workspace itself for the repository: one that was laid
@@ -23,4 +25,47 @@ function isThere(path: string): boolean {
     // What this user may not look at is nothing that git could read.
     return false;
   }
+}
+
+/**
+ * Whether git, in one of the folders, would look into files that it does not keep: outside of a repository, in one of
+ * another owner, and for a file outside of it `git diff` compares two files or folders, with all that is in them.
+ */
+export function isUnkept(
+  { args: [verb, ...args] }: ShellCommand,
+  folders: readonly string[],
+  paths: readonly string[],
+): boolean {
+  const operands = args.filter((word) => !word.startsWith("-"));
+  if (verb !== "grep" && (verb !== "diff" || operands.length < 2)) return false;
+  return folders.some((folder) => {
+    const root = rootOf(folder);
+    return root === null || !isMine(root) || (verb === "diff" && paths.some((path) => !isInside(path, root)));
+  });
+}
+
+/** Whether one of the words is a folder, in whichever of the folders the command runs. */
+export function namesFolder({ args }: ShellCommand, folders: readonly string[], home: string | null): boolean {
+  return args.some((word) =>
+    folders.some((folder) => {
+      try {
+        return statSync(absolute(word, folder, home), { throwIfNoEntry: false })?.isDirectory() === true;
+      } catch {
+        // What this user may not look at, the command cannot read.
+        return false;
+      }
+    }),
+  );
+}
+
+function rootOf(folder: string): string | null {
+  for (let at = folder; ; at = dirname(at)) {
+    if (isThere(join(at, ".git"))) return at;
+    if (at === dirname(at)) return null;
+  }
+}
+
+/** git takes no repository of others, unless it is told to. */
+function isMine(root: string): boolean {
+  return [root, join(root, ".git")].every((path) => lstatSync(path).uid === process.getuid?.());
 }

@@ -3,7 +3,9 @@
  * and answers. A deny in the host's words is at hand from the first line on; only a whole answer takes its place. Since
  * nothing is decided in here, a hang over there cannot keep this process from answering in time.
  */
+import { writeSync } from "node:fs";
 import { createConnection } from "node:net";
+import { askingCodex } from "./asking-program.ts";
 import { asks, DIALECTS, hostOf, isHost, readAnswer, type Answer, type Host } from "./hosts/answers.ts";
 import { isOwn, socketPath } from "./place.ts";
 import { VERSION } from "../version.ts";
@@ -11,6 +13,8 @@ import { VERSION } from "../version.ts";
 const LARGEST = 4 * 1024 * 1024;
 /** Until standard input has ended. Milliseconds. */
 const INPUT_MS = 5_000;
+/** What is left of a call that is refused is still read, to the deadline or until nothing came for so long. Milliseconds. */
+const REST_MS = 5_000;
 /** Without a sign of life hookd is taken for dead, and a worker decides. Milliseconds. */
 const SILENCE_MS = 4_000;
 /** For all but the wait, where less is held than the host bears. Seconds. */
@@ -35,24 +39,26 @@ export async function start(args: readonly string[]): Promise<void> {
   const end = (answer: Answer): void => {
     if (ended) return;
     ended = true;
-    process.exitCode = answer.code;
-    process.stderr.write(answer.stderr);
-    process.stdout.write(answer.stdout, () => process.exit(answer.code));
+    const code = say(answer);
+    process.exitCode = code;
+    const left = DIALECTS[host].deadline * 1000 - (performance.now() - begun);
+    readRest(Math.max(left, 1_000), () => process.exit(code));
   };
   const refuse = (why: string): void =>
     end(mustAnswer ? DIALECTS[host].deny(`Not run: ${why}.`) : DIALECTS[host].allow());
   const fault = (): void => refuse("the hook failed");
   process.on("uncaughtException", fault);
   process.on("unhandledRejection", fault);
+  // Nothing is left to wait for, and nothing was answered.
+  process.once("beforeExit", fault);
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const)
     process.on(signal, () => refuse("the hook was stopped"));
-  // A host that has closed the pipe reads no answer; the exit code is all that is left.
-  process.stdout.on("error", () => process.exit(2));
-  process.stderr.on("error", () => {});
   const limit = setTimeout(() => refuse("the call did not arrive whole"), INPUT_MS);
   if (options === null) return refuse("the hook was started with options it does not know");
   try {
     const payload = await readInput();
+    // What was refused while it arrived is asked about no more.
+    if (ended) return;
     if (payload === null) return refuse("the call is larger than 4 MiB");
     const parsed = tryParse(payload);
     if (parsed === null) return refuse("what the host sent is no JSON object");
@@ -69,6 +75,7 @@ export async function start(args: readonly string[]): Promise<void> {
       host: options.host,
       cwd: process.cwd(),
       project: projectOf(host),
+      program: host === "codex" ? askingCodex() : null,
       env: environment(),
       hold: options.wait,
     };
@@ -114,15 +121,63 @@ function guess(args: readonly string[]): Host {
   return args.flatMap((arg) => arg.split("=")).find(isHost) ?? "claude-code";
 }
 
-async function readInput(): Promise<Buffer | null> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > LARGEST) return null;
-    chunks.push(chunk);
+/** Null when it is too large. */
+function readInput(): Promise<Buffer | null> {
+  return new Promise((done, fail) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    process.stdin.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > LARGEST) done(null);
+      else chunks.push(chunk);
+    });
+    process.stdin.once("end", () => done(Buffer.concat(chunks)));
+    process.stdin.once("error", fail);
+  });
+}
+
+/**
+ * Until the host has written all of the call: one that cannot takes the hook for failed, and some run the call then.
+ * @param most milliseconds
+ */
+function readRest(most: number, then: () => void): void {
+  try {
+    const { stdin } = process;
+    if (stdin.readableEnded || stdin.destroyed) return then();
+    setTimeout(then, most);
+    let idle = setTimeout(then, REST_MS);
+    stdin.on("data", () => {
+      clearTimeout(idle);
+      idle = setTimeout(then, REST_MS);
+    });
+    for (const event of ["end", "error", "close"]) stdin.once(event, then);
+    stdin.resume();
+  } catch {
+    then();
   }
-  return Buffer.concat(chunks);
+}
+
+/** Returns the code to end with. */
+function say({ stdout, stderr, code }: Answer): number {
+  write(2, stderr);
+  if (write(1, stdout)) return code;
+  // A host that has closed the pipe reads no answer; 2 stops the call, in some hosts only with a reason.
+  if (stderr === "") write(2, "Not run: the hook's answer was not read.\n");
+  return 2;
+}
+
+/** Without a stream, which takes as long to set up as everything else here. False when nobody reads it. */
+function write(descriptor: 1 | 2, text: string): boolean {
+  let left = Buffer.from(text);
+  for (let tries = 0; left.length > 0; tries++)
+    try {
+      left = left.subarray(writeSync(descriptor, left));
+    } catch (error) {
+      // A pipe that a host has made not to wait, and does not empty.
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || tries > 100) return false;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+    }
+  return true;
 }
 
 function tryParse(payload: Buffer): Record<string, unknown> | null {

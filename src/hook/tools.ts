@@ -35,7 +35,7 @@ const NAMES: Readonly<Record<Kind, string>> = {
   find: "websearch web_search google_web_search",
   // What stays between the agent, its model and its user: lists, questions, other agents, whose calls are asked about too.
   agent: [
-    "task agent todowrite todoread exitplanmode enterplanmode askuserquestion skill toolsearch bashoutput killshell",
+    "task agent todowrite todoread exitplanmode enterplanmode askuserquestion skill slashcommand toolsearch bashoutput killshell",
     "killbash taskoutput taskstop taskcreate taskget taskupdate tasklist update_plan request_user_input update_todo",
     "report_intent read_bash stop_bash manage_todo_list write_todos get_terminal_output ask_user question todo_list",
     "read_powershell stop_powershell runsubagent todo thinking",

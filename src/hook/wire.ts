@@ -21,6 +21,7 @@ export interface Header {
   host: string;
   cwd: string;
   project: string | null;
+  program: string | null;
   /** Seconds until the answer at the latest. */
   deadline: number;
   /** Seconds that a call is held for an approval; null: as long as the deadline lets it. */
@@ -41,7 +42,12 @@ export async function serve(request: Buffer, version: string, signal: AbortSigna
     {
       flag: header.host,
       payload: request.subarray(end + 1),
-      environment: { cwd: header.cwd, home: env["HOME"] || env["USERPROFILE"] || null, project: header.project },
+      environment: {
+        cwd: header.cwd,
+        home: env["HOME"] || env["USERPROFILE"] || null,
+        project: header.project,
+        program: header.program,
+      },
       deadline: header.deadline,
       hold: header.hold,
       signal,
@@ -58,12 +64,12 @@ function readHeader(line: string): Header | null {
     return null;
   }
   if (!isObject(value) || !isObject(value["env"])) return null;
-  const { version, host, cwd, project, deadline, hold, env } = value;
+  const { version, host, cwd, project, program, deadline, hold, env } = value;
   const well =
     typeof version === "string" &&
     typeof host === "string" &&
     typeof cwd === "string" &&
-    (project === null || typeof project === "string") &&
+    [project, program].every((each) => each === null || typeof each === "string") &&
     typeof deadline === "number" &&
     (hold === null || typeof hold === "number") &&
     Object.values(env as object).every((each) => typeof each === "string");

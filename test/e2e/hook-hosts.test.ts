@@ -12,7 +12,7 @@ import { program, write, type Run } from "../support/cli.ts";
 import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/coding-agents.ts";
 import { approveNext, HOOK, startHookService, type HookService } from "../support/hook.ts";
 import { until } from "../support/wait.ts";
-import { startModel, type Model } from "../support/models.ts";
+import { startModel, type Model, type ModelCall } from "../support/models.ts";
 
 for (const real of CODING_AGENTS)
   describe(`${real.host}, ${real.spec}`, { skip: withoutAgent(real) }, () => {
@@ -31,14 +31,17 @@ for (const real of CODING_AGENTS)
 
     /** What the model was told of each command, and the lines that the commands wrote. */
     async function session(
-      commands: (folder: string) => string[],
+      commands: (folder: string) => (string | ModelCall)[],
       env: Record<string, string> = {},
       options = "",
       during: (model: Model) => Promise<unknown> = () => Promise.resolve(),
     ): Promise<{ results: string[]; ran: string[]; run: Run }> {
       const folder = mkdtempSync(join(tmpdir(), "assent-host-"));
       const home = join(folder, "home");
-      const model = await startModel(real.model, commands(folder).map(real.shell));
+      const model = await startModel(
+        real.model,
+        commands(folder).map((each) => (typeof each === "string" ? real.shell(each) : each)),
+      );
       try {
         write(home, textsOf(real.files(model.url)));
         const place = { home, project: folder };
@@ -85,6 +88,24 @@ for (const real of CODING_AGENTS)
       const ended = real.host === "gemini" || real.host === "copilot" ? "executing" : "succeeded";
       assert.deepEqual([denied.status, allowed.status, asked.status], ["denied", ended, ended]);
     });
+    if (real.host === "codex")
+      test("where it can be told which Codex asks, it is clear in which folder a command runs, whoever chose that", async (t) => {
+        if (command === null) return t.skip(why);
+        const { results } = await session(() => [
+          { name: "exec_command", input: { cmd: "ls allowed", yield_time_ms: 20_000 } },
+          { name: "exec_command", input: { cmd: "ls allowed", workdir: "/etc", yield_time_ms: 20_000 } },
+        ]);
+        const { body } = await hooks.service.call("GET", "/v1/actions?limit=2", { key: hooks.service.admin });
+        const [elsewhere, here] = body.actions.map(({ params }: { params: Record<string, unknown> }) => params);
+        assert.deepEqual(
+          here.parsed.unclear,
+          process.platform === "linux" ? [] : ["directory"],
+          JSON.stringify(results),
+        );
+        assert.match(here.cwd, /assent-host-/);
+        assert.equal(elsewhere.cwd, "/etc");
+        assert.deepEqual(elsewhere.parsed.paths, ["/etc/allowed"]);
+      });
     test("a command that was not approved in time runs when it is repeated after the approval, and not a second time", async (t) => {
       if (command === null) return t.skip(why);
       const { ran, results } = await session(

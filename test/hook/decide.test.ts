@@ -1,6 +1,6 @@
 /** One call of a hook: what is asked, what is answered, and that every failure is a deny in the host's own words. */
 import assert from "node:assert/strict";
-import { mkdtempSync, realpathSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { mkdtempSync, realpathSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -16,7 +16,7 @@ import { write, folderWith } from "../support/cli.ts";
 import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
 
 const CONFIG: HookConfig = { url: "http://127.0.0.1:1", apiKey: "k", agent: "coder", wait: null };
-const ENVIRONMENT = { cwd: "/work/app", home: "/home/ada", project: null };
+const ENVIRONMENT = { cwd: "/work/app", home: "/home/ada", project: null, program: null };
 
 interface Call {
   method: string;
@@ -225,7 +225,7 @@ describe("what a call becomes", () => {
     (params["parsed"] as { unclear: unknown }).unclear;
   const become = async (tool: string, input: Record<string, unknown>, cwd: string, home = "/home/ada") => {
     const payload = { hook_event_name: "PreToolUse", session_id: "s", cwd, tool_name: tool, tool_input: input };
-    const environment = { cwd, home, project: null };
+    const environment = { cwd, home, project: null, program: null };
     return (await actionOf(readEvent("claude-code", payload, environment), "coder", environment)).request;
   };
   test("links are followed, also to what is not there yet", async (t) => {
@@ -277,6 +277,29 @@ describe("what a call becomes", () => {
     assert.deepEqual(await unclear("cd plain && git status"), []);
     assert.deepEqual(await unclear("cd bare && ls"), []);
   });
+  test("diff of folders and git of what it does not keep ask, for they show files that nobody has named", async (t) => {
+    const root = folderWith(t, { ".env": "KEY=1", "a/x": "1", "b/x": "2", "own/.git/x": "", "own/c/x": "" });
+    symlinkSync("a", join(root, "link"));
+    const unclear = async (command: string): Promise<unknown> => unclearOf(await become("Bash", { command }, root));
+    for (const command of ["diff . a", "diff a/x b", "diff link a/x", "cd a && diff . ../b", `diff ${root} a`])
+      assert.ok(((await unclear(command)) as string[]).includes("folder"), command);
+    for (const command of ["diff a/x b/x", "cd a && diff x y", "cd own && git status"])
+      assert.deepEqual(await unclear(command), [], command);
+    const inside = await become("Bash", { command: "git diff main feature" }, join(root, "own"));
+    assert.deepEqual(unclearOf(inside), []);
+    for (const command of ["git diff . a", "git diff -- a b", "git grep x", "git -C own diff . ../a"])
+      assert.ok(((await unclear(command)) as string[]).includes("repository"), command);
+    assert.deepEqual(await unclear("git diff"), []);
+  });
+  test("no path is shortened, however long the command is", async () => {
+    const path = `${"x/".repeat(150)}.env`;
+    const words = Array.from({ length: 30 }, (_, i) => `${i}${"y".repeat(900)}`).join(" ");
+    const { params } = await become("Bash", { command: `cat ${path} ${words}` }, "/work/app");
+    const parsed = params?.["parsed"] as { paths: string[]; unclear: string[] };
+    assert.ok(parsed.paths.includes(`/work/app/${path}`));
+    assert.deepEqual(parsed.unclear, ["size"]);
+    assert.ok(Buffer.byteLength(JSON.stringify(params)) <= 48 * 1024);
+  });
   test("what a terminal replaces is unclear where commands are typed into one", async () => {
     const unclear = async (host: Host, command: string): Promise<unknown> => {
       const payload = { ...BEFORE[host], tool_input: { command } };
@@ -295,6 +318,30 @@ describe("what a call becomes", () => {
     assert.equal(request.params?.["cwd"], "/etc");
     const parsed = request.params?.["parsed"] as { writes: string[] } | undefined;
     assert.deepEqual(parsed?.writes, ["/etc/passwd"]);
+  });
+  test("a Codex that tells the folder of a command is believed, and no other", async (t) => {
+    const folder = folderWith(t, {});
+    const program = (name: string, says: string): string => {
+      const path = join(folder, name);
+      writeFileSync(path, `#!/bin/sh\necho '${says}'\n`, { mode: 0o755 });
+      return path;
+    };
+    const unclear = async (path: string | null): Promise<unknown> => {
+      const payload = { ...BEFORE.codex, tool_input: { command: "ls src" } };
+      const environment = { ...ENVIRONMENT, program: path };
+      return unclearOf((await actionOf(readEvent("codex", payload, environment), "coder", environment)).request);
+    };
+    for (const [i, version] of ["codex-cli 0.169.0", "codex-cli 0.170.0-alpha.2", "codex-cli 1.0.0"].entries())
+      assert.deepEqual(await unclear(program(`new-${i}`, version)), [], version);
+    for (const [i, version] of ["codex-cli 0.168.9", "codex-cli 0.169.0-alpha.1", "other 0.169.0", ""].entries())
+      assert.deepEqual(await unclear(program(`old-${i}`, version)), ["directory"], version);
+    assert.deepEqual(await unclear(null), ["directory"]);
+    assert.deepEqual(await unclear(join(folder, "missing")), ["directory"]);
+    // Another version under the same name is another program.
+    const path = program("codex", "codex-cli 0.169.0");
+    assert.deepEqual(await unclear(path), []);
+    rmSync(path);
+    assert.deepEqual(await unclear(program("codex", "codex-cli 0.50.0")), ["directory"]);
   });
   test("where a pattern of names begins is a path", async () => {
     const paths = async (pattern: string, path?: string): Promise<unknown> =>

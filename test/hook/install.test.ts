@@ -1,11 +1,30 @@
 /** Settings of hosts: the hook once, everything else as it was. */
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { HOSTS } from "../../src/hook/hosts/answers.ts";
 import { difference } from "../../src/hook/install/files.ts";
-import { hasHook, settingsFile, SettingsFault, withHook, withoutHook } from "../../src/hook/install/settings.ts";
+import { ownCommand } from "../../src/hook/install/program.ts";
+import {
+  hasHook,
+  settingsFile,
+  SettingsFault,
+  unreadBy,
+  withHook,
+  withoutHook,
+} from "../../src/hook/install/settings.ts";
 import { assent, folderWith, write } from "../support/cli.ts";
 import { HOOK, runHook, startHookService } from "../support/hook.ts";
 
@@ -17,7 +36,7 @@ for (const host of HOSTS)
     test("twice is once, and taken out is as before", () => {
       const once = withHook(null, { host, command: COMMAND });
       assert.equal(withHook(once, { host, command: COMMAND }), once);
-      assert.ok(hasHook(once));
+      assert.ok(hasHook(once, host));
       assert.ok(once.includes(host === "opencode" ? `"${COMMAND}"` : `${COMMAND} --host ${host}`));
       assert.equal(withHook(withHook(null, { host, command: "assent-hook" }), { host, command: COMMAND }), once);
       assert.equal(withoutHook(once, host), null);
@@ -40,12 +59,78 @@ for (const host of HOSTS)
         const after = withHook(before, { host, command: COMMAND });
         assert.equal(after.split("audit.sh").length, before.split("audit.sh").length);
         assert.match(after, /"model": "x"/);
-        assert.deepEqual(JSON.parse(withoutHook(after, host) as string), JSON.parse(before));
+        assert.equal(withHook(after, { host, command: COMMAND }), after);
+        assert.equal(withoutHook(after, host), before);
+      });
+      test("comments, tabs, ends of lines and a byte order mark stay, and taken out is as before", () => {
+        const kiro = host === "kiro";
+        const list = kiro ? '"hooks": [' : '"hooks": {';
+        const end = kiro ? "]" : "}";
+        const comments = "comments";
+        const commas = "trailing commas";
+        const reads = { vscode: [comments, commas, "a byte order mark"], gemini: [comments] }[host as string] ?? [];
+        for (const [before, ...extras] of [
+          ['{\n\t"model": "//",\n\t"version": 1\n}\n'],
+          ['{\r\n  "version": 1,\r\n  "a": ["/*", ",]"]\r\n}\r\n'],
+          ['{\n\t"model": "x", // mine\n\t"version": 1\n}\n', comments],
+          [
+            '\uFEFF{\r\n  "version": 1,\r\n  /* what else */\r\n  "a": [1, 2,],\r\n}\r\n',
+            "a byte order mark",
+            comments,
+            commas,
+          ],
+          ['{ "version": 1, // all\n}', comments, commas],
+          ['{"version":1,"model":"x"}'],
+          [`// first\n{\n    "version": 1,\n    ${list} // others\n    ${end},\n    "z": {}\n}\n`, comments],
+          [
+            `{\n  "version": 1,\n  ${list}${kiro ? '{ "action": { "command": "a.sh" } }' : '"Stop": [{ "command": "a.sh" }]'} // theirs\n  ${end}\n}\n`,
+            comments,
+          ],
+        ] as [string, ...string[]][]) {
+          if (!extras.every((extra) => reads.includes(extra))) {
+            // In a file that the host does not read, the hook is none.
+            assert.throws(() => withHook(before, { host, command: COMMAND }), /take that out first/, before);
+            continue;
+          }
+          const after = withHook(before, { host, command: COMMAND });
+          assert.ok(hasHook(after, host), after);
+          assert.equal(withHook(after, { host, command: COMMAND }), after);
+          for (const comment of before.match(/\/\/.*|\/\*.*?\*\//g) ?? []) assert.ok(after.includes(comment), after);
+          assert.equal(/[^\r]\n/.test(after), !before.includes("\r"), JSON.stringify(after));
+          const out = withoutHook(after, host);
+          // An empty list is as good as none.
+          if (before.includes("others")) assert.ok(out !== null && /\/\/ first/.test(out) && !hasHook(out, host));
+          else assert.equal(out, before);
+        }
+      });
+      test("what it does not read is taken out with its comments left, and named", () => {
+        const once = withHook(null, { host, command: COMMAND });
+        const comment = `// mine\n${once}`;
+        assert.equal(unreadBy(host, once), null);
+        assert.ok(hasHook(comment, host));
+        assert.match(withoutHook(comment, host) ?? "", /^\/\/ mine\n/);
+        assert.equal(/comments/.test(unreadBy(host, comment) ?? ""), !["vscode", "gemini"].includes(host));
+        for (const [text, extra] of [
+          [`\uFEFF${once}`, /a byte order mark/],
+          ['{ "a": [1, ], }', /trailing commas/],
+        ] as const)
+          assert.equal(extra.test(unreadBy(host, text) ?? ""), host !== "vscode");
+      });
+      test("a hook with a command of its own is replaced and taken out, others that look like it are not", () => {
+        const wanted = { host, command: "'/opt/our tools/ask'" };
+        const once = withHook(null, wanted);
+        assert.equal(withHook(once, wanted), once);
+        assert.ok(hasHook(once, host, wanted.command));
+        assert.equal(withoutHook(once, host, wanted.command), null);
+        const other = "/opt/other --host claude-code # not-assent-hooks";
+        const theirs = withHook(null, { host, command: "x" }).replaceAll(`x --host ${host}`, other);
+        assert.ok(!hasHook(theirs, host));
+        assert.equal(withoutHook(withHook(theirs, { host, command: COMMAND }), host), theirs);
       });
       test("settings that cannot be read are left alone", () => {
-        for (const text of ["{", "[]", '{ "hooks": 1 }', "// x\n{}"])
-          if (!(host === "kiro" && text.includes("1")))
-            assert.throws(() => withHook(text, { host, command: COMMAND }), SettingsFault, text);
+        const twice = '{ "hooks": {}, "hooks": {} }';
+        for (const text of ["{", "[]", '{ "hooks": 1 }', '{ "a": 1 } x', '{ "a": 01 }', '{ "a": "\u0001" }', twice])
+          assert.throws(() => withHook(text, { host, command: COMMAND }), SettingsFault, text);
       });
     } else
       test("another plugin of that name is left alone", () => {
@@ -69,12 +154,23 @@ test("what changes is shown without what does not", () => {
   assert.deepEqual(difference("a\nb\nc\n", "a\nx\nc\n"), ["- b", "+ x"]);
   assert.deepEqual(difference(null, "a\n"), ["+ a"]);
   assert.deepEqual(difference("a\n", "a\n"), []);
+  assert.deepEqual(difference("a\nb\nc\nd\n", "x\na\nb\nc\n"), ["+ x", "- d"]);
 });
+
+/** A folder on the path where hosts would find the hook. */
+function onPath(t: TestContext): string {
+  const folder = folderWith(t, {});
+  writeFileSync(join(folder, "assent-hook"), `#!/bin/sh\nexec ${[process.execPath, ...HOOK].join(" ")} "$@"\n`, {
+    mode: 0o755,
+  });
+  return `${folder}:${process.env["PATH"]}`;
+}
 
 test("assent hook install shows, writes, replaces and takes out", async (t) => {
   const folder = folderWith(t, {});
+  const PATH = onPath(t);
   const run = (...args: string[]) =>
-    assent(["hook", "install", "--host", "cursor", ...args], { cwd: folder, env: { HOME: folder } });
+    assent(["hook", "install", "--host", "cursor", ...args], { cwd: folder, env: { HOME: folder, PATH } });
   const file = join(folder, ".cursor/hooks.json");
   assert.match((await run("--dry-run")).out, /would change:[^]*\+ .*assent-hook --host cursor/);
   assert.equal(statSync(file, { throwIfNoEntry: false }), undefined);
@@ -86,13 +182,84 @@ test("assent hook install shows, writes, replaces and takes out", async (t) => {
   assert.match((await run()).out, /nothing changes/);
   assert.equal((await run("--uninstall")).code, 0);
   assert.equal(statSync(file, { throwIfNoEntry: false }), undefined);
-  write(folder, { ".cursor/hooks.json": "{ // mine\n}" });
-  const refused = await run();
-  assert.equal(refused.code, 1);
-  assert.match(refused.err, /nothing was changed/);
-  assert.equal(readFileSync(file, "utf8"), "{ // mine\n}");
+  for (const broken of ["{ // mine", '{ "hooks": [] }', "\uFEFF{,}"]) {
+    write(folder, { ".cursor/hooks.json": broken });
+    for (const args of [[], ["--uninstall"]]) {
+      const refused = await run(...args);
+      assert.equal(refused.code, broken.includes("[]") && args.length > 0 ? 0 : 1, refused.err);
+      if (refused.code === 1) assert.match(refused.err, /nothing was changed/);
+      assert.equal(readFileSync(file, "utf8"), broken);
+    }
+  }
+  write(folder, { ".cursor/hooks.json": "{}" });
+  assert.match((await run("--uninstall")).out, /nothing changes/);
+  assert.equal(readFileSync(file, "utf8"), "{}");
   assert.equal((await assent(["hook", "install"], {})).code, 2);
   assert.equal((await assent(["hook", "instal"], {})).code, 2);
+});
+
+test("a file that may only be read, a link, a folder in the way and a path with blanks and quotes", async (t) => {
+  const folder = folderWith(t, { "dotfiles/hooks.json": '{ "version": 1 }\n', "away/x": "" });
+  const project = join(folder, `it's "a" $HOME \`x\` project`);
+  mkdirSync(join(project, ".cursor"), { recursive: true });
+  const file = join(project, ".cursor/hooks.json");
+  const PATH = onPath(t);
+  const run = (...args: string[]) =>
+    assent(["hook", "install", "--host", "cursor", ...args], { cwd: project, env: { HOME: folder, PATH } });
+
+  symlinkSync(join(folder, "dotfiles/hooks.json"), file);
+  assert.equal((await run()).code, 0);
+  assert.ok(lstatSync(file).isSymbolicLink());
+  assert.match(readFileSync(join(folder, "dotfiles/hooks.json"), "utf8"), /assent-hook/);
+  assert.equal((await run("--uninstall")).code, 0);
+  assert.ok(!hasHook(existsSync(file) ? readFileSync(file, "utf8") : null, "cursor"));
+  rmSync(file, { force: true });
+
+  symlinkSync(join(folder, "nowhere"), file);
+  const dangling = await run();
+  assert.equal(dangling.code, 1);
+  assert.match(dangling.err, /a link that leads nowhere/);
+  rmSync(file);
+
+  writeFileSync(file, '{ "version": 1 }\n', { mode: 0o444 });
+  const readOnly = await run();
+  assert.equal(readOnly.code, 1);
+  assert.match(readOnly.err, /may only be read; nothing was changed/);
+  assert.equal(readFileSync(file, "utf8"), '{ "version": 1 }\n');
+
+  rmSync(join(project, ".cursor"), { recursive: true });
+  writeFileSync(join(project, ".cursor"), "a file");
+  const inTheWay = await run();
+  assert.equal(inTheWay.code, 1);
+  assert.match(inTheWay.err, /what should be a folder is a file/);
+  rmSync(join(project, ".cursor"));
+
+  // A program whose path a shell would take apart.
+  const program = join(project, "bin.cjs");
+  writeFileSync(program, "process.stdout.write(process.argv.slice(2).join(' '))");
+  const out = execFileSync("/bin/sh", ["-c", `${ownCommand(program)} --host cursor`], { encoding: "utf8" });
+  assert.equal(out, "--host cursor");
+});
+
+test("a hook that hosts would not find is not installed", async (t) => {
+  const folder = folderWith(t, { "bin/x": "" });
+  const run = (args: string[], env: Record<string, string>) =>
+    assent(["hook", "install", "--host", "gemini", ...args], { cwd: folder, env: { PATH: "/usr/bin:/bin", ...env } });
+  const without = await run([], { HOME: folder });
+  assert.equal(without.code, 1);
+  assert.match(without.err, /assent-hook is not on the path.*runs its calls/s);
+  // What npx puts on the path is there for npx alone.
+  const PATH = onPath(t).replace(/^[^:]*/, (each) => {
+    mkdirSync(join(folder, "node_modules"));
+    renameSync(each, join(folder, "node_modules/.bin"));
+    return join(folder, "node_modules/.bin");
+  });
+  assert.equal((await run([], { HOME: folder, PATH, npm_execpath: "/usr/lib/npm" })).code, 1);
+  assert.equal((await run(["--command", "assent-hook"], { HOME: folder })).code, 0);
+  assert.match(readFileSync(join(folder, ".gemini/settings.json"), "utf8"), /"assent-hook --host gemini"/);
+  const homeless = await run(["--scope", "user"], { HOME: "." });
+  assert.equal(homeless.code, 1);
+  assert.match(homeless.err, /the home folder is not known; set HOME/);
 });
 
 test("assent hook doctor proves a deny, and says what is wrong; status lists who asked", async (t) => {
@@ -118,9 +285,33 @@ test("assent hook doctor proves a deny, and says what is wrong; status lists who
   assert.equal(well.code, 0, well.out);
   assert.match(well.out, /ok {4}a call of a tool that no policy names came back as a deny/);
   assert.match(well.out, /note {2}claude-code runs the call when the hook is killed/);
+  const file = join(folder, ".claude/settings.json");
+  const plain = readFileSync(file, "utf8");
+  writeFileSync(file, `// mine\n${plain}`);
+  const commented = await doctor();
+  assert.equal(commented.code, 1);
+  assert.match(
+    commented.out,
+    /wrong .*settings\.json has the hook, but it has comments, and claude-code is not known to/,
+  );
+  const again = await assent(["hook", "install", "--host", "claude-code", "--command", command], { cwd: folder, env });
+  assert.equal(again.code, 1);
+  assert.match(again.err, /it has comments.*take that out first; nothing was changed/s);
+  assert.equal(readFileSync(file, "utf8"), `// mine\n${plain}`);
+  writeFileSync(file, plain);
   const wrongKey = await doctor({ ASSENT_API_KEY: "ask_wrong" });
   assert.equal(wrongKey.code, 1);
   assert.match(wrongKey.out, /wrong .*did not come back as the service's deny/);
+  // What the settings say is started, and not what would work.
+  write(folder, {
+    ".claude/settings.json": readFileSync(join(folder, ".claude/settings.json"), "utf8").replaceAll(
+      command,
+      "/no/such/assent-hook",
+    ),
+  });
+  const missing = await assent(["hook", "doctor", "--host", "claude-code"], { cwd: folder, env });
+  assert.equal(missing.code, 1);
+  assert.match(missing.out, /wrong .*deny \(\/no\/such\/assent-hook --host claude-code\):.*not found/);
 
   const event = { session_id: "s-1", cwd: folder, tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "t" };
   await runHook(

@@ -15,7 +15,7 @@ test("the pack's cases hold the commands as the hook reads them", async () => {
   assert.ok(commands.length > 20);
   for (const { action } of commands) {
     const params = action.params as { command: string; cwd: string; workspace: string };
-    const environment = { cwd: params.cwd, home: "/home/ada", project: params.workspace };
+    const environment = { cwd: params.cwd, home: "/home/ada", project: params.workspace, program: null };
     const event = {
       host: "claude-code" as const,
       kind: "before" as const,

@@ -193,4 +193,21 @@ describe("files", () => {
       assert.ok(paths(text).includes("/etc/y"), text);
     assert.ok(paths("sed -e 1p /etc/y").includes("/etc/y"));
   });
+  test("are what stands behind a pattern, whatever the options before it look like", () => {
+    for (const text of [
+      "rg -tasm . /etc/y",
+      "rg -ntasm x /etc/y",
+      "rg -g -g '*.ts' /etc/y",
+      "rg -t '' /etc/y x",
+      "rg -A x /etc/y",
+      "grep -C x /etc/y",
+      "grep -nA '' /etc/y x",
+      "rg --max-count 3 /etc/y",
+      "grep --unknown x /etc/y",
+      "sed -n -l 5 /etc/y",
+    ])
+      assert.ok(paths(text).includes("/etc/y"), text);
+    assert.deepEqual(paths("rg -nA3 -g '*.ts' /x src"), ["/work/app/*.ts", "/work/app/src"]);
+    assert.ok(paths(String.raw`sed -n '1,/x\/p;/e cat /etc/y #/p' x`).some((path) => path.endsWith("/etc/y #/p")));
+  });
 });

@@ -1,9 +1,9 @@
 /** Coding agents themselves, from the registry, as they run offline against a model of ours on loopback. */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { CACHE } from "./cache.ts";
 import type { Host } from "../../src/hook/hosts/answers.ts";
 import type { ModelCall, ModelDialect } from "./models.ts";
 
@@ -129,7 +129,7 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
       COPILOT_PROVIDER_API_KEY: "none",
       COPILOT_MODEL: "claude-sonnet-4.5",
       // It unpacks itself there.
-      XDG_CACHE_HOME: join(tmpdir(), "assent-test-copilot-cache"),
+      XDG_CACHE_HOME: join(CACHE, "assent-test-copilot-cache"),
     }),
     shell: (command) => ({ name: "bash", input: { command, description: "a step" } }),
     mcp: (notes) => ({
@@ -175,7 +175,7 @@ export function withoutAgent({ spec, slow }: CodingAgent): string | false {
 
 /** Kept between runs: they are large. */
 export async function installAgent({ spec, program: of }: CodingAgent): Promise<[string, string[]]> {
-  const folder = join(tmpdir(), `assent-test-${spec.replaceAll(/[^a-z0-9.]+/g, "-")}`);
+  const folder = join(CACHE, `assent-test-${spec.replaceAll(/[^a-z0-9.]+/g, "-")}`);
   const [name, args] = of(join(folder, "node_modules"));
   if (![name, ...args].every((path) => existsSync(path))) {
     mkdirSync(folder, { recursive: true });

@@ -1,5 +1,5 @@
 /** The hook as hosts run it: a process of its own, before a real service. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serve } from "../../src/serve/index.ts";
@@ -7,7 +7,9 @@ import { program, type Run } from "./cli.ts";
 import { NODE, scriptOf } from "./runtimes.ts";
 import { startService, type Service } from "./service.ts";
 
-export const HOOK: readonly string[] = [...NODE, scriptOf("src/hook/bin")];
+/** In one file, as it is published, where the tests run built. */
+const WHOLE = scriptOf("src/hook/bin").replace(/[jt]s$/, "cjs");
+export const HOOK: readonly string[] = existsSync(WHOLE) ? [WHOLE] : [...NODE, scriptOf("src/hook/bin")];
 
 /** Of shell commands it denies "denied", asks about "asked", and allows the rest. */
 const HOOK_POLICY = `

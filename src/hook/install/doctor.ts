@@ -5,7 +5,8 @@ import { AssentError, createAssent } from "../../client/index.ts";
 import { configFiles, loadConfig, MANAGED, type HookConfig } from "../config.ts";
 import type { Host } from "../hosts/answers.ts";
 import { readSettings } from "./files.ts";
-import { hasHook, SCOPES, settingsFile, type Place, type Scope } from "./settings.ts";
+import { pathOf } from "./program.ts";
+import { installedCommands, SCOPES, settingsFile, unreadBy, type Place, type Scope } from "./settings.ts";
 
 export interface Finding {
   /** `say` is neither good nor bad: what the host does, and nobody can change from here. */
@@ -28,6 +29,7 @@ export const WHEN_SILENT: Readonly<Record<Host, string>> = {
   opencode: "stops the call, as its plugin throws; without the plugin file it runs",
 };
 
+/** @param command how the hook is started, where that is not what the settings say */
 export async function examine(
   host: Host,
   command: string,
@@ -42,21 +44,32 @@ export async function examine(
   for (const path of configFiles(env)) warnOfMode(path, wrong);
   if (config !== null) await askService(config, ok, wrong);
 
-  const files = SCOPES.filter((scope) => isInstalled(host, scope, place)).map((scope) =>
-    settingsFile(host, scope, place),
+  const installed = new Map(
+    SCOPES.flatMap((scope) => {
+      const path = settingsFile(host, scope, place);
+      const lines = commandsOf(host, scope, place, command);
+      return path === null || lines.length === 0 ? [] : [[path, lines] as const];
+    }),
   );
-  const places = [...new Set(files)];
+  const places = [...installed.keys()];
   if (places.length === 0)
     wrong(`no settings of ${host} have the hook; "assent hook install --host ${host}" writes it`);
   else ok(`${places.join(", ")} ${places.length === 1 ? "has" : "have"} the hook`);
+  for (const path of places) {
+    const unread = unreadBy(host, readSettings(path) ?? "");
+    if (unread !== null) wrong(`${path} has the hook, but ${unread}`);
+  }
   if (places.length > 1) wrong(`${places.length} settings files have the hook, so each call is asked about as often`);
   const others = host === "cursor" || host === "copilot" || host === "vscode";
-  if (others && SCOPES.some((scope) => isInstalled("claude-code", scope, place)))
+  if (others && SCOPES.some((scope) => commandsOf("claude-code", scope, place).length > 0))
     wrong(`${host} reads the settings of Claude Code too, which have the hook: each call may be asked about twice`);
 
-  const refused = await canary(host, command, env, place);
-  if (refused === null) ok("a call of a tool that no policy names came back as a deny in the host's words");
-  else wrong(`a call of a tool that no policy names did not come back as the service's deny: ${refused}`);
+  const lines = [...new Set([...installed.values()].flat())];
+  for (const line of lines.length === 0 ? [`${command} --host ${host}`] : lines) {
+    const refused = await canary(host, line, env, place);
+    if (refused === null) ok(`a call of a tool that no policy names came back as a deny in the host's words (${line})`);
+    else wrong(`a call of a tool that no policy names did not come back as the service's deny (${line}): ${refused}`);
+  }
 
   findings.push({ kind: "say", text: `${host} ${WHEN_SILENT[host]}` });
   findings.push({ kind: "say", text: managedText(host, place) });
@@ -105,19 +118,20 @@ async function askService(
   }
 }
 
-function isInstalled(host: Host, scope: Scope, place: Place): boolean {
+/** What the host runs for the hook by its settings of one scope. */
+function commandsOf(host: Host, scope: Scope, place: Place, command?: string): string[] {
   const path = settingsFile(host, scope, place);
   try {
-    return path !== null && hasHook(readSettings(path));
+    return path === null ? [] : installedCommands(readSettings(path), host, command);
   } catch {
-    return false;
+    return [];
   }
 }
 
 /** Runs the command as the host does. Null: the service's own deny came back. */
 async function canary(
   host: Host,
-  command: string,
+  line: string,
   env: Readonly<Record<string, string | undefined>>,
   { project }: Place,
 ): Promise<string | null> {
@@ -135,7 +149,7 @@ async function canary(
           tool_name: name,
           tool_input: {},
         };
-  const { out, err, code } = await run(`${command} --host ${host}`, JSON.stringify(payload), env);
+  const { out, err, code } = await run(line, JSON.stringify(payload), { ...env, PATH: pathOf(env) });
   const text = (out + err).trim();
   if (!/denied by/.test(text)) return text === "" ? `it said nothing and ended with ${code}` : text.slice(0, 300);
   return null;
@@ -166,7 +180,7 @@ function managedText(host: Host, place: Place): string {
   const path = settingsFile(host, "managed", place);
   if (path === null)
     return `${host} has no managed settings that install knows: whoever may change its settings may take the hook away`;
-  if (!isInstalled(host, "managed", place))
+  if (commandsOf(host, "managed", place).length === 0)
     return `the hook is not in ${path}: whoever may change the host's settings may take it away`;
   if (host !== "claude-code") return `the hook is in ${path}`;
   return readSettings(path)?.includes('"allowManagedHooksOnly": true') === true

@@ -1,11 +1,14 @@
 /** What stands in each host's settings for the hook: pure functions from one text to the next. */
+import { isDeepStrictEqual } from "node:util";
 import { DIALECTS, type Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../json.ts";
+import { added, extrasIn, removed, SettingsFault, valueOf, type Extra } from "./jsonc.ts";
+import { commandOfPlugin, pluginFor } from "./opencode.ts";
 
 export const SCOPES = ["project", "user", "managed"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-export class SettingsFault extends Error {}
+export { SettingsFault };
 
 export interface Place {
   home: string;
@@ -55,186 +58,212 @@ export interface Wanted {
   onFailure?: boolean;
 }
 
+/**
+ * What each host reads in its file beside JSON. A file with anything else it passes over with the hook in it, or does not
+ * start. VS Code and Gemini by their sources; Codex, Claude Code and most others take JSON alone, or that is not known.
+ */
+const READS: Partial<Record<Host, readonly Extra[]>> = {
+  vscode: ["a byte order mark", "comments", "trailing commas"],
+  gemini: ["comments"],
+};
+
+/** Why the host does not read the file, for people; null when it does. @throws SettingsFault */
+export function unreadBy(host: Host, text: string): string | null {
+  if (host === "opencode" || text.trim() === "") return null;
+  const extras = extrasIn(text).filter((extra) => READS[host]?.includes(extra) !== true);
+  return extras.length === 0
+    ? null
+    : `it has ${extras.join(" and ")}, and ${host} is not known to read such a file: it would go on without the hook`;
+}
+
 /** Seconds that the host is told to wait: more than the hook takes. */
 const limitOf = (host: Host): number => DIALECTS[host].deadline + (DIALECTS[host].deadline > 60 ? 60 : 20);
 
-/** The settings with the hook in them, once; other hooks and members stay. `text` null: there is no file yet. Throws SettingsFault. */
+/** The settings with the hook in them, once; all else stays as it is written. `text` null: there is no file yet. @throws SettingsFault */
 export function withHook(text: string | null, wanted: Wanted): string {
-  const without = withoutHook(text, wanted.host);
-  if (wanted.host === "opencode") return pluginFor(wanted.command);
-  const settings = read(without);
-  const line = `${wanted.command} --host ${wanted.host}`;
-  switch (wanted.host) {
+  const { host, command } = wanted;
+  const given = text === null || text.trim() === "" ? null : text;
+  if (host === "opencode") {
+    withoutHook(given, host);
+    return pluginFor(command, limitOf(host));
+  }
+  const unread = given === null ? null : unreadBy(host, given);
+  if (unread !== null) throw new SettingsFault(`${unread}; take that out first`);
+  const entries = entriesOf(wanted);
+  if (given !== null && hasAll(given, entries, host, command)) return given;
+  let now = withoutHook(given, host, command) ?? emptied(given ?? "");
+  const version = VERSIONS[host];
+  if (version !== undefined && (valueOf(now) as JsonObject)["version"] === undefined)
+    now = added(now, [], "version", version);
+  for (const { path, entry } of entries) now = added(now, path, null, entry);
+  return now;
+}
+
+/** What some hosts want to read of their files' form. */
+const VERSIONS: Partial<Record<Host, number | string>> = { copilot: 1, vscode: 1, cursor: 1, kiro: "v1" };
+
+/** Of a file that held nothing else: its byte order mark. */
+const emptied = (text: string): string => `${text.startsWith("\uFEFF") ? "\uFEFF" : ""}{}\n`;
+
+interface Entry {
+  /** Of the list that it stands in. */
+  path: string[];
+  entry: JsonObject;
+}
+
+function entriesOf({ host, command, onFailure }: Wanted): Entry[] {
+  const line = lineOf(command, host);
+  const seconds = limitOf(host);
+  const on = (event: string, entry: JsonObject): Entry => ({ path: ["hooks", event], entry });
+  switch (host) {
     case "claude-code":
     case "codex":
     case "gemini": {
-      const seconds = limitOf(wanted.host);
-      const entry = {
-        type: "command",
-        command: line,
-        // Gemini counts in milliseconds.
-        timeout: wanted.host === "gemini" ? seconds * 1000 : seconds,
-        ...(wanted.onFailure === true ? { onFailure: "block" } : {}),
-      };
-      const events =
-        wanted.host === "gemini"
+      // Gemini counts in milliseconds.
+      const unit = host === "gemini" ? 1000 : 1;
+      const [before, ...others] =
+        host === "gemini"
           ? ["BeforeTool", "AfterTool", "SessionStart"]
-          : [
-              "PreToolUse",
-              "PostToolUse",
-              ...(wanted.host === "claude-code" ? ["PostToolUseFailure"] : []),
-              "SessionStart",
-            ];
-      for (const event of events) {
-        // What comes after a call, and a session's begin, is only told.
-        const { onFailure: _, ...plain } = entry;
-        const one = /^(Pre|Before)/.test(event) ? entry : { ...plain, timeout: wanted.host === "gemini" ? 20_000 : 20 };
-        add(settings, event, {
-          ...(event === "SessionStart" ? {} : { matcher: wanted.host === "gemini" ? ".*" : "*" }),
-          hooks: [one],
+          : ["PreToolUse", "PostToolUse", ...(host === "claude-code" ? ["PostToolUseFailure"] : []), "SessionStart"];
+      const of = (event: string, limit: number, more: JsonObject = {}): Entry =>
+        on(event, {
+          ...(event === "SessionStart" ? {} : { matcher: host === "gemini" ? ".*" : "*" }),
+          hooks: [{ type: "command", command: line, timeout: limit * unit, ...more }],
         });
-      }
-      break;
+      // What comes after a call, and a session's begin, is only told.
+      return [
+        of(before as string, seconds, onFailure === true ? { onFailure: "block" } : {}),
+        ...others.map((event) => of(event, 20)),
+      ];
     }
     case "copilot":
+      return ["preToolUse", "postToolUse"].map((event) => on(event, { type: "command", bash: line, timeoutSec: 30 }));
     case "vscode":
-      settings["version"] ??= 1;
-      for (const event of wanted.host === "copilot" ? ["preToolUse", "postToolUse"] : ["PreToolUse", "PostToolUse"])
-        add(settings, event, {
-          type: "command",
-          ...(wanted.host === "copilot" ? { bash: line, timeoutSec: 30 } : { command: line, timeout: 30 }),
-        });
-      break;
+      return ["PreToolUse", "PostToolUse"].map((event) => on(event, { type: "command", command: line, timeout: 30 }));
     case "cursor":
-      settings["version"] ??= 1;
-      add(settings, "preToolUse", { command: line, timeout: limitOf("cursor"), failClosed: true });
-      add(settings, "postToolUse", { command: line, timeout: 20 });
-      break;
+      return [
+        on("preToolUse", { command: line, timeout: seconds, failClosed: true }),
+        on("postToolUse", { command: line, timeout: 20 }),
+      ];
     case "kiro":
-      settings["version"] ??= "v1";
-      settings["hooks"] = [
-        ...(Array.isArray(settings["hooks"]) ? settings["hooks"] : []),
-        ...["PreToolUse", "PostToolUse"].map((trigger) => ({
+      return ["PreToolUse", "PostToolUse"].map((trigger) => ({
+        path: ["hooks"],
+        entry: {
           name: `assent-${trigger}`,
           trigger,
           matcher: "*",
           action: { type: "command", command: line },
-          timeout: limitOf("kiro"),
-        })),
-      ];
+          timeout: seconds,
+        },
+      }));
+    case "opencode":
+      return [];
   }
-  return print(settings);
 }
 
-/** The settings without the hook, as they are otherwise; null when nothing is left. Throws SettingsFault. */
-export function withoutHook(text: string | null, host: Host): string | null {
-  if (text === null) return null;
+const lineOf = (command: string, host: Host): string => `${command} --host ${host}`;
+
+/** Whether the entries stand there, each once, and no others of ours. */
+function hasAll(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
+  const value = objectIn(text);
+  const ours = placesOf(value, host, command);
+  return (
+    ours.length === entries.length &&
+    entries.every(({ path, entry }) => {
+      const list = path.reduce<unknown>((of, key) => (isObject(of) ? of[key] : undefined), value);
+      return Array.isArray(list) && list.some((each) => isDeepStrictEqual(each, entry));
+    })
+  );
+}
+
+/**
+ * The settings without the hook, as they are otherwise; null when nothing is left.
+ * @param command of a hook that was installed with a command of its own
+ * @throws SettingsFault
+ */
+export function withoutHook(text: string | null, host: Host, command?: string): string | null {
+  if (text === null || text.trim() === "") return null;
   if (host === "opencode") {
-    if (!isOurs(text)) throw new SettingsFault("the file is no plugin of Assent");
+    if (commandOfPlugin(text) === null) throw new SettingsFault("the file is no plugin of Assent");
     return null;
   }
-  const settings = read(text);
-  const { hooks } = settings;
-  if (Array.isArray(hooks)) settings["hooks"] = hooks.filter((each) => !isOurs(each));
-  else if (isObject(hooks)) {
-    for (const [event, list] of Object.entries(hooks)) {
-      if (!Array.isArray(list)) continue;
-      const kept = list.flatMap((each) => {
-        if (!isObject(each) || !Array.isArray(each["hooks"])) return isOurs(each) ? [] : [each];
-        const others = each["hooks"].filter((one) => !isOurs(one));
-        return others.length === 0 && each["hooks"].length > 0 ? [] : [{ ...each, hooks: others }];
-      });
-      if (kept.length > 0) hooks[event] = kept;
-      else delete hooks[event];
+  let now = text;
+  for (;;) {
+    const value = objectIn(now);
+    const [path] = placesOf(value, host, command);
+    if (path === undefined) {
+      const nothing = Object.keys(value).every((name) => name === "version" && VERSIONS[host] !== undefined);
+      // Comments somebody wrote.
+      return nothing && !extrasIn(now).includes("comments") ? null : now;
     }
-    if (Object.keys(hooks).length === 0) delete settings["hooks"];
+    now = removed(now, emptyingPath(value, path));
   }
-  const left = Object.keys(settings).filter((name) => name !== "version");
-  const empty = left.every((name) => name === "hooks" && Array.isArray(settings[name]) && settings[name].length === 0);
-  return empty ? null : print(settings);
 }
 
-/** Whether the settings have the hook. */
-export function hasHook(text: string | null): boolean {
-  return text !== null && isOurs(text);
+/** Where commands of ours stand in settings. */
+function placesOf(settings: JsonObject, host: Host, command?: string): (string | number)[][] {
+  const isOurs = (line: unknown): boolean =>
+    typeof line === "string" && (OURS.test(line) || (command !== undefined && line === lineOf(command, host)));
+  return commandsIn(settings).flatMap(({ path, line }) => (isOurs(line) ? [path] : []));
 }
 
-function isOurs(entry: unknown): boolean {
-  const text = typeof entry === "string" ? entry : JSON.stringify(entry);
-  return /assent-hook|assent[^"]*\bhook --host|hook[/\\]+bin\.[jt]s/.test(text);
+/** `assent-hook`, `assent hook --host`, and the program by its path, between quotes or not. */
+const OURS =
+  /(^|[\s/\\"'])assent-hook(["'\s]|$)|(^|[\s/\\"'])assent["']?\s+hook\s+--host|[/\\]hook[/\\](bin|starter)[.][cm]?[jt]s\b/;
+
+/** Every command line that settings give a host to run, with the place of its entry. */
+function commandsIn(settings: JsonObject): { path: (string | number)[]; line: unknown }[] {
+  const inEntry = (each: unknown, path: (string | number)[]): { path: (string | number)[]; line: unknown }[] => {
+    if (!isObject(each)) return [];
+    if (Array.isArray(each["hooks"])) return each["hooks"].flatMap((one, i) => inEntry(one, [...path, "hooks", i]));
+    const action = isObject(each["action"]) ? each["action"]["command"] : undefined;
+    const lines = [each["command"], each["bash"], each["powershell"], action].filter((line) => line !== undefined);
+    return lines.slice(0, 1).map((line) => ({ path, line }));
+  };
+  const { hooks } = settings;
+  const lists: [(string | number)[], unknown][] = isObject(hooks)
+    ? Object.entries(hooks).map(([event, list]) => [["hooks", event], list])
+    : [[["hooks"], hooks]];
+  return lists.flatMap(([path, list]) =>
+    Array.isArray(list) ? list.flatMap((each, i) => inEntry(each, [...path, i])) : [],
+  );
 }
 
-function read(text: string | null): JsonObject {
-  if (text === null || text.trim() === "") return {};
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new SettingsFault("the file is no JSON; comments have to be taken out first");
+/** What holds nothing but the entry goes with it: its group, the event's list, and "hooks". */
+function emptyingPath(settings: JsonObject, path: readonly (string | number)[]): (string | number)[] {
+  const valueAt = (of: readonly (string | number)[]): unknown =>
+    of.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], settings);
+  let at = [...path];
+  while (at.length > 1) {
+    const parent = valueAt(at.slice(0, -1));
+    const isGroup = at.at(-1) === "hooks" && at.length > 1;
+    const alone = Array.isArray(parent) ? parent.length === 1 : isGroup || Object.keys(parent as object).length === 1;
+    if (!alone) break;
+    at = at.slice(0, -1);
   }
+  return at;
+}
+
+/** The commands that a host with these settings runs for the hook. */
+export function installedCommands(text: string | null, host: Host, command?: string): string[] {
+  if (text === null || text.trim() === "") return [];
+  if (host === "opencode") {
+    const own = commandOfPlugin(text);
+    return own === null ? [] : [lineOf(own, host)];
+  }
+  const settings = objectIn(text);
+  const ours = new Set(placesOf(settings, host, command).map((path) => path.join("\n")));
+  return [
+    ...new Set(commandsIn(settings).flatMap(({ path, line }) => (ours.has(path.join("\n")) ? [String(line)] : []))),
+  ];
+}
+
+/** Whether the settings have the hook. @throws SettingsFault */
+export const hasHook = (text: string | null, host: Host, command?: string): boolean =>
+  installedCommands(text, host, command).length > 0;
+
+function objectIn(text: string): JsonObject {
+  const value = valueOf(text);
   if (!isObject(value)) throw new SettingsFault("the file is no JSON object");
   return value;
-}
-
-function add(settings: JsonObject, event: string, entry: JsonObject): void {
-  const hooks = (settings["hooks"] ??= {});
-  if (!isObject(hooks)) throw new SettingsFault('"hooks" is no object');
-  const list = (hooks[event] ??= []);
-  if (!Array.isArray(list)) throw new SettingsFault(`"hooks.${event}" is no list`);
-  list.push(entry);
-}
-
-const print = (settings: JsonObject): string => `${JSON.stringify(settings, null, 2)}\n`;
-
-/** OpenCode loads plugins into its own process: what is thrown there stops the call. */
-function pluginFor(command: string): string {
-  return `// Written by "assent hook install": asks assent-hook about each call. Whatever fails, the call does not run.
-import { spawn } from "node:child_process";
-
-const COMMAND = ${JSON.stringify(command)};
-
-function ask(payload) {
-  return new Promise((resolve) => {
-    const child = spawn(\`\${COMMAND} --host opencode\`, { shell: true, stdio: ["pipe", "pipe", "ignore"] });
-    const timer = setTimeout(() => child.kill("SIGKILL"), ${limitOf("opencode") * 1000});
-    let text = "";
-    child.stdout.on("data", (chunk) => (text += chunk));
-    child.on("error", () => resolve({ decision: "deny", reason: "assent-hook does not run" }));
-    child.on("close", () => {
-      clearTimeout(timer);
-      try {
-        resolve(JSON.parse(text));
-      } catch {
-        resolve({ decision: "deny", reason: "assent-hook gave no answer" });
-      }
-    });
-    child.stdin.on("error", () => {});
-    child.stdin.end(JSON.stringify(payload));
-  });
-}
-
-export const Assent = async ({ directory }) => {
-  const payload = (event, input, args) => ({
-    opencode: 1,
-    hook_event_name: event,
-    session_id: input.sessionID,
-    tool_use_id: input.callID,
-    cwd: directory,
-    tool_name: input.tool,
-    tool_input: args,
-  });
-  return {
-    "tool.execute.before": async (input, output) => {
-      const answer = await ask(payload("PreToolUse", input, output.args));
-      if (answer?.decision !== "allow") throw new Error(answer?.reason ?? "not run: assent-hook did not allow it");
-    },
-    "tool.execute.after": async (input, output) => {
-      // Only commands tell how they ended.
-      const exit = output?.metadata?.exit;
-      const ended = typeof exit === "number" ? { tool_response: { success: exit === 0 } } : {};
-      await ask({ ...payload("PostToolUse", input, {}), ...ended });
-    },
-  };
-};
-`;
 }

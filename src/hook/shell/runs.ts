@@ -1,5 +1,6 @@
 /** What a command starts in turn: shells, wrappers, `find -exec`, `eval`. */
 import type { Argument, Reading } from "./parse.ts";
+import { withoutPattern } from "./searches.ts";
 import { INTERPRETERS, isHarmless, OPAQUE, OTHER_SHELLS, SHELLS, WRAPPERS, type Wrapper } from "./wrappers.ts";
 
 const ASSIGNMENT = /^([A-Za-z_]\w*)=(.*)$/s;
@@ -11,9 +12,6 @@ const STATE = new Set(
   ),
 );
 const DECLARES = new Set("export declare typeset local readonly".split(" "));
-/** A script of `sed -n` that prints lines by their numbers or by what they hold, and does nothing else. */
-const PRINTS =
-  /^([0-9]+|[$]|\/[^/\n]+\/)(,([0-9]+|[$]|\/[^/\n]+\/))?p(;([0-9]+|[$]|\/[^/\n]+\/)(,([0-9]+|[$]|\/[^/\n]+\/))?[pq])*$/;
 const EXEC = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
 export class Runs {
@@ -253,18 +251,6 @@ export class Runs {
     if (args.some(({ text }) => option.test(text))) this.reading.note("code");
     if (args.every(({ text }) => text.startsWith("-"))) this.reading.note("stdin");
   }
-}
-
-/** Words that may be files: all but the pattern of `grep` and `rg`, and a script of `sed` that only prints lines. */
-function withoutPattern(name: string, args: readonly Argument[]): readonly Argument[] {
-  const takesFile = name === "rg" ? /^--(files|f$|file|regexp|pre)/ : /^--(f|fi|fil|file|r|re|reg.*|e.*)(=|$)/;
-  if (args.some(({ text, clear }) => !clear || /^-[^-]*[ef]/.test(text) || takesFile.test(text))) return args;
-  const value = name === "rg" ? /^-[A-Za-z0-9]*[ABCmtTg]$/ : name === "sed" ? /^$/ : /^-[A-Za-z0-9]*[ABCm]$/;
-  const at = args.findIndex(
-    ({ text }, i) => !/^-./.test(text) && (args[i - 1]?.text === "--" || !value.test(args[i - 1]?.text ?? "x")),
-  );
-  if (at < 0 || (name === "sed" && !PRINTS.test((args[at] as Argument).text))) return args;
-  return args.filter((_, i) => i !== at);
 }
 
 /** How many words the options in one word take beside it; null when one of them is not known. */

@@ -32,8 +32,13 @@ export const UNCLEAR = [
   "wrapper",
   /** It cannot be told in which folder a command runs. */
   "directory",
-  /** git would take its settings, which name commands to run, from files that lie in the workspace. */
+  /**
+   * git would take its settings, which name commands to run, from files that lie in the workspace, or compare files that
+   * no repository holds.
+   */
   "repository",
+  /** A folder that stands for the files in it, which are not named. */
+  "folder",
   /** Another shell than bash or sh: its language is not read, or this text means another thing in it. */
   "shell",
 ] as const;

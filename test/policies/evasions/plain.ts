@@ -166,6 +166,12 @@ const options =
   (args: string[]): boolean =>
     args.every((word) => !word.startsWith("-") || harmless.test(word));
 const few = options(/^-[0-9A-CE-QS-Zabceg-qs-z]+$/);
+/** Names left out, those that end as source code does, or one name: what no file with secrets is called. */
+const ofSource = (before: RegExp, each: string): boolean =>
+  before.test(each) &&
+  /^(![^\n]*|[\w./-]+|[\w/*-]*\*\.(?!env|pem|key|json|ya?ml|toml|ini|cfg|txt|conf)[a-z]{1,7})$/.test(
+    each.replace(before, ""),
+  );
 /** Commands that write nothing and start nothing, or the project's tests. */
 const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
   cd: () => true,
@@ -174,9 +180,19 @@ const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
   cat: few,
   head: few,
   tail: few,
-  rg: options(
-    /^-(?!.*[ufgrzL.])[0-9A-Za-z]+$|^--(?!pre|hidden|no-ignore|file=|follow|search|glob)[a-z-]+(=[a-z0-9]+)?$/,
-  ),
+  sort: options(/^-[bcdfghiknruRVz0-9.,]+$/),
+  uniq: (args) => options(/^-[cdiu]+$/)(args) && args.filter((each) => !each.startsWith("-")).length < 2,
+  diff: options(/^-[abBcdipqtuwyU0-9]+$/),
+  tree: options(/^-[adfhpsCDL0-9]+$/),
+  grep: (args) =>
+    options(/^-[0-9A-CE-QT-Zabceg-z]+$|^--exclude-dir=/)(args.filter((each) => !ofSource(/^--include=/, each))) &&
+    (!args.some((each) => /^-\w*r/.test(each)) ||
+      (args.some((each) => each.startsWith("--include=")) && !args.some((each) => /^-\w*e/.test(each)))),
+  rg: (args) =>
+    options(
+      /^-(?!.*[ufrzL.])[0-9A-Za-z]+$|^--glob$|^--(?!pre|hidden|no-ignore|file=|follow|search|glob)[a-z-]+(=[a-z0-9]+)?$/,
+    )(args.filter((each) => !ofSource(/^(--glob=|-g)/, each))) &&
+    args.every((each, i) => !/^(-\w*g|--glob)$/.test(each) || ofSource(/^/, args[i + 1] ?? "\n")),
   sed: ([quiet, script, ...files]) =>
     quiet === "-n" &&
     !/[ewrs]\W*$/.test(script as string) &&

@@ -1,0 +1,65 @@
+/** OpenCode's plugin, which `assent hook install` writes. */
+
+/** The command that a plugin of ours runs; null for what is none. */
+export function commandOfPlugin(text: string): string | null {
+  const [, command] = /^const COMMAND = (".*");\r?$/m.exec(text) ?? [];
+  if (command === undefined || !text.includes("assent hook install")) return null;
+  try {
+    return JSON.parse(command) as string;
+  } catch {
+    return null;
+  }
+}
+
+/** OpenCode loads plugins into its own process: what is thrown there stops the call. */
+export function pluginFor(command: string, seconds: number): string {
+  return `// Written by "assent hook install": asks assent-hook about each call. Whatever fails, the call does not run.
+import { spawn } from "node:child_process";
+
+const COMMAND = ${JSON.stringify(command)};
+
+function ask(payload) {
+  return new Promise((resolve) => {
+    const child = spawn(\`\${COMMAND} --host opencode\`, { shell: true, stdio: ["pipe", "pipe", "ignore"] });
+    const timer = setTimeout(() => child.kill("SIGKILL"), ${seconds * 1000});
+    let text = "";
+    child.stdout.on("data", (chunk) => (text += chunk));
+    child.on("error", () => resolve({ decision: "deny", reason: "assent-hook does not run" }));
+    child.on("close", () => {
+      clearTimeout(timer);
+      try {
+        resolve(JSON.parse(text));
+      } catch {
+        resolve({ decision: "deny", reason: "assent-hook gave no answer" });
+      }
+    });
+    child.stdin.on("error", () => {});
+    child.stdin.end(JSON.stringify(payload));
+  });
+}
+
+export const Assent = async ({ directory }) => {
+  const payload = (event, input, args) => ({
+    opencode: 1,
+    hook_event_name: event,
+    session_id: input.sessionID,
+    tool_use_id: input.callID,
+    cwd: directory,
+    tool_name: input.tool,
+    tool_input: args,
+  });
+  return {
+    "tool.execute.before": async (input, output) => {
+      const answer = await ask(payload("PreToolUse", input, output.args));
+      if (answer?.decision !== "allow") throw new Error(answer?.reason ?? "not run: assent-hook did not allow it");
+    },
+    "tool.execute.after": async (input, output) => {
+      // Only commands tell how they ended.
+      const exit = output?.metadata?.exit;
+      const ended = typeof exit === "number" ? { tool_response: { success: exit === 0 } } : {};
+      await ask({ ...payload("PostToolUse", input, {}), ...ended });
+    },
+  };
+};
+`;
+}

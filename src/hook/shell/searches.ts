@@ -1,0 +1,69 @@
+/** Which word of `grep`, `rg` and `sed` is the pattern or the script, and so names no file. */
+import type { Argument } from "./parse.ts";
+
+/**
+ * A script of `sed -n` that prints lines by their numbers or by what they hold, and does nothing else. Patterns are plain
+ * ASCII without "/", "\" and "[": seds differ in where a pattern with these ends, and what stands behind its end may be a
+ * command that runs others. The pack "coding-agents" has the same pattern.
+ */
+const ADDRESS = String.raw`([0-9]+|[$]|/[ -.0-Z\]-~]+/)`;
+const PRINTS = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${ADDRESS})?[pq])*$`);
+
+interface Options {
+  /** Letters without a value. */
+  flags: string;
+  /** Letters with one, behind them or in the next word, and what it may be. */
+  values: Readonly<Record<string, RegExp>>;
+  /** Long options without a value, or with it behind "=". */
+  long: RegExp;
+}
+
+const NUMBER = /^[0-9]+$/;
+const TYPE = /^[a-z0-9]+$/;
+/** `-C` of some takes no next word; it is not here, as nothing is about which versions disagree. */
+const GREP: Options = {
+  flags: "EFGHILPRabchilnoqrsvwxyz0123456789",
+  values: { A: NUMBER, B: NUMBER, m: NUMBER },
+  long: /^--((include|exclude|exclude-dir|color|colour)=.*|line-number|ignore-case|count|files-with-matches|recursive)$/s,
+};
+const COMMANDS: Readonly<Record<string, Options>> = {
+  grep: GREP,
+  egrep: GREP,
+  fgrep: GREP,
+  rg: {
+    flags: "nilcwsvxFUoaHINSPpq0",
+    values: { A: NUMBER, B: NUMBER, C: NUMBER, m: NUMBER, t: TYPE, T: TYPE, g: /^[^-]/ },
+    long: /^--((type|color|context|max-count|sort|glob)=.*|line-number|ignore-case|smart-case|files-with-matches|count|word-regexp|fixed-strings|no-heading|heading|multiline)$/s,
+  },
+  sed: { flags: "nErsuz", values: {}, long: /^--(quiet|silent)$/ },
+};
+
+/** The words that may be files: all but the pattern. All, where one of the options is not in the table. */
+export function withoutPattern(name: string, args: readonly Argument[]): readonly Argument[] {
+  const at = patternAt(COMMANDS[name] as Options, args);
+  if (at === null || (name === "sed" && !PRINTS.test((args[at] as Argument).text))) return args;
+  return args.filter((_, i) => i !== at);
+}
+
+/** Options behind the pattern count, too: one of them may bring another pattern, and the word is a file. */
+function patternAt({ flags, values, long }: Options, args: readonly Argument[]): number | null {
+  let pattern: number | null = null;
+  let ended = false;
+  for (let at = 0; at < args.length; at++) {
+    const { text, clear } = args[at] as Argument;
+    if (!clear) return null;
+    if (ended || !/^-./.test(text)) pattern ??= at;
+    else if (text === "--") ended = true;
+    else if (!text.startsWith("--")) {
+      const letters = Array.from(text.slice(1));
+      const first = letters.findIndex((letter) => !flags.includes(letter));
+      if (first < 0) continue;
+      const letter = letters[first] as string;
+      const value = Object.hasOwn(values, letter) ? values[letter] : undefined;
+      const behind = letters.slice(first + 1).join("");
+      const next = behind === "" ? args[++at] : undefined;
+      if (next?.clear === false || value?.test(next?.text ?? behind) !== true) return null;
+    } else if (!long.test(text)) return null;
+  }
+  return pattern;
+}

@@ -1,0 +1,89 @@
+/** The process that hosts start, as a host sees it: what it writes can all be written, and a deny always has its reason. */
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { copyFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { folderWith } from "../support/cli.ts";
+import { environment, HOOK } from "../support/hook.ts";
+import { NODE, scriptOf } from "../support/runtimes.ts";
+import { BEFORE, stops } from "./payloads.ts";
+
+const MIB = 1024 * 1024;
+const ENV = { ...process.env, ...environment(tmpdir(), "http://127.0.0.1:1", "ask_x") };
+const HOOK_LINE = [process.execPath, ...HOOK].map((word) => `'${word}'`).join(" ");
+
+interface Seen {
+  out: string;
+  err: string;
+  code: number | null;
+  /** Why the event could not be written whole. */
+  fault: string | null;
+}
+
+/** Writes the event as Codex does: all of it, and only then it reads. @param deaf closes what the answer is read from */
+function host(line: string, event: string, deaf = false): Promise<Seen> {
+  return new Promise((done) => {
+    const child = spawn("/bin/sh", ["-c", line], { env: ENV, stdio: "pipe" });
+    const seen: Seen = { out: "", err: "", code: null, fault: null };
+    child.stdout.on("data", (chunk: Buffer) => (seen.out += chunk.toString()));
+    child.stderr.on("data", (chunk: Buffer) => (seen.err += chunk.toString()));
+    child.stdin.on("error", (error) => (seen.fault = error.message));
+    child.once("close", (code) => done({ ...seen, code }));
+    if (deaf) child.stdout.destroy();
+    child.stdin.end(event);
+  });
+}
+
+const patch = (bytes: number): string =>
+  JSON.stringify({ ...BEFORE.codex, tool_name: "apply_patch", tool_input: { command: "x".repeat(bytes) } });
+
+describe("an event is read whole before the hook ends, and the deny arrives", () => {
+  for (const [why, bytes, line] of [
+    ["it is larger than 4 MiB", 6 * MIB, `exec ${HOOK_LINE} --host codex`],
+    ["an option is not known", 6 * MIB, `exec ${HOOK_LINE} --host codex --nonsense`],
+    ["the folder is gone", MIB, `mkdir "$GONE" && cd "$GONE" && rmdir "$GONE" && exec ${HOOK_LINE} --host codex`],
+  ] as const)
+    test(why, async (t) => {
+      const gone = join(folderWith(t, {}), "gone");
+      const { fault, ...given } = await host(line.replaceAll("$GONE", gone), patch(bytes));
+      assert.equal(fault, null);
+      assert.ok(stops("codex", { stdout: given.out, code: given.code }), JSON.stringify(given));
+    });
+
+  test("it cannot begin", async (t) => {
+    const [program] = HOOK;
+    if (program === undefined || !program.endsWith(".cjs")) return t.skip("only what is published is one file");
+    const broken = `const loader = require("node:module"), { _load } = loader;
+      loader._load = (name, ...more) => { if (name === "node:net") throw new Error("none"); return _load(name, ...more); };`;
+    const first = join(folderWith(t, { "broken.cjs": broken }), "broken.cjs");
+    const line = `exec '${process.execPath}' --require '${first}' '${program}' --host codex`;
+    const { fault, code, err } = await host(line, patch(MIB));
+    assert.deepEqual([fault, code], [null, 2]);
+    assert.match(err, /^Not run: assent-hook cannot start/);
+  });
+});
+
+test("an answer that nobody reads is 2 with a reason, as hosts take 2 without one for a failure", async () => {
+  for (const event of [patch(6 * MIB), patch(10), "{"]) {
+    const { code, err } = await host(`exec ${HOOK_LINE} --host codex`, event, true);
+    assert.equal(code, 2);
+    assert.match(err, /^Not run: /);
+  }
+});
+
+test("the program that asks is the nearest one that is no shell", { skip: process.platform !== "linux" }, (t) => {
+  const folder = folderWith(t, {});
+  const [now, old] = ["codex", "codex-x86_64-unknown-linux-musl"].map((name) => join(folder, name)) as [string, string];
+  for (const path of [now, old]) copyFileSync("/bin/sh", path);
+  const code = `console.log(String((await import(${JSON.stringify(scriptOf("src/hook/asking-program"))})).askingCodex()))`;
+  const env = { ...process.env, ASK: code };
+  const ask = `'${process.execPath}' ${NODE.map((word) => `'${word}'`).join(" ")} --input-type=module -e "$ASK"`;
+  // With a command behind it, a shell stays above what it runs.
+  const below = (program: string, line: string): string => `'${program}' -c '${line.replaceAll("'", `'"'"'`)}; true'`;
+  const seenBelow = (line: string): string => execFileSync("/bin/sh", ["-c", line], { env, encoding: "utf8" }).trim();
+  assert.equal(seenBelow(below(now, ask)), now);
+  assert.equal(seenBelow(below(now, below("/bin/sh", ask))), now);
+  assert.equal(seenBelow(below(now, below(old, ask))), "null");
+});
