@@ -12,7 +12,7 @@ import { startHookService } from "../test/support/hook.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const CALLS = Number(process.argv[2] ?? 100);
-const BIN = join(ROOT, "dist/src/hook/bin.js");
+const BIN = join(ROOT, "dist/src/hook/bin.cjs");
 
 function once(
   args: string[],
@@ -33,7 +33,7 @@ function once(
 const at = (sorted: number[], part: number): string =>
   (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] as number).toFixed(0);
 
-spawnSync(process.execPath, [join(ROOT, ".ci/build.mjs"), "--quick"], { stdio: "inherit" });
+spawnSync(process.execPath, [join(ROOT, ".ci/build.mjs")], { stdio: "inherit" });
 const hooks = await startHookService("policy: bench\nrules:\n  - { name: all, tool: shell, effect: allow }\n");
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 const base: NodeJS.ProcessEnv = { ...process.env, ...hooks.env, XDG_RUNTIME_DIR: folder };

@@ -30,6 +30,7 @@ export const STANDARD = {
   "forward-auth": () => import("./forward-auth/index.ts"),
   "opa-data": () => import("./opa-data/index.ts"),
   "mcp-webhooks": () => import("./mcp-webhooks/index.ts"),
+  litellm: () => import("./litellm/index.ts"),
   docs: () => import("./docs/index.ts"),
   console: () => import("./console/index.ts"),
 } satisfies Record<string, Load>;

@@ -5,9 +5,9 @@ import type { Host, Logger } from "./contract/host.ts";
 import type { Route } from "./contract/resource.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
 import { createInFlight, createQueue } from "./http/in-flight.ts";
+import { withSideDoor } from "./http/side-door.ts";
 import { createChannels, readChannels, toldOfStops, type Channel } from "./delivery/channels.ts";
-import { createCourier, type Courier } from "./delivery/courier.ts";
-import { createMessages } from "./delivery/message.ts";
+import { courierFor } from "./delivery/courier-for.ts";
 import { createOutbox } from "./delivery/outbox.ts";
 import {
   addAdminKey,
@@ -20,6 +20,7 @@ import {
 import { loadPolicies } from "./policies/follow.ts";
 import { createLogger } from "./serve/log.ts";
 import { createDuty } from "./cluster/duty.ts";
+import { PEER_PATH } from "./cluster/sequencing/frames.ts";
 import { createIdempotencySweep } from "./cluster/sweep-idempotency.ts";
 import { createFolding } from "./cluster/fold-sums.ts";
 import { loadPlugins, type LoadedPlugin } from "./extension/loader.ts";
@@ -76,6 +77,8 @@ export interface Runtime {
   rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]>;
   /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
   rotateLogKey: Parts["rotateLogKey"];
+  /** To be told where it listens, once it does: from then on the other processes on the store may reach it there. */
+  listensAt(url: string): void;
   /** Ends long waits, so that their requests can be answered before the server closes. */
   beginStop(): void;
   /** Finishes what was taken, then closes. Idempotent. */
@@ -126,7 +129,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     stops: toldOfStops(config.stop.notify, channels),
     newId,
   });
-  const fetch = createFetch({
+  const api = createFetch({
     routes: registry.routes,
     pages: registry.pages,
     facades: registry.facades,
@@ -140,6 +143,13 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     queue,
     onResponse: registry.onResponse,
     ...(options.Response === undefined ? {} : { Response: options.Response }),
+  });
+
+  const fetch = withSideDoor(api, {
+    path: PEER_PATH,
+    enter: async (request, read) => (await parts?.sequencing.door.enter(request, read)) ?? null,
+    inFlight,
+    onResponse: registry.onResponse,
   });
 
   /** Each part says how it is closed when it is opened; the stop goes through them in reverse. */
@@ -157,6 +167,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           storage,
           declared,
           sources: registry.policySources.map(({ name }) => name),
+          commands: registry.ledgerCommands,
           outbox,
           instance,
           log,
@@ -200,34 +211,14 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
         ...publishCheckpoints(config.ledger, parts, (name) => createDuty(storage, name, instance), log, verifyEd25519),
       );
       if (outbox.write !== null) {
-        const courier = startCourier(parts);
+        const courier = courierFor(parts, { config, log, clock, notifiers: registry.notifiers, channels, instance });
         opened.push({ name: "courier", close: courier.stop });
+        courier.start();
       }
     } catch (error) {
       await stop();
       throw error;
     }
-  }
-
-  function startCourier({ storage, ledger, vault }: Parts): Courier {
-    if (channels.size > 0 && config.server.public_url === null)
-      log.warn("people are sent links, and ASSENT_PUBLIC_URL does not say where they reach this service");
-    const publicUrl = (): string =>
-      (config.server.public_url ?? `http://${config.server.host}:${config.server.port}`).replace(/\/+$/, "");
-    const courier = createCourier({
-      storage,
-      ledger,
-      log,
-      clock,
-      notifiers: registry.notifiers,
-      duty: createDuty(storage, "deliveries", instance),
-      messages: createMessages({ storage, clock, publicUrl, mac: (message) => vault.mac("approval-link", message) }),
-      timeoutMs: config.deliveries.timeout_seconds * 1000,
-      keepMs: config.deliveries.keep_days * 86_400_000,
-      random: Math.random,
-    });
-    courier.start();
-    return courier;
   }
 
   let stopped: Promise<void> | null = null;
@@ -249,6 +240,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
 
   function beginStop(): void {
     stopping.abort(new Error("the service is stopping"));
+    // Another may lead while this one finishes.
+    void parts?.sequencing.stop();
   }
 
   async function createAdminKey(name: string): ReturnType<Runtime["createAdminKey"]> {
@@ -284,6 +277,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     createAdminKey,
     rotatePermitKey: (rotation) => after("permits").rotate(after("ledger"), rotation),
     rotateLogKey: (rotation) => after("rotateLogKey")(rotation),
+    listensAt: (url) => after("sequencing").join(config.server.peer_url, url),
     beginStop,
     stop,
     host: hostOf("assent"),

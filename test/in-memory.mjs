@@ -27,6 +27,5 @@ export function folderInMemory() {
     return null;
   }
   process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   return folder;
 }

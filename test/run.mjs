@@ -1,10 +1,11 @@
 /**
  * Runs test files on built JavaScript: `node test/run.mjs [quick|fast|rest|all] [file or folder …]`, `fast` when nothing
- * is named. Each file is a process of its own, and what is expensive is started once for all of them. With
- * ASSENT_TEST_COVERAGE=1 the lines that ran are counted, too.
+ * is named. Each file is a process of its own, and what is expensive is started once for all of them. What a file
+ * writes is removed when it has ended, unless ASSENT_TEST_KEEP=1 says to keep it. With ASSENT_TEST_COVERAGE=1 the lines
+ * that ran are counted, too.
  */
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -28,6 +29,7 @@ const REST = [
   "test/mcp/",
   "test/hook/",
   "test/faults/",
+  "test/cluster/sequencing.test.ts",
   "test/identity/",
   "test/delivery/",
   "test/plugins/deliveries/",
@@ -46,6 +48,7 @@ const REST = [
   "test/client/govern.test.ts",
   "test/types/client-types.test.ts",
   "test/policies/evasions.test.ts",
+  "test/ledger/tamper.test.ts",
   "test/plugins/policies/trial.test.ts",
   "test/plugins/provenance/record.test.ts",
   "test/conformance/storage-postgres.test.ts",
@@ -82,6 +85,7 @@ const LONG = [
 ];
 /** No machine is so busy that a file takes longer; only one that hangs does. */
 const BOUND_MS = 15 * 60_000;
+const KEEP = process.env["ASSENT_TEST_KEEP"] === "1";
 /** One more than there are cores: most files wait for the disk now and then. */
 const AT_ONCE = availableParallelism() + 1;
 
@@ -143,13 +147,48 @@ async function startShared(files, folder) {
 
 const COUNTED = ["tests", "pass", "fail", "cancelled", "skipped", "todo"];
 
+/** Where everything of this run is written that does not belong into memory, until this process ends. */
+function folderOnDisk() {
+  // Short, and open to Postgres, as the one in memory.
+  const folder = mkdtempSync(join(tmpdir(), "a-"));
+  chmodSync(folder, 0o711);
+  process.once("exit", () => {
+    if (KEEP) console.log(`kept: ${folder}`);
+    else rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
+  return folder;
+}
+
+let folders = 0;
+
+/** One for each file, so that nothing is left of one that failed. */
+function folderIn(place) {
+  const folder = join(place, String(++folders));
+  mkdirSync(folder);
+  chmodSync(folder, 0o711);
+  return folder;
+}
+
+function removeFolder(folder) {
+  try {
+    if (!KEEP) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  } catch {
+    // A process that a test has left behind still writes into it: the end of the run takes it.
+  }
+}
+
 /** Runs one file to its end. */
-function runFile(file, env) {
+function runFile(file, { place, cache, ...env }) {
+  const folder = folderIn(place);
   const begun = performance.now();
   const child = spawn(
     process.execPath,
     ["--enable-source-maps", "--test-reporter=spec", "--test-reporter-destination=stdout", built(file)],
-    { cwd: ROOT, env: { ...process.env, ...env(file), FORCE_COLOR: "0" }, stdio: ["ignore", "pipe", "pipe"] },
+    {
+      cwd: ROOT,
+      env: { ...process.env, ...env, TMPDIR: folder, ASSENT_TEST_CACHE: cache, FORCE_COLOR: "0" },
+      stdio: ["ignore", "pipe", "pipe"],
+    },
   );
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk.toString()));
@@ -160,6 +199,7 @@ function runFile(file, env) {
   return new Promise((done) =>
     child.once("close", (code) => {
       clearTimeout(bound);
+      removeFolder(folder);
       const counts = Object.fromEntries(
         COUNTED.map((name) => [name, Number(new RegExp(`^ℹ ${name} (\\d+)$`, "m").exec(output)?.[1] ?? 0)]),
       );
@@ -189,7 +229,7 @@ async function runAll(files, env) {
   const results = [];
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const result = await runFile(file, env);
+      const result = await runFile(file, env(file));
       results.push(result);
       tell(result);
     }
@@ -207,7 +247,7 @@ async function runAgain(results, env) {
   if (process.env["ASSENT_TEST_AGAIN"] !== "1" || failed.length > 4) return results;
   const again = new Map();
   for (const { file } of failed) {
-    const result = await runFile(file, env);
+    const result = await runFile(file, env(file));
     tell(result);
     again.set(file, { ...result, flaky: result.good });
   }
@@ -218,13 +258,16 @@ const begun = performance.now();
 const files = filesOf(process.argv.slice(2));
 build();
 const coverage = process.env["ASSENT_TEST_COVERAGE"] === "1" ? mkdtempSync(join(tmpdir(), "assent-coverage-")) : null;
-const memory = folderInMemory();
-const shared = await startShared(files, memory ?? undefined);
+const memory = KEEP ? null : folderInMemory();
+const disk = folderOnDisk();
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+const shared = await startShared(files, memory ?? disk);
 let results;
 try {
   const env = (file) => ({
     ...shared.env,
-    ...(memory === null || within(ON_DISK)(file) ? {} : { TMPDIR: memory }),
+    // What a file installs is kept for the next one, and on the disk for the next run.
+    ...(memory === null || within(ON_DISK)(file) ? { place: disk, cache: tmpdir() } : { place: memory, cache: memory }),
     ...(coverage === null ? {} : { NODE_V8_COVERAGE: coverage }),
   });
   results = await runAgain(await runAll(files, env), env);

@@ -8,6 +8,7 @@ import { createExpiry } from "./expiry.ts";
 import { lookupRoutes } from "./lookup.ts";
 import { createRetention } from "./retention.ts";
 import { submissionRoutes } from "./submission.ts";
+import { submitCommand } from "./submit-command.ts";
 import { verdictRoutes } from "./verdicts.ts";
 import { createWaiters } from "./wait.ts";
 
@@ -33,9 +34,11 @@ export default definePlugin({
     const asks = createAsks(host);
     const waiters = createWaiters(host, options.max_waits_per_key, asks);
     const retention = createRetention(host);
+    const submit = submitCommand(host);
     return {
+      ledgerCommands: [submit],
       routes: [
-        ...submissionRoutes(host, TAG, expiry, waiters),
+        ...submissionRoutes(host, TAG, submit, expiry, waiters),
         ...lookupRoutes(host, TAG, expiry, waiters),
         ...verdictRoutes(host, TAG),
         ...executionRoutes(host, TAG, expiry),

@@ -1,6 +1,6 @@
 /** What was used of limits, read and written in the decision's own transaction: exact whoever else submits meanwhile. */
 import type { LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow, LimitSpan, StorageReader } from "../../src/contract/storage.ts";
+import { unlessCorrupt, type ActionRow, type LimitSpan, type StorageReader } from "../../src/contract/storage.ts";
 import { mayHaveRun, USES_KEPT } from "../../src/domain/limit-uses.ts";
 import type { Evaluation } from "../../src/domain/policy/evaluation.ts";
 import { limitNeeds, type LimitNeed } from "../../src/domain/policy/limits.ts";
@@ -68,5 +68,7 @@ export async function releaseUses(tx: LedgerTransaction, row: ActionRow): Promis
 }
 
 async function isBack(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
-  return row.reason_code === "MORE_APPROVALS_NEEDED" && mayHaveRun(row, await tx.entriesOfAction(row.id));
+  return (
+    row.reason_code === "MORE_APPROVALS_NEEDED" && mayHaveRun(row, await unlessCorrupt(tx.entriesOfAction(row.id)))
+  );
 }

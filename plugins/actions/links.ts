@@ -51,7 +51,7 @@ export function linkRoutes(host: Host, tag: string): Route[] {
       bodyLimit: 4096,
       description: "Changes nothing. The token goes in the body, so that it stands in no log and in no history.",
       responses: { 200: { description: "The action, and who would decide.", schema: LinkAnswer } },
-      errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "STORAGE_UNAVAILABLE"],
+      errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "RECORD_ALTERED", "STORAGE_UNAVAILABLE"],
       handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
     }),
     defineRoute({

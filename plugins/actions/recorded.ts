@@ -1,7 +1,13 @@
 /** What a verdict, a start or a result relies on, held against the ledger: the tables are a cache that whoever writes to the database can change. */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Host } from "../../src/contract/host.ts";
-import type { ActionRow, ApprovalRow, EntryRow, StorageReader } from "../../src/contract/storage.ts";
+import {
+  unlessCorrupt,
+  type ActionRow,
+  type ApprovalRow,
+  type EntryRow,
+  type StorageReader,
+} from "../../src/contract/storage.ts";
 import { differences, historyOf, type ActionEntry } from "../../src/domain/action-history.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { openEntry, type DecisionEntry, type ExecutionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
@@ -43,9 +49,13 @@ export async function assertRecorded(
     action: row.id,
     altered: altered.join(", "),
   });
-  throw new Refusal(
+  throw recordAltered(row, altered);
+}
+
+export function recordAltered({ id }: Pick<ActionRow, "id">, altered: readonly string[]): Refusal {
+  return new Refusal(
     "RECORD_ALTERED",
-    `the action ${row.id} in the store is not the one in the ledger (${altered.join(", ")}); nothing was decided, and the operator has to look at the store with assent audit`,
+    `the action ${id} in the store is not the one in the ledger (${altered.join(", ")}); nothing was decided, and the operator has to look at the store with assent audit`,
   );
 }
 
@@ -57,7 +67,9 @@ interface Compared {
 }
 
 async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRow[]): Promise<Compared> {
-  const entries = await tx.entriesOfAction(row.id);
+  // Damaged bytes are this action's fault alone: others are decided in the same batch.
+  const entries = await unlessCorrupt(tx.entriesOfAction(row.id));
+  if (entries === null) return { recorded: null, altered: ["entries"] };
   try {
     return compared(entries, row, votes);
   } catch {

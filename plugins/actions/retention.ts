@@ -47,27 +47,21 @@ export function createRetention(host: Host): Retention {
     let stays = Infinity;
     while (at < size && !stopped && (await mine())) {
       const before = Math.min(size, at + STRETCH);
-      const rows = await host.storage.decisions({
-        visibility: { all: true },
-        from_seq: at,
-        before_seq: before,
-        since: 0,
-        until: Number.MAX_SAFE_INTEGER,
-        limit: STRETCH,
-      });
+      // Not with their entries: bytes that are damaged must not hold up what is behind them.
+      const newest = await host.storage.actions({ visibility: { all: true }, before_seq: before, limit: STRETCH });
+      const rows = newest.filter(({ decision_seq }) => decision_seq >= at);
       const kept = rows.filter(({ request }) => request !== "");
-      const over = kept.filter(({ created_at }) => created_at < due).map(({ action_id }) => action_id);
+      const over = kept.filter(({ created_at }) => created_at < due).map(({ id }) => id);
       if (over.length > 0) {
         const done = await host.ledger.transact((tx) => eraseIn(host, tx, over, because));
         erased += done.erased;
         altered += done.altered;
       }
-      for (const { seq, action_id, created_at } of kept) {
-        const waits = created_at >= due || (await isOpen(action_id));
-        if (waits) stays = Math.min(stays, seq);
+      for (const { decision_seq, id, created_at } of kept) {
+        const waits = created_at >= due || (await isOpen(id));
+        if (waits) stays = Math.min(stays, decision_seq);
       }
-      const [last] = await host.storage.entries(before - 1, before);
-      if (last === undefined || last.created_at >= due) break;
+      if (rows.some(({ created_at }) => created_at >= due)) break;
       at = before;
       await setImmediate();
     }

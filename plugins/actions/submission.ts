@@ -15,7 +15,8 @@ import { firstPermit, grantPermit, type Permit } from "./permits.ts";
 import { answerWith, RECORD } from "./record.ts";
 import { asOf } from "./rows.ts";
 import * as schema from "./schemas.ts";
-import { assertBinding, factsOf, metaOf, requestOf, submitAction } from "./submit.ts";
+import type { SubmitCommand } from "./submit-command.ts";
+import { assertBinding, factsOf, metaOf, requestOf, sealSubmission } from "./submit.ts";
 import { stillAllowed, type Waiters } from "./wait.ts";
 
 const PREFER = Type.Object({
@@ -43,11 +44,17 @@ const JOIN = Type.Object(
 );
 
 /** What an answer says of where its action came from. */
-const SAID = { made: {}, replayed: REPLAYED, joined: { "Action-Joined": "true" } } as const;
+const SAID = { made: {}, recovered: {}, replayed: REPLAYED, joined: { "Action-Joined": "true" } } as const;
 
 const JOINED = { "Action-Joined": "`true` where `join=open` answers with an action that was there." };
 
-export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+export function submissionRoutes(
+  host: Host,
+  tag: string,
+  submit: SubmitCommand,
+  expiry: Expiry,
+  waiters: Waiters,
+): Route[] {
   return [
     defineRoute({
       method: "POST",
@@ -62,7 +69,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       idempotent: true,
       headers: PREFER,
       description:
-        "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict; `Prefer: permit` answers with a permit where the action may start and the key may execute it.",
+        "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict; `Prefer: permit` answers with a permit where the action may start and the key may execute it; `Preference-Applied` names it then. Without one, `POST …/permit` says why there is none, or makes it.",
       responses: {
         200: { ...RECORD, description: "Allowed or denied.", headers: JOINED },
         202: { ...RECORD, description: "Waits for approval; `Location` is where to look.", headers: JOINED },
@@ -77,11 +84,12 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       ],
       async handle(context) {
         const { body, credential, headers, query } = context;
-        const taken = await submitAction(host, credential, body, {
+        const submission = sealSubmission(host, body, {
           meta: metaOf(body, headers),
           idempotencyKey: idempotencyKeyOf(headers),
           join: query.join === "open",
         });
+        const taken = await host.sequencing.run(submit, credential, submission);
         let row = taken.row;
         let who = credential;
         const extra: Record<string, string> = { ...SAID[taken.by] };
@@ -155,7 +163,11 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
 
 const PASSED_OVER = ["ACTION_NOT_STARTABLE", "START_EXPIRED", "STOPPED", "TOO_MANY_PERMITS", "PERMIT_KEY_RETIRED"];
 
-/** An action that was decided before is decided again. A preference may be passed over: then it is shown as it stands. */
+/**
+ * An action that was decided before is decided again. A preference may be passed over: then it is shown as it stands. It is
+ * recorded by now, so also where the permit could not be made for a fault of the service: an error would say that it
+ * may not be.
+ */
 async function tryPermit(
   host: Host,
   row: ActionRow,
@@ -166,8 +178,10 @@ async function tryPermit(
   try {
     return isNew ? { row, permit: await firstPermit(host, row) } : await grantPermit(host, who, row.id);
   } catch (error) {
-    if (!(error instanceof Refusal) || !PASSED_OVER.includes(error.code)) throw error;
-    return { row: (await host.storage.action(row.id)) ?? row, permit: null };
+    const isFault = !(error instanceof Refusal) || error.kind.status >= 500;
+    if (!isFault && !PASSED_OVER.includes(error.code)) throw error;
+    if (isFault) host.log.warn("no permit could be made with the submission", { action: row.id, error: String(error) });
+    return { row: (await host.storage.action(row.id).catch(() => null)) ?? row, permit: null };
   }
 }
 

@@ -97,64 +97,113 @@ async function assertFewWait(host: Host, tx: LedgerTransaction, { key }: Credent
 
 export interface Submitted {
   row: ActionRow;
-  /** `replayed`: an idempotency key answers with what it made. `joined`: the same was asked for already, and is open. */
-  by: "made" | "replayed" | "joined";
+  /**
+   * `recovered`: it was made of this very submission, by a process that was not heard of again. `replayed`: an
+   * idempotency key answers with what it made. `joined`: the same was asked for already, and is open.
+   */
+  by: "made" | "recovered" | "replayed" | "joined";
 }
 
-/** Decides under the ledger's lock, so that the policy set and the key are those of this very moment. */
-export function submitAction(
-  host: Host,
-  credential: Credential,
+/** A submission as it goes under the lock, in this process or in another: whatever is made of it has its id. */
+export interface SealedSubmission {
+  id: string;
+  /** 32 random bytes, hex. */
+  salt: string;
+  request: ActionRequest;
+  /** Its canonical form and the hash of that. */
+  sealed: { text: string; hash: string };
+  /** As its author ordered it. Throws for one that is another request. */
+  shown(): string;
+  /** Its `meta`. */
+  beside: { commitment: string | null; text: string | null };
+  call: IdempotentCall | null;
+  join: boolean;
+}
+
+export const callOf = (key: string | null): IdempotentCall | null =>
+  key === null ? null : { key, route: SUBMIT_ROUTE, bodyHash: "" };
+
+export function sealSubmission(
+  host: Pick<Host, "newId">,
   body: ActionBody,
   { meta, idempotencyKey, join }: { meta: JsonObject; idempotencyKey: string | null; join: boolean },
-): Promise<Submitted> {
+): SealedSubmission {
   const request = requestOf(body);
-  const sealed = sealRequest(request);
-  const id = host.newId();
-  const salt = newSalt();
-  const beside = sealMeta(meta, newSalt);
-  const call = idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" };
-  return host.ledger.transact(
-    async (tx) => {
-      const who = await tx.confirm(credential);
-      assertBinding(host, who, request.agent_id);
-      const earlier = await createdEarlier(tx, who, call);
-      if (call !== null && earlier !== null) {
-        const row = await reread(tx, earlier);
-        // Whether it is the same request nobody can tell any more: nothing is decided twice under one key.
-        assertKept(row);
-        if (row.request_hash !== sealed.hash) throw usedOtherwise(call, earlier);
-        return { row, by: "replayed" };
-      }
-      const open = join ? await openToJoin(host, tx, who, sealed.hash) : null;
-      if (open !== null) {
-        await rememberCreated(tx, who, call, open.id, open.created_at);
-        return { row: await askedAgain(tx, open), by: "joined" };
-      }
-      const { compiled, source } = tx.activePolicies;
-      const commit = source?.["commit"];
-      const baseFacts: Facts = {
-        ...factsOf(who, await tx.agentFacts(request.agent_id)),
-        ...tx.stopFacts(request),
-        ...(commit === undefined ? {} : { policy_commit: commit }),
-      };
-      const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
-      const { facts: read, needs } = await readUses(tx, evaluation, baseFacts);
-      const { decision, facts } = decideToRecord(evaluation, read);
-      if (decision.effect === "require_approval") await assertFewWait(host, tx, who);
-      const row = record(host, tx, who, { id, salt, request, sealed, beside, ...sealFacts(facts, newSalt), decision });
-      await writeUses(tx, usedBy(decision, needs), id);
-      await tx.insertAction(row);
-      await rememberCreated(tx, who, call, id);
-      return { row, by: "made" };
-    },
-    foreseeIn(credential, request, call),
-  );
+  return {
+    id: host.newId(),
+    salt: newSalt(),
+    request,
+    sealed: sealRequest(request),
+    shown: () => JSON.stringify(request),
+    beside: sealMeta(meta, newSalt),
+    call: callOf(idempotencyKey),
+    join,
+  };
+}
+
+/**
+ * Decides under the ledger's lock, so that the policy set and the key are those of this very moment.
+ * @param who as the lock confirmed it
+ * @param again the submission may have been decided already
+ */
+export async function decideSubmission(
+  host: Host,
+  tx: LedgerTransaction,
+  who: Credential,
+  submission: SealedSubmission,
+  again: boolean,
+): Promise<Submitted> {
+  const { id, request, sealed, call, join } = submission;
+  assertBinding(host, who, request.agent_id);
+  const own = again ? await tx.action(id) : null;
+  if (own !== null) return { row: ownOf(own, who, submission), by: "recovered" };
+  const earlier = await createdEarlier(tx, who, call);
+  if (call !== null && earlier !== null) {
+    const row = await reread(tx, earlier);
+    // Whether it is the same request nobody can tell any more: nothing is decided twice under one key.
+    assertKept(row);
+    if (row.request_hash !== sealed.hash) throw usedOtherwise(call, earlier);
+    return { row, by: "replayed" };
+  }
+  const open = join ? await openToJoin(host, tx, who, sealed.hash) : null;
+  if (open !== null) {
+    await rememberCreated(tx, who, call, open.id, open.created_at);
+    return { row: await askedAgain(tx, open), by: "joined" };
+  }
+  const { compiled, source } = tx.activePolicies;
+  const commit = source?.["commit"];
+  const baseFacts: Facts = {
+    ...factsOf(who, await tx.agentFacts(request.agent_id)),
+    ...tx.stopFacts(request),
+    ...(commit === undefined ? {} : { policy_commit: commit }),
+  };
+  const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
+  const { facts: read, needs } = await readUses(tx, evaluation, baseFacts);
+  const { decision, facts } = decideToRecord(evaluation, read);
+  if (decision.effect === "require_approval") await assertFewWait(host, tx, who);
+  const row = record(host, tx, who, { ...submission, ...sealFacts(facts, newSalt), decision });
+  await writeUses(tx, usedBy(decision, needs), id);
+  await tx.insertAction(row);
+  await rememberCreated(tx, who, call, id);
+  return { row, by: "made" };
+}
+
+/** What was made of the submission before. Another's action is never an answer, whatever its id. */
+function ownOf(row: ActionRow, who: Credential, { id, sealed }: SealedSubmission): ActionRow {
+  if (row.submitted_by === who.key.id) assertKept(row);
+  if (row.submitted_by !== who.key.id || row.request_hash !== sealed.hash)
+    throw new Refusal("IDEMPOTENCY_CONFLICT", `the action ${id} is of another request; send this one again`);
+  return row;
 }
 
 /** By what is known before the lock; agents' rows are not, so that a limit that asks for them is read later. */
-function foreseeIn(credential: Credential, request: ActionRequest, call: IdempotentCall | null): Foresee {
+export function foreseeSubmission(
+  credential: Credential,
+  { id, request, call }: SealedSubmission,
+  again: boolean,
+): Foresee {
   return ({ now, activePolicies: { compiled } }) => ({
+    ...(again ? { action: id } : {}),
     ...(call === null ? {} : { idempotency: nameOf(credential, call) }),
     ...(compiled.limited
       ? { limits: limitNeeds(new Evaluation(compiled, request, factsOf(credential, {}), now)).map(spanOf) }
@@ -162,18 +211,13 @@ function foreseeIn(credential: Credential, request: ActionRequest, call: Idempot
   });
 }
 
-interface Submission {
-  id: string;
-  salt: string;
-  request: ActionRequest;
-  sealed: { text: string; hash: string };
-  beside: { commitment: string | null; text: string | null };
+interface Decided extends SealedSubmission {
   facts: RecordedFacts;
   past: string | null;
   decision: Decision;
 }
 
-function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submission): ActionRow {
+function record(host: Host, tx: LedgerTransaction, who: Credential, it: Decided): ActionRow {
   const { id, salt, request, sealed, beside, facts, past, decision } = it;
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
@@ -206,7 +250,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Submissi
     tool: request.tool,
     operation: request.operation,
     // Whoever is asked reads it in the order that its author gave it.
-    request: decision.approval === null ? sealed.text : JSON.stringify(request),
+    request: decision.approval === null ? sealed.text : it.shown(),
     request_hash: sealed.hash,
     salt,
     past,

@@ -1,12 +1,13 @@
 /** Who may decide on an action: the holder of a key with its token, or the person whom a link was sent to. */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
+import { unlessCorrupt, type ActionRow, type StorageReader } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { RELATION_WORDS, type SelfRelation } from "../../src/domain/approval.ts";
 import { openEntry, type Actor, type DecisionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
 import { checkToken, readToken, type TokenVerdict } from "../../src/domain/tokens.ts";
 import { approvalMac, linkMac, tokenClaims } from "./record.ts";
+import { recordAltered } from "./recorded.ts";
 import { relationOfOwner, selfRelationOf } from "./standing.ts";
 
 /** Who votes: by a key, or by a link that was sent to one person. */
@@ -80,7 +81,9 @@ function claimsOf(token: string): { action_id: string; approver: string } {
 /** Channels that were asked: by the policy of the decision, and by those that sent the action back to people since. */
 async function channelsOf(tx: Pick<StorageReader, "entriesOfAction">, row: ActionRow): Promise<readonly string[]> {
   const named: string[] = [];
-  for (const { type, bytes } of await tx.entriesOfAction(row.id)) {
+  const entries = await unlessCorrupt(tx.entriesOfAction(row.id));
+  if (entries === null) throw recordAltered(row, ["entries"]);
+  for (const { type, bytes } of entries) {
     if (type !== "decision" && type !== "redecision") continue;
     const { status, decision } = openEntry<DecisionEntry | RedecisionEntry>(bytes);
     if (status === "pending_approval") named.push(...(decision.approval?.notify ?? []));

@@ -17,12 +17,14 @@ export default definePlugin({
 
 /** Envoy sends the original method and headers, and the body where it buffers it, to `path_prefix` and the original path. */
 function seen({ request, body }: FacadeCall): Seen {
-  const { headers } = request;
+  const { headers, url } = request;
+  // Behind the host, which is the client's to choose: "ext-authz" is one, too.
+  const path = url.slice(url.indexOf("/", url.indexOf("://") + 3));
   const partial = headers.get(PARTIAL);
   return {
     method: request.method,
     host: headers.get("host") ?? "",
-    uri: request.url.slice(request.url.indexOf(PREFIX) + PREFIX.length),
+    uri: path.slice(PREFIX.length),
     headers,
     body: partial === "false" ? body : null,
     declaredLength: partial === null || partial === "false" ? null : "partial",

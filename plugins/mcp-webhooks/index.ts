@@ -1,7 +1,7 @@
 /** What MCP gateways ask before they pass a call on: Docker's interceptor, and ToolHive's validating webhook. */
 import { Type } from "@sinclair/typebox";
 import { isJsonObject } from "../../src/domain/json.ts";
-import { passGate, type GateRequest, type Verdict } from "../../src/http/resource/gate.ts";
+import { passGate, refusalOf, undecided, type GateRequest } from "../../src/http/resource/gate.ts";
 import { readJsonObject, Unreadable } from "../../src/http/resource/json-body.ts";
 import { definePlugin, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { callOfDocker, callOfMessage, type ToolCall } from "./read.ts";
@@ -61,7 +61,7 @@ function docker(tool: string, wait: number): Facade {
         })),
       );
     },
-    fault: ({ status, code }) => reply(undecided(code), status),
+    fault: ({ status, code }) => reply({ allowed: false, ...undecided(code) }, status),
   };
 }
 
@@ -103,7 +103,7 @@ function toolhive(tool: string | null, wait: number): Facade {
       });
       return reply(answered, uid);
     },
-    fault: ({ code }) => reply(undecided(code)),
+    fault: ({ code }) => reply({ allowed: false, ...undecided(code) }),
   };
 }
 
@@ -125,29 +125,8 @@ async function answerTo(call: FacadeCall, wait: number, read: () => GateRequest 
       message: `Not run: the call cannot be decided; ${error.message}.`,
     };
   }
-  return request === null ? { allowed: true, code: "", message: "" } : wordsOf(await passGate(call, request, wait));
+  const verdict = request === null ? null : await passGate(call, request, wait);
+  return verdict === null || verdict.kind === "go"
+    ? { allowed: true, code: "", message: "" }
+    : { allowed: false, ...refusalOf(verdict) };
 }
-
-function wordsOf(verdict: Verdict): Answered {
-  switch (verdict.kind) {
-    case "go":
-      return { allowed: true, code: "", message: "" };
-    case "wait":
-      return {
-        allowed: false,
-        code: "APPROVAL_REQUIRED",
-        message: `Not run yet: it waits for approval [action ${verdict.action.id}]. It was not refused. Call again later with exactly the same arguments; other arguments would be another request.`,
-      };
-    case "no":
-      return { allowed: false, code: verdict.code, message: `Not run: ${verdict.reason} (${verdict.code})` };
-    case "fault":
-      return undecided(verdict.code);
-  }
-}
-
-/** Nothing of it is the model's to know but that it may try again. */
-const undecided = (code: string): Answered => ({
-  allowed: false,
-  code,
-  message: `Not run: the approval service could not decide (${code}). It was not refused; try again later.`,
-});

@@ -100,6 +100,8 @@ function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
   if (isJsonObject(tool)) {
     const name = tool["name"];
     if (typeof name !== "string" || !isJsonObject(args)) return null;
+    // Of the other form: whoever runs the call might take its arguments.
+    if (operation !== undefined || params !== undefined) return null;
     return { agent_id: agent, tool: ownTool, operation: name, params: args, meta };
   }
   // Arguments under a name that is not read would run without having been decided.

@@ -10,6 +10,7 @@
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/contract/storage.ts";
 import type { SqlEngine, SqlPurpose, SqlTransaction } from "../storage-sql/engine.ts";
+import { createBundles } from "../storage-sql/bundles.ts";
 import { createReader, prepareReads } from "../storage-sql/queries.ts";
 import { bind } from "../storage-sql/statement.ts";
 import { db, postgresDialect } from "../storage-sql/dialects/postgres.ts";
@@ -60,9 +61,11 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
         newestTimeline: () => newestTimeline,
       });
       await checkReader?.(
-        createReader(reads, {
-          all: async (statement, values) => (await candidate.query(statement.sql, bind(statement, values))).rows,
-        }),
+        createReader(
+          reads,
+          { all: async (statement, values) => (await candidate.query(statement.sql, bind(statement, values))).rows },
+          createBundles(reads),
+        ),
       );
       // A server that was refused is none that was used.
       newestTimeline = Math.max(newestTimeline, timeline);

@@ -28,6 +28,8 @@ export interface PostgresStorageOptions {
   statementTriggers?: boolean;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
+  /** For tests: how many of the newest entries keep their own bytes. */
+  keep?: number;
 }
 
 /** The store for more than one process. */
@@ -43,9 +45,8 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     acceptUnsafeServer: options.acceptUnsafeServer ?? false,
     notify: options.notify ?? true,
   });
-  return createSqlStorage(
-    engine,
-    options.statementTriggers === false ? rowTriggersDialect : postgresDialect,
-    options.migrations === undefined ? {} : { migrations: options.migrations },
-  );
+  return createSqlStorage(engine, options.statementTriggers === false ? rowTriggersDialect : postgresDialect, {
+    ...(options.migrations === undefined ? {} : { migrations: options.migrations }),
+    ...(options.keep === undefined ? {} : { keep: options.keep }),
+  });
 }

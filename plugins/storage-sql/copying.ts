@@ -7,6 +7,7 @@ import {
   type LedgerHead,
   type StorageCopying,
 } from "../../src/contract/storage.ts";
+import type { Bundles, EntryBytes } from "./bundles.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
@@ -100,19 +101,23 @@ function statementsOf(db: Kysely<Tables>, table: CopiedTable, { key, columns, ch
 export function createCopying(
   statements: CopyStatements,
   reader: Pick<SqlExecutor, "all">,
+  bundles: Bundles,
   write: (work: (db: SqlExecutor) => Promise<void>) => Promise<void>,
 ): StorageCopying {
+  async function rowsOf(table: CopiedTable, statement: Statement, values: object): Promise<CopiedRow[]> {
+    const rows = (await reader.all(statement, values)).map((row) => plain<CopiedRow>(row));
+    if (table === "entries") await bundles.whole(reader, rows as unknown as EntryBytes[]);
+    return rows;
+  }
   return {
     async read(table, after, limit) {
       const { first, after: behind } = statements.tables[table];
       const from =
         after === null ? {} : Object.fromEntries(SHAPES[table].key.map((column) => [`after_${column}`, after[column]]));
-      const rows = await reader.all(after === null ? first : behind, { ...from, limit });
-      return rows.map((row) => plain<CopiedRow>(row));
+      return rowsOf(table, after === null ? first : behind, { ...from, limit });
     },
     async last(table) {
-      const [row] = await reader.all(statements.tables[table].last, {});
-      return row === undefined ? null : plain<CopiedRow>(row);
+      return (await rowsOf(table, statements.tables[table].last, {}))[0] ?? null;
     },
     async count(table) {
       const [row] = await reader.all(statements.tables[table].count, {});

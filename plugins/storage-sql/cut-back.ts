@@ -10,8 +10,10 @@ import { isCoreEntry, openEntry, type EntryBody } from "../../src/domain/entries
 import { toHex } from "../../src/domain/hash.ts";
 import { openPast, writePasts } from "../../src/domain/past.ts";
 import { TILE_WIDTH } from "../../src/domain/tiles.ts";
+import type { Bundles } from "./bundles.ts";
 import { CHANGEABLE } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
+import { readLedger } from "./ledger-reads.ts";
 import type { Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
@@ -65,6 +67,7 @@ const LEVELS = 7;
 export async function cutBack(
   statements: CutStatements,
   reads: Reads,
+  bundles: Bundles,
   dialect: SqlDialect,
   db: SqlExecutor,
   keep: (rows: readonly CutRow[]) => Promise<void>,
@@ -112,19 +115,23 @@ export async function cutBack(
   for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).begin ?? []) await raw(db, text);
   for (const [remove, values] of removals) await db.run(remove, values);
   for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).end ?? []) await raw(db, text);
-  for (const id of touched) if (!actions.has(id)) await setBack(statements, reads, db, id);
+  for (const id of touched) if (!actions.has(id)) await setBack(statements, reads, bundles, db, id);
   await db.run(statements.forgetSums, {});
   await db.run(statements.foldAnew, {});
   return entries.length;
 }
 
 /** The action as its remaining entries leave it. */
-async function setBack(statements: CutStatements, reads: Reads, db: SqlExecutor, id: string): Promise<void> {
+async function setBack(
+  statements: CutStatements,
+  reads: Reads,
+  bundles: Bundles,
+  db: SqlExecutor,
+  id: string,
+): Promise<void> {
   const row = (await db.all(reads.action, { id }))[0];
   // What plugins record about an action changes nothing of it.
-  const own = (await db.all(reads.entriesOfAction, { action_id: id }))
-    .filter((entry) => !String(entry["type"]).includes(":"))
-    .map((entry) => plain<{ bytes: Uint8Array; leaf_hash: Uint8Array }>(entry));
+  const own = (await readLedger(reads, db, bundles).entriesOfAction(id)).filter(({ type }) => !type.includes(":"));
   const [first] = own;
   if (row === undefined || first === undefined) return;
   const entries = own.map(({ bytes }) => openEntry<ActionEntry>(bytes));

@@ -4,6 +4,9 @@ import type { SqlValue, Statement } from "./statement.ts";
 /** A statement of one row into one table. */
 export type Insert = Statement & { readonly into: string };
 
+/** Why a database refuses a bundle. */
+export const OUT_OF_LINE = "a bundle stands right behind the last one, below the head, and is not empty";
+
 /** What the databases do differently. */
 export interface SqlDialect {
   readonly db: Kysely<never>;
@@ -29,7 +32,14 @@ export interface SqlDialect {
   guard?(table: string): string;
   /** For a repair: lets rows of append-only tables be deleted inside the transaction that says so. Absent: no repair. */
   suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
+  /** Drops an index if it is there, and rather fails than let decisions wait behind a long read. */
+  dropIndex(name: string): string[];
   bytesOf(hex: string): RawBuilder<unknown>;
+  /**
+   * What stands where an entry's bytes were that are in a bundle. Null where several processes share the store: one of an
+   * older version then fails, and does not take nothing for the entry.
+   */
+  readonly noBytes: Uint8Array | null;
   /** A parameter, a JSON array of objects, as a table named "given" with these members as columns. */
   given(json: RawBuilder<unknown>, columns: Readonly<Record<string, "text" | "integer">>): RawBuilder<unknown>;
   /** One statement that inserts several rows, whose values are as its names. Absent: they go in one by one. */
@@ -38,6 +48,13 @@ export interface SqlDialect {
   finish(table: CreateTableBuilder<string, string>, clustered?: boolean): Compilable;
   /** Refuses UPDATE and DELETE, and an INSERT that would replace a row: with an error, or by keeping the old row. */
   appendOnly(table: string, key: readonly string[], onDuplicate: "refuse" | "keep"): string[];
+  /**
+   * After `appendOnly` of "entries" and "entry_bundles". Lets an entry's bytes become `noBytes` where a bundle stands at
+   * its tile, the head covers the tile, its type is not among those that keep theirs, and all these columns stay as they
+   * are; refuses every other UPDATE as before. Lets a bundle in that stands right behind the last, of a tile that the head
+   * covers.
+   */
+  mayEmptyEntries(columns: readonly string[], keeping: readonly string[]): string[];
   /** For the table's one row: refuses DELETE, a second row, and an UPDATE that lowers the column. */
   neverShrinks(table: string, column: string): string[];
 }

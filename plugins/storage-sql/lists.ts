@@ -1,6 +1,6 @@
 /** Lists: a statement for each combination of filters that is asked for. */
 import { sql, type Kysely, type RawBuilder } from "kysely";
-import type { ActionFilter, AgentFilter, FollowedType } from "../../src/contract/storage.ts";
+import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../../src/contract/storage.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, prepare, type Statement } from "./statement.ts";
@@ -62,6 +62,9 @@ export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => State
   };
 }
 
+/** A decision as it is stored, with what its bytes are held against. */
+export type StoredDecision = DecisionInput & { leaf_hash: Uint8Array };
+
 /** By sequence, the entry beside the action: `+ 0` keeps the time's index out of it. */
 export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id"): Statement {
   const rows = db
@@ -73,6 +76,7 @@ export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | 
       "actions.created_at as created_at",
       "actions.request as request",
       "actions.past as past",
+      "entries.leaf_hash as leaf_hash",
       "entries.bytes as bytes",
     ])
     .where("actions.decision_seq", ">=", param("from_seq"))

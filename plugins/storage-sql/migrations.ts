@@ -4,6 +4,7 @@
  */
 import type { SqlDialect } from "./dialect.ts";
 import { approvals } from "./migrations/approvals.ts";
+import { bundles, leafRuns } from "./migrations/bundles.ts";
 import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { idempotencyAge } from "./migrations/idempotency.ts";
@@ -44,4 +45,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 19, name: "who waits for actions", statements: asks },
   { version: 20, name: "idempotency keys by their age", statements: idempotencyAge },
   { version: 21, name: "entries of the log's keys", statements: logKeys },
+  { version: 22, name: "entries in bundles", statements: bundles },
+  { version: 23, name: "runs of the entries' hashes", statements: leafRuns },
 ];

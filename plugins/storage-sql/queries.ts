@@ -1,5 +1,4 @@
 /** The reads of the contract as SQL, for any executor. */
-import { type FollowedType, FOLLOWED_TYPES } from "../../src/domain/entries.ts";
 import { sql, type Kysely } from "kysely";
 import {
   StorageError,
@@ -8,18 +7,17 @@ import {
   type DecisionInput,
   type AgentRow,
   type ApprovalRow,
-  type EntryRow,
   type KeyRow,
   type LedgerHead,
   type PolicyRow,
   type PolicySetRow,
   type PolicyVersionRow,
   type StorageReader,
-  type TileRow,
   type Visibility,
 } from "../../src/contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./schema.ts";
+import { prepareActionIds, readActionIds } from "./action-ids.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareDocumentReads, readDocuments } from "./documents.ts";
 import { prepareIdempotencyReads, readIdempotency } from "./idempotency.ts";
@@ -28,13 +26,15 @@ import { prepareLimitReads, readLimits } from "./limits.ts";
 import {
   actionLists,
   agentLists,
-  entriesOfType,
   decisionLists,
   openLists,
   pending,
   pendingLists,
   startableLists,
+  type StoredDecision,
 } from "./lists.ts";
+import type { Bundles, EntryReads } from "./bundles.ts";
+import { prepareLedgerReads, readLedger } from "./ledger-reads.ts";
 import { prepareSums } from "./sums.ts";
 import type { Tables } from "./schema.ts";
 import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
@@ -45,7 +45,6 @@ export const HASH_BYTES = 32;
 export type Reads = ReturnType<typeof prepareReads>;
 
 export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given">) {
-  const entries = db.selectFrom("entries").select(schema.ENTRY_COLUMNS);
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
   const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
@@ -56,38 +55,9 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
     checkpoint: prepare(
       db.selectFrom("checkpoint").select(["size", "note"]).where("id", "=", sql.lit(1)).where("note", "is not", null),
     ),
-    entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
-    entryByHash: prepare(entries.where("leaf_hash", "=", param("leaf_hash")).orderBy("seq").limit(sql.lit(1))),
-    entriesOfAction: prepare(entries.where("action_id", "=", param("action_id")).orderBy("seq")),
-    entriesOfType: Object.fromEntries(FOLLOWED_TYPES.map((type) => [type, entriesOfType(db, type)])) as Record<
-      FollowedType,
-      Statement
-    >,
-    leafHashes: prepare(
-      db
-        .selectFrom("entries")
-        .select("leaf_hash")
-        .where("seq", ">=", param("from"))
-        .where("seq", "<", param("to"))
-        .orderBy("seq"),
-    ),
-    tile: prepare(
-      db
-        .selectFrom("tiles")
-        .select(schema.TILE_COLUMNS)
-        .where("level", "=", param("level"))
-        .where("index", "=", param("index")),
-    ),
-    tileRoots: prepare(
-      db
-        .selectFrom("tiles")
-        .select("root")
-        .where("level", "=", param("level"))
-        .where("index", ">=", param("from"))
-        .where("index", "<", param("to"))
-        .orderBy("index"),
-    ),
+    ...prepareLedgerReads(db),
     action: prepare(actions.where("id", "=", param("id"))),
+    ...prepareActionIds(db, dialect),
     openAction: openLists(db),
     actions: actionLists(db),
     decisionSpan: prepare(
@@ -172,11 +142,12 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
 }
 
 /** `snapshot` gives a view of one moment; absent where statements that are begun in one turn see one anyway. */
-export interface Readable extends Pick<SqlExecutor, "all"> {
+export interface Readable extends EntryReads {
   snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
 }
 
-export function createReader(reads: Reads, db: Readable): StorageReader {
+/** `bundles`: what the entries' bytes come out of. */
+export function createReader(reads: Reads, db: Readable, bundles: Bundles): StorageReader {
   async function one<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = plain): Promise<T | null> {
     const row = (await db.all(statement, values))[0];
     return row === undefined ? null : decode(row);
@@ -191,14 +162,9 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
       return head;
     },
     checkpoint: () => one(reads.checkpoint, {}),
-    entries: (from, to) => many<EntryRow>(reads.entries, { from, to }),
-    entryByHash: (leaf_hash) => one<EntryRow>(reads.entryByHash, { leaf_hash }),
-    entriesOfAction: (action_id) => many<EntryRow>(reads.entriesOfAction, { action_id }),
-    entriesOfType: (type, from, limit) => many<EntryRow>(reads.entriesOfType[type], { from, limit }),
-    leafHashes: (from, to) => many(reads.leafHashes, { from, to }, (row) => row["leaf_hash"] as Uint8Array),
-    tile: (level, index) => one<TileRow>(reads.tile, { level, index }),
-    tileRoots: (level, from, to) => many(reads.tileRoots, { level, from, to }, (row) => row["root"] as Uint8Array),
+    ...readLedger(reads, db, bundles),
     action: (id) => one<ActionRow>(reads.action, { id }),
+    ...readActionIds(reads, db),
     async openAction(submitted_by, request_hash, now) {
       const values = { submitted_by, request_hash, now };
       return (
@@ -214,13 +180,11 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
       const row = await one<{ first: number | null; last: number | null }>(reads.decisionSpan, { since, until });
       return row === null || row.first === null || row.last === null ? null : { first: row.first, last: row.last };
     },
-    decisions(filter: DecisionFilter) {
+    async decisions(filter: DecisionFilter) {
       const { visibility } = filter;
-      if ("agent_id" in visibility)
-        return many<DecisionInput>(reads.decisions.agent_id, { ...filter, visible_agent: visibility.agent_id });
-      if ("key_id" in visibility)
-        return many<DecisionInput>(reads.decisions.key_id, { ...filter, visible_key: visibility.key_id });
-      return many<DecisionInput>(reads.decisions.all, filter);
+      const kind = "agent_id" in visibility ? "agent_id" : "key_id" in visibility ? "key_id" : "all";
+      const rows = await many<StoredDecision>(reads.decisions[kind], { ...filter, ...visibleTo(visibility) });
+      return (await bundles.whole(db, rows)).map(decisionOf);
     },
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
     pendingActions: (visibility, after, limit) =>
@@ -254,6 +218,10 @@ export function createReader(reads: Reads, db: Readable): StorageReader {
     ...readDocuments(reads, db),
     meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
   };
+}
+
+function decisionOf({ seq, action_id, created_at, request, past, bytes }: StoredDecision): DecisionInput {
+  return { seq, action_id, created_at, request, past, bytes };
 }
 
 function visibleTo(visibility: Visibility): { visible_agent: string | null; visible_key: string | null } {

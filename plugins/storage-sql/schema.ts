@@ -21,6 +21,10 @@ type Stored<Row, Replaced> = Omit<Row, keyof Replaced> & Replaced;
 
 export interface Tables {
   entries: EntryRow;
+  /** The bytes of 256 entries from `start` on, which have none of their own: see bundles.ts. */
+  entry_bundles: { start: number; bytes: Uint8Array };
+  /** Of 8,192 entries those whose hashes begin alike, by the next bytes: see leaf-runs.ts. */
+  leaf_runs: { place: number; bytes: Uint8Array };
   tiles: TileRow;
   /** One row, id 1. `edge` is the hashes one after another. */
   ledger_head: {

@@ -4,6 +4,7 @@
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type Storage, type StorageTransaction } from "../../src/contract/storage.ts";
+import { createBundles, KEPT } from "./bundles.ts";
 import { createCopying, prepareCopying } from "./copying.ts";
 import { cutBack, prepareCut } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
@@ -16,11 +17,14 @@ import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
 import { foldSums, statusMoves } from "./sums.ts";
 import { bind, prepare, type SqlExecutor } from "./statement.ts";
+import { createPacking, inspect } from "./upkeep.ts";
 import { createTransaction, prepareWrites } from "./writes.ts";
 
 export interface SqlStorageOptions {
   /** For tests of migrations. */
   migrations?: readonly Migration[];
+  /** For tests: how many of the newest entries keep their own bytes. */
+  keep?: number;
 }
 
 const prepared = new WeakMap<object, ReturnType<typeof prepareAll>>();
@@ -116,7 +120,8 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       return orStorageError("read from the store", () => engine.query(statement.sql, bind(statement, values)));
     },
   };
-  const reader = createReader(reads, {
+  const bundles = createBundles(reads);
+  const view = {
     ...looks,
     ...(engine.snapshot === undefined
       ? {}
@@ -130,6 +135,21 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
             );
           },
         }),
+  };
+  const reader = createReader(reads, view, bundles);
+  const putOff = { statements, reader: looks, leafHashes: reader.leafHashes };
+  const packing = createPacking({
+    ...putOff,
+    aside: (work) => enqueue(() => run("aside", work)),
+    exclusive: engine.exclusive,
+    keep: options.keep ?? KEPT,
+    noBytes: dialect.noBytes,
+    steps: async () =>
+      (await engine.query("select version, applied_at from schema_migrations", [])) as unknown as {
+        version: number;
+        applied_at: number;
+      }[],
+    dropIndex: dialect.dropIndex("entries_by_leaf_hash"),
   });
 
   async function open(readOnly: boolean): Promise<void> {
@@ -189,7 +209,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       enqueue(() =>
         run("write", async (db) => {
           const moves = statusMoves(reads.sums, db);
-          const result = await work(createTransaction(reads, writes, db, moves));
+          const result = await work(createTransaction(reads, writes, db, bundles, moves));
           await moves.apply();
           return result;
         }),
@@ -199,20 +219,30 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       enqueue(() => run("aside", async (db) => (await db.run(leases.take, { name, holder, ms })) === 1)),
     release: (name, holder) =>
       enqueue(() => run("aside", async (db) => void (await db.run(leases.release, { name, holder })))),
-    upkeep: (max) => enqueue(() => run("write", (db) => foldSums(reads.sums, db, max))),
+    async upkeep(max) {
+      const folded = await enqueue(() => run("write", (db) => foldSums(reads.sums, db, max)));
+      try {
+        return (await packing.next()) ? max : folded;
+      } catch (error) {
+        // An entry that was altered stays where it is for good; the sums do not wait for it.
+        if (folded === max) return folded;
+        throw error;
+      }
+    },
+    inspect: () => inspect(putOff),
     ...(dialect.suspendAppendOnly === undefined
       ? {}
       : {
           cutBack: (keep: Parameters<NonNullable<Storage["cutBack"]>>[0]) =>
             enqueue(() =>
               run("write", (db) =>
-                cutBack(statements.cuts, reads, dialect, db, (rows) =>
-                  keep(rows, createTransaction(reads, writes, db)),
+                cutBack(statements.cuts, reads, bundles, dialect, db, (rows) =>
+                  keep(rows, createTransaction(reads, writes, db, bundles)),
                 ),
               ),
             ),
         }),
-    copying: createCopying(statements.copies, looks, (work) => enqueue(() => run("copy", work))),
+    copying: createCopying(statements.copies, looks, bundles, (work) => enqueue(() => run("copy", work))),
     ...(engine.watch === undefined ? {} : { watch: engine.watch.bind(engine) }),
     ...(engine.backup === undefined
       ? {}

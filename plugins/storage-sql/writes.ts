@@ -8,9 +8,11 @@ import {
   type StorageTransaction,
 } from "../../src/contract/storage.ts";
 import { prepareActionWrites, writeActions } from "./action-writes.ts";
+import { prepareBundleWrites, type Bundles } from "./bundles.ts";
 import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
 import { prepareDocumentWrites, writeDocuments } from "./documents.ts";
 import { prepareIdempotencyWrites, writeIdempotency } from "./idempotency.ts";
+import { prepareRunWrites } from "./leaf-runs.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
@@ -40,6 +42,8 @@ export function prepareWrites(db: Kysely<Tables>) {
         .where("size", "<=", param("size")),
     ),
     ...prepareActionWrites(db),
+    ...prepareBundleWrites(db),
+    ...prepareRunWrites(db),
     insertApproval: prepare(
       db
         .insertInto("approvals")
@@ -133,10 +137,11 @@ export function createTransaction(
   reads: Reads,
   writes: Writes,
   db: SqlExecutor,
+  bundles: Bundles,
   moves: StatusMoves = statusMoves(reads.sums, db),
 ): StorageTransaction {
   return {
-    ...createReader(reads, db),
+    ...createReader(reads, db, bundles),
     async append(entries, tiles, head) {
       const refusal = misfit(entries, head);
       if (refusal !== null) db.fail(new StorageError("unavailable", refusal));

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { definePlugin } from "../../src/plugin.ts";
+import { loadSqlite } from "./library.ts";
 import { sqliteStorage } from "./storage.ts";
 
 export { sqliteStorage, type SqliteStorageOptions } from "./storage.ts";
@@ -20,10 +21,13 @@ export default definePlugin({
       }),
     ),
   }),
-  storage: (host, options) =>
-    sqliteStorage({
+  async storage(host, options) {
+    // Where there is none, that is said before anything is written.
+    await loadSqlite();
+    return sqliteStorage({
       path: options.path ?? join(host.data, "assent.db"),
       log: host.log,
       ...(options.busy_timeout_ms === undefined ? {} : { busyTimeoutMs: options.busy_timeout_ms }),
-    }),
+    });
+  },
 });

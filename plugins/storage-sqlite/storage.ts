@@ -14,6 +14,8 @@ export interface SqliteStorageOptions {
   log?: Logger;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
+  /** For tests: how many of the newest entries keep their own bytes. */
+  keep?: number;
 }
 
 /** The embedded store: one file, one process that writes. */

@@ -54,11 +54,11 @@ export type Gate = ReturnType<typeof createGate>;
 export function createGate(options: GateOptions) {
   const assent = options.assent ?? createAssent();
 
-  async function requestOf({ name, args }: Call) {
+  async function requestOf({ name, args, signal }: Call) {
     const { tool, operation } =
       typeof options.tool === "function" ? options.tool(name) : { tool: options.tool, operation: name };
     return {
-      agent_id: options.agent ?? (await assent.agent()),
+      agent_id: options.agent ?? (await assent.agent({ signal })),
       tool,
       operation,
       params: snapshotObject(args),

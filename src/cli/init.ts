@@ -45,11 +45,15 @@ examples:
   },
 };
 
-/** Where nothing is configured and the folder holds nothing of ours, the first start begins as a clone does. */
-export async function beginHere(env: Record<string, string | undefined>, io: Output): Promise<void> {
+/** Whether nothing is configured, and the folder holds nothing of ours. */
+export function isUnbegun(env: Record<string, string | undefined>): boolean {
   const isConfigured = ENVIRONMENT.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
-  if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return;
-  if (["assent.yaml", "policies", "data"].some((name) => existsSync(name))) return;
+  if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return false;
+  return !["assent.yaml", "policies", "data"].some((name) => existsSync(name));
+}
+
+/** The first start begins as a clone does. */
+export async function beginHere(io: Output): Promise<void> {
   await write(".");
   io.out(`There was no assent.yaml here, and no policies: wrote both, with example policies to change in ./policies.`);
 }

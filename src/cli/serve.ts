@@ -9,7 +9,8 @@ import { createRuntime, type Runtime } from "../runtime.ts";
 import { guardStrays } from "../delivery/notifier-errors.ts";
 import { onSignals, serve as listen, ServerResponse, type Listening } from "../serve/index.ts";
 import { placeOf, showFirstKeys } from "./first-keys.ts";
-import { beginHere } from "./init.ts";
+import { beginHere, isUnbegun } from "./init.ts";
+import { assertStorable } from "./store.ts";
 import { releaseYoungSpace } from "../serve/young-space.ts";
 import { CommandError, parse, type Command } from "./command.ts";
 
@@ -50,7 +51,10 @@ examples:
       ...(values.port === undefined ? {} : { ASSENT_PORT: values.port }),
     };
     const place = placeOf(values["first-keys"], env);
-    if (values.config === undefined) await beginHere(env, io);
+    if (values.config === undefined && isUnbegun(env)) {
+      await assertStorable(configFrom(env, undefined));
+      await beginHere(io);
+    }
     const config = configFrom(env, values.config);
     const runtime = await startRuntime(() =>
       createRuntime(config, {
@@ -89,6 +93,7 @@ examples:
         await runtime.stop();
         resolve(0);
       });
+      runtime.listensAt(listening.url);
       io.out(`assent is listening on ${listening.url}`);
     });
   },

@@ -16,21 +16,35 @@ export async function withStore<T>(
 ): Promise<T> {
   let storage: Storage | null = null;
   try {
-    storage = await storageOf(await loadPlugins(config), {
-      log: createLogger("error"),
-      data: config.data,
-      databaseUrl: config.database_url,
-    });
+    storage = await storageFor(config);
     if (storage === null) throw new CommandError("no plugin is configured, and so there is no store");
     await storage.open(options);
     return await work(storage);
   } catch (error) {
-    if ([StorageError, PluginError, PluginLoadError].some((kind) => error instanceof kind))
-      throw new CommandError((error as Error).message);
-    throw error;
+    throw inWords(error);
   } finally {
     await storage?.close();
   }
+}
+
+/** Throws CommandError where the configured storage cannot be had on this machine. Opens and writes nothing. */
+export async function assertStorable(config: Config): Promise<void> {
+  try {
+    await storageFor(config);
+  } catch (error) {
+    throw inWords(error);
+  }
+}
+
+async function storageFor(config: Config): Promise<Storage | null> {
+  const { data, database_url: databaseUrl } = config;
+  return storageOf(await loadPlugins(config), { log: createLogger("error"), data, databaseUrl });
+}
+
+function inWords(error: unknown): unknown {
+  return [StorageError, PluginError, PluginLoadError].some((kind) => error instanceof kind)
+    ? new CommandError((error as Error).message)
+    : error;
 }
 
 /** Throws CommandError unless the store has exactly the migrations that this version knows. */

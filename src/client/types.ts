@@ -26,7 +26,7 @@ export interface SubmitOptions extends CallOptions {
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for a verdict. */
   wait?: number | undefined;
-  /** Ask for a permit in the answer, where the action may start. */
+  /** Ask for a permit in the answer, where the action may start. Null there: none could be made, and `permit` says why. */
   permit?: boolean | undefined;
   /** The same key with the same request gives the same action, for ever. */
   idempotencyKey?: string | undefined;

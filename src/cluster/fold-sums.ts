@@ -61,7 +61,10 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
       }
     } catch (error) {
       if (!stopped)
-        log.warn("the sums for analytics could not be brought up to date; trying again", { error: String(error) });
+        log.warn(
+          "what the store puts off, such as the sums for analytics, could not be brought up to date; trying again",
+          { error: String(error) },
+        );
       again = AFTER_FAILURE;
     }
     running = null;

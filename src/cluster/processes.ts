@@ -2,9 +2,9 @@
 import type { Logger, Processes } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-const PREFIX = "process/";
+export const PROCESS_PREFIX = "process/";
 /** Milliseconds. A process that is gone is still counted for this long. */
-const TERM = 30_000;
+export const PROCESS_TERM = 30_000;
 const EVERY = 10_000;
 
 export interface ProcessList extends Processes {
@@ -14,11 +14,11 @@ export interface ProcessList extends Processes {
 
 export function createProcesses(storage: Storage, instance: string, log: Logger): ProcessList {
   let timer: ReturnType<typeof setInterval> | null = null;
-  const name = `${PREFIX}${instance}`;
+  const name = `${PROCESS_PREFIX}${instance}`;
 
   async function tell(): Promise<void> {
     try {
-      await storage.lease(name, instance, TERM);
+      await storage.lease(name, instance, PROCESS_TERM);
     } catch (error) {
       log.debug("this process could not tell the others that it lives", { error: String(error) });
     }
@@ -28,11 +28,11 @@ export function createProcesses(storage: Storage, instance: string, log: Logger)
     async list() {
       // Nobody else has the store.
       if (storage.exclusive) return { count: 1, duties: [] };
-      const held = await storage.leases(TERM);
-      const alive = held.filter((lease) => lease.name.startsWith(PREFIX)).map(({ holder }) => holder);
+      const held = await storage.leases(PROCESS_TERM);
+      const alive = held.filter((lease) => lease.name.startsWith(PROCESS_PREFIX)).map(({ holder }) => holder);
       const duties = held
-        .filter((lease) => !lease.name.startsWith(PREFIX))
-        .map((lease) => ({ name: lease.name, here: lease.holder === instance }));
+        .filter((lease) => !lease.name.startsWith(PROCESS_PREFIX))
+        .map((lease) => ({ name: lease.name, here: lease.holder.split(" ")[0] === instance }));
       return { count: Math.max(alive.length, 1), duties };
     },
     async start() {

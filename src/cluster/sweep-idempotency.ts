@@ -5,7 +5,7 @@
  */
 import type { Duty, Ledger, Logger } from "../contract/host.ts";
 import { repeat } from "../contract/repeat.ts";
-import type { IdempotencyPlace, IdempotencyRow, StorageReader } from "../contract/storage.ts";
+import { unlessCorrupt, type IdempotencyPlace, type IdempotencyRow, type StorageReader } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 
 /** Keys that are looked at together, and forgotten in one transaction. */
@@ -61,7 +61,7 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
     const action = await storage.action(resource_id);
     // One that is not there is for the audit to tell of.
     if (action === null || action.status === "pending_approval") return true;
-    return mayHaveRun(action, await storage.entriesOfAction(resource_id));
+    return mayHaveRun(action, await unlessCorrupt(storage.entriesOfAction(resource_id)));
   }
 
   const rounds = repeat({

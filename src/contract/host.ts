@@ -20,6 +20,7 @@ import type {
 } from "./storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import type { Stops } from "../domain/stops.ts";
+import type { Sequencing } from "./commands.ts";
 import type { Containment } from "./containment.ts";
 import type { Route } from "./resource.ts";
 import type { StopFacts, StopList } from "./stops.ts";
@@ -218,6 +219,8 @@ export interface Host {
   readonly storage: HostStorage;
   /** After start. */
   readonly ledger: Ledger;
+  /** Has commands done by the process that does it for all, where there is one. After start. */
+  readonly sequencing: Sequencing;
   /** After start. */
   readonly policies: Policies;
   /** After start. */

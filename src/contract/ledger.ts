@@ -5,6 +5,8 @@ import type { EntryRow, IdempotencyName, LedgerHead, LimitSpan } from "./storage
 
 /** What a job is likely to read under the lock; what it does not name is read all the same. */
 export interface Foresight {
+  /** An action that is likely not there. */
+  action?: string;
   idempotency?: IdempotencyName;
   limits?: readonly LimitSpan[];
 }

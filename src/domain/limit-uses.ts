@@ -30,14 +30,21 @@ export function usesOf(
 
 /**
  * Whether an action that is pending may have run: it was allowed or approved before it went back to people. Whoever has a
- * permit can use it where nobody starts the action here.
+ * permit can use it where nobody starts the action here. What cannot be read may have been an approval.
+ * @param entries those of the action; null where they are damaged
  */
 export function mayHaveRun(
   { decision }: { decision: Effect },
-  entries: readonly { type: string; bytes: Uint8Array }[],
+  entries: readonly { type: string; bytes: Uint8Array }[] | null,
 ): boolean {
   if (decision !== "require_approval") return decision === "allow";
-  return entries.some(
-    ({ type, bytes }) => type === "approval" && openEntry<ApprovalEntry>(bytes).status === "approved",
-  );
+  return entries === null || entries.some(({ type, bytes }) => type === "approval" && mayHaveApproved(bytes));
+}
+
+function mayHaveApproved(bytes: Uint8Array): boolean {
+  try {
+    return openEntry<ApprovalEntry>(bytes).status === "approved";
+  } catch {
+    return true;
+  }
 }

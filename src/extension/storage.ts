@@ -1,10 +1,13 @@
 /** Finds the plugin that brings the storage. Nothing else of any plugin runs for it. */
-import type { Storage } from "../contract/storage.ts";
+import { StorageError, type Storage } from "../contract/storage.ts";
 import type { StorageHost } from "../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import { checkOptions, failure, PluginError, refuseTwice } from "./options.ts";
 
-/** Not open yet. Null only when there is no plugin at all. Throws PluginError when not exactly one plugin brings it. */
+/**
+ * Not open yet. Null only when there is no plugin at all. Throws PluginError when not exactly one plugin brings it, and
+ * StorageError when that one cannot.
+ */
 export async function storageOf(plugins: readonly LoadedPlugin[], host: StorageHost): Promise<Storage | null> {
   refuseTwice(plugins);
   const [first, second] = plugins.filter(({ plugin }) => plugin.storage !== undefined);
@@ -27,6 +30,7 @@ export async function storageOf(plugins: readonly LoadedPlugin[], host: StorageH
   try {
     storage = await plugin.storage?.(host, checked as never);
   } catch (error) {
+    if (error instanceof StorageError) throw error;
     throw failure(plugin.name, "storage", error, host.log);
   }
   if (typeof storage !== "object" || storage === null)

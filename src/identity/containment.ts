@@ -4,7 +4,7 @@
  * stays so when the agent is let go on.
  */
 import type { Contained, Containment, LedgerTransaction, OpenPlace } from "../contract/host.ts";
-import type { ActionGuard, ActionRow } from "../contract/storage.ts";
+import { unlessCorrupt, type ActionGuard, type ActionRow } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 import { sameName } from "../domain/names.ts";
 import { cancellation } from "../domain/open-actions.ts";
@@ -36,7 +36,7 @@ export const containment: Containment = {
 /** What went back to people may have run before, and goes on to count. */
 async function isBack(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   if (row.status !== "pending_approval" || row.reason_code !== "MORE_APPROVALS_NEEDED") return false;
-  return mayHaveRun(row, await tx.entriesOfAction(row.id));
+  return mayHaveRun(row, await unlessCorrupt(tx.entriesOfAction(row.id)));
 }
 
 function begin(status: OpenPlace["status"], now: number): OpenPlace {

@@ -3,7 +3,7 @@ import type { CopiedRow, CopiedTable, StorageCopying, StorageReader } from "../c
 import { guarded } from "./audit.ts";
 
 /** Without `copying` the tables that no read of the contract lists are not looked at. */
-export type AuditedStore = StorageReader & { readonly copying?: StorageCopying };
+export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
 export type Fault = (what: string) => void;
 
 /** What an entry says, and where it stands. */

@@ -48,7 +48,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const policies = createPoliciesAudit(store);
   const stops = createStopsAudit();
   const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
-  const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, latest: 0 };
+  const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   let changes = 0;
   let erased = 0;
   let folded = 0;
@@ -95,6 +95,10 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       if (body === null) folded = row.seq + 1;
       else fold(row, body);
     },
+    onUnread(seq) {
+      totals.unread++;
+      folded = seq + 1;
+    },
   });
   totals.size = ledger.size;
 
@@ -117,6 +121,8 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     (fault) => policies.check(fault, (done, total) => options.progress?.("policy sets", done, total)),
     catchUp,
   );
+  const own = faultsOf(faults);
+  await guarded("what the store keeps beside its tables", own, async () => (await store.inspect?.())?.forEach(own));
   const { copying } = store;
   if (copying !== undefined) {
     const rowFault = faultsOf(faults);

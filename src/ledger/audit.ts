@@ -4,7 +4,13 @@
  * wrong instead of throwing, so that one run names every fault it finds (at most `MAX_FAULTS`).
  */
 import type { Vault } from "../contract/host.ts";
-import { StorageError, type EntryRow, type LedgerHead, type StorageReader } from "../contract/storage.ts";
+import {
+  StorageError,
+  unlessCorrupt,
+  type EntryRow,
+  type LedgerHead,
+  type StorageReader,
+} from "../contract/storage.ts";
 import { MAX_ENTRY_BYTES } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { decodeUtf8 } from "../domain/json.ts";
@@ -25,6 +31,8 @@ export interface AuditOptions {
   verify: Vault["verify"];
   /** `body` is what the entry says; null where it says nothing that could be relied on. */
   onEntry?(row: EntryRow, body: Record<string, unknown> | null): void;
+  /** Called in its turn for an entry that the store cannot give, of which only the leaf hash is there. */
+  onUnread?(seq: number): void;
   /** Called after each page of entries with how many are done and how many there are. */
   progress?(done: number, total: number): void;
 }
@@ -80,7 +88,7 @@ async function checkEntries(
   reader: StorageReader,
   from: number,
   { size, root: expected, policy_set: active }: LedgerHead,
-  { onEntry, progress }: Pick<AuditOptions, "onEntry" | "progress">,
+  { onEntry, onUnread, progress }: Pick<AuditOptions, "onEntry" | "onUnread" | "progress">,
   fault: (message: string) => void,
 ): Promise<number> {
   let edge: Uint8Array[] = [];
@@ -88,7 +96,7 @@ async function checkEntries(
   // Undefined while no entry has told: one that names the set it activates, or the set it was decided by.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
-    const rows = await reader.entries(next, Math.min(size, next + PAGE));
+    const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);
     if (rows.length === 0) {
       fault(`entry ${next} is missing`);
       return next - from;
@@ -98,10 +106,16 @@ async function checkEntries(
         fault(`entry ${next} is missing`);
         return next - from;
       }
-      const body = checkEntry(row, fault);
-      if (row.type === "policy_set" || row.type === "decision") set = body?.["policy_set"];
+      if ("bytes" in row) {
+        const body = checkEntry(row, fault);
+        if (row.type === "policy_set" || row.type === "decision") set = body?.["policy_set"];
+        onEntry?.(row, body);
+      } else {
+        set = undefined;
+        onUnread?.(row.seq);
+      }
+      // It throws for what is no hash, and the entry has been told of by then.
       if (from === 0) edge = appendToEdge(edge, row.seq, row.leaf_hash);
-      onEntry?.(row, body);
       next++;
     }
     progress?.(next - from, size - from);
@@ -116,6 +130,34 @@ async function checkEntries(
     );
   }
   return next - from;
+}
+
+/** Where the store cannot give a page, as much of it as it can, and of the other entries the leaf hashes. */
+async function pageOf(
+  reader: StorageReader,
+  from: number,
+  to: number,
+  fault: (message: string) => void,
+): Promise<(EntryRow | Pick<EntryRow, "seq" | "leaf_hash">)[]> {
+  let because: string;
+  try {
+    return await reader.entries(from, to);
+  } catch (error) {
+    if (!(error instanceof StorageError && error.kind === "corrupt")) throw error;
+    because = error.message;
+  }
+  const rows: (EntryRow | Pick<EntryRow, "seq" | "leaf_hash">)[] = [];
+  let unread = 0;
+  for (const [i, leaf_hash] of (await reader.leafHashes(from, to)).entries()) {
+    const seq = from + i;
+    const one = await unlessCorrupt(reader.entries(seq, seq + 1));
+    // Behind one that is missing the hashes are those of others.
+    if (one?.length === 0) break;
+    rows.push(one?.[0] ?? { seq, leaf_hash });
+    if (one === null) unread++;
+  }
+  fault(`${unread} of the entries ${from} to ${to - 1} cannot be read: ${because}`);
+  return rows;
 }
 
 /** What the entry says; null when that cannot be relied on. */

@@ -236,7 +236,10 @@ class Batch {
     for (const name of READS) view[name] = (tx[name] as (...args: never[]) => unknown).bind(tx);
     Object.assign(view, withOwn(tx, this.rows));
     const { foreseen } = this;
-    if (foreseen !== null) Object.assign(view, { idempotency: foreseen.idempotency, limitUsed: foreseen.limitUsed });
+    if (foreseen !== null) {
+      const { action, idempotency, limitUsed } = foreseen;
+      Object.assign(view, { action, idempotency, limitUsed });
+    }
     for (const name of WRITES) {
       const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
       view[name] = (...args: unknown[]) => {

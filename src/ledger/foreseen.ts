@@ -3,13 +3,24 @@
  * wait for the database under the ledger's lock. What the jobs write of it afterwards is followed here.
  */
 import type { Foresight } from "../contract/host.ts";
-import type { IdempotencyName, IdempotencyRow, LimitSpan, LimitUseRow, StorageReader } from "../contract/storage.ts";
+import type {
+  ActionRow,
+  IdempotencyName,
+  IdempotencyRow,
+  LimitSpan,
+  LimitUseRow,
+  StorageReader,
+} from "../contract/storage.ts";
 
-type Reader = Pick<StorageReader, "idempotency" | "idempotencies" | "limitUsed" | "limitsUsed">;
+type Reader = Pick<
+  StorageReader,
+  "action" | "actionIds" | "idempotency" | "idempotencies" | "limitUsed" | "limitsUsed"
+>;
 type Used = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 
 /** Reads as the jobs see them; the rest is told when a job writes. */
-export interface Foreseen extends Pick<Reader, "idempotency" | "limitUsed"> {
+export interface Foreseen extends Pick<Reader, "action" | "idempotency" | "limitUsed"> {
+  insertAction(row: Pick<ActionRow, "id">): void;
   insertIdempotency(row: IdempotencyRow): void;
   deleteIdempotency(keyId: string, route: string, idempotencyKey: string): void;
   insertLimitUse(row: LimitUseRow): void;
@@ -20,17 +31,21 @@ const textOf = (...parts: readonly (string | number)[]): string => JSON.stringif
 
 /** `foresights` may be wrong: what nobody foresaw is read when it is asked for. */
 export async function foresee(tx: Reader, foresights: readonly Foresight[]): Promise<Foreseen> {
+  const ids = new Set<string>();
   const names = new Map<string, IdempotencyName>();
   const spans = new Map<string, LimitSpan>();
-  for (const { idempotency, limits = [] } of foresights) {
+  for (const { action, idempotency, limits = [] } of foresights) {
+    if (action !== undefined) ids.add(action);
     if (idempotency !== undefined)
       names.set(textOf(idempotency.key_id, idempotency.route, idempotency.idempotency_key), idempotency);
     for (const span of limits) spans.set(textOf(span.policy, span.limit_name, span.subject, span.since), span);
   }
-  const [rows, used] = await Promise.all([
+  const [actions, rows, used] = await Promise.all([
+    ids.size === 0 ? [] : tx.actionIds([...ids]),
     names.size === 0 ? [] : tx.idempotencies([...names.values()]),
     spans.size === 0 ? [] : tx.limitsUsed([...spans.values()]),
   ]);
+  for (const id of actions) ids.delete(id);
   const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
   for (const row of rows) rowsByName.set(textOf(row.key_id, row.route, row.idempotency_key), row);
   /** By policy, limit and subject. */
@@ -42,6 +57,9 @@ export async function foresee(tx: Reader, foresights: readonly Foresight[]): Pro
   [...spans.values()].forEach((span, i) => remember(span, used[i] as Used));
 
   return {
+    // Only of those that are not there is it known what they are.
+    action: (id) => (ids.has(id) ? Promise.resolve(null) : tx.action(id)),
+    insertAction: ({ id }) => void ids.delete(id),
     async idempotency(keyId, route, idempotencyKey) {
       const row = rowsByName.get(textOf(keyId, route, idempotencyKey));
       return row === undefined ? tx.idempotency(keyId, route, idempotencyKey) : row;

@@ -1,6 +1,12 @@
 import { setImmediate } from "node:timers";
 import type { Logger } from "../contract/host.ts";
 
+/** Of every logger, what is to be written before the process ends. */
+const unwritten = new Set<() => void>();
+process.once("exit", () => {
+  for (const flush of unwritten) flush();
+});
+
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LEVELS)[number] | "silent";
 
@@ -18,17 +24,20 @@ export function createLogger(
   function flush(): void {
     const lines = waiting;
     waiting = "";
+    unwritten.delete(flush);
     if (lines !== "") write(lines);
   }
   const at =
     (index: number) =>
     (message: string, fields?: Record<string, unknown>): void => {
       if (index < least) return;
-      if (waiting === "") setImmediate(flush);
+      if (waiting === "") {
+        unwritten.add(flush);
+        setImmediate(flush);
+      }
       waiting += `${stringify({ time: new Date().toISOString(), level: LEVELS[index], message, ...fields })}\n`;
       if (index >= 2) flush();
     };
-  if (least < LEVELS.length) process.once("exit", flush);
   return { debug: at(0), info: at(1), warn: at(2), error: at(3) };
 }
 

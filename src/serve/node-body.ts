@@ -9,6 +9,8 @@ export function readNodeBody(
   take: (bytes: number) => void,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
+    // What is over tells nobody so a second time.
+    if (request.destroyed) return reject(new Error("the connection closed before the body was whole"));
     const body = createCollector(max, take);
     const end = (settle: () => void): void => {
       request.off("data", onData);

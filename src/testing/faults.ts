@@ -144,6 +144,7 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     ...(storage.upkeep === undefined
       ? {}
       : { upkeep: (max: number) => (storage.upkeep as NonNullable<Storage["upkeep"]>)(max) }),
+    ...(storage.inspect === undefined ? {} : { inspect: storage.inspect.bind(storage) }),
     ...(storage.cutBack === undefined ? {} : { cutBack: storage.cutBack.bind(storage) }),
     ...(storage.copying === undefined ? {} : { copying: storage.copying }),
     ...(storage.onConnection === undefined ? {} : { onConnection: storage.onConnection.bind(storage) }),

@@ -24,7 +24,7 @@ const blockOf = (name: string): string => {
 };
 const EXTENSION = import.meta.url.slice(import.meta.url.lastIndexOf("."));
 
-test("your own code: it waits for the approval and then refunds, once", async () => {
+test("your own code: what is allowed runs at once, and the rest after the approval, once", async () => {
   const folder = mkdtempSync(join(tmpdir(), "assent-integrate-"));
   const service = await startService();
   const server = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
@@ -45,10 +45,13 @@ test("your own code: it waits for the approval and then refunds, once", async ()
       id = body.actions[0]?.id ?? "";
       return id !== "";
     });
-    assert.deepEqual(refunds, []);
+    assert.deepEqual(refunds, [["ch_1", 50]]);
     await approve(service, id);
     await over;
-    assert.deepEqual(refunds, [["cus_1", 500]]);
+    assert.deepEqual(refunds, [
+      ["ch_1", 50],
+      ["ch_2", 500],
+    ]);
     assert.equal((await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body.status, "succeeded");
   } finally {
     await server.stop(0);

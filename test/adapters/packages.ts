@@ -1,12 +1,12 @@
 /** Frameworks at their exact versions, installed when a test asks for them: together they are larger than all the rest. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import { CACHE } from "../support/cache.ts";
 import { ROOT } from "../support/process.ts";
 
 /** What a test imports is looked into freely: the real types are not installed where this is compiled. */
@@ -39,14 +39,13 @@ export async function packages(versions: Record<string, string>, node = 20): Pro
   if (running < node && process.env["ASSENT_TEST_ANY_NODE"] !== "1")
     return { skip: `needs Node ${node}, and this is ${running}`, load, folder: "" };
   const manifest = JSON.stringify({ private: true, type: "module", dependencies: versions });
-  const folder = join(tmpdir(), `assent-packages-${createHash("sha256").update(manifest).digest("hex").slice(0, 16)}`);
+  const folder = join(CACHE, `assent-packages-${createHash("sha256").update(manifest).digest("hex").slice(0, 16)}`);
   if (!existsSync(folder)) {
-    const fresh = mkdtempSync(join(tmpdir(), "assent-packages-new-"));
+    const fresh = mkdtempSync(join(CACHE, "assent-packages-new-"));
     writeFileSync(join(fresh, "package.json"), manifest);
     try {
       const args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"];
       await promisify(execFile)("npm", args, { cwd: fresh, timeout: 300_000 });
-      mkdirSync(tmpdir(), { recursive: true });
       renameSync(fresh, folder);
     } catch (error) {
       rmSync(fresh, { recursive: true, force: true });

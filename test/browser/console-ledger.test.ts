@@ -197,3 +197,26 @@ describe("the system page", { skip: withoutBrowser }, () => {
     }
   });
 });
+
+describe("the ledger in a browser, after its key was changed", { skip: withoutBrowser }, () => {
+  it("offers the key that followed the pinned one, and verifies under it once that is pinned", async () => {
+    const console_ = await startConsole();
+    try {
+      const { service } = console_;
+      await service.call("POST", "/v1/actions", { body: ALLOWED });
+      const { vkey, previous } = await service.runtime.rotateLogKey({ overlap: 60_000, again: false });
+      await quiet(service);
+      const { page, complaints } = await console_.visit(service.admin, "#/system");
+      await page.evaluate((key) => localStorage.setItem("assent.pinned", key), previous);
+      await page.getByRole("link", { name: "Provenance" }).click();
+      await page.getByText("the pinned one has signed that").waitFor();
+      await page.getByRole("button", { name: "Pin the new key" }).click();
+      await page.getByText("the pinned one has signed that").waitFor({ state: "detached" });
+      assert.equal(await page.evaluate(() => localStorage.getItem("assent.pinned")), vkey);
+      await page.getByText(/for the first time|it goes on from/).waitFor();
+      assert.deepEqual(complaints, []);
+    } finally {
+      await console_.close();
+    }
+  });
+});

@@ -172,6 +172,39 @@ describe("errors", () => {
     await assert.rejects(agent.wait("x", { signal: AbortSignal.abort(new Error("before")) }), { message: "before" });
   });
 
+  test("every call ends with its signal", async () => {
+    const deaf = other(() => new Promise(() => {}));
+    const calls: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
+      call: (signal) => deaf.call("GET", "/v1/me", undefined, { signal }),
+      action: (signal) => deaf.action("x", { signal }),
+      vote: (signal) => deaf.vote("x", true, { signal }),
+      approve: (signal) => deaf.approve("x", { signal }),
+      deny: (signal) => deaf.deny("x", { signal }),
+      submit: (signal) => deaf.submit(ALLOWED, { signal }),
+      wait: (signal) => deaf.wait("x", { signal }),
+      permit: (signal) => deaf.permit("x", { signal }),
+      start: (signal) => deaf.start("x", { signal }),
+      result: (signal) => deaf.result("x", { success: true }, { signal }),
+      cancel: (signal) => deaf.cancel("x", { signal }),
+      replay: (signal) => deaf.replay({}, { signal }),
+      proof: (signal) => deaf.proof("x", { signal }),
+      logKeys: (signal) => deaf.logKeys({ signal }),
+      actions: (signal) => deaf.actions({}, { signal }).next(),
+      approvals: (signal) => deaf.approvals({ signal }).next(),
+      events: (signal) => deaf.events({ signal }).next(),
+      agent: (signal) => deaf.agent({ signal }),
+      actionsPage: (signal) => deaf.actionsPage({}, { signal }),
+      gate: (signal) => deaf.gate(ALLOWED, { signal }),
+    };
+    assert.deepEqual(Object.keys(calls).sort(), Object.keys(deaf).sort(), "none is left out");
+    for (const [name, call] of Object.entries(calls)) {
+      const controller = new AbortController();
+      const over = call(controller.signal);
+      controller.abort(new Error(`left ${name}`));
+      await assert.rejects(over, { message: `left ${name}` });
+    }
+  });
+
   test("an answer that does not come ends with the time", async () => {
     const hanging = other(
       (_, init) =>

@@ -41,6 +41,9 @@ const {
   pendingActions,
   startableActions,
   entriesOfType,
+  // The audit's.
+  strayBundles: _b,
+  countRuns: _r,
   ...reads
 } = prepareReads(writer, sqliteDialect);
 const {
@@ -57,6 +60,8 @@ const {
   insertAgent: _g,
   insertEntry: _e,
   insertTile: _t,
+  insertBundle: _u,
+  insertRun: _h,
   insertAction: _a,
   insertApproval: _p,
   insertIdempotency: _i,
@@ -80,6 +85,7 @@ describe("query plans", () => {
       const given = "SCAN json_each VIRTUAL TABLE INDEX 1:";
       const few: Record<string, string[]> = {
         approvals: ["USE TEMP B-TREE FOR ORDER BY"],
+        actionIds: [given],
         idempotencies: [given],
         limitsUsed: [given, "USE TEMP B-TREE FOR GROUP BY"],
       };

@@ -197,11 +197,13 @@ test("compose: what it mounts and asks for is there, and its processes can write
         build?: { context: string; dockerfile: string };
         environment?: Record<string, string>;
         volumes?: string[];
+        secrets?: string[];
         read_only?: boolean;
         cap_drop?: string[];
         healthcheck?: unknown;
       }
     >;
+    secrets: Record<string, { file: string }>;
   };
   const { assent, proxy, database } = compose.services;
   assert.ok(assent !== undefined && proxy !== undefined && database?.healthcheck !== undefined);
@@ -210,6 +212,13 @@ test("compose: what it mounts and asks for is there, and its processes can write
   for (const { image } of [proxy, database]) assert.match(image ?? "", /:\d+\.\d+/);
   for (const volume of [...(assent.volumes ?? []), ...(proxy.volumes ?? [])].filter((volume) => volume.startsWith(".")))
     assert.ok(existsSync(join(ROOT, "deploy", volume.split(":")[0] as string)), volume);
+  const mounted = Object.values(assent.environment ?? {}).filter((value) => value.startsWith("/run/secrets/"));
+  assert.deepEqual(
+    mounted.map((path) => path.slice("/run/secrets/".length)),
+    assent.secrets,
+  );
+  assert.deepEqual(Object.keys(compose.secrets), assent.secrets);
+  assert.match(compose.secrets["log_next_key"]?.file ?? "", /:-\$\{ASSENT_LOG_KEY_FILE\}\}$/, "optional");
   const asked = [...text("compose.yaml").matchAll(/\$\{(\w+):\?/g)].map((match) => match[1] as string);
   const offered = [...text("compose.env.example").matchAll(/^(\w+)=/gm)].map((match) => match[1] as string);
   assert.deepEqual([...new Set(asked)].sort(), offered.sort());
@@ -234,6 +243,9 @@ test("the systemd unit verifies, and leaves the service little", { skip: without
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+/** The second is one of a process that has its address below a path. */
+const PEER_PATHS = ["/_assent/commands", "/below/_assent/commands", "//_assent/commands"];
 
 test("the Caddyfile is valid", { skip: withoutProgram("caddy") }, () => {
   execFileSync("caddy", ["validate", "--adapter", "caddyfile", "--config", join(ROOT, "deploy/proxy/Caddyfile")], {
@@ -274,6 +286,10 @@ test(
           () => false,
         ),
       );
+      for (const path of PEER_PATHS) {
+        const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method: "POST", headers, body: "{}" });
+        assert.deepEqual([answer.status, await answer.text()], [404, ""], path);
+      }
       // One more than a key may hold at a time, one after another.
       for (let i = 0; i <= 20; i++) {
         const over = new AbortController();
@@ -398,6 +414,13 @@ describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutP
     for await (const chunk of answer) text += String(chunk);
     return { status: answer.statusCode ?? 0, text };
   }
+
+  it("nobody gets to where processes send each other work", async () => {
+    for (const path of PEER_PATHS) {
+      const { status, text: page } = await call("POST", path, {}, "{}");
+      assert.deepEqual([status, page.includes("nginx")], [404, true], `${path}: ${page}`);
+    }
+  });
 
   it("events arrive as they happen", async () => {
     const stream = await open("GET", "/v1/events", { accept: "text/event-stream" });

@@ -1,6 +1,9 @@
 /** Processes that share a database, while the log's key is changed under them: they follow, or they stop. */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { check } from "../../src/cli/verify.ts";
@@ -8,6 +11,7 @@ import { readNote } from "../../src/domain/checkpoint.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 
 const newKey = (): string =>
   generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
@@ -65,6 +69,26 @@ describe("the log's key of several processes", { skip: withoutPostgres }, () => 
       await late.close();
       await two.close();
       await one.close();
+    }
+  });
+
+  it("is found by a running process in the file that it was configured with", async () => {
+    const url = await server.database();
+    const file = join(mkdtempSync(join(tmpdir(), "assent-log-key-")), "log-key.pem");
+    writeFileSync(file, FIRST, { mode: 0o600 });
+    const [one, late] = [await start(url, FIRST, SECOND), await start(url, file, null)];
+    const submit = () => late.call("POST", "/v1/actions", { key: one.agent, body: ALLOWED });
+    try {
+      await one.runtime.rotateLogKey({ overlap: 60_000, again: false });
+      assert.equal((await submit()).status, 503);
+      writeFileSync(file, SECOND);
+      await until("it takes the new key", async () => (await submit()).status === 200);
+      const { body } = await late.call("GET", "/checkpoint", { key: one.admin });
+      assert.equal(readNote(body as string).signatures.length, 2);
+    } finally {
+      await late.close();
+      await one.close();
+      rmSync(dirname(file), { recursive: true });
     }
   });
 

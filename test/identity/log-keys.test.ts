@@ -179,6 +179,17 @@ describe("a change of the log's key", () => {
   });
 });
 
+describe("a next key that is the present one", () => {
+  it("is none yet: the service starts with it, and nothing is changed", async () => {
+    const key = newKey();
+    await start({ change: (config) => void Object.assign(config.ledger, { key, next_key: key }) });
+    const before = await present();
+    await assert.rejects(rotate(), (error) => error instanceof VaultError && /name another one/.test(error.message));
+    await decide();
+    assert.deepEqual([await present(), signedBy(await checkpoint())], [before, [idOf(before)]]);
+  });
+});
+
 describe("a key that is no longer the log's", () => {
   it("starts no service: neither the old one alone, nor a foreign one", async () => {
     await start();

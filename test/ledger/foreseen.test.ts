@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { idempotencyRow, T0, useRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, idempotencyRow, T0, useRow } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 
 const NAME = { key_id: "key-1", route: "POST /v1/actions", idempotency_key: "a" };
@@ -40,6 +40,27 @@ test("what the jobs of a batch read is read once for all, and each sees what tho
     [3, 10, "action 2"],
   ]);
   assert.deepEqual(calls(), [0, 1, 0, 1]);
+  await ledger.close();
+});
+
+test("whether actions are there is read once for all, and one that a job makes is there for those behind it", async () => {
+  const { storage, ledger } = await opened();
+  await storage.write((tx) => tx.insertAction(actionRow(1)));
+  const calls = (): number[] => ["tx.actionIds", "tx.action"].map((name) => storage.faults.calls(name));
+  const seen = await Promise.all(
+    ["action-1", "action-2", "action-2", "action-3"].map((id) =>
+      ledger.transact(
+        async (tx) => {
+          const row = await tx.action(id);
+          if (id === "action-2" && row === null) await tx.insertAction(actionRow(2));
+          return row?.id ?? null;
+        },
+        () => ({ action: id }),
+      ),
+    ),
+  );
+  assert.deepEqual(seen, ["action-1", null, "action-2", null]);
+  assert.deepEqual(calls(), [1, 2]);
   await ledger.close();
 });
 

@@ -109,6 +109,26 @@ describe("a witness", () => {
     assert.equal((await witness.addCheckpoint(`old 0\n\nno checkpoint\n`)).status, 400);
   });
 
+  test("keeps two logs apart: each has its own size and past, and neither speaks for the other", async () => {
+    const other = signer("other.example/log");
+    const options = { state: witnessFolder(folder), signer: cosigner, clock: () => 0, verify: verifyEd25519 };
+    const logs = [logVkey, formatVkey(other.name, other.publicKey)];
+    const ask = async (old: number, size: number, by: NoteSigner, of = leaves): Promise<number> =>
+      (
+        await createWitness({ ...options, logs }).addCheckpoint(
+          formatAddCheckpoint({ old, proof: proofOf(old, size, of), checkpoint: noteOf(size, of, by) }),
+        )
+      ).status;
+    assert.deepEqual([await ask(0, 12, log), await ask(0, 20, other, forked)], [200, 200]);
+    assert.equal(await ask(20, 33, log), 409, "the size of the other one");
+    assert.equal(await ask(12, 33, other, forked), 409);
+    assert.equal(await ask(20, 33, other), 422, "the past of the other one");
+    assert.deepEqual([await ask(12, 33, log), await ask(20, 33, other, forked)], [200, 200]);
+    const posing = { ...other, name: log.name };
+    assert.equal(await ask(33, 40, posing), 403, "signed with the other one's key");
+    assert.equal(readdirSync(folder).length, 2);
+  });
+
   test("of two forks sent at once one is cosigned", async () => {
     const witness = witnessOn();
     assert.equal((await witness.addCheckpoint(request(0, 10))).status, 200);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
 import {
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -340,8 +341,10 @@ describe("the package", () => {
           env: { ...BARE, ...env },
         });
         assert.equal(code, 1);
-        assert.match(err, /^assent: .*npm install @photostructure\/sqlite/m);
+        assert.match(err, /^assent: the embedded store needs SQLite.*npm install @photostructure\/sqlite/m);
         assert.doesNotMatch(err, /^\s+at /m);
+        for (const name of ["assent.yaml", "policies", "data", ".assent"])
+          assert.ok(!existsSync(join(plain, name)), `${name} was written`);
       },
     );
 

@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type BrowserServer, type Page } from "playwright-core";
 import { BOUND_MS } from "./wait.ts";
 
-const NAMES = ["chromium", "chromium-browser", "google-chrome"];
+const NAMES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
 /** Path of the machine's browser; null when there is none. */
 export function browserPath(): string | null {

@@ -1,6 +1,7 @@
 /** The schema's dialect for Postgres: 64-bit integers, text in byte order, triggers that hold against every client. */
 import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
+import { OUT_OF_LINE } from "../dialect.ts";
 import { writerOf } from "../schema.ts";
 
 export const db = writerOf(new PostgresAdapter(), new PostgresQueryCompiler());
@@ -38,7 +39,10 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
   hasColumn: (table, column) =>
     `select 1 as there from pg_attribute where attrelid = to_regclass('${table}') and attname = '${column}' and not attisdropped`,
+  // What asks for the table waits behind this one, which waits for every transaction that reads it.
+  dropIndex: (name) => ["set local lock_timeout = 200", `drop index if exists "${name}"`],
   bytesOf: (hex) => sql.raw(`'\\x${hex}'::bytea`),
+  noBytes: null,
   given: (json, columns) =>
     sql`json_to_recordset(cast(${json} as text)::json) as given(${sql.raw(
       Object.entries(columns)
@@ -89,6 +93,25 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
     ...(each === "row"
       ? []
       : refusal(table, "no_truncate", "before truncate", `${table} is append-only: it cannot be emptied`)),
+  ],
+  // Tables are named with their schema: a temporary one of the same name would stand before them.
+  mayEmptyEntries: (columns, keeping) => [
+    `alter table "entries" alter column "bytes" drop not null`,
+    ...refusal("entries", "has_bytes", "before insert", "an entry comes with its bytes", "when (new.bytes is null)"),
+    `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
+      if new.bytes is null and old.bytes is not null and old.type not in (${keeping.map(quoted).join(", ")})
+        and ${columns.map((column) => `new."${column}" is not distinct from old."${column}"`).join(" and ")} then
+        execute format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
+          into may using old.seq - old.seq % 256;
+        if may then return new; end if;
+      end if;
+      raise exception using errcode = 'integrity_constraint_violation', message = 'entries is append-only: a row cannot be changed'; end $$`,
+    `create function "entry_bundles_in_line"() returns trigger language plpgsql as $$ declare may boolean; begin
+      execute format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
+        into may using new.start;
+      if may and length(new.bytes) > 0 then return new; end if;
+      raise exception using errcode = 'integrity_constraint_violation', message = ${quoted(`entry_bundles is append-only: ${OUT_OF_LINE}`)}; end $$`,
+    `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
   ],
   neverShrinks: (table, column) => [
     ...refusal(

@@ -1,6 +1,7 @@
 /** The schema's dialect for SQLite: STRICT tables, and triggers that hold against every program that opens the file. */
 import { sql, SqliteAdapter, SqliteQueryCompiler, type Kysely } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
+import { OUT_OF_LINE } from "../dialect.ts";
 import { writerOf } from "../schema.ts";
 
 export const db = writerOf(new SqliteAdapter(), new SqliteQueryCompiler());
@@ -17,7 +18,10 @@ export const sqliteDialect: SqlDialect = {
   hasTable: (name) => `select 1 as there from sqlite_schema where type = 'table' and name = '${name}'`,
   hasColumn: (table, column) => `select 1 as there from pragma_table_info('${table}') where name = '${column}'`,
   beginnings: [`pragma application_id = ${APPLICATION_ID}`],
+  dropIndex: (name) => [`drop index if exists "${name}"`],
   bytesOf: (hex) => sql.raw(`x'${hex}'`),
+  // One process at a time.
+  noBytes: new Uint8Array(0),
   given: (json, columns) =>
     sql`(select ${sql.raw(
       Object.keys(columns)
@@ -36,6 +40,21 @@ export const sqliteDialect: SqlDialect = {
       `create trigger "${table}_no_replace" before insert on "${table}" when exists (select 1 from "${table}" where ${same}) begin select ${answer}; end`,
     ];
   },
+  mayEmptyEntries: (columns, keeping) => [
+    `drop trigger if exists "entries_no_update"`,
+    `create trigger "entries_no_update" before update on "entries" when not (${[
+      "length(new.bytes) = 0 and length(old.bytes) > 0",
+      ...columns.map((column) => `new."${column}" is old."${column}"`),
+      `old.type not in (${keeping.map((type) => `'${type}'`).join(", ")})`,
+      "exists (select 1 from entry_bundles where start = old.seq - old.seq % 256)",
+      "exists (select 1 from ledger_head where size >= old.seq - old.seq % 256 + 256)",
+    ].join(" and ")}) begin select raise(abort, 'entries is append-only: a row cannot be changed'); end`,
+    `create trigger "entry_bundles_in_line" before insert on "entry_bundles" when not (${[
+      "length(new.bytes) > 0",
+      "new.start = coalesce((select max(start) + 256 from entry_bundles), 0)",
+      "exists (select 1 from ledger_head where size >= new.start + 256)",
+    ].join(" and ")}) begin select raise(abort, 'entry_bundles is append-only: ${OUT_OF_LINE}'); end`,
+  ],
   neverShrinks: (table, column) => [
     `create trigger "${table}_no_shrink" before update on "${table}" when new."${column}" < old."${column}" begin select raise(abort, '${table} cannot go back: ${column} only grows'); end`,
     `create trigger "${table}_no_delete" before delete on "${table}" begin select raise(abort, '${table} cannot be deleted'); end`,

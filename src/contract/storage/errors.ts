@@ -14,3 +14,13 @@ export class StorageError extends Error {
     this.kind = kind;
   }
 }
+
+/** What a read resolves to; null where the store holds it and it was damaged. Rejects with everything else. */
+export async function unlessCorrupt<T>(read: Promise<T>): Promise<T | null> {
+  try {
+    return await read;
+  } catch (error) {
+    if (error instanceof StorageError && error.kind === "corrupt") return null;
+    throw error;
+  }
+}

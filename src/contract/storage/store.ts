@@ -48,10 +48,15 @@ export interface Storage extends StorageReader {
    */
   backup?(path: string): Promise<void>;
   /**
-   * Does up to `max` pieces of work that the store puts off, such as sums that make `analytics` fast, and resolves to
+   * Does up to `max` pieces of work that the store puts off, such as sums that make `analytics` fast or bundles of old entries, and resolves to
    * how many it did. It changes nothing that anybody can read. Absent where a store puts nothing off.
    */
   upkeep?(max: number): Promise<number>;
+  /**
+   * For the audit: what is wrong with what the store keeps beside these tables and nobody who reads through this
+   * contract would notice. Absent where there is no such thing.
+   */
+  inspect?(): Promise<string[]>;
   /**
    * For `assent audit --repair`: takes out the entries behind the head, which no head ever covered, with all that came
    * with them, in one transaction. `keep` has the rows before they go, may write down that it happened, and stops it by

@@ -44,20 +44,28 @@ export interface GateAction {
 }
 
 type Ask = Pick<FacadeCall, "ask" | "request">;
+type Fault = Extract<Verdict, { kind: "fault" }>;
 
 /** The agent that the caller's key is bound to; null where it is bound to none. */
-async function boundAgent(call: Ask): Promise<string | null | Extract<Verdict, { kind: "fault" }>> {
+async function boundAgent(call: Ask): Promise<string | null | Fault> {
   const me = await call.ask("GET", "/v1/me");
   return me.status === 200 ? (me.json as { key: { agent_id: string | null } }).key.agent_id : faultIn(me);
 }
 
-/** @param waitSeconds how long to wait for people; the service may wait less */
-export async function passGate(call: Ask, request: GateRequest, waitSeconds = 0): Promise<Verdict> {
+type Submit = (path: string) => Promise<Answer>;
+
+async function submitter(call: Ask, request: GateRequest, waitSeconds: number): Promise<Submit | Fault> {
   const bound = await boundAgent(call);
   if (bound !== null && typeof bound === "object") return bound;
   const json = { ...request, agent_id: bound ?? request.agent_id };
   const headers: Record<string, string> = waitSeconds > 0 ? { Prefer: `wait=${waitSeconds}` } : {};
-  const submit = (path: string): Promise<Answer> => call.ask("POST", path, { json, headers });
+  return (path) => call.ask("POST", path, { json, headers });
+}
+
+/** @param waitSeconds how long to wait for people; the service may wait less */
+export async function passGate(call: Ask, request: GateRequest, waitSeconds = 0): Promise<Verdict> {
+  const submit = await submitter(call, request, waitSeconds);
+  if (typeof submit === "object") return submit;
   const first = await startOf(call, await submit("/v1/actions?join=open"));
   // The same request of two clients at the same moment is one action until it starts. An approval is good for one of
   // them; what policy allows, it allows to both, each as an action of its own.
@@ -65,12 +73,54 @@ export async function passGate(call: Ask, request: GateRequest, waitSeconds = 0)
   return lost ? startOf(call, await submit("/v1/actions")) : first;
 }
 
-async function startOf(call: Ask, submitted: Answer): Promise<Verdict> {
+/**
+ * For several that happen together or not at all, no two of them the same: every one is asked before the first starts. Gives
+ * a verdict for each, or those that keep the others from happening.
+ * @param waitSeconds how long to wait for people, for all of them together
+ */
+export async function passTogether(
+  call: Ask,
+  requests: readonly GateRequest[],
+  waitSeconds = 0,
+): Promise<{ passed: boolean; verdicts: Verdict[] }> {
+  const against: Verdict[] = [];
+  const begun = performance.now();
+  for (const request of requests) {
+    // One wait for all of them, and none once it is clear that they do not happen.
+    const left = against.length > 0 ? 0 : Math.round(waitSeconds - (performance.now() - begun) / 1000);
+    const submit = await submitter(call, request, left);
+    const verdict = typeof submit === "object" ? submit : standingOf(await submit("/v1/actions?join=open"));
+    if (verdict.kind !== "may") against.push(verdict);
+  }
+  if (against.length > 0) return { passed: false, verdicts: against };
+  const started: GateAction[] = [];
+  for (const request of requests) {
+    const verdict = await passGate(call, request);
+    if (verdict.kind === "go") {
+      started.push(verdict.action);
+      continue;
+    }
+    const json = { success: false, error: "not run: another call beside it could not be started" };
+    for (const { id } of started) await call.ask("POST", `/v1/actions/${id}/result`, { json });
+    return { passed: false, verdicts: [verdict] };
+  }
+  return { passed: true, verdicts: started.map((action) => ({ kind: "go", action })) };
+}
+
+/** Whether it may start. */
+function standingOf(submitted: Answer): Exclude<Verdict, { kind: "go" }> | { kind: "may"; action: GateAction } {
   if (submitted.status !== 200 && submitted.status !== 202) return faultIn(submitted);
   const action = submitted.json as GateAction;
   if (action.status === "pending_approval") return { kind: "wait", action };
   if (action.status !== "allowed" && action.status !== "approved")
     return { kind: "no", action, code: action.reason_code, reason: action.reason };
+  return { kind: "may", action };
+}
+
+async function startOf(call: Ask, submitted: Answer): Promise<Verdict> {
+  const standing = standingOf(submitted);
+  if (standing.kind !== "may") return standing;
+  const { action } = standing;
   // An approval must not be used up for a caller that nobody answers.
   if (call.request.signal.aborted)
     return { kind: "fault", status: 503, code: "NOT_READY", detail: "the caller has left", retryAfter: null };
@@ -83,8 +133,29 @@ async function startOf(call: Ask, submitted: Answer): Promise<Verdict> {
     : fault;
 }
 
+/** Why it does not run, in words for a model. */
+export function refusalOf(verdict: Exclude<Verdict, { kind: "go" }>): { code: string; message: string } {
+  switch (verdict.kind) {
+    case "wait":
+      return {
+        code: "APPROVAL_REQUIRED",
+        message: `Not run yet: it waits for approval [action ${verdict.action.id}]. It was not refused. Call again later with exactly the same arguments; other arguments would be another request.`,
+      };
+    case "no":
+      return { code: verdict.code, message: `Not run: ${verdict.reason} (${verdict.code})` };
+    case "fault":
+      return undecided(verdict.code);
+  }
+}
+
+/** Nothing of it is the model's to know but that it may try again. */
+export const undecided = (code: string): { code: string; message: string } => ({
+  code,
+  message: `Not run: the approval service could not decide (${code}). It was not refused; try again later.`,
+});
+
 /** The problem in an answer that is none of the expected ones. */
-export function faultIn({ status, json, headers }: Answer): Extract<Verdict, { kind: "fault" }> {
+export function faultIn({ status, json, headers }: Answer): Fault {
   const { code = "INTERNAL", detail = "the service gave no answer" } = (json ?? {}) as {
     code?: string;
     detail?: string;

@@ -5,7 +5,7 @@ import type { Reply } from "../../contract/resource.ts";
 import { fromBase64Url } from "../../domain/hash.ts";
 import { decodeUtf8, isJsonObject, parseJson, type JsonObject } from "../../domain/json.ts";
 import { faultIn, passGate, type Verdict } from "./gate.ts";
-import { askedAbout, digestOf, type Seen } from "./gateway.ts";
+import { askedAbout, assertOne, digestOf, type Seen } from "./gateway.ts";
 import { Unreadable } from "./json-body.ts";
 
 /** Where the gateway's own key stands: `Authorization` is the client's, and meant for what stands behind the gateway. */
@@ -67,6 +67,7 @@ export function gatewayFacade(
 
 /** Starts the permit's action, so that it is good for this one request. */
 async function usePermit(call: FacadeCall, seen: Seen, { tool, covers }: GatewayOptions): Promise<Reply> {
+  assertOne(seen);
   const permit = call.request.headers.get(PERMIT_HEADER);
   if (permit === null) return refused("PERMIT_MISSING", `send the permit as \`${PERMIT_HEADER}\``);
   const claims = claimsOf(permit);

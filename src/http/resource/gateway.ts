@@ -35,15 +35,22 @@ const OVERRIDES = [
 /** What goes through a connection that stays open is decided by nobody. */
 const UPGRADES = ["upgrade", "x-forwarded-upgrade", "sec-websocket-key", "http2-settings"] as const;
 
+/** Whatever is compared of it: one request that is its own alone. Throws Unreadable. */
+export function assertOne({ method, headers }: Pick<Seen, "method" | "headers">): void {
+  // Some servers take "get" for GET, and others for a method of its own.
+  if (!/^[A-Z]{1,20}$/.test(method)) throw new Unreadable("the gateway names no method");
+  const sent = namesOf(headers);
+  const override = OVERRIDES.find((name) => sent.has(name));
+  if (override !== undefined) throw new Unreadable(`the header ${override} can make another request of this one`);
+  if (method === "CONNECT" || UPGRADES.some((name) => sent.has(name)))
+    throw new Unreadable("a connection that stays open for another protocol cannot be decided");
+}
+
 /** Throws Unreadable. */
 export function askedAbout(seen: Seen, tool: string, agent: string): GateRequest {
-  const { method, host, uri, headers } = seen;
-  if (!/^[A-Za-z]{1,20}$/.test(method)) throw new Unreadable("the gateway names no method");
+  assertOne(seen);
+  const { method, host, uri } = seen;
   if (host.length > 255 || !HOST.test(host)) throw new Unreadable("the gateway names no host");
-  const override = OVERRIDES.find((name) => isSent(headers, name));
-  if (override !== undefined) throw new Unreadable(`the header ${override} can make another request of this one`);
-  if (method.toUpperCase() === "CONNECT" || UPGRADES.some((name) => isSent(headers, name)))
-    throw new Unreadable("a connection that stays open for another protocol cannot be decided");
   // Raw bytes are read as Latin-1 or as UTF-8; some servers end the address at a "#", and the query's pair at a ";".
   if (!/^[!-~]*$/.test(uri) || uri.includes("#")) throw new Unreadable("the address is not in its plain form");
   const [path = "", query = ""] = splitOnce(uri, "?");
@@ -60,7 +67,12 @@ export function digestOf(seen: Seen, tool: string, agent_id: string): string {
   return sha256Hex(utf8(canonicalText({ agent_id, operation, params, tool })));
 }
 
-const isSent = (headers: Headers, name: string): boolean => (headers.get(name) ?? "") !== "";
+/** Of headers with a value. To a server behind WSGI or CGI `X_Original_Url` is `X-Original-Url`. */
+function namesOf(headers: Headers): Set<string> {
+  const names = new Set<string>();
+  for (const [name, value] of headers) if (value !== "") names.add(name.replaceAll("_", "-"));
+  return names;
+}
 
 function splitOnce(text: string, mark: string): string[] {
   const at = text.indexOf(mark);
@@ -100,13 +112,16 @@ function bodyOf({ method, body, headers, declaredLength }: Seen): JsonValue | un
   const declared = declaredLength?.trim() ?? "";
   const more = declared !== "" && declared !== "0";
   if (body === null) {
-    if (!more && BODYLESS.includes(method.toUpperCase())) return undefined;
+    if (!more && BODYLESS.includes(method)) return undefined;
     throw new Unreadable("the gateway did not pass the body on, and it is part of what is decided");
   }
   if (more && Number(declared) !== body.length)
     throw new Unreadable("the gateway passed on a part of the body: the whole is decided");
   if (body.length === 0) return undefined;
+  if (!/^(?:identity)?$/i.test(headers.get("content-encoding")?.trim() ?? ""))
+    throw new Unreadable("the body is encoded, and what it holds is part of what is decided");
   const [type = "", ...parameters] = (headers.get("content-type") ?? "").toLowerCase().split(/\s*;\s*/);
+  if (type.includes(",")) throw new Unreadable("the body has two content types");
   if (!/^application\/(?:[a-z0-9.+-]+\+)?json$/.test(type.trim()))
     return { sha256: sha256Hex(body), bytes: body.length };
   if (parameters.some((parameter) => parameter.startsWith("charset") && !/^charset="?utf-?8"?\s*$/.test(parameter)))

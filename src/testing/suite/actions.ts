@@ -18,6 +18,10 @@ export function actionCases(test: Case): void {
     assert.deepEqual(await again.action("action-2"), fullActionRow(2));
     assert.equal(await again.action("action-3"), null);
     assert.equal(await again.action("ACTION-1"), null);
+    const ids = ["action-2", "action-3", "ACTION-1", "action-1"];
+    assert.deepEqual((await again.actionIds(ids)).sort(), ["action-1", "action-2"]);
+    assert.deepEqual(await again.actionIds(["action-3"]), []);
+    assert.deepEqual(await again.actionIds([]), []);
   });
 
   test("every status can be stored", async ({ storage }) => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { rawSqlite, type RawStore } from "../../support/raw-store.ts";
+import { credentialOf } from "../../../src/identity/keys.ts";
 import { auditStore } from "../../../src/testing/ledger-audit.ts";
 import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
 
@@ -168,6 +169,19 @@ test("a voter's key that was changed in the store decides nothing, and nor does 
     ({ name }) => name === "ada",
   );
   await set(second.id, "created_by", maker?.id ?? null);
+});
+
+test("a row that let a request in and was put right by the time of the lock does nothing", async () => {
+  const { ledger } = service.runtime.host;
+  const { id } = await makeKey(ada, { preset: "agent" });
+  const row = (await service.storage.key(id)) ?? assert.fail("there is no key");
+  const { epoch } = await service.storage.head();
+  await makeKey(ada, { preset: "agent" });
+  const confirm = (key: typeof row): Promise<string> =>
+    ledger.transact(async (tx) => (await tx.confirm(credentialOf(key, epoch))).key.id);
+  assert.equal(await confirm(row), id);
+  for (const more of [{ hash: "0".repeat(64) }, { scopes: [...row.scopes, "keys:manage"] }])
+    await assert.rejects(confirm({ ...row, ...more }), { code: "KEY_ALTERED" });
 });
 
 test("where makers are trusted, votes are counted by owners alone", async () => {

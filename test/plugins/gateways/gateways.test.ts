@@ -1,8 +1,10 @@
 /** What Envoy, nginx, Traefik and Caddy ask, in the shapes in which they ask it. */
 import assert from "node:assert/strict";
+import { request } from "node:http";
 import { after, before, describe, it } from "node:test";
 import extAuthz from "../../../plugins/ext-authz/index.ts";
 import forwardAuth from "../../../plugins/forward-auth/index.ts";
+import { serve } from "../../../src/serve/index.ts";
 import { approve, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -149,6 +151,10 @@ describe("a gateway's question", () => {
       ["x-forwarded-upgrade", "h2c"],
       ["sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="],
       ["http2-settings", "AAMAAABkAAQAAP__"],
+      // WSGI and CGI make the same name of both.
+      ["x_http_method_override", "DELETE"],
+      ["X_Original-Url", "/pay"],
+      ["sec_websocket_key", "dGhlIHNhbXBsZSBub25jZQ=="],
     ] as const)
       for (const ask of [envoy, forward])
         assert.equal(
@@ -156,7 +162,47 @@ describe("a gateway's question", () => {
           "REQUEST_UNREADABLE",
           name,
         );
-    assert.equal((await forward("CONNECT", "/docs/a")).body.code, "REQUEST_UNREADABLE");
+    for (const method of ["CONNECT", "get", "Get", "GET, DELETE"])
+      assert.equal((await forward(method, "/docs/a")).body.code, "REQUEST_UNREADABLE", method);
+  });
+
+  it("refuses a body that is read in another way than it was decided", async () => {
+    const body = '{"amount":1}';
+    for (const headers of [
+      { "content-encoding": "gzip" },
+      { "content-encoding": "deflate", "content-type": "text/plain" },
+      { "content-type": "text/plain, application/json" },
+      { "content-type": "application/json, text/plain" },
+    ])
+      for (const ask of [envoy, forward])
+        assert.equal(
+          (await ask("POST", "/pay", { body, headers })).body.code,
+          "REQUEST_UNREADABLE",
+          JSON.stringify(headers),
+        );
+    for (const ask of [envoy, forward])
+      assert.equal((await ask("POST", "/pay", { body, headers: { "content-encoding": "identity" } })).status, 200);
+  });
+
+  it("reads the path behind the host, whatever the host is called", async () => {
+    const listening = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
+    try {
+      for (const host of ["ext-authz", "ext-authz.example"]) {
+        const status = await new Promise<number | undefined>((resolve, reject) => {
+          const headers = { host, "assent-key": service.agent };
+          request({ port: listening.port, path: "/ext-authz/docs/named", headers }, (answer) => {
+            answer.resume();
+            resolve(answer.statusCode);
+          })
+            .on("error", reject)
+            .end();
+        });
+        const { body } = await service.call("GET", "/v1/actions?tool=http&limit=1");
+        assert.deepEqual([status, body.actions[0].params], [200, { host, path: "/docs/named", query: {} }]);
+      }
+    } finally {
+      await listening.stop(0);
+    }
   });
 
   it("passes what policy allows to each of those who ask for it at once, as an action of its own", async () => {
@@ -247,7 +293,7 @@ describe("a permit shown to a gateway", () => {
     });
     return body.permit;
   };
-  const show = (permit: string, uri: string, method = "GET"): Promise<Answer> =>
+  const show = (permit: string, uri: string, method = "GET", headers: Record<string, string> = {}): Promise<Answer> =>
     service.call("GET", "/forward-auth", {
       key: null,
       headers: {
@@ -256,6 +302,7 @@ describe("a permit shown to a gateway", () => {
         "x-forwarded-method": method,
         "x-forwarded-host": "api.example",
         "x-forwarded-uri": uri,
+        ...headers,
       },
     });
   const DOCS = { host: "api.example", path: "/docs/a", query: {} };
@@ -284,6 +331,18 @@ describe("a permit shown to a gateway", () => {
     await open({ covers: "tool", tool: "other" });
     try {
       assert.equal((await show(await permitFor(DOCS), "/docs/a")).body.code, "PERMIT_INVALID");
+    } finally {
+      await service.close();
+    }
+  });
+
+  it("opens no connection for another protocol, also where only the tool is compared", async () => {
+    await open({ covers: "tool" });
+    try {
+      const permit = await permitFor(DOCS);
+      for (const headers of [{ upgrade: "websocket" }, { "x-forwarded-method": "CONNECT" }, { x_original_url: "/pay" }])
+        assert.equal((await show(permit, "/docs/b", "GET", headers)).body.code, "REQUEST_UNREADABLE");
+      assert.equal((await show(permit, "/docs/b")).status, 200, "what runs is compared behind it");
     } finally {
       await service.close();
     }

@@ -59,6 +59,8 @@ describe("OPA's data API", () => {
       { ...ALLOWED, arguments: { amount: 1_000_000 } },
       { ...ALLOWED, agent_id: 5 },
       { tool: { name: "refund" }, args: ALLOWED.params, agent_id: null },
+      { tool: { name: "refund" }, args: ALLOWED.params, params: { amount: 5000 } },
+      { tool: { name: "refund" }, args: ALLOWED.params, operation: "transfer" },
     ]) {
       const { status, body } = await ask(input);
       assert.deepEqual([status, "result" in body], [400, false], JSON.stringify(input));

@@ -1,0 +1,40 @@
+/** The courier of a runtime. */
+import { createDuty } from "../cluster/duty.ts";
+import type { Config } from "../config/index.ts";
+import type { Logger, Vault } from "../contract/host.ts";
+import type { Notifier } from "../contract/notifier.ts";
+import type { Storage } from "../contract/storage.ts";
+import type { Ledger } from "../contract/ledger.ts";
+import type { Channel } from "./channels.ts";
+import { createCourier, type Courier } from "./courier.ts";
+import { createMessages } from "./message.ts";
+
+export function courierFor(
+  { storage, ledger, vault }: { storage: Storage; ledger: Ledger; vault: Vault },
+  options: {
+    config: Config;
+    log: Logger;
+    clock(): number;
+    notifiers: readonly Notifier[];
+    channels: ReadonlyMap<string, Channel>;
+    instance: string;
+  },
+): Courier {
+  const { config, log, clock, notifiers, channels, instance } = options;
+  if (channels.size > 0 && config.server.public_url === null)
+    log.warn("people are sent links, and ASSENT_PUBLIC_URL does not say where they reach this service");
+  const publicUrl = (): string =>
+    (config.server.public_url ?? `http://${config.server.host}:${config.server.port}`).replace(/\/+$/, "");
+  return createCourier({
+    storage,
+    ledger,
+    log,
+    clock,
+    notifiers,
+    duty: createDuty(storage, "deliveries", instance),
+    messages: createMessages({ storage, clock, publicUrl, mac: (message) => vault.mac("approval-link", message) }),
+    timeoutMs: config.deliveries.timeout_seconds * 1000,
+    keepMs: config.deliveries.keep_days * 86_400_000,
+    random: Math.random,
+  });
+}

@@ -1,0 +1,98 @@
+/** A store on each engine, with a way behind its back. */
+import { join } from "node:path";
+import postgres from "postgres";
+import type { Migration } from "../../plugins/storage-sql/migrations.ts";
+import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import type { Storage } from "../../src/contract/storage.ts";
+import { temporaryFolder } from "../faults/children/spawn.ts";
+import { startPostgres, withoutPostgres, type PostgresServer } from "./postgres.ts";
+import { rawPostgres, rawSqlite, type RawStore, type RawTable } from "./raw-store.ts";
+
+interface Options {
+  keep?: number;
+  migrations?: readonly Migration[];
+}
+
+export interface Place {
+  storage(options?: Options): Storage;
+  /** Without triggers. */
+  raw(): Promise<RawStore>;
+  /** With triggers, as another program. */
+  sql(text: string): Promise<unknown>;
+  all(query: string): Promise<unknown[]>;
+}
+
+export interface Engine {
+  name: string;
+  skip: string | false;
+  place(): Promise<Place>;
+}
+
+const { DatabaseSync } = await loadSqlite();
+let server: PostgresServer | null = null;
+
+/** After the last test. */
+export async function stopEngines(): Promise<void> {
+  await server?.stop();
+  server = null;
+}
+
+export const ENGINES: Engine[] = [
+  {
+    name: "SQLite",
+    skip: false,
+    async place() {
+      const path = join(temporaryFolder(), "assent.db");
+      return {
+        storage: (options) => sqliteStorage({ path, ...options }),
+        raw: () => rawSqlite(path),
+        async sql(text) {
+          const db = new DatabaseSync(path);
+          try {
+            db.exec("pragma busy_timeout = 5000");
+            db.exec(text);
+          } finally {
+            db.close();
+          }
+        },
+        async all(query) {
+          const db = new DatabaseSync(path);
+          try {
+            return db.prepare(query).all();
+          } finally {
+            db.close();
+          }
+        },
+      };
+    },
+  },
+  {
+    name: "Postgres",
+    skip: withoutPostgres,
+    async place() {
+      server ??= await startPostgres();
+      const url = await server.database();
+      return {
+        storage: (options) => postgresStorage({ url, poolSize: 2, acceptUnsafeServer: true, ...options }),
+        raw: () => rawPostgres(url),
+        async sql(text) {
+          const client = postgres(url, { max: 1, onnotice: () => {} });
+          try {
+            await client.unsafe(`begin; select set_config('assent.transaction', 'x', true); ${text}; commit`);
+          } finally {
+            await client.end();
+          }
+        },
+        all: (query) => (server as PostgresServer).run(url, (sql) => sql.unsafe(query)),
+      };
+    },
+  },
+];
+
+export function tableOf(raw: RawStore, name: string): RawTable {
+  const table = raw.tables.find((known) => known.name === name);
+  if (table === undefined) throw new Error(`there is no table ${name}`);
+  return table;
+}
