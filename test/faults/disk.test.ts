@@ -1,6 +1,7 @@
 /** A full disk and a read-only one, under the whole service: 503, a clear log line, and recovery. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -210,7 +211,10 @@ test("a lock that the file system does not give back is said to need a restart, 
       return /did not give a lock of .* back.*restart the service/.test(service.output());
     });
     assert.equal(await ready(), 503);
+    // A signal that arrives while strace lets go of the process is lost with it.
+    const detached = once(strace, "exit");
     strace.kill("SIGTERM");
+    await detached;
   } finally {
     await stopProcess(service);
     rmSync(folder, { recursive: true, force: true });
