@@ -128,13 +128,13 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     ]);
   }
   const { peer_url } = settings.server;
-  if (peer_url !== null && peer_url !== "auto" && !isPeerUrl(peer_url)) {
+  if (!["auto", "off"].includes(peer_url) && !isPeerUrl(peer_url)) {
     throw new ConfigError([
       {
         origin: fromEnvironment.get("/server/peer_url") ?? path,
         line: null,
         column: null,
-        message: `/server/peer_url: ${JSON.stringify(peer_url)} is neither an address such as http://10.1.2.3:8000 nor "auto"`,
+        message: `/server/peer_url: ${JSON.stringify(peer_url)} is neither an address such as http://10.1.2.3:8000 nor "auto" nor "off"`,
       },
     ]);
   }

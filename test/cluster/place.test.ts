@@ -34,7 +34,7 @@ test("an address over loopback is for who has the same loopback, a configured on
 });
 
 test("without an address, or where loopback is not known or not listened on, a process is not reached", () => {
-  assert.equal(placeOf(null, "http://127.0.0.1:8000", HERE), null);
+  assert.equal(placeOf("off", "http://127.0.0.1:8000", HERE), null);
   assert.equal(placeOf("auto", "http://127.0.0.1:8000", null), null);
   assert.equal(placeOf("auto", "http://10.1.2.3:8000", HERE), null);
   for (const holder of ["", INSTANCE, `${INSTANCE} http://a`, `${INSTANCE} http://a *`, `${INSTANCE} http://a * more`])
@@ -95,11 +95,13 @@ test("this machine's loopback is the same whenever it is looked for", { skip: pr
   assert.equal(loopbackHere(), loopbackHere());
 });
 
-test("ASSENT_PEER_URL is an address or `auto`, and what is neither is refused", () => {
+test("ASSENT_PEER_URL is an address, `auto` or `off`; without it it is `auto`, and what is none of these is refused", () => {
   const load = (url: string) =>
     loadConfig({ cwd: "/nonexistent", env: { ASSENT_PEER_URL: url } }).config.server.peer_url;
-  for (const url of ["auto", "http://10.1.2.3:8000", "https://{hostname}:8000/assent"]) assert.equal(load(url), url);
-  for (const url of ["off", "10.1.2.3:8000", "ftp://a", "http://u:p@a", "http://a?b", "http://a b"])
+  for (const url of ["auto", "off", "http://10.1.2.3:8000", "https://{hostname}:8000/assent"])
+    assert.equal(load(url), url);
+  assert.equal(loadConfig({ cwd: "/nonexistent", env: {} }).config.server.peer_url, "auto");
+  for (const url of ["Auto", "10.1.2.3:8000", "ftp://a", "http://u:p@a", "http://a?b", "http://a b"])
     assert.throws(
       () => load(url),
       (error) =>

@@ -21,7 +21,7 @@ export interface OpenSequencing extends Sequencing {
    * @param configured `server.peer_url`
    * @param listening address at which it listens
    */
-  join(configured: string | null, listening: string): void;
+  join(configured: string, listening: string): void;
   stop(): Promise<void>;
 }
 

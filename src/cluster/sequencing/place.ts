@@ -42,8 +42,8 @@ export function loopbackUrl(listening: string): string | null {
 }
 
 /** @param configured `server.peer_url` */
-export function placeOf(configured: string | null, listening: string, here: string | null): Place | null {
-  if (configured === null) return null;
+export function placeOf(configured: string, listening: string, here: string | null): Place | null {
+  if (configured === "off") return null;
   // Where many are started alike, each has the name that the others find it by.
   if (configured !== "auto")
     return { url: configured.replace("{hostname}", () => hostname()).replace(/\/+$/, ""), loopback: null };
