@@ -1,6 +1,7 @@
 /** What every adapter stands on: a tool call of a framework, as a request of the service. */
 import { runAdmitted } from "../client/govern.ts";
 import { admit, AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
+import { refuseUnknownOptions } from "../client/options.ts";
 import { snapshotObject } from "../client/snapshot.ts";
 
 type Json = Record<string, unknown>;
@@ -22,6 +23,15 @@ export interface GateOptions {
   /** Told of each call that waits for a person: `assent.wait(action.id)` says when to resume. */
   onPending?: ((action: ActionRecord) => void) | undefined;
 }
+
+const OPTIONS: Readonly<Record<keyof GateOptions, true>> = {
+  tool: true,
+  agent: true,
+  assent: true,
+  context: true,
+  patience: true,
+  onPending: true,
+};
 
 /** A call of the framework. Run, thread and call id are kept beside the request, and are no part of it. */
 export interface Call {
@@ -51,7 +61,11 @@ export async function ownNeed(own: unknown, ...given: unknown[]): Promise<boolea
 
 export type Gate = ReturnType<typeof createGate>;
 
-export function createGate(options: GateOptions) {
+/** @param more options of the adapter's own */
+export function createGate(options: GateOptions, more: Readonly<Record<string, true>> = {}) {
+  refuseUnknownOptions("the adapter", options, { ...OPTIONS, ...more });
+  if (typeof options.tool !== "string" && typeof options.tool !== "function")
+    throw new TypeError("the adapter needs a tool: policies know the tools by it");
   const assent = options.assent ?? createAssent();
 
   async function requestOf({ name, args, signal }: Call) {

@@ -25,7 +25,7 @@ export interface LangChainOptions<Message> extends GateOptions {
 
 /** `createMiddleware({ name: "assent", wrapToolCall: wrapToolCall({ … }) })`. */
 export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
-  const gate = createGate(options);
+  const gate = createGate(options, { message: true, interrupt: true });
   // The handler's own types are LangChain's.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   return async function governed(request: any, handler: (request: any) => any): Promise<any> {

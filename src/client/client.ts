@@ -1,5 +1,6 @@
 /** The API's calls by their names. */
 import { RequestRefused, ServiceUnavailable, timedOut, unreadable } from "./errors.ts";
+import { refuseUnknownOptions } from "./options.ts";
 import { sameJson } from "./snapshot.ts";
 import { createTransport, deadline, isObject, pause, pauseBefore, type Call } from "./transport.ts";
 import type {
@@ -35,6 +36,17 @@ export interface AssentOptions {
   onLogKey?: ((vkey: string) => void) | undefined;
 }
 
+const OPTIONS: Readonly<Record<keyof AssentOptions, true>> = {
+  url: true,
+  apiKey: true,
+  fetch: true,
+  signal: true,
+  timeout: true,
+  retries: true,
+  logKey: true,
+  onLogKey: true,
+};
+
 export type Assent = ReturnType<typeof createAssent>;
 
 /** Seconds of one request for a verdict: proxies end those that are silent for a minute. */
@@ -48,6 +60,7 @@ const START_AGAIN = 20;
 
 /** A client of one service as one key. Every call throws AssentError, or the reason of an aborted signal. */
 export function createAssent(options: AssentOptions = {}) {
+  refuseUnknownOptions("createAssent", options, OPTIONS);
   const url = options.url ?? (environment("ASSENT_URL") || "http://127.0.0.1:8000");
   if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ""))
     throw new TypeError(`the service's address is an http or https URL, not "${url}"`);

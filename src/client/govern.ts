@@ -1,6 +1,7 @@
 /** A function that runs only when it may. */
 import { admit, type Admission } from "./admit.ts";
 import { createAssent, type Assent } from "./client.ts";
+import { refuseUnknownOptions } from "./options.ts";
 import { snapshotObject } from "./snapshot.ts";
 import type { ActionRecord, ActionResult } from "./types.ts";
 
@@ -60,6 +61,19 @@ export interface GovernOptions<P, T> extends CallHow {
   onUnreported?: ((error: unknown, action: ActionRecord) => void) | undefined;
 }
 
+const OPTIONS: Readonly<Record<keyof GovernOptions<never, never>, true>> = {
+  tool: true,
+  operation: true,
+  agent: true,
+  context: true,
+  assent: true,
+  record: true,
+  onUnreported: true,
+  patience: true,
+  meta: true,
+  signal: true,
+};
+
 export interface Run {
   action: ActionRecord;
   signal: AbortSignal | undefined;
@@ -76,6 +90,9 @@ export function govern<P extends object, T>(
   run: (params: P, how: Run) => T | Promise<T>,
   options: GovernOptions<P, T>,
 ): (params: P, how?: CallHow) => Promise<T | Pending<T>> {
+  refuseUnknownOptions("govern", options, OPTIONS);
+  if (typeof options.tool !== "string" || typeof options.operation !== "string")
+    throw new TypeError("govern needs a tool and an operation: policies know the function by them");
   let shared: Assent | undefined;
   return async function governed(given, how = {}) {
     const assent = options.assent ?? (shared ??= createAssent());

@@ -1,0 +1,39 @@
+/** Options that nobody reads: plain JavaScript has no compiler that says so. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { governTools } from "../../src/adapters/ai-sdk.ts";
+import { wrapToolCall } from "../../src/adapters/langchain.ts";
+import { createAssent, govern } from "../../src/client/index.ts";
+
+const run = (): string => "ran";
+const assent = createAssent({ url: "http://127.0.0.1:9", apiKey: "none" });
+/** As JavaScript calls it. */
+const loose = (work: (...given: never[]) => unknown, ...given: unknown[]) => work(...(given as never[]));
+
+describe("an option that is not known is refused, before anything could be asked in another way than was meant", () => {
+  for (const [what, make, says] of [
+    ["a client under another name", () => loose(govern, run, { tool: "t", operation: "o", client: assent }), "client"],
+    ["an agent", () => loose(govern, run, { tool: "t", operation: "o", agent_id: "bot" }), "agent_id"],
+    ["an address", () => loose(createAssent, { URL: "http://127.0.0.1:9" }), "URL"],
+    ["a key", () => loose(createAssent, { api_key: "assent_x" }), "api_key"],
+    ["of an adapter", () => loose(governTools, { t: { execute: run } }, { tool: "t", client: assent }), "client"],
+    ["of another adapter", () => loose(governTools, {}, { tool: "t", assent, interrupt: run }), "interrupt"],
+  ] as const)
+    test(what, () => {
+      assert.throws(make, (error) => error instanceof TypeError && error.message.includes(`no option "${says}"`));
+    });
+
+  test("an adapter's own options are known", () => {
+    assert.equal(typeof wrapToolCall({ tool: "t", assent, message: run, interrupt: run }), "function");
+  });
+});
+
+test("what policies know a call by is needed when it is governed, not when it is called", () => {
+  for (const make of [
+    () => loose(govern, run, {}),
+    () => loose(govern, run, { tool: "t" }),
+    () => loose(govern, run, { operation: "o" }),
+    () => loose(governTools, {}, { assent }),
+  ])
+    assert.throws(make, (error) => error instanceof TypeError && / needs a tool/.test(error.message));
+});
