@@ -4,8 +4,9 @@ import { client, exitOf, jsonFlag, reaching, showAction } from "./remote.ts";
 
 export const submit: Command = {
   summary: "submit an action",
-  help: `usage: assent submit --agent AGENT --tool TOOL --operation OPERATION [options]
+  help: `usage: assent submit [--agent AGENT] --tool TOOL --operation OPERATION [options]
 
+  --agent AGENT            who wants it; by default the agent that the key is bound to
   --params JSON            arguments: JSON, @file or - for standard input
   --context JSON           why and for whom, likewise
   --wait SECONDS           wait for a verdict when approval is needed
@@ -15,7 +16,7 @@ export const submit: Command = {
 exits 0 when allowed or approved, 3 when denied or expired, 4 when it waits for approval.
 
 examples:
-  assent submit --agent support-bot --tool stripe --operation refund --params '{"amount":50,"currency":"USD"}'
+  assent submit --tool stripe --operation refund --params '{"amount":50,"currency":"USD"}'
   assent submit --agent ops-bot --tool shell --operation run --params @command.json --wait 60
 `,
   async run(args, io) {
@@ -30,16 +31,16 @@ examples:
       json: { type: "boolean" },
     });
     const { agent, tool, operation, wait } = values;
-    if (agent === undefined || tool === undefined || operation === undefined)
-      throw usage("--agent, --tool and --operation are needed");
+    if (tool === undefined || operation === undefined) throw usage("--tool and --operation are needed");
     if (wait !== undefined && !/^\d{1,5}$/.test(wait)) throw usage(`--wait takes seconds, not "${wait}"`);
     const params = await jsonFlag("params", values.params);
     const context = await jsonFlag("context", values.context);
     const key = values["idempotency-key"];
-    const action = await reaching(() =>
-      client().submit(
+    const service = client();
+    const action = await reaching(async () =>
+      service.submit(
         {
-          agent_id: agent,
+          agent_id: agent ?? (await service.agent()),
           tool,
           operation,
           ...(params === undefined ? {} : { params }),

@@ -127,7 +127,8 @@ examples:
     });
     const lines = difference(before, after);
     io.out(`${path}${lines.length === 0 ? ": nothing changes" : values["dry-run"] ? " would change:" : ":"}`);
-    for (const line of lines) io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line)));
+    for (const line of lines)
+      io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line.replaceAll("\t", "    "))));
     if (values["dry-run"] || lines.length === 0) return EXIT.ok;
     said(() => writeSettings(path, before, after));
     if (host === "codex" && !values.uninstall)
@@ -180,6 +181,10 @@ examples:
     const sessions = await new HookState(stateFolder(process.env)).sessions();
     if (values.json) {
       io.out(JSON.stringify(sessions));
+      return EXIT.ok;
+    }
+    if (sessions.length === 0) {
+      io.err("no host of this user has called the hook in the last seven days");
       return EXIT.ok;
     }
     const time = (at: number | null): string => (at === null ? "-" : new Date(at).toISOString());

@@ -49,13 +49,18 @@ export async function main(args: string[]): Promise<void> {
 /** Resolves to the exit code; never throws for a user's mistake. */
 export async function run(args: string[], io: Output): Promise<number> {
   const [name, ...rest] = args;
+  let command: Command | undefined;
   try {
+    if (name === "--version" || name === "-v") {
+      io.out((await import("../version.ts")).VERSION);
+      return EXIT.ok;
+    }
     if (name === undefined || name === "help" || name === "--help" || name === "-h") {
       const about = rest[0];
       io.out(about === undefined ? await overview() : helpOf(await find(about), rest.slice(1)));
       return name === undefined ? EXIT.usage : EXIT.ok;
     }
-    const command = await find(name);
+    command = await find(name);
     const end = rest.indexOf("--");
     if ((end < 0 ? rest : rest.slice(0, end)).some((arg) => arg === "--help" || arg === "-h")) {
       io.out(helpOf(command, rest));
@@ -65,8 +70,10 @@ export async function run(args: string[], io: Output): Promise<number> {
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     io.err(`assent: ${error.message}`);
-    if (error.exit === EXIT.usage && name !== undefined && name in COMMANDS)
-      io.err(`run "${invocation()} ${name} --help" for its usage`);
+    if (error.exit === EXIT.usage && command !== undefined) {
+      const verb = Object.hasOwn(command.verbs ?? {}, rest[0] ?? "") ? ` ${rest[0]}` : "";
+      io.err(`run "${invocation()} ${name}${verb} --help" for its usage`);
+    }
     return error.exit;
   }
 }
@@ -109,6 +116,6 @@ async function overview(): Promise<string> {
 
 ${lines.join("\n")}
 
-"assent COMMAND --help" tells more. ASSENT_URL and ASSENT_API_KEY say which service to talk to, and as whom.
+"assent COMMAND --help" tells more, "assent --version" which one this is. ASSENT_URL and ASSENT_API_KEY say which service to talk to, and as whom.
 exits: 0 done, 1 failed, 2 wrong usage, 3 denied, 4 pending, 5 service not reached, 6 not verified`;
 }

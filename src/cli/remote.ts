@@ -5,10 +5,18 @@ import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.
 /** Seconds. A backtest looks at a million decisions before it answers. */
 export const PATIENCE = 600;
 
+/** ASSENT_URL, or where a service is that nobody moved. */
+export function serviceUrl(): string {
+  const url = process.env["ASSENT_URL"] || "http://127.0.0.1:8000";
+  if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ""))
+    throw usage(`ASSENT_URL takes an http or https URL, not "${safe(url)}"`);
+  return url;
+}
+
 export function client(): Assent {
   const apiKey = process.env["ASSENT_API_KEY"];
   if (apiKey === undefined || apiKey === "") throw usage("set ASSENT_API_KEY to the key that this command acts with");
-  return createAssent({ apiKey, timeout: PATIENCE });
+  return createAssent({ url: serviceUrl(), apiKey, timeout: PATIENCE });
 }
 
 /** Turns the service's refusals into exits. */
@@ -77,5 +85,8 @@ export async function textFlag(value: string, plain: (value: string) => string |
     for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
     return Buffer.concat(chunks).toString("utf8");
   }
-  return value.startsWith("@") ? readFile(value.slice(1), "utf8") : plain(value);
+  if (!value.startsWith("@")) return plain(value);
+  return readFile(value.slice(1), "utf8").catch((error: Error) => {
+    throw usage(`"${value.slice(1)}" cannot be read: ${error.message}`);
+  });
 }

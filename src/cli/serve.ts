@@ -7,12 +7,13 @@ import { PluginError } from "../extension/options.ts";
 import { PluginLoadError } from "../extension/loader.ts";
 import { createRuntime, type Runtime } from "../runtime.ts";
 import { guardStrays } from "../delivery/notifier-errors.ts";
-import { onSignals, serve as listen, ServerResponse, type Listening } from "../serve/index.ts";
+import { onSignals, ServerResponse, type Listening } from "../serve/index.ts";
 import { placeOf, showFirstKeys } from "./first-keys.ts";
 import { beginHere, isUnbegun } from "./init.ts";
+import { listen } from "./listen.ts";
 import { assertStorable } from "./store.ts";
 import { releaseYoungSpace } from "../serve/young-space.ts";
-import { CommandError, parse, type Command } from "./command.ts";
+import { CommandError, parse, usage, type Command } from "./command.ts";
 
 export const serve: Command = {
   summary: "run the service",
@@ -45,6 +46,8 @@ examples:
       "accept-rollback": { type: "boolean" },
       "accept-secret": { type: "boolean" },
     });
+    if (values.port !== undefined && !(/^\d{1,5}$/.test(values.port) && Number(values.port) <= 65_535))
+      throw usage(`--port takes 0 to 65535, not "${values.port}"`);
     const env = {
       ...process.env,
       ...(values.host === undefined ? {} : { ASSENT_HOST: values.host }),
@@ -56,6 +59,10 @@ examples:
       await beginHere(io);
     }
     const config = configFrom(env, values.config);
+    if (config.plugins?.length === 0)
+      throw new CommandError(
+        "the configuration has no plugins, so there is nothing to serve; without `plugins` it has the built-in ones",
+      );
     const runtime = await startRuntime(() =>
       createRuntime(config, {
         Response: ServerResponse,
@@ -66,10 +73,10 @@ examples:
     guardStrays(runtime.host.log);
     let listening: Listening;
     try {
-      listening = await listen(runtime.fetch, config.server);
+      listening = await listen(runtime.fetch, config.server, "--port or ASSENT_PORT");
     } catch (error) {
       await runtime.stop();
-      throw new CommandError(error instanceof Error ? error.message : String(error));
+      throw error;
     }
     releaseYoungSpace();
     const about = { url: listening.url, data: config.data, console: runtime.hasHomePage };

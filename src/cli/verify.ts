@@ -60,10 +60,8 @@ examples:
     if (file === undefined || more.length > 0) throw usage("assent verify takes one proof file, or -");
     if (values.key === undefined) throw usage("--key is needed: without a pinned key a proof proves nothing");
     const vkey = (await textFlag(values.key, (key) => key)).trim();
-    const proof = await textFlag(file === "-" ? "-" : `@${file}`, (text) => text).catch((error: unknown) => {
-      throw usage(`the proof "${file}" cannot be read: ${error instanceof Error ? error.message : String(error)}`);
-    });
-    const entry = values.entry === undefined ? null : new Uint8Array(await readFile(values.entry));
+    const proof = await textFlag(file === "-" ? "-" : `@${file}`, (text) => text);
+    const entry = values.entry === undefined ? null : await entryIn(values.entry);
     const witnesses = await Promise.all((values.witness ?? []).map((one) => textFlag(one, (key) => key)));
     const verified = check(
       proof,
@@ -86,6 +84,13 @@ examples:
     return EXIT.ok;
   },
 };
+
+async function entryIn(path: string): Promise<Uint8Array> {
+  const bytes = await readFile(path).catch((error: Error) => {
+    throw usage(`"${path}" cannot be read: ${error.message}`);
+  });
+  return new Uint8Array(bytes);
+}
 
 /** Throws CommandError with EXIT.unverified and what fails. */
 export function check(

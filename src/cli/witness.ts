@@ -6,7 +6,8 @@ import { formatWitnessVkey } from "../domain/cosignature.ts";
 import type { FetchHandler } from "../http/handler.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { createWitness, witnessFolder, type Witness } from "../ledger/witness.ts";
-import { onSignals, serve as listen } from "../serve/index.ts";
+import { onSignals } from "../serve/index.ts";
+import { listen } from "./listen.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
 
@@ -64,7 +65,7 @@ examples:
         clock: Date.now,
         verify: verifyEd25519,
       });
-      const listening = await listen(answerer(cosigner), { host, port });
+      const listening = await listen(answerer(cosigner), { host, port }, "--port");
       const stopped = new Promise<void>((resolve) => onSignals(() => listening.stop().then(resolve)));
       io.out(
         `the verifier key of this witness, for those who trust it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,

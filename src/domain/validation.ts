@@ -80,7 +80,10 @@ export function siblingsAt(root: TSchema, pointer: string): string[] {
   for (const segment of pointer.split("/").slice(1, -1)) {
     if (schema === undefined) return [];
     const properties = schema["properties"] as Record<string, TSchema> | undefined;
-    schema = properties?.[segment] ?? (schema["items"] as TSchema | undefined);
+    const anyName: TSchema | undefined = Object.values(
+      (schema["patternProperties"] as Record<string, TSchema> | undefined) ?? {},
+    )[0];
+    schema = properties?.[segment] ?? (schema["items"] as TSchema | undefined) ?? anyName;
   }
   return Object.keys((schema as TObject | undefined)?.properties ?? {});
 }

@@ -14,6 +14,9 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
   return folder === null ? null : join(folder, "assent", "hook");
 }
 
+/** Of `assent hook doctor`: it is no session of a host, and says nothing of whether one calls the hook. */
+export const CANARY_SESSION = "assent-doctor";
+
 export interface SessionSeen {
   host: Host;
   session: string;
@@ -53,7 +56,7 @@ export class HookState {
 
   async sawSession(host: Host, session: string | null, what: "start" | "call"): Promise<void> {
     const path = await this.place("sessions", [host, session]);
-    if (path === null || session === null) return;
+    if (path === null || session === null || session === CANARY_SESSION) return;
     const before = await readSession(path);
     const now = Date.now();
     const next: SessionSeen = {

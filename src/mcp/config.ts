@@ -3,6 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseDocument } from "yaml";
 import { foldName, nameFault } from "../domain/names.ts";
+import { explainFault, siblingsAt, tellingFault } from "../domain/validation.ts";
 import { DECIDED_METHODS, type OpenMethod, type ServerConfig } from "./server-config.ts";
 
 const closed = { additionalProperties: false };
@@ -14,7 +15,7 @@ const Server = Type.Object(
     args: Type.Optional(Type.Array(Type.String())),
     env: Type.Optional(Texts),
     cwd: Type.Optional(Type.String({ minLength: 1 })),
-    url: Type.Optional(Type.String({ pattern: "^https?://" })),
+    url: Type.Optional(Type.String({ pattern: "^https?://", description: "an http or https URL" })),
     headers: Type.Optional(Texts),
     tool: Type.Optional(Type.String({ minLength: 1 })),
     era: Type.Optional(Type.Union([Type.Literal("auto"), Type.Literal("2025-11-25"), Type.Literal("2026-07-28")])),
@@ -30,7 +31,9 @@ const File = Type.Object(
     agent: Type.Optional(Type.String({ minLength: 1 })),
     wait: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
     hide_denied: Type.Optional(Type.Boolean()),
-    approval_page: Type.Optional(Type.String({ pattern: "^https?://.*\\{id\\}" })),
+    approval_page: Type.Optional(
+      Type.String({ pattern: "^https?://.*\\{id\\}", description: "an http or https URL with {id} in it" }),
+    ),
     data: Type.Optional(Type.String({ minLength: 1 })),
     listen: Type.Optional(
       Type.Object(
@@ -65,8 +68,14 @@ export function readConfig(text: string, env: Environment): ProxyConfig {
   const [error] = document.errors;
   if (error !== undefined) throw new ConfigFault(error.message);
   const value: unknown = expand(document.toJS(), env, "");
-  const fault = Value.Errors(File, value).First();
-  if (fault !== undefined) throw new ConfigFault(`${fault.path === "" ? "the file" : fault.path}: ${fault.message}`);
+  const faults = new Map<string, string>();
+  for (const fault of Value.Errors(File, value)) {
+    const { path } = tellingFault(fault);
+    // The first one of a member says what is wrong with it.
+    if (!faults.has(path)) faults.set(path, explainFault(tellingFault(fault), siblingsAt(File, path)));
+  }
+  if (faults.size > 0)
+    throw new ConfigFault([...faults].map(([path, why]) => `${path === "" ? "the file" : path}: ${why}`).join("; "));
   const { servers: given, ...rest } = value as Static<typeof File>;
   const servers = Object.entries(given).map(([name, server]) => serverOf(name, server));
   const owners = new Map<string, string>();

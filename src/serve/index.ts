@@ -78,11 +78,7 @@ async function bind(server: Server, { host, port }: { host: string; port: number
     await Promise.all([server.serve(), server.ready()]);
   } catch (error) {
     const code = (error as { code?: string }).code;
-    if (code === "EADDRINUSE")
-      throw new Error(
-        `port ${port} on ${host} is taken by another process; choose another with --port or ASSENT_PORT (0 picks a free one)`,
-        { cause: error },
-      );
+    if (code === "EADDRINUSE") throw new Error(`port ${port} on ${host} is taken by another process`, { cause: error });
     if (code === "EACCES")
       throw new Error(`port ${port} on ${host} needs more rights than this process has; choose one above 1023`, {
         cause: error,

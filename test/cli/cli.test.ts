@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { CORE_COMMANDS } from "../../src/contract/command.ts";
 import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
 import { EXIT } from "../../src/cli/command.ts";
-import { assent as run, assentHere, type Run } from "../support/cli.ts";
+import { assent as run, assentHere, folderWith, type Run } from "../support/cli.ts";
 import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
 
@@ -50,15 +50,21 @@ describe("help and usage", () => {
       [[], /usage: assent COMMAND/],
       [["polcy"], /no command "polcy"; did you mean "policy"/],
       [["submit", "--agnt", "x"], /did you mean --agent/],
-      [["submit", "--agent", "x"], /--agent, --tool and --operation are needed/],
+      [["submit", "--agent", "x"], /--tool and --operation are needed/],
       [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--params", "{"], /--params takes a JSON object/],
       [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"], /--wait takes seconds/],
       [["keys", "make"], /create, list, revoke, rotate-permit or rotate-log, not "make"/],
       [["verify", "x"], /--key is needed/],
+      [["verify", "x", "--key", "@no-such-file"], /"no-such-file" cannot be read/],
+      [["verify", "no-such-file", "--key", "x"], /"no-such-file" cannot be read/],
+      [["verify", "package.json", "--key", "x", "--entry", "no-such-file"], /"no-such-file" cannot be read/],
+      [["witness", "--name", "w.example", "--log", "@no-such-file"], /"no-such-file" cannot be read/],
       [["policy", "lint"], /policy takes init, check, .* or backtest, not "lint"/],
       [["policy", "backtest", "--since", "yesterday"], /--since takes a time such as/],
       [["policy", "backtest", "--format", "html"], /text, json or markdown, not "html"/],
       [["actions"], /set ASSENT_API_KEY/],
+      [["serve", "--port", "http"], /--port takes 0 to 65535, not "http"/],
+      [["hook", "install", "--host", "x"], /run ".* hook install --help"/],
     ] as [string[], RegExp][]) {
       // As processes only where the environment matters, and once for the way out of one.
       const run = args.length < 2 ? await assent(args) : await assentHere(...args);
@@ -66,6 +72,19 @@ describe("help and usage", () => {
       assert.match(run.out + run.err, words);
       assert.ok(!run.err.includes("    at "), "a user gets words, not a stack");
     }
+  });
+
+  test("an address that is none is said in one line, by whatever asks the service", async () => {
+    for (const command of [["actions"], ["mcp", "proxy", "--", "cat"]]) {
+      const run = await assent(command, { ASSENT_API_KEY: "x", ASSENT_URL: "localhost:8000" });
+      assert.deepEqual([run.code, run.out], [EXIT.usage, ""]);
+      assert.match(run.err, /^assent: ASSENT_URL takes an http or https URL, not "localhost:8000"\nrun .*\n$/);
+    }
+  });
+
+  test("--version is the package's", async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+    assert.deepEqual(await assentHere("--version"), { code: 0, out: `${version}\n`, err: "" });
   });
 
   test("a service that is not there is 5", async () => {
@@ -121,8 +140,6 @@ describe("against a running service", () => {
     assent(args, { ASSENT_URL: service.url, ASSENT_API_KEY: key }, input);
   const refund = (amount: number) => [
     "submit",
-    "--agent",
-    "support-bot",
     "--tool",
     "stripe",
     "--operation",
@@ -229,7 +246,25 @@ describe("against a running service", () => {
       ASSENT_POLICIES: POLICIES,
     });
     assert.equal(taken.code, EXIT.failure);
-    assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is taken/);
+    assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is taken by another process; choose another with --port or/);
+    const { port } = new URL(service.url);
+    const witness = [
+      "witness",
+      "--name",
+      "w.example",
+      "--log",
+      "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k",
+      "--data",
+      join(folder, "witness"),
+    ];
+    for (const [args, flag] of [
+      [[...witness, "--port", port], "--port"],
+      [["mcp", "proxy", "--listen", port, "--", "cat"], "--listen"],
+    ] as const) {
+      const other = await assent([...args], { ASSENT_API_KEY: "x" });
+      assert.equal(other.code, EXIT.failure, args[0]);
+      assert.match(other.err, new RegExp(`^assent: port .* is taken .* with ${flag} \\(.*\n$`), args[0]);
+    }
   });
 
   test("an operator who lost the admin key gets in with --local, once the service is stopped", async () => {
@@ -245,6 +280,13 @@ describe("against a running service", () => {
     service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
     assert.equal((await as((JSON.parse(made.out) as { key: string }).key, ["keys", "list"])).code, EXIT.ok);
   });
+});
+
+test("a configuration without plugins serves nothing, and says so", async (t) => {
+  const folder = folderWith(t, { "assent.yaml": "plugins: []\n" });
+  const run = await assent(["serve"], { ASSENT_PORT: "0" }, "", folder);
+  assert.deepEqual([run.code, run.out], [EXIT.failure, ""]);
+  assert.match(run.err, /no plugins, so there is nothing to serve/);
 });
 
 test("a configuration that is wrong is told whole, with places", async () => {

@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { HOSTS } from "../../src/hook/hosts/answers.ts";
 import { difference } from "../../src/hook/install/files.ts";
+import { CANARY_SESSION, HookState, stateFolder } from "../../src/hook/state.ts";
 import { ownCommand } from "../../src/hook/install/program.ts";
 import {
   hasHook,
@@ -196,6 +197,26 @@ test("assent hook install shows, writes, replaces and takes out", async (t) => {
   assert.equal(readFileSync(file, "utf8"), "{}");
   assert.equal((await assent(["hook", "install"], {})).code, 2);
   assert.equal((await assent(["hook", "instal"], {})).code, 2);
+});
+
+test("tabs of a host's settings are shown as blanks, and not as what may drive a terminal", async (t) => {
+  const folder = folderWith(t, { ".cursor/hooks.json": '{\n\t"version": 1\n}\n' });
+  const env = { HOME: folder, PATH: onPath(t) };
+  const { out } = await assent(["hook", "install", "--host", "cursor"], { cwd: folder, env });
+  assert.match(out, /^- {5}"version": 1$/m);
+  assert.ok(!out.includes("\ufffd") && !out.includes("\t"), out);
+});
+
+test("status says that no host has called the hook, and takes the canary for no session", async (t) => {
+  const folder = folderWith(t, {});
+  const env = { HOME: folder, XDG_STATE_HOME: folder };
+  const state = new HookState(stateFolder(env));
+  await state.sawSession("claude-code", CANARY_SESSION, "call");
+  const none = await assent(["hook", "status"], { env });
+  assert.deepEqual([none.code, none.out], [0, ""]);
+  assert.match(none.err, /^no host of this user has called the hook/);
+  await state.sawSession("claude-code", "s-1", "call");
+  assert.match((await assent(["hook", "status"], { env })).out, /^claude-code\ts-1\t/);
 });
 
 test("a file that may only be read, a link, a folder in the way and a path with blanks and quotes", async (t) => {

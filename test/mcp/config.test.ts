@@ -34,7 +34,14 @@ describe("the configuration of the proxy", () => {
   });
 
   for (const [what, text, why] of [
-    ["an unknown key", "servers: { a: { command: x, arg: [] } }", /arg/],
+    ["an unknown key", "servers: { a: { command: x, arg: [] } }", /"arg" is not known here; did you mean "args"\?$/],
+    ["an unknown key at the top", "server: {}\nservers: { a: { command: x } }", /"server" .*did you mean "servers"/],
+    ["an address that is none", "servers: { a: { url: x } }", /url: does not have .*: an http or https URL/],
+    [
+      "more than one fault",
+      "wait: soon\nservers: { a: { command: 1 } }",
+      /^\/servers\/a\/command: .*; \/wait: |wait.*; .*command/,
+    ],
     ["both a command and an address", "servers: { a: { command: x, url: 'http://x' } }", /either a command or a url/],
     ["neither", "servers: { a: {} }", /either a command or a url/],
     ["headers for a process", "servers: { a: { command: x, headers: {} } }", /headers go with a url/],

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { ConfigFault, nameFor, readConfig, serverOf, type ProxyConfig } from "../../mcp/config.ts";
 import { stateFolder } from "../../config/index.ts";
 import { usage, type Output } from "../command.ts";
+import { serviceUrl } from "../remote.ts";
 
 export const FLAGS = {
   http: { type: "string" },
@@ -67,7 +68,7 @@ export function settingOf(values: Flags, command: string[], io: Output): Setting
       ...(agent === undefined ? {} : { agent }),
       ...(token === undefined ? {} : { token }),
     },
-    url: process.env["ASSENT_URL"] || "http://127.0.0.1:8000",
+    url: serviceUrl(),
     apiKey,
     folder: folderOf(values.data, config.data, base),
     log: (line) => io.err(`assent mcp: ${line}`),

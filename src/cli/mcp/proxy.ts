@@ -1,6 +1,7 @@
 import { createProxy } from "../../mcp/proxy.ts";
-import { onSignals, serve as listenAt, type Listening } from "../../serve/index.ts";
-import { CommandError, EXIT, parse, usage, type Output } from "../command.ts";
+import { onSignals, type Listening } from "../../serve/index.ts";
+import { EXIT, parse, usage, type Output } from "../command.ts";
+import { listen } from "../listen.ts";
 import { FLAGS, listenOf, settingOf, splitCommand } from "./options.ts";
 
 export async function proxy(args: string[], io: Output): Promise<number> {
@@ -16,10 +17,10 @@ export async function proxy(args: string[], io: Output): Promise<number> {
   const edge = await proxying.serveHttp();
   let listening: Listening;
   try {
-    listening = await listenAt((request) => edge.fetch(request), at);
+    listening = await listen((request) => edge.fetch(request), at, "--listen");
   } catch (error) {
     await edge.close();
-    throw new CommandError(error instanceof Error ? error.message : String(error));
+    throw error;
   }
   const stopped = new Promise<void>((resolve) =>
     onSignals(async () => {

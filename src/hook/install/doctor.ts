@@ -4,6 +4,7 @@ import { statSync } from "node:fs";
 import { AssentError, createAssent } from "../../client/index.ts";
 import { configFiles, loadConfig, MANAGED, type HookConfig } from "../config.ts";
 import type { Host } from "../hosts/answers.ts";
+import { CANARY_SESSION } from "../state.ts";
 import { readSettings } from "./files.ts";
 import { pathOf } from "./program.ts";
 import { installedCommands, SCOPES, settingsFile, unreadBy, type Place, type Scope } from "./settings.ts";
@@ -135,16 +136,16 @@ async function canary(
   env: Readonly<Record<string, string | undefined>>,
   { project }: Place,
 ): Promise<string | null> {
-  const common = { session_id: "assent-doctor", cwd: project, tool_use_id: `doctor-${Date.now()}` };
+  const common = { session_id: CANARY_SESSION, cwd: project, tool_use_id: `doctor-${Date.now()}` };
   const name = "assent_canary";
   const payload =
     host === "copilot"
-      ? { sessionId: "assent-doctor", cwd: project, toolName: name, toolArgs: "{}" }
+      ? { sessionId: CANARY_SESSION, cwd: project, toolName: name, toolArgs: "{}" }
       : {
           ...common,
           ...(host === "opencode" ? { opencode: 1 } : {}),
           ...(host === "cursor" ? { cursor_version: "0", workspace_roots: [project] } : {}),
-          ...(host === "codex" ? { turn_id: "assent-doctor" } : {}),
+          ...(host === "codex" ? { turn_id: CANARY_SESSION } : {}),
           hook_event_name: host === "gemini" ? "BeforeTool" : "PreToolUse",
           tool_name: name,
           tool_input: {},
