@@ -124,10 +124,12 @@ function clientOf({ url, apiKey }: HookConfig): Assent {
 }
 
 async function agentOf(assent: Assent, signal: AbortSignal): Promise<string> {
-  const { agent_id: agent } = await assent.call<{ agent_id?: unknown }>("GET", "/v1/me", undefined, { signal });
-  if (typeof agent !== "string")
+  try {
+    return await assent.agent({ signal });
+  } catch (error) {
+    if (!(error instanceof RequestRefused && error.code === "AGENT_UNBOUND")) throw error;
     throw new ConfigFault("the hook's key is bound to no agent; name one in its configuration (agent)");
-  return agent;
+  }
 }
 
 /** At most 4 KiB, beside the request: other in each call, so that the next try of the same command joins. */

@@ -345,3 +345,33 @@ test("assent hook doctor proves a deny, and says what is wrong; status lists who
   assert.match(out, /claude-code\ts-1\t-\t\S+\t1/);
   assert.match(out, /claude-code\ts-2\t\S+\t-\tnever asked/);
 });
+
+test("without a name of its own the hook asks as the agent of its key, and doctor knows whose and what it may", async (t) => {
+  const hooks = await startHookService("policy: test\nrules:\n  - { name: allowed, tool: shell, effect: allow }\n");
+  t.after(() => hooks.close());
+  const folder = folderWith(t, {});
+  const command = [process.execPath, ...HOOK].join(" ");
+  const env = { ...hooks.env, ASSENT_AGENT: "", HOME: folder };
+  const event = { session_id: "s", cwd: folder, tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "t" };
+  const allowed = await runHook("claude-code", JSON.stringify({ ...event, hook_event_name: "PreToolUse" }), env);
+  assert.deepEqual([allowed.code, allowed.out], [0, ""]);
+  const { body } = await hooks.service.call("GET", "/v1/actions", { key: hooks.service.admin });
+  assert.deepEqual(
+    (body.actions as { agent_id: string; status: string }[]).map((one) => [one.agent_id, one.status]),
+    [["coder", "executing"]],
+  );
+
+  const args = ["hook", "install", "--host", "claude-code", "--command", command];
+  assert.equal((await assent(args, { cwd: folder, env })).code, 0);
+  const doctor = (more: Record<string, string>) =>
+    assent(["hook", "doctor", "--host", "claude-code", "--command", command], {
+      cwd: folder,
+      env: { ...env, ...more },
+    });
+  const well = await doctor({});
+  assert.equal(well.code, 0, well.out);
+  assert.match(well.out, /ok .* takes the key, for the agent coder$/m);
+  assert.match((await doctor({ ASSENT_AGENT: "other" })).out, /wrong the key is bound to coder, not to other/);
+  const admin = await doctor({ ASSENT_API_KEY: hooks.service.admin, ASSENT_AGENT: "coder" });
+  assert.match(admin.out, /wrong the key may do more than submit/);
+});

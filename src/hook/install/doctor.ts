@@ -100,15 +100,18 @@ async function askService(
 ): Promise<void> {
   try {
     const me = await createAssent({ url, apiKey, timeout: 5, retries: 0 }).call<{
-      agent_id?: unknown;
+      key?: { agent_id?: unknown };
       scopes?: unknown;
     }>("GET", "/v1/me");
-    const bound = typeof me.agent_id === "string" ? me.agent_id : null;
+    const bound = typeof me.key?.agent_id === "string" ? me.key.agent_id : null;
     if (bound === null && agent === null) wrong("the key is bound to no agent, and the configuration names none");
     else if (bound !== null && agent !== null && bound !== agent)
       wrong(`the key is bound to ${bound}, not to ${agent}`);
     else ok(`${url} takes the key, for the agent ${bound ?? agent}`);
-    if (Array.isArray(me.scopes) && me.scopes.some((scope) => /approv|manage|activate/.test(String(scope))))
+    if (
+      Array.isArray(me.scopes) &&
+      me.scopes.some((scope) => /^admin$|:(?:decide|manage|write|activate|erase)$/.test(String(scope)))
+    )
       wrong(
         "the key may do more than submit: an agent that reads it could approve its own calls; make one with --preset agent",
       );
