@@ -140,6 +140,8 @@ describe("against a running service", () => {
     assent(args, { ASSENT_URL: service.url, ASSENT_API_KEY: key }, input);
   const refund = (amount: number) => [
     "submit",
+    "--agent",
+    "support-bot",
     "--tool",
     "stripe",
     "--operation",
@@ -148,9 +150,19 @@ describe("against a running service", () => {
     JSON.stringify({ amount, currency: "USD" }),
   ];
 
+  test("submit asks as the key's own agent where none is named", async () => {
+    const create = ["keys", "create", "own", "--preset", "agent", "--agent", "own-bot"];
+    const { out: key } = await as(keys.admin, create);
+    const words = refund(50).filter((word) => word !== "--agent" && word !== "support-bot");
+    assert.match((await as(key.trim(), words)).out, /^allowed {2}stripe refund by own-bot\n/);
+    const unbound = await as(keys.agent, words);
+    assert.equal(unbound.code, EXIT.failure);
+    assert.match(unbound.err, /AGENT_UNBOUND: .* say for which agent/);
+  });
+
   test("submit exits by the verdict", async () => {
     const allowed = await as(keys.agent, refund(50));
-    assert.equal(allowed.code, EXIT.ok);
+    assert.equal(allowed.code, EXIT.ok, allowed.err);
     assert.match(allowed.out, /^allowed {2}stripe refund by support-bot\n/);
     assert.ok(!allowed.out.includes("\u001b["), "no colours on a pipe");
     assert.equal((await as(keys.agent, refund(50_000))).code, EXIT.denied);
