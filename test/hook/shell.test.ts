@@ -34,6 +34,12 @@ describe("commands that stand in the text", () => {
     ["time rm x", "rm x"],
     ["exec rm x", "rm x"],
     ["trap 'rm x' EXIT", "rm x"],
+    ["trap -- 'rm x' EXIT", "rm x"],
+    ["trap - EXIT; trap '' INT; ls", "ls"],
+    ["printf '%-20s|%5.1f|%%\\n' 'my name' 1.5", "printf %-20s|%5.1f|%%\\n my name 1.5"],
+    ["[ -t 1 ] && [ 1 -eq 2 ] || exit 1", "[ -t 1 ]", "[ 1 -eq 2 ]", "exit 1"],
+    ["git diff HEAD~2 HEAD^", "git diff HEAD~2 HEAD^"],
+    ["cat a~ ~/x '^x' a\\#b", "cat a~ ~/x ^x a#b"],
     ["set -euo pipefail\nmake", "set -euo pipefail", "make"],
     ["NODE_ENV=test npm test", "npm test"],
   ];
@@ -173,6 +179,9 @@ describe("files", () => {
     assert.deepEqual(read("ls > -").writes, ["/work/app/-"]);
     assert.deepEqual(read("ls >> -x").writes, ["/work/app/-x"]);
     assert.deepEqual(read("ls 2>/dev/null").paths, []);
+    assert.deepEqual(read("echo x > /dev/stderr").writes, []);
+    assert.deepEqual(read("{ echo x > /dev/stdout; } 3< a 1>&3").writes, ["/dev/stdout"]);
+    assert.deepEqual(read("echo x > /dev/stdin").writes, ["/dev/stdin"]);
   });
   test("are looked for in every folder that the line may be in", () => {
     assert.deepEqual(paths("cd /etc && cat passwd"), ["/etc", "/etc/passwd", "/work/app/passwd"]);

@@ -35,6 +35,8 @@ export interface Argument {
   clear: boolean;
   /** Whether it begins with a tilde that the shell replaces. */
   tilde: boolean;
+  /** Whether zsh may take it for a pattern of files. */
+  extended?: boolean;
 }
 
 /** Without a look at the files: links are taken for folders, and ".." behind a name is unclear. */
@@ -72,6 +74,8 @@ export class Reading {
   private readonly reads = new Set<string>();
   private readonly writes = new Set<string>();
   private readonly paths = new Set<string>();
+  /** Standard streams that are opened for writing: a file, where one that is read from is put in their place. */
+  private readonly streams = new Set<string>();
   private readonly unclear = new Set<Unclear>();
   private words = 0;
   readonly directories: Directories;
@@ -87,6 +91,7 @@ export class Reading {
   }
 
   outcome(): ParsedShell {
+    if (this.reads.size > 0) for (const path of this.streams) this.writes.add(path);
     return {
       version: 1,
       commands: this.commands,
@@ -170,10 +175,10 @@ export class Reading {
   }
 
   private argument(word: Word, via: readonly string[], depth: number): Argument {
-    const { text, unclear, scripts, tilde } = valueOf(word);
+    const { text, unclear, scripts, tilde, extended } = valueOf(word);
     if (unclear !== null) this.note(unclear);
     for (const script of scripts) this.walk(script, via, depth);
-    return { text, clear: unclear === null, tilde };
+    return { text, clear: unclear === null, tilde, extended };
   }
 
   private assignment(node: Assignment, via: readonly string[], depth: number): void {
@@ -198,6 +203,8 @@ export class Reading {
       const { text, unclear } = valueOf(each.value);
       return { text: `${each.name}=${text}`, clear: unclear === null, tilde: false };
     });
+    // "HEAD^" and "HEAD~2" are commits; a pattern of git's own words names nothing that git does not keep.
+    if (name.text !== "git" && [name, ...args].some(({ extended }) => extended === true)) this.note("glob");
     const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
     this.runs.run([name, ...args], via, depth, documents.length === 1 ? this.bodyOf(documents[0] as HereDoc) : null);
   }
@@ -224,14 +231,19 @@ export class Reading {
     if (node.descriptor?.type === "FileDescriptorVariable") this.note("assignment");
     if (node.target === undefined) return this.note("syntax");
     const target = this.argument(node.target, via, depth);
+    if (target.extended === true) this.note("glob");
     if (node.type === "HereString") return;
     // `2>&1` names a descriptor, `>&file` a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
     const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
     for (const path of this.directories.fileOf(target)) {
       if (files.size + this.paths.size >= PATHS) return this.note("size");
-      // What is thrown away or printed is written nowhere.
-      if (/^\/dev\/(null|stdin|stdout|stderr|tty)$/.test(path)) continue;
+      // What is thrown away is written nowhere. The standard streams are whatever file stands behind them, opened anew.
+      if (path === "/dev/null" || (files === this.reads && path === "/dev/stdin")) continue;
+      if (files === this.writes && /^\/dev\/std(out|err)$/.test(path)) {
+        this.streams.add(path);
+        continue;
+      }
       files.add(path);
       this.paths.add(path);
     }

@@ -1,5 +1,6 @@
 /** What a command starts in turn: shells, wrappers, `find -exec`, `eval`. */
 import type { Argument, Reading } from "./parse.ts";
+import { reasonOfNumbers } from "./numbers.ts";
 import { withoutPattern } from "./searches.ts";
 import { INTERPRETERS, isHarmless, OPAQUE, OTHER_SHELLS, SHELLS, WRAPPERS, type Wrapper } from "./wrappers.ts";
 
@@ -42,8 +43,7 @@ export class Runs {
         this.reading.note("script");
         return record();
       case "trap":
-        if (args[0] !== undefined && !args[0].text.startsWith("-")) this.text(args.slice(0, 1), inside, depth);
-        return;
+        return this.trap(args, inside, depth);
       case "alias":
         this.reading.note("alias");
         for (const { text } of args) this.reading.script(text.slice(text.indexOf("=") + 1), inside, depth + 1);
@@ -74,15 +74,13 @@ export class Runs {
         this.reading.note("assignment");
         return record();
       case "printf":
-        if (args[0]?.text.startsWith("-") === true) this.reading.note("assignment");
-        // zsh evaluates numbers as expressions.
-        if (args.some(({ text }) => /[$`]/.test(text))) this.reading.note("expansion");
-        return record();
       case "test":
       case "[":
-        // The subscript of a variable after -v is evaluated as an expression, in zsh that of any number.
-        if (args.some(({ text }) => /^-[vR]$|[$`]/.test(text))) this.reading.note("expansion");
+      case "exit": {
+        const reason = reasonOfNumbers(name, args);
+        if (reason !== null) this.reading.note(reason);
         return record();
+      }
       case "grep":
       case "egrep":
       case "fgrep":
@@ -112,6 +110,14 @@ export class Runs {
   private assigns(text: string): void {
     const [, name, value] = ASSIGNMENT.exec(text) ?? [];
     if (name !== undefined && !isHarmless(name, value as string)) this.reading.note("assignment");
+  }
+
+  /** `-` takes a handler away, `-l` and `-p` only show. */
+  private trap(args: readonly Argument[], via: readonly string[], depth: number): void {
+    const [action] = args[0]?.text === "--" ? args.slice(1) : args;
+    if (action === undefined || /^(-|-[lp]+)$/.test(action.text)) return;
+    if (action.text.startsWith("-")) this.reading.note("wrapper");
+    this.text([action], via, depth);
   }
 
   /** Words that are put together and run as a script. */

@@ -17,6 +17,13 @@ export interface WordValue {
   scripts: ParsedScript[];
   /** Whether it begins with a tilde that the shell replaces. */
   tilde: boolean;
+  /** Whether zsh may take it for a pattern of files: with `extendedglob`, which hosts take over from the user's settings. */
+  extended: boolean;
+}
+
+/** "^" but not, "#" any number of them, "~" without: where they are not quoted. */
+function isExtended(raw: string): boolean {
+  return /[\^#]|.~./s.test(raw.replace(/\\./gs, "_"));
 }
 
 export function valueOf(word: Word): WordValue {
@@ -27,14 +34,16 @@ export function valueOf(word: Word): WordValue {
   if (parts === undefined) {
     // zsh runs the command that stands behind an equals sign.
     const unclear = bare.startsWith("=") ? "expansion" : null;
-    return { text: word.value, unclear, scripts, tilde: bare.startsWith("~") };
+    return { text: word.value, unclear, scripts, tilde: bare.startsWith("~"), extended: isExtended(word.text) };
   }
+  const unquoted = parts.map((part) => (part.type === "Literal" ? part.text : "_")).join("");
   const { text, unclear } = join(parts, scripts);
   return {
     text: unclear === null ? text : word.text,
     unclear: unclear ?? (bare.startsWith("=") ? "expansion" : null),
     scripts,
     tilde: bare.startsWith("~"),
+    extended: isExtended(unquoted),
   };
 }
 

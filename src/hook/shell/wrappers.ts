@@ -90,7 +90,8 @@ const HARMLESS: ReadonlySet<string> = new Set("NODE_ENV CI TZ NO_COLOR FORCE_COL
 /** Whoever sets this says nothing of which commands run, or how. In some character sets a backslash is half a letter. */
 export function isHarmless(variable: string, value: string): boolean {
   return (
-    HARMLESS.has(variable) ||
+    // COLUMNS and LINES are numbers to zsh, which evaluates what they are set to.
+    (HARMLESS.has(variable) && /^[\w.,:+/-]*$/.test(value)) ||
     (/^(LANG|LC_[A-Z]+)$/.test(variable) && /^(C|POSIX|\w+[.]UTF-?8|C[.]UTF-?8)$/i.test(value))
   );
 }
