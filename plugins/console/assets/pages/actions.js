@@ -166,7 +166,7 @@ function List({ query }) {
                     <a href=${`#/actions/${at(row.id)}`}><${What} action=${row} /></a>
                   </td>
                   <td><${Badge} value=${row.status} /></td>
-                  <td><${Text} value=${row.reason} /></td>
+                  <td class="why"><${Text} value=${row.reason} /></td>
                   <td><${Time} at=${row.created_at} /></td>
                 </tr>`,
             )}

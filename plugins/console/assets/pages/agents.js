@@ -40,7 +40,7 @@ export function Agents() {
       <div role="status">${said === "" ? null : html`<${Notice} kind="good"><${Text} value=${said} /><//>`}</div>
       <${Problem} error=${error} again=${reload} />
       ${data === null && loading ? html`<${Loading} what="agents" />` : null}
-      ${rows.length === 0 && !loading && error === null ? html`<${Empty} text="No agent is registered. Any agent may submit unless require_registered_agents is on." />` : null}
+      ${rows.length === 0 && !loading && error === null ? html`<${Empty} text="No agent is registered. An agent with a key may submit all the same, unless require_registered_agents is on." />` : null}
       ${
         rows.length === 0
           ? null

@@ -92,7 +92,12 @@ export function System() {
                 ([name, check]) =>
                   html`<tr key=${name}>
                     <td><strong>${name}</strong></td>
-                    <td><${Badge} value=${check.ok ? "active" : "failed"} label=${check.ok ? "ok" : "failed"} /></td>
+                    <td>
+                      <${Badge}
+                        value=${check.ok ? "active" : "failed"}
+                        label=${check.ok ? "ok" : name === "stops" ? "stopped" : "failed"}
+                      />
+                    </td>
                     <td>${check.detail === "ok" ? null : html`<${Text} value=${check.detail} />`}</td>
                     <td>${figures(check)}</td>
                   </tr>`,
