@@ -211,6 +211,19 @@ describe("the package", () => {
       assert.notEqual(hasInstallScript, true, path);
   });
 
+  it("has the pages that its README and its help name", async () => {
+    const root = join(plain, "node_modules/assent");
+    const texts = [readFileSync(join(root, "README.md"), "utf8")];
+    for (const command of ["serve", "hook", "backup"])
+      texts.push((await run(join(plain, "node_modules/.bin/assent"), [command, "--help"], { cwd: plain })).out);
+    const named = new Set(texts.flatMap((text) => text.match(/\bdocs\/[\w-]+\.md/g) ?? []));
+    assert.ok(named.size > 15, [...named].join(" "));
+    assert.deepEqual(
+      [...named].filter((path) => !existsSync(join(root, path))),
+      [],
+    );
+  });
+
   it("is at most 30 MB with all that it needs, and 60 MB with SQLite for Node 20", (t) => {
     for (const [folder, most] of [
       [plain, 30],
