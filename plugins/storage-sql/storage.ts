@@ -5,6 +5,7 @@
 import { sql, type Kysely } from "kysely";
 import { StorageError, type Storage, type StorageTransaction } from "../../src/contract/storage.ts";
 import { createBundles, KEPT } from "./bundles.ts";
+import { despiteConflicts } from "./conflicts.ts";
 import { createCopying, prepareCopying } from "./copying.ts";
 import { cutBack, prepareCut } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
@@ -114,11 +115,20 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
     throw failure;
   }
 
-  const looks: Pick<SqlExecutor, "all"> = {
-    async all(statement, values) {
+  /** A read outside of transactions. */
+  function look<T>(work: () => Promise<T>): Promise<T> {
+    return despiteConflicts(() => {
       assertOpen();
-      return orStorageError("read from the store", () => engine.query(statement.sql, bind(statement, values)));
-    },
+      return orStorageError("read from the store", work);
+    });
+  }
+
+  /** A transaction that moves no head. The others do not wait while it waits for another turn. */
+  const aside = <T>(work: (db: SqlExecutor) => Promise<T>): Promise<T> =>
+    despiteConflicts(() => enqueue(() => run("aside", work)));
+
+  const looks: Pick<SqlExecutor, "all"> = {
+    all: (statement, values) => look(() => engine.query(statement.sql, bind(statement, values))),
   };
   const bundles = createBundles(reads);
   const view = {
@@ -126,26 +136,24 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
     ...(engine.snapshot === undefined
       ? {}
       : {
-          async snapshot<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T> {
-            assertOpen();
-            return orStorageError("read from the store", () =>
+          snapshot: <T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T> =>
+            look(() =>
               (engine.snapshot as NonNullable<SqlEngine["snapshot"]>)((query) =>
                 work({ all: (statement, values) => query(statement.sql, bind(statement, values)) }),
               ),
-            );
-          },
+            ),
         }),
   };
   const reader = createReader(reads, view, bundles);
   const putOff = { statements, reader: looks, leafHashes: reader.leafHashes };
   const packing = createPacking({
     ...putOff,
-    aside: (work) => enqueue(() => run("aside", work)),
+    aside,
     exclusive: engine.exclusive,
     keep: options.keep ?? KEPT,
     noBytes: dialect.noBytes,
     steps: async () =>
-      (await engine.query("select version, applied_at from schema_migrations", [])) as unknown as {
+      (await look(() => engine.query("select version, applied_at from schema_migrations", []))) as unknown as {
         version: number;
         applied_at: number;
       }[],
@@ -184,11 +192,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
         if (state === "closed") await orStorageError("open the store", () => open(readOnly));
       }),
     async schema() {
-      assertOpen();
-      return {
-        applied: await orStorageError("read from the store", () => storedVersion(engine.query, dialect)),
-        known: newest,
-      };
+      return { applied: await look(() => storedVersion(engine.query, dialect)), known: newest };
     },
     close: () =>
       enqueue(async () => {
@@ -198,11 +202,9 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       }),
     ping() {
       // Probes come from anybody; however many, one commit answers them.
-      pinging ??= enqueue(() => run("aside", async (db) => void (await db.run(statements.countPing, {})))).finally(
-        () => {
-          pinging = null;
-        },
-      );
+      pinging ??= aside(async (db) => void (await db.run(statements.countPing, {}))).finally(() => {
+        pinging = null;
+      });
       return pinging;
     },
     write: <T>(work: (tx: StorageTransaction) => Promise<T>) =>
@@ -215,12 +217,10 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
         }),
       ),
     leases: (ms) => lastingLeases(leases, looks, ms),
-    lease: (name, holder, ms) =>
-      enqueue(() => run("aside", async (db) => (await db.run(leases.take, { name, holder, ms })) === 1)),
-    release: (name, holder) =>
-      enqueue(() => run("aside", async (db) => void (await db.run(leases.release, { name, holder })))),
+    lease: (name, holder, ms) => aside(async (db) => (await db.run(leases.take, { name, holder, ms })) === 1),
+    release: (name, holder) => aside(async (db) => void (await db.run(leases.release, { name, holder }))),
     async upkeep(max) {
-      const folded = await enqueue(() => run("write", (db) => foldSums(reads.sums, db, max)));
+      const folded = await despiteConflicts(() => enqueue(() => run("write", (db) => foldSums(reads.sums, db, max))));
       try {
         return (await packing.next()) ? max : folded;
       } catch (error) {
