@@ -4,7 +4,8 @@ import type { ActionRequest } from "../client/index.ts";
 import { bounded } from "./bounded.ts";
 import { isTellingCodex } from "./codex.ts";
 import type { HookEnvironment, HookEvent } from "./event.ts";
-import { isObject, PayloadFault, type JsonObject } from "./json.ts";
+import { baseOf, PATHS, pathsWithin, spellingsOf } from "./file-names.ts";
+import { PayloadFault, type JsonObject } from "./json.ts";
 import { patched } from "./patch.ts";
 import { absolute, isInside, Paths, real } from "./paths.ts";
 import { isEmbedded, isUnkept, namesFolder } from "./repository.ts";
@@ -13,7 +14,6 @@ import { CANONICAL, isNamesOnly, kindOf, mcpTool, type Kind } from "./tools.ts";
 
 /** Said by the model to whoever reads along, and other each time: beside the request, so that the next try joins. */
 const REMARKS = new Set(["description", "explanation", "goal", "reason", "intent", "thought", "summary"]);
-const PATHS = ["file_path", "filePath", "path", "notebook_path", "absolute_path", "dir_path", "dirPath", "target_file"];
 
 export interface CanonicalAction {
   request: ActionRequest;
@@ -151,7 +151,8 @@ async function parsedOf(text: string, cwd: string, place: Place): Promise<Parsed
   if (process.platform === "win32") unclear.add("shell");
   // A shell that somebody types into replaces "!" and "^", and that of macOS takes "#" for no comment.
   if (place.interactive && /[#!^]/.test(text)) unclear.add("shell");
-  if (parsed.commands.some(({ name }) => name === "git") && isEmbedded(folders)) unclear.add("repository");
+  if (parsed.commands.some(({ name }) => name === "git") && (await isEmbedded(folders, place.workspace)))
+    unclear.add("repository");
   const followed = async (paths: string[]): Promise<string[]> => {
     const all = await Promise.all(paths.map((path) => namesOf(path, place).catch(() => null)));
     if (all.includes(null)) unclear.add("directory");
@@ -166,16 +167,21 @@ async function parsedOf(text: string, cwd: string, place: Place): Promise<Parsed
   return { ...parsed, ...files, unclear: [...unclear].sort() };
 }
 
-/** Where a path leads, and what it is called on the way. */
-async function namesOf(path: string, { paths }: Place): Promise<string[]> {
+/** Where a path leads, and what it is called on the way; also without the characters that some file systems leave out. */
+async function namesOf(path: string, { paths, workspace }: Place): Promise<string[]> {
   const { end, names } = await paths.way(path);
-  return [end, ...names];
+  const all = [end, ...names];
+  return all.flatMap((name) => {
+    const at = workspace !== null && isInside(name, workspace) ? workspace.length : 0;
+    const shown = name.slice(0, at) + name.slice(at).replace(/\p{Default_Ignorable_Code_Point}/gu, "");
+    return shown === name ? [name] : [name, shown];
+  });
 }
 
 async function filesOf(tool: string, kind: Kind, input: JsonObject, place: Place): Promise<JsonObject> {
   const named = PATHS.filter((name) => input[name] !== undefined);
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !named.includes(name)));
-  const paths = [...named.map((name) => input[name]), ...inLists(rest)];
+  const paths = [...named.map((name) => input[name]), ...pathsWithin(rest)];
   if (paths.some((path) => typeof path !== "string" || path === ""))
     throw new PayloadFault("a path of the call is no text");
   if (new Set(named.map((name) => input[name])).size > 1) throw new PayloadFault("the call names two paths");
@@ -189,32 +195,10 @@ async function filesOf(tool: string, kind: Kind, input: JsonObject, place: Place
   };
 }
 
-/** `operations: [{ path }]` of Kiro, `replacements: [{ filePath }]` of VS Code, `include` of Gemini. */
-function inLists(rest: JsonObject): unknown[] {
-  const lists = Object.values(rest).filter((value) => Array.isArray(value)) as unknown[][];
-  const inside = lists.flat().flatMap((each) => (isObject(each) ? PATHS.map((name) => each[name]) : []));
-  const included = [rest["include"], rest["paths"], rest["file_paths"]].filter((value) => Array.isArray(value)).flat();
-  return [...inside.filter((path) => path !== undefined), ...included];
-}
-
-/** The folder where a pattern of names begins: it may lie elsewhere than the folder that is named. */
-function baseOf(rest: JsonObject, folder: string): string[] {
-  const patterns = ["pattern", "glob_pattern", "query"].map((name) => rest[name]);
-  return patterns
-    .filter((pattern) => typeof pattern === "string")
-    .flatMap((pattern) => {
-      const [, plain, wild] = /^([^*?[{]*)(.*)$/s.exec(pattern) as unknown as [string, string, string];
-      // Where it climbs behind a folder that is not written out cannot be told.
-      if (/(^|[/{,])[.][.]([/,}]|$)/.test(wild))
-        throw new PayloadFault("a pattern of the call leads out of its folder");
-      const base = plain.slice(0, plain.lastIndexOf("/") + 1);
-      return /^[/~]/.test(base) ? [base] : [`${folder}/${base}`];
-    });
-}
-
 async function pathsOf(paths: readonly string[], place: Place): Promise<string[]> {
   if (paths.length > 128) throw new PayloadFault("the call names more than 128 files");
-  const all = await Promise.all(paths.map((path) => follow(namesOf(absolute(path, place.cwd, place.home), place))));
+  const spelled = paths.flatMap(spellingsOf);
+  const all = await Promise.all(spelled.map((path) => follow(namesOf(absolute(path, place.cwd, place.home), place))));
   return [...new Set(all.flat())].sort();
 }
 
@@ -234,9 +218,9 @@ async function patchOf(input: JsonObject, place: Place): Promise<JsonObject> {
 
 function fetchOf(input: JsonObject): JsonObject {
   const { url, urls, ...rest } = input;
-  const given = [...(url === undefined ? [] : [url]), ...(Array.isArray(urls) ? urls : [])];
+  const given = [url, urls].flat().filter((each) => each !== undefined);
   // Gemini's tool takes the address inside a text for the model.
-  const inText = typeof rest["prompt"] === "string" ? (rest["prompt"].match(/https?:\/\/[^\s"'<>]+/g) ?? []) : [];
+  const inText = typeof rest["prompt"] === "string" ? (rest["prompt"].match(/https?:\/\/[^\s"'<>]+/gi) ?? []) : [];
   const all = given.length > 0 ? given : inText;
   if (all.length === 0 || all.some((each) => typeof each !== "string" || !URL.canParse(each)))
     throw new PayloadFault("the call names no address");

@@ -1,21 +1,41 @@
 /** Where git would find the settings that a command of it runs with. */
-import { lstatSync, statSync } from "node:fs";
+import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { absolute, isInside } from "./paths.ts";
+import { absolute, isInside, real } from "./paths.ts";
 import type { ShellCommand } from "./shell/types.ts";
 
 /**
  * Whether git, in one of the folders, would take a folder of the workspace itself for the repository: one that was laid
- * out like a bare one, whose settings name commands that `git status` runs. Writing its files takes no rights.
+ * out like a bare one, or to which a file `.git` leads, and whose settings name commands that `git status` runs. Writing
+ * its files takes no rights, as no rule knows it by its name.
  */
-export function isEmbedded(folders: readonly string[]): boolean {
-  return folders.some((folder) => {
+export async function isEmbedded(folders: readonly string[], workspace: string | null): Promise<boolean> {
+  for (const folder of folders)
     for (let at = folder; ; at = dirname(at)) {
-      if (isThere(join(at, ".git"))) return false;
+      const git = join(at, ".git");
+      if (isThere(git)) {
+        if (await leadsInside(git, workspace)) return true;
+        break;
+      }
       if (isThere(join(at, "HEAD"))) return true;
-      if (at === dirname(at)) return false;
+      if (at === dirname(at)) break;
     }
-  });
+  return false;
+}
+
+/** Whether settings that `.git` leads to lie in the workspace, and not below a folder of that name, where nobody writes. */
+async function leadsInside(git: string, workspace: string | null): Promise<boolean> {
+  try {
+    let end = await real(git);
+    if (lstatSync(end).isFile()) {
+      const [, target] = /^gitdir: *(.+?)\s*$/m.exec(readFileSync(end, "utf8").slice(0, 8192)) ?? [];
+      if (target === undefined) return true;
+      end = await real(absolute(target, dirname(end), null));
+    }
+    return workspace !== null && isInside(end, workspace) && !/\/[.]git(\/|$)/.test(end.slice(workspace.length));
+  } catch {
+    return true;
+  }
 }
 
 function isThere(path: string): boolean {

@@ -253,6 +253,27 @@ describe("what a call becomes", () => {
     assert.deepEqual(parsed["writes"], [join(root, "app/dangling"), join(root, "elsewhere/new")]);
     assert.ok((parsed["paths"] as string[]).includes(join(root, "elsewhere/deep/x")));
   });
+  test("files are those that a host may mean, however it is told of them", async () => {
+    const paths = async (tool: string, input: Record<string, unknown>): Promise<unknown> =>
+      (await become(tool, input, "/work/app")).params?.["paths"];
+    // VS Code takes addresses for paths.
+    assert.deepEqual(await paths("create_file", { filePath: "file:///etc/x%20y", content: "" }), ["/etc/x y"]);
+    for (const path of ["vscode-userdata:/x", "file://host/x", "http://x.test/"])
+      await assert.rejects(paths("read_file", { filePath: path }), /address/, path);
+    assert.deepEqual(await paths("Read", { file_path: " /etc/x" }), ["/etc/x", "/work/app/ /etc/x"]);
+    // As HFS+ takes it.
+    assert.deepEqual(await paths("Write", { file_path: ".g\u200cit/config", content: "" }), [
+      "/work/app/.git/config",
+      "/work/app/.g\u200cit/config",
+    ]);
+    assert.deepEqual(await paths("grep", { pattern: "x", paths: "/srv" }), ["/srv"]);
+    assert.deepEqual(await paths("codebase_search", { query: "x", target_directories: ["/srv"] }), ["/srv"]);
+    assert.deepEqual(await paths("list_dir", { target_directory: "/srv" }), ["/srv"]);
+    assert.deepEqual(await paths("fs_read", { operations: [{ mode: "Line", path: "/srv/x" }] }), ["/srv/x"]);
+    assert.deepEqual(await paths("read_file", { path: "src/[id]/{a,b}.ts" }), ["/work/app/src/[id]/{a,b}.ts"]);
+    for (const include of [".{.,x}/x", "{.,a}{.,b}/x", "*/../../x", "{../a,b}/x"])
+      await assert.rejects(paths("read_many_files", { include: [include] }), /leads out/, include);
+  });
   test("another name of a folder above the workspace is none of what is in it", async (t) => {
     const root = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
     t.after(() => rmSync(root, { recursive: true, force: true }));
@@ -269,12 +290,21 @@ describe("what a call becomes", () => {
     const root = folderWith(t, {
       "bare/HEAD": "ref: refs/heads/x\n",
       "bare/config": "[core]\n",
-      "plain/.git": "gitdir: x",
+      "plain/.git": "gitdir: ../.git/modules/plain",
+      "tree/.git": "gitdir: ../store/worktrees/tree\n",
+      "away/.git": "gitdir: /srv/store",
+      "store/x": "",
+      "odd/.git": "x",
     });
+    mkdirSync(join(root, "link"));
+    symlinkSync("../store", join(root, "link/.git"));
     const unclear = async (command: string): Promise<unknown> => unclearOf(await become("Bash", { command }, root));
     assert.deepEqual(await unclear("cd bare && git status"), ["repository"]);
     assert.deepEqual(await unclear("git -C bare status"), ["repository"]);
-    assert.deepEqual(await unclear("cd plain && git status"), []);
+    for (const folder of ["plain", "away"]) assert.deepEqual(await unclear(`git -C ${folder} status`), [], folder);
+    // Settings that anybody may write who may write into the workspace, under names that no rule knows.
+    for (const folder of ["tree", "link", "odd"])
+      assert.deepEqual(await unclear(`git -C ${folder} status`), ["repository"], folder);
     assert.deepEqual(await unclear("cd bare && ls"), []);
   });
   test("diff of folders and git of what it does not keep ask, for they show files that nobody has named", async (t) => {

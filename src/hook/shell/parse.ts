@@ -204,7 +204,7 @@ export class Reading {
       return { text: `${each.name}=${text}`, clear: unclear === null, tilde: false };
     });
     // "HEAD^" and "HEAD~2" are commits; a pattern of git's own words names nothing that git does not keep.
-    if (name.text !== "git" && [name, ...args].some(({ extended }) => extended === true)) this.note("glob");
+    if (name.text !== "git" && args.some(({ extended }) => extended === true)) this.note("glob");
     const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
     this.runs.run([name, ...args], via, depth, documents.length === 1 ? this.bodyOf(documents[0] as HereDoc) : null);
   }

@@ -314,6 +314,13 @@ export const codingAgents: readonly Evasion[] = [
   file("require_approval", "write", "/work/app/sub/HEAD"),
   file("require_approval", "write", "/work/app/sub/commondir"),
   file("require_approval", "write", "/work/app/package.json"),
+  // What git and version managers take programs from, also for "--version".
+  ...[".gitconfig", ".githooks/post-index-change", ".bare/config", ".yarnrc.yml", ".yarn/releases/yarn.cjs"].map(
+    (path) => file("require_approval", "write", `/work/app/${path}`),
+  ),
+  ...["rust-toolchain.toml", ".cargo/config.toml", ".tool-versions", "mise.toml", "sub/.mise.local.toml"].map((path) =>
+    file("require_approval", "write", `/work/app/${path}`),
+  ),
   file("require_approval", "write", "/work/app/.ignore"),
   file("require_approval", "write", "/work/app/sub/.rgignore"),
   file("require_approval", "write", "/work/app/sub/.gitIgnore"),
