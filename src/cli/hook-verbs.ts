@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { HOSTS, isHost, type Host } from "../hook/hosts/answers.ts";
-import { examine } from "../hook/install/doctor.ts";
+import { examine, textOf } from "../hook/install/doctor.ts";
 import { difference, readSettings, writeSettings } from "../hook/install/files.ts";
 import { HOOK_FILE, isOnPath, isPassing, ownCommand } from "../hook/install/program.ts";
 import {
@@ -17,6 +17,7 @@ import {
   type Scope,
   type Wanted,
 } from "../hook/install/settings.ts";
+import { switchedOff } from "../hook/install/switches.ts";
 import { HookState, stateFolder } from "../hook/state.ts";
 import { colour, CommandError, EXIT, oneOf, parse, safe, table, usage, type Output, type Verb } from "./command.ts";
 
@@ -131,6 +132,8 @@ examples:
       io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line.replaceAll("\t", "    "))));
     if (values["dry-run"] || lines.length === 0) return EXIT.ok;
     said(() => writeSettings(path, before, after));
+    const off = values.uninstall ? null : switchedOff(host, place(), textOf, values.command);
+    if (off !== null) throw new CommandError(`the hook stands there now, and does nothing yet: ${off}; take that out`);
     if (host === "codex" && !values.uninstall)
       io.err("Codex runs a hook only once it is trusted: start codex and accept it with /hooks");
     return EXIT.ok;

@@ -7,6 +7,7 @@ import type { Host } from "../hosts/answers.ts";
 import { CANARY_SESSION } from "../state.ts";
 import { readSettings } from "./files.ts";
 import { pathOf } from "./program.ts";
+import { memberOf, switchedOff } from "./switches.ts";
 import { installedCommands, SCOPES, settingsFile, unreadBy, type Place, type Scope } from "./settings.ts";
 
 export interface Finding {
@@ -60,6 +61,8 @@ export async function examine(
     const unread = unreadBy(host, readSettings(path) ?? "");
     if (unread !== null) wrong(`${path} has the hook, but ${unread}`);
   }
+  const off = switchedOff(host, place, textOf, command);
+  if (off !== null) wrong(off);
   if (places.length > 1) wrong(`${places.length} settings files have the hook, so each call is asked about as often`);
   const others = host === "cursor" || host === "copilot" || host === "vscode";
   if (others && SCOPES.some((scope) => commandsOf("claude-code", scope, place).length > 0))
@@ -75,6 +78,15 @@ export async function examine(
   findings.push({ kind: "say", text: `${host} ${WHEN_SILENT[host]}` });
   findings.push({ kind: "say", text: managedText(host, place) });
   return findings;
+}
+
+/** Null also for what cannot be read. */
+export function textOf(path: string): string | null {
+  try {
+    return readSettings(path);
+  } catch {
+    return null;
+  }
 }
 
 function configOf(env: Readonly<Record<string, string | undefined>>, wrong: (text: string) => void): HookConfig | null {
@@ -187,7 +199,7 @@ function managedText(host: Host, place: Place): string {
   if (commandsOf(host, "managed", place).length === 0)
     return `the hook is not in ${path}: whoever may change the host's settings may take it away`;
   if (host !== "claude-code") return `the hook is in ${path}`;
-  return readSettings(path)?.includes('"allowManagedHooksOnly": true') === true
+  return memberOf(textOf(path), ["allowManagedHooksOnly"]) === true
     ? `the hook is in ${path}, and only hooks of that file run: a user cannot take it away`
     : `the hook is in ${path}; with "allowManagedHooksOnly": true no other hook runs beside it`;
 }

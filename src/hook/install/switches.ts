@@ -1,0 +1,68 @@
+/** Switches of a host beside its hooks: with one of them thrown it has the hook in its settings, and runs its calls. */
+import type { Host } from "../hosts/answers.ts";
+import { isObject, type JsonObject } from "../json.ts";
+import { valueOf } from "./jsonc.ts";
+import { installedCommands, settingsFile, type Place } from "./settings.ts";
+
+/** Gives the text of a file; null where there is none, or none that can be read. */
+type Read = (path: string) => string | null;
+
+/** The members on the way to a switch, and what it says when it is thrown. */
+type Switch = readonly [path: readonly string[], thrown: boolean];
+
+const SWITCHES: Partial<Record<Host, readonly Switch[]>> = {
+  "claude-code": [[["disableAllHooks"], true]],
+  // `hooks.enabled` and `tools.enableHooks` are what older versions read.
+  gemini: [
+    [["hooksConfig", "enabled"], false],
+    [["hooks", "enabled"], false],
+    [["tools", "enableHooks"], false],
+  ],
+};
+
+/** Why the host does not call the hook that its settings have, for people; null when none of its switches says so. */
+export function switchedOff(host: Host, place: Place, read: Read, command?: string): string | null {
+  const managed = settingsFile(host, "managed", place);
+  const isManaged = managed !== null && has(read(managed), host, command);
+  // The first that has a switch says how it stands.
+  const files = [
+    managed,
+    ...(host === "claude-code" ? [`${place.project}/.claude/settings.local.json`] : []),
+    settingsFile(host, "project", place),
+    settingsFile(host, "user", place),
+  ].filter((path) => path !== null);
+  for (const [path, thrown] of SWITCHES[host] ?? []) {
+    const file = files.find((each) => memberOf(read(each), path) !== undefined);
+    if (file === undefined || memberOf(read(file), path) !== thrown) continue;
+    // Claude Code lets only its managed settings switch off what stands in them.
+    if (host === "claude-code" && isManaged && file !== managed) continue;
+    return `${file} has "${path.join(".")}": ${thrown}, and so ${host} calls no hook`;
+  }
+  const managedAlone =
+    host === "claude-code" && managed !== null && memberOf(read(managed), ["allowManagedHooksOnly"]) === true;
+  if (managedAlone && !isManaged)
+    return `${managed} has "allowManagedHooksOnly": true and not the hook, and so ${host} does not call it`;
+  return null;
+}
+
+function has(text: string | null, host: Host, command: string | undefined): boolean {
+  try {
+    return installedCommands(text, host, command).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** Undefined where it is not there. */
+export function memberOf(text: string | null, path: readonly string[]): unknown {
+  let value: unknown;
+  try {
+    value = text === null ? undefined : valueOf(text);
+  } catch {
+    // No settings that a host would read.
+    return undefined;
+  }
+  for (const name of path)
+    value = isObject(value) && Object.hasOwn(value, name) ? (value as JsonObject)[name] : undefined;
+  return value;
+}
