@@ -132,6 +132,12 @@ function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement 
   };
 }
 
+type Parts = ReturnType<typeof createReader> &
+  ReturnType<typeof writeActions> &
+  ReturnType<typeof writeDeliveries> &
+  ReturnType<typeof writeDocuments> &
+  ReturnType<typeof writeIdempotency>;
+
 /** `moves` are to be applied when its work is done. */
 export function createTransaction(
   reads: Reads,
@@ -140,8 +146,8 @@ export function createTransaction(
   bundles: Bundles,
   moves: StatusMoves = statusMoves(reads.sums, db),
 ): StorageTransaction {
-  return {
-    ...createReader(reads, db, bundles),
+  // Not spread into one literal: methods behind a spread took a fifth of a millisecond a transaction.
+  const own: Omit<StorageTransaction, keyof Parts> = {
     async append(entries, tiles, head) {
       const refusal = misfit(entries, head);
       if (refusal !== null) db.fail(new StorageError("unavailable", refusal));
@@ -164,7 +170,6 @@ export function createTransaction(
     async putCheckpoint(size, note) {
       await db.send(writes.putCheckpoint, { size, note });
     },
-    ...writeActions(moves, writes, db),
     async insertApproval(row) {
       return (await db.run(writes.insertApproval, row)) === 1;
     },
@@ -197,13 +202,18 @@ export function createTransaction(
     async putPolicySet(row) {
       await db.send(writes.putPolicySet, row);
     },
-    ...writeDeliveries(writes, db),
-    ...writeDocuments(writes, db),
-    ...writeIdempotency(writes, db),
     async putMeta(name, value) {
       await db.run(writes.putMeta, { name, value });
     },
   };
+  return Object.assign(
+    own,
+    createReader(reads, db, bundles),
+    writeActions(moves, writes, db),
+    writeDeliveries(writes, db),
+    writeDocuments(writes, db),
+    writeIdempotency(writes, db),
+  );
 }
 
 function jsonOrNull(value: unknown): string | null {
