@@ -191,7 +191,6 @@ class Batch {
   async foresee(jobs: readonly Pending[]): Promise<void> {
     if (jobs.every((pending) => pending.foresee === undefined)) return;
     const view = await this.makeView();
-    this.view = null;
     this.foreseen = await foresee(
       this.tx,
       jobs.flatMap(({ foresee }) => {
@@ -202,6 +201,7 @@ class Batch {
         }
       }),
     );
+    this.lookAhead();
   }
 
   /** The transaction as jobs see it; null when it must be made, because the active set changed inside the batch. */
@@ -235,22 +235,26 @@ class Batch {
     };
     for (const name of READS) view[name] = (tx[name] as (...args: never[]) => unknown).bind(tx);
     Object.assign(view, withOwn(tx, this.rows));
-    const { foreseen } = this;
-    if (foreseen !== null) {
-      const { action, idempotency, limitUsed } = foreseen;
-      Object.assign(view, { action, idempotency, limitUsed });
-    }
     for (const name of WRITES) {
       const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
       view[name] = (...args: unknown[]) => {
         this.changed = true;
         this.agentsChanged ||= name === "insertAgent" || name === "updateAgent";
+        const { foreseen } = this;
         if (foreseen !== null && name in foreseen) (foreseen[name as keyof Foreseen] as typeof write)(...args);
         return write(...args);
       };
     }
     this.view = view as unknown as LedgerTransaction;
+    this.lookAhead();
     return this.view;
+  }
+
+  /** What was read for all jobs at once answers in place of the store. */
+  private lookAhead(): void {
+    if (this.view === null || this.foreseen === null) return;
+    const { action, idempotency, limitUsed } = this.foreseen;
+    Object.assign(this.view, { action, idempotency, limitUsed });
   }
 
   private record(entry: EntryBody, submittedBy: string | null): Appended {
