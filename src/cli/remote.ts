@@ -57,7 +57,13 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
     ...(action.approvals_needed === null
       ? []
       : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),
+    ...action.approvals.map(
+      ({ approve, approver, reason }) =>
+        `  vote      ${approve ? "approved" : "denied"} by ${safe(approver)}${reason === null ? "" : `: ${safe(reason)}`}`,
+    ),
     ...(action.status === "pending_approval" && action.expires_at !== null ? [`  expires   ${action.expires_at}`] : []),
+    ...(action.status === "approved" && action.approved_until !== null ? [`  until     ${action.approved_until}`] : []),
+    ...(typeof action.result?.error === "string" ? [`  error     ${safe(action.result.error)}`] : []),
     `  record    ${action.decision_hash}`,
   ];
   for (const line of lines) io.out(line);

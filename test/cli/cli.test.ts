@@ -150,6 +150,12 @@ describe("against a running service", () => {
     JSON.stringify({ amount, currency: "USD" }),
   ];
 
+  const of = (key: string, body: object): RequestInit => ({
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+
   test("submit asks as the key's own agent where none is named", async () => {
     const create = ["keys", "create", "own", "--preset", "agent", "--agent", "own-bot"];
     const { out: key } = await as(keys.admin, create);
@@ -188,7 +194,11 @@ describe("against a running service", () => {
     const grace = JSON.parse(made.out) as { key: string; id: string };
     const approved = await as(grace.key, ["approve", pending.id, "--reason", "checked"]);
     assert.equal(approved.code, EXIT.ok);
-    assert.match(approved.out, /^approved/);
+    assert.match(approved.out, /^approved .*\n {2}vote {6}approved by owner:grace: checked\n {2}until {5}20/s);
+    assert.equal((await fetch(`${service.url}/v1/actions/${pending.id}/start`, of(keys.agent, {}))).status, 200);
+    const failed = { success: false, error: "the card\nhas expired" };
+    assert.equal((await fetch(`${service.url}/v1/actions/${pending.id}/result`, of(keys.agent, failed))).status, 200);
+    assert.match((await as(keys.admin, ["actions", pending.id])).out, /\n {2}error {5}the card\ufffdhas expired\n/);
     const again = await as(grace.key, ["deny", pending.id]);
     assert.equal(again.code, EXIT.failure);
     assert.match(again.err, /NO_TOKEN/);
