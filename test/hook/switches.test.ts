@@ -51,6 +51,28 @@ test("Gemini CLI, by the names of its versions; the system's settings win", () =
   assert.equal(off("gemini", { [user]: '{ "hooksConfig": { "enabled": false } }', [SYSTEM]: on }), null);
 });
 
+describe("Codex, whose switch is in TOML", () => {
+  for (const [text, isOff] of [
+    ["[features]\nhooks = false\n", true],
+    ['model = "x"\n[ features ] # mine\n  codex_hooks=false # none\n', true],
+    ["features.hooks = false\n", true],
+    ["features = { web = true, hooks = false }\n", true],
+    ["[features]\nhooks = true\n", false],
+    ["[features]\n# hooks = false\n", false],
+    ["[features]\nweb = true\n[other]\nhooks = false\n", false],
+    ["hooks = false\n", false],
+    ["[features]\nno_hooks = false\n", false],
+  ] as const)
+    test(JSON.stringify(text), () => {
+      for (const path of [
+        "/home/me/.codex/config.toml",
+        "/work/app/.codex/config.toml",
+        "/etc/codex/requirements.toml",
+      ])
+        assert.equal(off("codex", { [path]: text })?.startsWith(`${path} has "hooks = false"`) ?? false, isOff, path);
+    });
+});
+
 test("install and doctor say so", async (t) => {
   const folder = folderWith(t, { ".claude/settings.local.json": '{ "disableAllHooks": true }' });
   const env = { ...environment(folder, "http://127.0.0.1:9", "x"), HOME: folder };

@@ -22,6 +22,7 @@ const SWITCHES: Partial<Record<Host, readonly Switch[]>> = {
 
 /** Why the host does not call the hook that its settings have, for people; null when none of its switches says so. */
 export function switchedOff(host: Host, place: Place, read: Read, command?: string): string | null {
+  if (host === "codex") return featureOff(place, read);
   const managed = settingsFile(host, "managed", place);
   const isManaged = managed !== null && has(read(managed), host, command);
   // The first that has a switch says how it stands.
@@ -43,6 +44,31 @@ export function switchedOff(host: Host, place: Place, read: Read, command?: stri
   if (managedAlone && !isManaged)
     return `${managed} has "allowManagedHooksOnly": true and not the hook, and so ${host} does not call it`;
   return null;
+}
+
+/** Codex has its switch in TOML. In any file, for whether a project's counts is for Codex to say. */
+function featureOff({ home, project }: Place, read: Read): string | null {
+  const files = [
+    "/etc/codex/requirements.toml",
+    "/etc/codex/config.toml",
+    `${project}/.codex/config.toml`,
+    `${home}/.codex/config.toml`,
+  ];
+  const file = files.find((path) => hasFeatureOff(read(path) ?? ""));
+  return file === undefined ? null : `${file} has "hooks = false" among its features, and so codex calls no hook`;
+}
+
+/** `hooks = false`, or by its older name `codex_hooks`, under [features], or in one line with it. */
+function hasFeatureOff(toml: string): boolean {
+  let table = "";
+  return toml.split(/\r?\n/).some((line) => {
+    const header = /^\s*\[\s*["']?([\w.-]*)["']?\s*\]\s*(?:#.*)?$/.exec(line);
+    if (header !== null) table = header[1] as string;
+    const off = /["']?\b(?:codex_)?hooks\b["']?\s*=\s*false\b/;
+    return table === "features"
+      ? new RegExp(`^\\s*${off.source}`).test(line)
+      : table === "" && new RegExp(`^\\s*["']?features["']?\\s*(?:\\.\\s*|=.*[{,]\\s*)${off.source}`).test(line);
+  });
 }
 
 function has(text: string | null, host: Host, command: string | undefined): boolean {
