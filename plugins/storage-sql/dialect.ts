@@ -32,6 +32,15 @@ export interface SqlDialect {
   guard?(table: string): string;
   /** For a repair: lets rows of append-only tables be deleted inside the transaction that says so. Absent: no repair. */
   suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
+  /** Whether several processes may have the store open: what those of the version before read must stay for a while. */
+  readonly shared: boolean;
+  /** Whether an index of a table holds its integer primary key without being told to, behind its columns. */
+  readonly indexesHoldKey: boolean;
+  /**
+   * Whether the planner chooses by how many rows it expects. Where a part of a column and the whole of it are compared, it
+   * expects far too few, and sorts all of a key's actions for one page.
+   */
+  readonly expectsRows: boolean;
   /** Drops an index if it is there, and rather fails than let decisions wait behind a long read. */
   dropIndex(name: string): string[];
   bytesOf(hex: string): RawBuilder<unknown>;

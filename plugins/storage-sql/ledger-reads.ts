@@ -1,7 +1,7 @@
 /** The reads of the contract that are of the ledger, as SQL. */
-import type { Kysely } from "kysely";
+import { sql, type Kysely } from "kysely";
 import type { EntryRow, LedgerReads, TileRow } from "../../src/contract/storage.ts";
-import { type FollowedType, FOLLOWED_TYPES } from "../../src/domain/entries.ts";
+import { type EntryType, type FollowedType, FOLLOWED_TYPES } from "../../src/domain/entries.ts";
 import { prepareBundleReads, type Bundles, type EntryReads } from "./bundles.ts";
 import { prepareRunReads, rowByHash } from "./leaf-runs.ts";
 import { entriesOfType } from "./lists.ts";
@@ -9,11 +9,26 @@ import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, plain, prepare, type Statement } from "./statement.ts";
 
+/** Literal, or the planner does not see that the index holds what is asked for. */
+const DECISION = sql.lit<EntryType>("decision");
+
 export function prepareLedgerReads(db: Kysely<Tables>) {
   const entries = db.selectFrom("entries").select(schema.ENTRY_COLUMNS);
   return {
     entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
-    entriesOfAction: prepare(entries.where("action_id", "=", param("action_id")).orderBy("seq")),
+    // Its decision is found by its number, so that no decision costs an index.
+    entriesOfAction: prepare(
+      entries
+        .where("action_id", "=", param("action_id"))
+        .where("type", "<>", DECISION)
+        .unionAll(
+          entries
+            .where("seq", "=", db.selectFrom("actions").select("decision_seq").where("id", "=", param("action_id")))
+            .where("action_id", "=", param("action_id"))
+            .where("type", "=", DECISION),
+        )
+        .orderBy("seq"),
+    ),
     entriesOfType: Object.fromEntries(FOLLOWED_TYPES.map((type) => [type, entriesOfType(db, type)])) as Record<
       FollowedType,
       Statement

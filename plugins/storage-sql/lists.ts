@@ -1,6 +1,7 @@
 /** Lists: a statement for each combination of filters that is asked for. */
 import { sql, type Kysely, type RawBuilder } from "kysely";
 import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../../src/contract/storage.ts";
+import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, prepare, type Statement } from "./statement.ts";
@@ -11,8 +12,15 @@ export const pending = sql<boolean>`status = 'pending_approval'`;
 /** The same for what may start. */
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
+/** What the index of requests holds of a hash, and that of keys of a key's id; the whole is to be compared as well. */
+const sameHash = sql<boolean>`substr(request_hash, 1, 12) = substr(cast(${param("request_hash")} as text), 1, 12)`;
+const sameKey = (id: string) => sql<boolean>`substr(submitted_by, 29) = substr(cast(${param(id)} as text), 29)`;
+
 /** One statement for each combination of filters, written when it is first asked for. */
-export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
+export function actionLists(
+  db: Kysely<Tables>,
+  { expectsRows }: Pick<SqlDialect, "expectsRows">,
+): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
   const optional = ["status", "agent_id", "tool", "operation", "request_hash", "since", "until", "before_seq"] as const;
   return (filter) => {
@@ -30,8 +38,10 @@ export function actionLists(db: Kysely<Tables>): (filter: ActionFilter) => State
         hashed ? sql<string>`${sql.ref(column)} || ''` : sql<string>`${sql.ref(column)}`;
       const created = hashed ? sql<number>`created_at + 0` : sql<number>`created_at`;
       if (hashed) query = query.where("request_hash", "=", param("request_hash"));
+      if (hashed && !expectsRows) query = query.where(sameHash);
       if (visible === "agent") query = query.where(text("agent_id"), "=", param("visible_agent"));
       if (visible === "key") query = query.where(text("submitted_by"), "=", param("visible_key"));
+      if (visible === "key" && !hashed && !expectsRows) query = query.where(sameKey("visible_key"));
       for (const name of ["agent_id", "tool", "operation"] as const) {
         if (filter[name] !== undefined) query = query.where(text(name), "=", param<never>(name));
       }
@@ -152,20 +162,33 @@ export function startableLists(db: Kysely<Tables>, status: "allowed" | "approved
 
 /** What may start, or what waits, of one key and one request: the one whose time ends last. */
 export function openLists(db: Kysely<Tables>): { startable: Statement; waiting: Statement } {
-  const last = (open: RawBuilder<boolean>, ends: "approved_until" | "expires_at"): Statement =>
+  const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
+  const last = (from: typeof actions, open: RawBuilder<boolean>, ends: "approved_until" | "expires_at"): Statement =>
     prepare(
-      db
-        .selectFrom("actions")
-        .select(schema.ACTION_COLUMNS)
-        .where("submitted_by", "=", param("submitted_by"))
-        .where("request_hash", "=", param("request_hash"))
+      from
         .where(open)
         .where(ends, ">", param("now"))
         .orderBy(ends, "desc")
         .orderBy("decision_seq", "desc")
         .limit(sql.lit(1)),
     );
-  return { startable: last(startable, "approved_until"), waiting: last(pending, "expires_at") };
+  return {
+    // `|| ''` keeps other indexes out of it: of what is not open there may be very much.
+    startable: last(
+      actions
+        .where(sameHash)
+        .where(sameKey("submitted_by"))
+        .where(sql<boolean>`submitted_by || '' = ${param("submitted_by")}`)
+        .where(sql<boolean>`request_hash || '' = ${param("request_hash")}`),
+      startable,
+      "approved_until",
+    ),
+    waiting: last(
+      actions.where("submitted_by", "=", param("submitted_by")).where("request_hash", "=", param("request_hash")),
+      pending,
+      "expires_at",
+    ),
+  };
 }
 
 export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {

@@ -13,6 +13,7 @@ import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgenc
 import { directory, logKeys, permitKeys, stops } from "./migrations/directory.ts";
 import { asks, join } from "./migrations/join.ts";
 import { permits } from "./migrations/permits.ts";
+import { shortActionIndexes, shortEntryIndex } from "./migrations/short-indexes.ts";
 
 export interface Migration {
   /** From 1, without a gap. */
@@ -47,4 +48,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 21, name: "entries of the log's keys", statements: logKeys },
   { version: 22, name: "entries in bundles", statements: bundles },
   { version: 23, name: "runs of the entries' hashes", statements: leafRuns },
+  { version: 24, name: "short indexes of actions", statements: shortActionIndexes },
+  { version: 25, name: "entries of actions behind their decision", statements: shortEntryIndex },
 ];

@@ -44,7 +44,7 @@ export const HASH_BYTES = 32;
 /** Everything compiled, once for each dialect. */
 export type Reads = ReturnType<typeof prepareReads>;
 
-export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given">) {
+export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
   const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
@@ -59,7 +59,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
     action: prepare(actions.where("id", "=", param("id"))),
     ...prepareActionIds(db, dialect),
     openAction: openLists(db),
-    actions: actionLists(db),
+    actions: actionLists(db, dialect),
     decisionSpan: prepare(
       db
         .selectFrom("actions")

@@ -34,8 +34,16 @@ export interface UpkeepOptions {
   noBytes: Uint8Array | null;
   /** When the store had these steps of its schema. */
   steps(): Promise<{ version: number; applied_at: number }[]>;
-  /** Drops the index that found entries by their hash. */
-  dropIndex: readonly string[];
+  /** What found entries by their hash. */
+  leafIndex: Superseded;
+  /** What lists were read by. */
+  listIndexes: Superseded;
+}
+
+/** Indexes that nothing of this schema or a later one looks at: the statements that drop each. */
+export interface Superseded {
+  readonly schema: number;
+  readonly drops: readonly (readonly string[])[];
 }
 
 export interface Packing {
@@ -46,15 +54,18 @@ export interface Packing {
 export function createPacking(options: UpkeepOptions): Packing {
   const { reader, leafHashes, aside, keep, noBytes, steps } = options;
   const { reads, writes } = options.statements;
-  let mayBegin = options.exclusive;
-  let dropAt = 0;
+  /** The newest schema that no process of the version before it still uses. */
+  let alone = options.exclusive ? Infinity : 0;
+  const dropAt = new Map<Superseded, number>();
 
-  async function begun(): Promise<boolean> {
-    if (mayBegin) return true;
+  async function begun(schema: number): Promise<boolean> {
+    if (alone >= schema) return true;
     const at = new Map((await steps()).map(({ version, applied_at }) => [version, applied_at]));
-    const [first, since] = [at.get(1) ?? 0, at.get(SINCE) ?? Infinity];
+    const [first, since] = [at.get(1) ?? 0, at.get(schema) ?? Infinity];
     // A clock that was set back between the steps does not make an old store a new one.
-    return (mayBegin = (since >= first && since - first < AT_ONCE) || Date.now() - since >= ROLLING);
+    const is = (since >= first && since - first < AT_ONCE) || Date.now() - since >= ROLLING;
+    if (is) alone = schema;
+    return is;
   }
 
   /** Makes the piece behind `before`, which is what was done when there was enough for it, unless another is faster. */
@@ -97,24 +108,30 @@ export function createPacking(options: UpkeepOptions): Packing {
     await aside((db) => db.runMany(writes.insertRun, rows));
   }
 
-  /** Holds up nothing else: what is found by the runs is found whether or not the index is there. */
-  async function dropIndex(): Promise<void> {
-    if (Date.now() < dropAt) return;
-    dropAt = Infinity;
-    await aside(async (db) => {
-      for (const sql of options.dropIndex) await db.run({ sql, names: [] }, {});
-    }).catch(() => (dropAt = Date.now() + DROP_AGAIN));
+  /** Holds up nothing else: everything is found whether or not the indexes are there. */
+  async function drop(old: Superseded): Promise<void> {
+    if (Date.now() < (dropAt.get(old) ?? 0) || !(await begun(old.schema))) return;
+    dropAt.set(old, Infinity);
+    try {
+      for (const statements of old.drops)
+        await aside(async (db) => {
+          for (const sql of statements) await db.run({ sql, names: [] }, {});
+        });
+    } catch {
+      dropAt.set(old, Date.now() + DROP_AGAIN);
+    }
   }
 
   return {
     async next() {
-      if (!(await begun())) return false;
+      if (!(await begun(SINCE))) return false;
       const size = Number((await reader.all(reads.head, {}))[0]?.["size"] ?? 0);
       const runs = await countRuns(reads, reader);
       const start = await bundled();
       const [unfound, whole] = [size - runs * RUN, size - keep - start];
       if (unfound >= RUN) await once(runs, () => countRuns(reads, reader), index);
-      else await dropIndex();
+      else await drop(options.leafIndex);
+      await drop(options.listIndexes);
       if (whole >= TILE_WIDTH) await once(start, bundled, bundle);
       return unfound >= 2 * RUN || whole >= 2 * TILE_WIDTH;
     },

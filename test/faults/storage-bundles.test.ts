@@ -336,7 +336,7 @@ for (const { name, skip, place } of ENGINES) {
       }
       // The process of the version before reads what it read.
       assert.equal((await bundlesOf(raw)).length, name === "SQLite" ? 3 : 0);
-      const step = (await raw.rows(steps)).find(({ version }) => version === MIGRATIONS.length);
+      const step = (await raw.rows(steps)).find(({ version }) => version === 23);
       assert.ok(step !== undefined);
       await raw.set(steps, step, "applied_at", Date.now() - day);
       await pack(newer);

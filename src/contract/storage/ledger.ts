@@ -44,7 +44,7 @@ export interface LedgerReads {
   /** Entries `from <= seq < to`, ascending. */
   entries(from: number, to: number): Promise<EntryRow[]>;
   entryByHash(leafHash: Uint8Array): Promise<EntryRow | null>;
-  /** All entries that speak of one action, ascending. */
+  /** All entries that speak of one action, ascending. Its decision may be found by the stored action's `decision_seq` alone. */
   entriesOfAction(actionId: string): Promise<EntryRow[]>;
   /** Entries of one of these types with `seq >= from`, ascending. */
   entriesOfType(type: FollowedType, from: number, limit: number): Promise<EntryRow[]>;

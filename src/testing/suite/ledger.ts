@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { StorageError, type EntryRow, type EntryType, type LedgerHead, type TileRow } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
-import { appendSome, entryRow, hashOf, headRow, setRow, tileRow, type Case } from "./rows.ts";
+import { actionRow, appendSome, entryRow, hashOf, headRow, setRow, tileRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
@@ -117,12 +117,17 @@ export function ledgerCases(test: Case): void {
   });
 
   test("the entries of one action come in order, without those of others", async ({ storage }) => {
-    const owners = ["a", "b", "a", null, "A", "a"];
-    const rows = owners.map((action_id, seq) => entryRow(seq, { action_id }));
-    await storage.write((tx) => tx.append(rows, [], headRow(rows.length)));
+    const owners = ["a", "b", "a", null, "A", "a", "a"];
+    const types: EntryType[] = ["decision", "decision", "approval", "policy_set", "decision", "redecision", "notes:a"];
+    const rows = owners.map((action_id, seq) => entryRow(seq, { action_id, type: types[seq] as EntryType }));
+    await storage.write(async (tx) => {
+      for (const seq of [0, 1, 4]) await tx.insertAction(actionRow(seq, { id: owners[seq] as string }));
+      await tx.append(rows, [], headRow(rows.length));
+      assert.equal((await tx.entriesOfAction("a")).length, 4, "also in its own transaction");
+    });
     assert.deepEqual(
       (await storage.entriesOfAction("a")).map((row) => row.seq),
-      [0, 2, 5],
+      [0, 2, 5, 6],
     );
     assert.deepEqual(
       (await storage.entriesOfAction("A")).map((row) => row.seq),

@@ -37,6 +37,29 @@ export function openActionCases(test: Case): void {
     assert.equal(await storage.openAction("key-1", HASH, T0 + 95), null);
   });
 
+  test("keys and requests that begin or end alike are told apart", async ({ storage }) => {
+    const keys = ["019a0000-0000-7000-8000-00001234abcd", "019b0000-0000-7000-8000-00001234abcd"] as const;
+    const hashes = ["ab".repeat(32), `${"ab".repeat(31)}cd`, `cd${"ab".repeat(31)}`] as const;
+    const pairs = keys.flatMap((submitted_by) => hashes.map((request_hash) => ({ submitted_by, request_hash })));
+    const rows = pairs.map((pair, n) => mayStart(n, T0 + 99 - n, pair));
+    await storage.write(async (tx) => {
+      for (const each of rows) await tx.insertAction(each);
+    });
+    for (const [n, { submitted_by, request_hash }] of pairs.entries()) {
+      assert.deepEqual(await storage.openAction(submitted_by, request_hash, T0), rows[n]);
+      const own = await storage.actions({ visibility: { key_id: submitted_by }, request_hash, limit: 9 });
+      assert.deepEqual(own, [rows[n]]);
+    }
+    for (const key_id of keys) {
+      const own = rows.filter((each) => each.submitted_by === key_id).reverse();
+      assert.deepEqual(await storage.actions({ visibility: { key_id }, limit: 9 }), own);
+    }
+    const all = { visibility: { all: true }, limit: 9 } as const;
+    assert.deepEqual(await storage.actions({ ...all, request_hash: hashes[1] }), [rows[4], rows[1]]);
+    assert.deepEqual(await storage.actions({ ...all, request_hash: "ab".repeat(6) }), []);
+    assert.equal(await storage.openAction(keys[0].slice(28), hashes[0], T0), null);
+  });
+
   test("no action is open that another key submitted, that asked for something else, or that is over", async ({
     storage,
   }) => {
