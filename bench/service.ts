@@ -1,7 +1,11 @@
 /** The whole service for measuring, on an empty SQLite store or on `DATABASE_URL`. Prints one JSON line: `{url, key}`. */
-import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
-import { onSignals, serve, ServerResponse } from "../src/serve/index.ts";
+import { holdYoungSpace, releaseYoungSpace } from "../src/serve/young-space.ts";
 import { answerCounts, countedSqlite } from "./counters.ts";
+
+// As the command line starts it: before the rest is loaded.
+holdYoungSpace();
+const { createLogger, createRuntime, loadConfig } = await import("../src/index.ts");
+const { onSignals, serve, ServerResponse } = await import("../src/serve/index.ts");
 
 const [data, policies] = process.argv.slice(2) as [string, string];
 const given = [
@@ -32,6 +36,7 @@ const runtime = await createRuntime(config, {
 await runtime.start();
 await runtime.createFirstKeys((keys) => (key = keys.agent));
 const { url, stop } = await serve(runtime.fetch, config.server);
+releaseYoungSpace();
 // A clean end writes the profile that --cpu-prof asks for.
 onSignals(async () => {
   await stop();
