@@ -29,10 +29,12 @@ export async function actionOf(
   const mcp = mcpTool(event.tool);
   const kind = mcp === null ? kindOf(event.tool) : undefined;
   const remarks: JsonObject = {};
-  const input: JsonObject = {};
-  for (const [name, value] of Object.entries(event.input))
-    if (mcp === null && REMARKS.has(name) && typeof value === "string") remarks[name] = value.slice(0, 500);
-    else input[name] = value;
+  // A member "__proto__" stays one, and lends nothing to the others.
+  const isRemark = ([name, value]: [string, unknown]): boolean =>
+    mcp === null && REMARKS.has(name) && typeof value === "string";
+  const members = Object.entries(event.input);
+  for (const [name, value] of members.filter(isRemark)) remarks[name] = (value as string).slice(0, 500);
+  const input = Object.fromEntries(members.filter((member) => !isRemark(member)));
   const { tool, operation } = nameOf(event.tool, kind, mcp);
   const place = await placeOf(event, environment);
   const params = kind === undefined ? input : await paramsOf(event.tool, kind, input, place);

@@ -253,6 +253,13 @@ describe("what a call becomes", () => {
     assert.deepEqual(parsed["writes"], [join(root, "app/dangling"), join(root, "elsewhere/new")]);
     assert.ok((parsed["paths"] as string[]).includes(join(root, "elsewhere/deep/x")));
   });
+  test("a prototype in the arguments lends nothing to them", async () => {
+    const input = JSON.parse(`{"command":"cat ../x","__proto__":{"cwd":"/work/app/sub"}}`) as Record<string, unknown>;
+    const { params = {} } = await become("Bash", input, "/work/app");
+    assert.equal(params["cwd"], "/work/app");
+    assert.ok((params["parsed"] as { paths: string[] }).paths.includes("/work/x"));
+    assert.ok("options" in params);
+  });
   test("files are those that a host may mean, however it is told of them", async () => {
     const paths = async (tool: string, input: Record<string, unknown>): Promise<unknown> =>
       (await become(tool, input, "/work/app")).params?.["paths"];

@@ -235,6 +235,8 @@ export class Reading {
     if (node.type === "HereString") return;
     // `2>&1` names a descriptor, `>&file` a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
+    // Of "<&-x" bash takes "x" for the next word.
+    if (node.operator.endsWith("&") && /^[0-9-]/.test(target.text)) this.note("syntax");
     const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
     for (const path of this.directories.fileOf(target)) {
       if (files.size + this.paths.size >= PATHS) return this.note("size");

@@ -21,6 +21,14 @@ export interface WordValue {
   extended: boolean;
 }
 
+/**
+ * Whether there is something that a shell acts upon in what the parser took for plain text, as in "1>(x)": then the two
+ * read the line differently. Quoted parts stand here as a quotation mark.
+ */
+function isMisread(raw: string): boolean {
+  return /[<>()|&;\s`]|\$[\w({@*#?$!'"-]/.test(raw.replace(/\\./gs, "_"));
+}
+
 /** "^" but not, "#" any number of them, "~" without: where they are not quoted. */
 function isExtended(raw: string): boolean {
   return /[\^#]|.~./s.test(raw.replace(/\\./gs, "_"));
@@ -33,17 +41,20 @@ export function valueOf(word: Word): WordValue {
   const bare = parts === undefined ? word.text : first?.type === "Literal" ? first.text : "";
   if (parts === undefined) {
     // zsh runs the command that stands behind an equals sign.
-    const unclear = bare.startsWith("=") ? "expansion" : null;
+    const unclear = isMisread(word.text) ? "syntax" : bare.startsWith("=") ? "expansion" : null;
     return { text: word.value, unclear, scripts, tilde: bare.startsWith("~"), extended: isExtended(word.text) };
   }
-  const unquoted = parts.map((part) => (part.type === "Literal" ? part.text : "_")).join("");
+  const unquoted = parts.map((part) =>
+    part.type === "Literal" ? part.text : part.type.endsWith("Quoted") ? '"' : "_",
+  );
+  const plain = unquoted.join("");
   const { text, unclear } = join(parts, scripts);
   return {
     text: unclear === null ? text : word.text,
-    unclear: unclear ?? (bare.startsWith("=") ? "expansion" : null),
+    unclear: unclear ?? (isMisread(plain) ? "syntax" : bare.startsWith("=") ? "expansion" : null),
     scripts,
     tilde: bare.startsWith("~"),
-    extended: isExtended(unquoted),
+    extended: isExtended(plain),
   };
 }
 

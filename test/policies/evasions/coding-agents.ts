@@ -138,6 +138,15 @@ export const codingAgents: readonly Evasion[] = [
     "ls\u00a0x",
     "trap -- 'touch x' EXIT; ls",
     "trap -x 'touch x' EXIT; ls",
+    // Where the parser's words end elsewhere than bash's.
+    "ls 1>(touch x)",
+    "ls 11>(touch x)",
+    "cat 3<(touch x)",
+    "echo {a}>(touch x)",
+    "ls '' 2<(touch x)",
+    "cat <&-.env",
+    "cat 0<&-.env",
+    "cat <&3.env",
     // What zsh takes for an expression, and a count that printf puts into a variable: PATH may become "0".
     "exit 'path[$(touch x)]'",
     "exit PATH=0",
