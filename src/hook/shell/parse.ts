@@ -13,7 +13,7 @@ import { resolve } from "node:path/posix";
 import { Directories } from "./directories.ts";
 import { Runs } from "./runs.ts";
 import type { ParsedShell, ShellPlace, Unclear } from "./types.ts";
-import { join, valueOf } from "./words.ts";
+import { isExpanded, join, valueOf } from "./words.ts";
 import { isHarmless } from "./wrappers.ts";
 
 const LONGEST = 32_768;
@@ -78,6 +78,7 @@ export class Reading {
   private readonly streams = new Set<string>();
   private readonly unclear = new Set<Unclear>();
   private words = 0;
+  private source = "";
   readonly directories: Directories;
   private readonly runs: Runs;
 
@@ -114,7 +115,10 @@ export class Reading {
     } catch {
       return this.note("syntax");
     }
+    const before = this.source;
+    this.source = text;
     this.walk(tree, via, depth);
+    this.source = before;
   }
 
   /** A command that runs. `files` are those of its words that may name files. */
@@ -193,6 +197,12 @@ export class Reading {
     for (const each of node.prefix) if (each.type === "Assignment") this.assignment(each, via, depth);
     for (const each of node.redirects) this.redirect(each, via, depth);
     if (node.name === undefined) return;
+    // The parser leaves out a parenthesis behind a word, where zsh has a pattern that goes on through "#".
+    const opens = /[ \t]*\(/y;
+    for (const { end } of [node, node.name, ...node.args]) {
+      opens.lastIndex = end;
+      if (opens.test(this.source)) this.note("syntax");
+    }
     const name = this.argument(node.name, via, depth);
     if (!name.clear) this.note("name");
     const args = node.args.map((each): Argument => {
@@ -218,9 +228,13 @@ export class Reading {
   }
 
   private redirect(node: Redirection, via: readonly string[], depth: number): void {
+    // zsh and dash take one digit; of two they make a word.
+    if (node.descriptor?.type === "FileDescriptor" && node.descriptor.value > 9) this.note("syntax");
     if (node.type === "HereDoc") {
       // Without an end, or with one of two lines, shells disagree.
       if (node.closing === undefined || node.delimiter?.value.includes("\n") !== false) this.note("syntax");
+      if (node.delimiter?.quoted !== true && node.body.parts === undefined && isExpanded(node.body.text))
+        this.note("expansion");
       if (node.delimiter?.quoted !== true && node.body.parts !== undefined) {
         const { unclear, scripts } = join(node.body.parts);
         if (unclear !== null) this.note(unclear);

@@ -26,12 +26,22 @@ export interface WordValue {
  * read the line differently. Quoted parts stand here as a quotation mark.
  */
 function isMisread(raw: string): boolean {
-  return /[<>()|&;\s`]|\$[\w({@*#?$!'"-]/.test(raw.replace(/\\./gs, "_"));
+  return /[<>()|&;\s]|\$['"]/.test(withoutEscapes(raw)) || isExpanded(raw);
 }
+
+/** The same between double quotes and in here-documents. Names of zsh have all letters, and "=", "^", "~" and "+" before them. */
+export function isExpanded(raw: string): boolean {
+  return /`|\$[\w({[@*#?$!=^~+\u0080-\uffff-]/.test(withoutEscapes(raw));
+}
+
+const withoutEscapes = (raw: string): string => raw.replace(/\\./gs, "_");
+
+/** Escapes of `$'…'` that all shells replace by the same; others keep or leave the backslash out. */
+const ESCAPES = /\\(?!\\|[abefnrtv]|x[0-9a-f]{2}|[0-7]{3}|u[0-9a-f]{4})/i;
 
 /** "^" but not, "#" any number of them, "~" without: where they are not quoted. */
 function isExtended(raw: string): boolean {
-  return /[\^#]|.~./s.test(raw.replace(/\\./gs, "_"));
+  return /[\^#]|.~./s.test(withoutEscapes(raw));
 }
 
 export function valueOf(word: Word): WordValue {
@@ -85,11 +95,12 @@ function valueOfPart(part: WordPart, scripts: ParsedScript[]): string | null {
     case "SingleQuoted":
       return part.value;
     case "AnsiCQuoted":
-      // Where sh is another shell, the quotation ends at \'; the end of a line behind a backslash stays.
-      return /\\['\n]/.test(part.text) ? null : part.value;
+      // Where sh is another shell, the quotation ends at \', too.
+      return ESCAPES.test(part.text.replaceAll("\\\\", "")) ? null : part.value;
     case "DoubleQuoted": {
       const { text, unclear } = join(part.parts, scripts);
-      return unclear === null ? text : null;
+      const isLost = part.parts.some((each) => each.type === "Literal" && isExpanded(each.text));
+      return unclear === null && !isLost ? text : null;
     }
     case "CommandExpansion":
       return valueOfSubstitution(part, scripts);
