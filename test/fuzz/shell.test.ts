@@ -1,0 +1,69 @@
+/**
+ * Random lines run in bash, of which the hook says that nothing in them is unclear: whatever bash runs, the hook has read.
+ * `FUZZ_LINES` says how many (2,000), `FUZZ_SEED` which; the seed is printed, and the same one makes the same lines.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parseShell } from "../../src/hook/shell/parse.ts";
+
+/** Nothing that repeats, runs beside, or is a command of bash's own: a line ends, and what it runs is told. */
+const PIECES = [
+  ...'a b -x = 1 2 q \' " " \\ \\\\ ; && || E # ( ) ; < > >> >& <& <> <<< >| 2>&1 2> ! ^ % + @ [ ] { } * ?'.split(" "),
+  ..."a=b CI=1 TZ=a '' \"\" \\a \\' \\\" \\; \\# é 中 'E' \"E\" ` $ a#b #a {a} 1> 11> -- - !! [a] a[0]=1 a+=b".split(
+    " ",
+  ),
+  ..."$'\\x41' $'a\\tb' \"\\$a\" \"\\`\" \"\\\\\" <(q) >(q) #( (); =( }# >&2 \\( '('".split(" "),
+  ..." |\n|\t|\r|\\\n|\"\\\n\"| # |(# |case a in |a) | ;; | esac|if |then |fi|else | { | } |; }|[[ | ]]|in |'a b'".split(
+    "|",
+  ),
+  ..."<<E\nq\nE\n|<<'E'\n$(q)\nE\n|<<-E\n\tq\n\tE\n|E\n|esac\n|in\n| | | | | | | ".split("|"),
+];
+
+/** Tells each command that it does not find, which is every one: in one piece, as some run beside each other. */
+const RUNNER = String.raw`
+command_not_found_handle() { builtin printf '%s\x1f' "$I" "$@" $'\x1e' >&9; }
+exec 9>&1; I=0
+while IFS= read -r -d '' line; do
+  ( PATH=/nonexistent; ulimit -t 2; exec </dev/null; eval "$line" ) >/dev/null 2>&1
+  I=$((I + 1))
+done`;
+
+test("whatever bash runs of a line that is clear, the hook has read", { skip: process.platform === "win32" }, (t) => {
+  const seed = Number(process.env["FUZZ_SEED"] ?? Date.now() % 2 ** 31);
+  t.diagnostic(`FUZZ_SEED=${seed}`);
+  let state = seed;
+  const below = (n: number): number => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+  const lines: { text: string; read: string[][] }[] = [];
+  while (lines.length < Number(process.env["FUZZ_LINES"] ?? 2_000)) {
+    const text = Array.from({ length: 2 + below(14) }, () => PIECES[below(PIECES.length)]).join("");
+    const { unclear, commands } = parseShell(text, { cwds: ["/work/app"], home: "/home/ada" });
+    if (unclear.length === 0 && commands.length > 0)
+      lines.push({ text, read: commands.map(({ via, name, args }) => [...via, name, ...args]) });
+  }
+  const folder = mkdtempSync(join(tmpdir(), "assent-shell-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const input = lines.map(({ text }) => `${text}\0`).join("");
+  const { stdout } = spawnSync("bash", ["--norc", "-c", RUNNER], {
+    cwd: folder,
+    input,
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+    env: { ...process.env, LC_ALL: "C.UTF-8" },
+  });
+  const ran = stdout.split("\u001f\u001e\u001f").slice(0, -1);
+  assert.ok(ran.length > lines.length / 2, `only ${ran.length} commands ran`);
+  for (const each of ran) {
+    const [index, ...words] = each.split("\u001f");
+    const line = lines[Number(index)];
+    assert.ok(line !== undefined);
+    const isRead = line.read.some((read) => read.slice(-words.length).join("\0") === words.join("\0"));
+    assert.ok(isRead, `FUZZ_SEED=${seed}: ${JSON.stringify(line.text)} ran ${JSON.stringify(words)}`);
+  }
+});
