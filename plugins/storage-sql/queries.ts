@@ -58,7 +58,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
     ...prepareLedgerReads(db),
     action: prepare(actions.where("id", "=", param("id"))),
     ...prepareActionIds(db, dialect),
-    openAction: openLists(db),
+    openAction: openLists(db, dialect),
     actions: actionLists(db, dialect),
     decisionSpan: prepare(
       db

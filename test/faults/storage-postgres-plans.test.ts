@@ -1,0 +1,75 @@
+/** What Postgres reads under the ledger's lock is one row, also where one key asked for the same thing very often. */
+import assert from "node:assert/strict";
+import { after, it } from "node:test";
+import { postgresDialect } from "../../plugins/storage-sql/dialects/postgres.ts";
+import { prepareReads } from "../../plugins/storage-sql/queries.ts";
+import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import { actionRow, hexOf, T0 } from "../../src/testing/suite/rows.ts";
+import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
+
+let server: PostgresServer | null = null;
+after(() => server?.stop());
+
+const COUNT = 20_000;
+const OFTEN = hexOf("asked for again and again");
+const MANY = "019a0000-0000-7000-8000-000012340001";
+
+it(
+  "what a submission can join is looked for in what is open, whatever the planner knows",
+  { skip: withoutPostgres },
+  async () => {
+    server = await startPostgres();
+    const url = await server.database();
+    const storage = postgresStorage({ url, poolSize: 2, acceptUnsafeServer: true });
+    await storage.open();
+    try {
+      const asked = { submitted_by: MANY, request_hash: OFTEN };
+      const waits = { ...asked, status: "pending_approval", decision: "require_approval" } as const;
+      const rows = [
+        actionRow(0, { ...asked, status: "succeeded" }),
+        actionRow(COUNT + 1, { ...waits, expires_at: T0 + 50 }),
+        actionRow(COUNT + 2, { ...waits, expires_at: T0 + 90 }),
+        actionRow(COUNT + 3, { ...waits, expires_at: T0 + 90, submitted_by: `${MANY}0` }),
+        actionRow(COUNT + 4, { ...waits, expires_at: T0 + 99, request_hash: hexOf("another") }),
+      ];
+      await storage.write(async (tx) => {
+        for (const row of rows) await tx.insertAction(row);
+      });
+      const { names, sql: text } = prepareReads(postgresDialect.db, postgresDialect).openAction.waiting;
+      const values: Record<string, string> = { ...asked, now: String(T0) };
+      await server.run(url, async (sql) => {
+        await sql.unsafe("set session_replication_role = replica");
+        const columns = (await sql.unsafe(
+          "select column_name as name from information_schema.columns where table_name = 'actions'",
+        )) as unknown as { name: string }[];
+        // Half of them ask for the same.
+        const own: Record<string, string> = {
+          id: "'more-' || n",
+          decision_seq: "n",
+          request_hash: "case when n % 2 = 0 then a.request_hash else md5(n::text) || md5(n::text) end",
+          submitted_by: "case when n % 2 = 0 then a.submitted_by else 'key-' || n end",
+        };
+        const list = (of: (name: string) => string): string => columns.map(({ name }) => of(name)).join(", ");
+        await sql.unsafe(
+          `insert into actions (${list((name) => `"${name}"`)}) select ${list((name) => own[name] ?? `a."${name}"`)} from generate_series(1, ${COUNT}) n, actions a where a.decision_seq = 0`,
+        );
+        await sql.unsafe("analyze actions");
+        await sql.unsafe(`prepare waiting as ${text}`);
+        for (const mode of ["force_generic_plan", "force_custom_plan"]) {
+          await sql.unsafe(`set plan_cache_mode = ${mode}`);
+          const plan = (await sql.unsafe(
+            `explain (analyze, costs off, timing off) execute waiting(${names.map((name) => `'${values[name]}'`).join(", ")})`,
+          )) as unknown as { "QUERY PLAN": string }[];
+          const steps = plan.map((row) => row["QUERY PLAN"]).join("\n");
+          assert.match(steps, /Index Scan Backward using actions_open_waiting/, mode);
+          assert.doesNotMatch(steps, /Removed by Filter|Sort/, mode);
+        }
+      });
+      assert.deepEqual(await storage.openAction(MANY, OFTEN, T0), rows[2]);
+      assert.equal(await storage.openAction(MANY, OFTEN, T0 + 90), null);
+      assert.equal(await storage.openAction(MANY, OFTEN.slice(0, -1), T0), null);
+    } finally {
+      await storage.close();
+    }
+  },
+);
