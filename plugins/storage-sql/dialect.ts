@@ -32,8 +32,6 @@ export interface SqlDialect {
   guard?(table: string): string;
   /** For a repair: lets rows of append-only tables be deleted inside the transaction that says so. Absent: no repair. */
   suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
-  /** Whether several processes may have the store open: what those of the version before read must stay for a while. */
-  readonly shared: boolean;
   /** Whether an index of a table holds its integer primary key without being told to, behind its columns. */
   readonly indexesHoldKey: boolean;
   /**
@@ -66,4 +64,10 @@ export interface SqlDialect {
   mayEmptyEntries(columns: readonly string[], keeping: readonly string[]): string[];
   /** For the table's one row: refuses DELETE, a second row, and an UPDATE that lowers the column. */
   neverShrinks(table: string, column: string): string[];
+}
+
+/** What a step of the schema is made with. */
+export interface SchemaKit extends SqlDialect {
+  /** Whether several processes may have the store open: what those of the version before read must stay for a while. */
+  readonly shared: boolean;
 }

@@ -4,7 +4,7 @@
  */
 import { sql } from "kysely";
 import { StorageError } from "../../src/contract/storage.ts";
-import type { SqlDialect } from "./dialect.ts";
+import type { SchemaKit, SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlQuery, SqlTransaction } from "./engine.ts";
 import type { Migration } from "./migrations.ts";
 
@@ -53,7 +53,7 @@ async function step(
       for (const text of [...(dialect.beginnings ?? []), schemaTable(dialect)]) await tx.query(text, []);
     for (const migration of applied === 0 ? due : due.slice(0, 1)) {
       ({ name, version } = migration);
-      await apply(tx, dialect, migration);
+      await apply(tx, { ...dialect, shared: !engine.exclusive }, migration);
     }
     await tx.commit(null);
     return true;
@@ -71,15 +71,15 @@ async function step(
   }
 }
 
-async function apply(tx: SqlTransaction, dialect: SqlDialect, migration: Migration): Promise<void> {
+async function apply(tx: SqlTransaction, kit: SchemaKit, migration: Migration): Promise<void> {
   const { name, version, unlessColumn } = migration;
   // First of all: another process that makes the same step waits here, and then finds that it was made.
   await tx.query(
     `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,
     [],
   );
-  const isDone = unlessColumn !== undefined && (await tx.query(dialect.hasColumn(...unlessColumn), [])).rows.length > 0;
-  if (!isDone) for (const statement of migration.statements(dialect)) await tx.query(statement, []);
+  const isDone = unlessColumn !== undefined && (await tx.query(kit.hasColumn(...unlessColumn), [])).rows.length > 0;
+  if (!isDone) for (const statement of migration.statements(kit)) await tx.query(statement, []);
 }
 
 function schemaTable({ db, integer, text, finish }: SqlDialect): string {

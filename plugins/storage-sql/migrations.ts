@@ -2,7 +2,7 @@
  * The schema as ordered steps. A step that was released is never edited: a change is a new step.
  * Each runs in its own transaction together with the row that records it.
  */
-import type { SqlDialect } from "./dialect.ts";
+import type { SchemaKit } from "./dialect.ts";
 import { approvals } from "./migrations/approvals.ts";
 import { bundles, leafRuns } from "./migrations/bundles.ts";
 import { documents } from "./migrations/documents.ts";
@@ -19,7 +19,7 @@ export interface Migration {
   /** From 1, without a gap. */
   readonly version: number;
   readonly name: string;
-  statements(kit: SqlDialect): string[];
+  statements(kit: SchemaKit): string[];
   /** Recorded and not run where the table has this column: it mends what an earlier form of a step left. */
   readonly unlessColumn?: readonly [table: string, column: string];
 }

@@ -13,7 +13,7 @@ import type { SqlEngine, SqlPurpose } from "./engine.ts";
 import { lastingLeases, prepareLeases } from "./leases.ts";
 import { migrate, storedVersion } from "./migrate.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
-import { REPLACED_INDEXES } from "./migrations/short-indexes.ts";
+import { replacedIndexes } from "./migrations/short-indexes.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
@@ -159,7 +159,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
         applied_at: number;
       }[],
     leafIndex: { schema: 23, drops: [dialect.dropIndex("entries_by_leaf_hash")] },
-    listIndexes: { schema: 25, drops: dialect.shared ? REPLACED_INDEXES.map(dialect.dropIndex) : [] },
+    listIndexes: { schema: 25, drops: engine.exclusive ? [] : replacedIndexes(dialect).map(dialect.dropIndex) },
   });
 
   async function open(readOnly: boolean): Promise<void> {

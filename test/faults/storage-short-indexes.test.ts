@@ -1,9 +1,15 @@
 /** Lists by less: what replaces the indexes of the schema before finds the same, and those go when nobody reads by them. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import { sqliteDialect } from "../../plugins/storage-sql/dialects/sqlite.ts";
 import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
+import { createSqlStorage } from "../../plugins/storage-sql/storage.ts";
+import { sqliteEngine } from "../../plugins/storage-sqlite/engine.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { actionRow, entryRow, headRow, hexOf, T0 } from "../../src/testing/suite/rows.ts";
+import { rawSqlite } from "../support/raw-store.ts";
+import { temporaryFolder } from "./children/spawn.ts";
 import { ENGINES, stopEngines, tableOf } from "../support/engines.ts";
 
 after(stopEngines);
@@ -96,3 +102,35 @@ for (const { name, skip, place } of ENGINES) {
     });
   });
 }
+
+it("on an engine of SQLite's kind that several processes share, all that those of before read by stays for a day", async (t) => {
+  const path = join(temporaryFolder(), "assent.db");
+  const own = sqliteEngine(path, 20);
+  const storage = (migrations?: typeof MIGRATIONS): Storage =>
+    createSqlStorage({ ...own, exclusive: false }, sqliteDialect, migrations === undefined ? {} : { migrations });
+  const older = storage(MIGRATIONS.slice(0, BEFORE));
+  await older.open();
+  await fill(older);
+  const rows = await reads(older);
+  await older.close();
+  const raw = await rawSqlite(path);
+  t.after(() => raw.close());
+  const steps = tableOf(raw, "schema_migrations");
+  for (const step of await raw.rows(steps)) await raw.set(steps, step, "applied_at", Date.now() - 3 * DAY);
+  for (const over of [false, true]) {
+    const newer = storage();
+    await newer.open();
+    assert.deepEqual(await reads(newer), rows);
+    await newer.upkeep?.(250);
+    const left = await own.query("select name from sqlite_schema where type = 'index'", []);
+    assert.deepEqual(
+      left
+        .map((row) => String(row["name"]))
+        .filter((index) => OLD.includes(index))
+        .sort(),
+      over ? [] : OLD,
+    );
+    await newer.close();
+    for (const step of await raw.rows(steps)) await raw.set(steps, step, "applied_at", Date.now() - 2 * DAY);
+  }
+});

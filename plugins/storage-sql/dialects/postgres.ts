@@ -39,7 +39,6 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
   hasColumn: (table, column) =>
     `select 1 as there from pg_attribute where attrelid = to_regclass('${table}') and attname = '${column}' and not attisdropped`,
-  shared: true,
   indexesHoldKey: false,
   expectsRows: true,
   // What asks for the table waits behind this one, which waits for every transaction that reads it.

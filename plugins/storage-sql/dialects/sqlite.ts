@@ -18,7 +18,6 @@ export const sqliteDialect: SqlDialect = {
   hasTable: (name) => `select 1 as there from sqlite_schema where type = 'table' and name = '${name}'`,
   hasColumn: (table, column) => `select 1 as there from pragma_table_info('${table}') where name = '${column}'`,
   beginnings: [`pragma application_id = ${APPLICATION_ID}`],
-  shared: false,
   // It is the row's number.
   indexesHoldKey: true,
   expectsRows: false,

@@ -3,7 +3,7 @@
  * time, tell almost all apart: statements compare them and the whole value. An action's decision is found by its number.
  * A step for each table: who holds a lock of one never waits for the other.
  */
-import type { SqlDialect } from "../dialect.ts";
+import type { SchemaKit, SqlDialect } from "../dialect.ts";
 
 const HASH = "substr(request_hash, 1, 12)";
 const KEY = "substr(submitted_by, 29)";
@@ -29,8 +29,11 @@ const TWICE: readonly Index[] = [
 
 const OPEN = "actions_open_startable";
 const OF_ACTION = "entries_by_action";
-/** Replaced on every database. Where several processes share the store these are dropped later: see upkeep.ts. */
-export const REPLACED_INDEXES: readonly string[] = [OPEN, OF_ACTION];
+
+const longOf = ({ expectsRows }: SqlDialect): readonly string[] => (expectsRows ? [] : LONG);
+
+/** Where several processes share the store these are dropped later: see upkeep.ts. */
+export const replacedIndexes = (kit: SqlDialect): readonly string[] => [OPEN, OF_ACTION, ...longOf(kit)];
 
 function creations(kit: SqlDialect, table: string, key: string, indexes: readonly Index[]): string[] {
   return indexes.map(
@@ -39,9 +42,9 @@ function creations(kit: SqlDialect, table: string, key: string, indexes: readonl
   );
 }
 
-export function shortActionIndexes(kit: SqlDialect): string[] {
+export function shortActionIndexes(kit: SchemaKit): string[] {
   const twice = kit.indexesHoldKey ? TWICE : [];
-  const gone = [...(kit.shared ? [] : [OPEN]), ...(kit.expectsRows ? [] : LONG), ...twice.map(([name]) => name)];
+  const gone = [...(kit.shared ? [] : [OPEN, ...longOf(kit)]), ...twice.map(([name]) => name)];
   return [
     ...gone.flatMap(kit.dropIndex),
     ...creations(kit, "actions", "decision_seq", [
@@ -52,7 +55,7 @@ export function shortActionIndexes(kit: SqlDialect): string[] {
   ];
 }
 
-export function shortEntryIndex(kit: SqlDialect): string[] {
+export function shortEntryIndex(kit: SchemaKit): string[] {
   return [
     ...(kit.shared ? [] : kit.dropIndex(OF_ACTION)),
     ...creations(kit, "entries", "seq", [

@@ -94,6 +94,25 @@ test("whoever submitted it does not become another, nor what people are shown", 
   }
 });
 
+test("an action is not decided by the entry that its row was made to name", async () => {
+  const other = await submit(ALLOWED);
+  const { decision_seq } = (await service.storage.action(other.id)) ?? assert.fail();
+  // The number of its own vote, of an entry that is none, and of another action's decision.
+  for (const number of ["vote", 1_000_000, decision_seq] as const) {
+    const { id } = await submit(ASKED);
+    assert.equal((await vote(id, approvers[0])).body.status, "approved");
+    const seqs = (await service.storage.entriesOfAction(id)).map(({ seq }) => seq);
+    if (number === decision_seq) await alter("actions", other.id, { decision_seq: 2_000_000 });
+    await alter("actions", id, { decision_seq: number === "vote" ? (seqs[1] as number) : number });
+    for (const verb of ["permit", "start"])
+      assert.deepEqual(said(await service.call("POST", `/v1/actions/${id}/${verb}`, { body: {} })), ALTERED, verb);
+    assert.deepEqual(
+      (await service.storage.entriesOfAction(id)).map(({ seq }) => seq),
+      seqs.slice(1),
+    );
+  }
+});
+
 test("what was denied is not pending again, and what waits does not start", async () => {
   const denied = await submit(ASKED);
   assert.equal((await vote(denied.id, approvers[0], false)).body.status, "denied");
