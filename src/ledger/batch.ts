@@ -234,7 +234,7 @@ class Batch {
       },
     };
     for (const name of READS) view[name] = (tx[name] as (...args: never[]) => unknown).bind(tx);
-    Object.assign(view, withOwn(tx, this.rows));
+    Object.assign(view, withOwn(tx, this.base.size, this.rows));
     for (const name of WRITES) {
       const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
       view[name] = (...args: unknown[]) => {

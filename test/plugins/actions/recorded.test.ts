@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import { toHex, utf8 } from "../../../src/domain/hash.ts";
+import { hashLeaf } from "../../../src/domain/merkle.ts";
 import { rawSqlite, type RawStore, type RawValue } from "../../support/raw-store.ts";
 import { ALLOWED, ASKED, ASKED_TWO, DENIED, startService, type Answer, type Service } from "../../support/service.ts";
 
@@ -111,6 +113,28 @@ test("an action is not decided by the entry that its row was made to name", asyn
       seqs.slice(1),
     );
   }
+});
+
+test("an entry that was put behind the ledger's head decides nothing", async () => {
+  const allowed = (await service.storage.action((await submit(ALLOWED)).id)) ?? assert.fail();
+  const denied = await submit(DENIED);
+  const [table, actions] = ["entries", "actions"].map((name) => raw.tables.find((it) => it.name === name));
+  assert.ok(table !== undefined && actions !== undefined);
+  const seq = (await service.storage.head()).size + 1000;
+  const stored = (await raw.rows(table)).find((row) => row["action_id"] === allowed.id) ?? assert.fail();
+  const text = new TextDecoder().decode(stored["bytes"] as Uint8Array);
+  const forged = utf8(text.replaceAll(allowed.id, denied.id).replace(`"seq":${allowed.decision_seq}`, `"seq":${seq}`));
+  const leaf_hash = hashLeaf(forged);
+  await raw.insert(table, { ...stored, seq, bytes: forged, leaf_hash, action_id: denied.id });
+  for (const row of await raw.rows(actions)) {
+    if (row["id"] !== allowed.id) continue;
+    // The row's key last.
+    const { id: _id, decision_seq: _seq, ...values } = row;
+    await alter("actions", denied.id, { ...values, decision_hash: toHex(leaf_hash), decision_seq: seq });
+  }
+  assert.equal((await service.storage.entriesOfAction(denied.id)).at(0)?.seq, seq, "it stands where it was put");
+  for (const verb of ["permit", "start"])
+    assert.deepEqual(said(await service.call("POST", `/v1/actions/${denied.id}/${verb}`, { body: {} })), ALTERED, verb);
 });
 
 test("what was denied is not pending again, and what waits does not start", async () => {
