@@ -93,6 +93,7 @@ describe("a long queue in a browser", { skip: withoutBrowser }, () => {
     await page.evaluate((id) => void (location.hash = `#/approvals/${id}`), last);
     await inView(page, last);
     await card(page, last).getByRole("button", { name: "Approve…" }).click();
+    await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Control+Enter");
     await card(page, last).getByText("You approved it.").waitFor();
     await page.getByText("1,010 wait", { exact: true }).waitFor();
@@ -231,6 +232,7 @@ describe("a long queue in a browser", { skip: withoutBrowser }, () => {
     const { page } = await console_.visit(nobody, `#/approvals/${body.id}`);
     await card(page, body.id).getByText("support key").waitFor();
     await card(page, body.id).getByRole("button", { name: "Approve…" }).click();
+    await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Control+Enter");
     await card(page, body.id).getByText("the night desk approved").waitFor();
     assert.doesNotMatch((await card(page, body.id).innerText()) ?? "", new RegExp(bot.body.id));
