@@ -2,10 +2,10 @@
  * SQLite against Postgres, one, two and four processes on one Postgres, and each against the bare path (bare.ts) on the
  * same store, in turns in one run: requests per second and latencies, and what one decision costs.
  */
-import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sharedEnvironment } from "../test/support/deployment.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { end, measure, start, type Server } from "./load.ts";
 import { cpuOf, postgresMeter, sqliteMeter, type Meter } from "./meter.ts";
@@ -18,13 +18,7 @@ const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 2);
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 const postgres = await startPostgres({ settings: ["shared_preload_libraries=pg_stat_statements"] });
-const shared = {
-  ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
-  ASSENT_LOG_KEY: generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string,
-  ASSENT_PERMIT_KEY: generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string,
-  ASSENT_LOG_ORIGIN: "bench.test/log",
-  ASSENT_ADMIN_KEY: `assent-test-admin-${"0".repeat(32)}`,
-};
+const shared = sharedEnvironment("bench.test/log");
 const out = (line: string): boolean => process.stdout.write(`${line}\n`);
 out(HEADER);
 

@@ -1,6 +1,6 @@
 /** Two processes on one Postgres, one of which decides for both: over real HTTP, with messages lost, late, forged and aimed at others. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { PEER_PATH } from "../../src/cluster/sequencing/frames.ts";
@@ -11,15 +11,15 @@ import { formatKey } from "../../src/domain/api-key.ts";
 import { openVault } from "../../src/identity/vault.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
+import { privateKeyPem, SECRET } from "../support/deployment.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { rawPostgres, type RawRow } from "../support/raw-store.ts";
 import { approve, makeKey, startService, type Service } from "../support/service.ts";
 import { bounded, pause, until } from "../support/wait.ts";
 
-const SECRET = "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU";
 /** A process that is none. */
 const STRANGER = "00000000-0000-7000-8000-000000000000";
-const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+const LOG_KEY = privateKeyPem();
 
 const POLICY = `policy: desk
 rules:

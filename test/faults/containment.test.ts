@@ -1,15 +1,14 @@
 /** Votes, starts, suspensions and revocations that race on several processes: the ledger's order decides, for all. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { openEntry } from "../../src/domain/entries.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
+import { privateKeyPem, SECRET } from "../support/deployment.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startService, type Service } from "../support/service.ts";
 
-const SECRET = "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU";
-const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+const LOG_KEY = privateKeyPem();
 const OPEN = `policy: open
 rules:
   - { name: ask, operation: ask, effect: require_approval, approval: { expires_in: 2h } }

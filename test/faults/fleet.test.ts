@@ -4,7 +4,6 @@
  * one tree, and a subscriber that resumes is given every entry once.
  */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +13,7 @@ import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { fromHex, toHex } from "../../src/domain/hash.ts";
 import { verifyInclusion } from "../../src/domain/merkle.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
 import { freePort, startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { startProxy, withoutProxy, type Proxy } from "../support/proxy.ts";
@@ -24,9 +24,7 @@ const PROCESSES = 4;
 const CLIENTS = 6;
 const SUBSCRIBERS = 3;
 const PROOFS = 100;
-const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
-const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
-const PERMIT_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+const SHARED = sharedEnvironment("fleet.test/log");
 
 /** A real EventSource that goes on at the next address whenever it is cut off. */
 function subscribe(urls: () => readonly string[], first: number): { seen: number[]; cuts(): number; close(): void } {
@@ -86,13 +84,9 @@ describe(
       const folder = mkdtempSync(join(tmpdir(), "assent-fleet-"));
       const ports = await Promise.all(Array.from({ length: PROCESSES + 1 }, () => freePort()));
       const env = (i: number): Record<string, string> => ({
+        ...SHARED,
         DATABASE_URL: url,
-        ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
-        ASSENT_LOG_KEY: LOG_KEY,
-        ASSENT_PERMIT_KEY: PERMIT_KEY,
-        ASSENT_LOG_ORIGIN: "fleet.test/log",
         ASSENT_POLICIES: POLICIES,
-        ASSENT_ADMIN_KEY: ADMIN,
         ASSENT_DATA: join(folder, String(i)),
         ASSENT_PORT: String(ports[i]),
       });

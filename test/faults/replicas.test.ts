@@ -1,6 +1,5 @@
 /** Several processes on one Postgres: what one does holds for all, from the next request on. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,14 +10,14 @@ import type { Duty } from "../../src/contract/host.ts";
 import { basisOf } from "../../src/policies/activate.ts";
 import type { Plugin } from "../../src/plugin.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { privateKeyPem, SECRET } from "../support/deployment.ts";
 import { makeRepository } from "../support/git-server.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service, type ServiceOptions } from "../support/service.ts";
 import { eventually, until } from "../support/wait.ts";
 
-const SECRET = "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU";
-const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+const LOG_KEY = privateKeyPem();
 
 const post = (
   service: Service,

@@ -1,20 +1,18 @@
 /** Node, Deno and Bun on one Postgres, one of which decides for all: each speaks with each. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
 import { freePort, startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, POLICIES } from "../support/service.ts";
 import { bounded, until } from "../support/wait.ts";
 
-const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
-const pem = (): string => generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
 const skip = withoutPostgres || RUNTIMES.map(without).find((why) => why !== false) || false;
 
@@ -31,15 +29,7 @@ describe("processes on three runtimes", { skip }, () => {
 
   it("send what they are asked to the one that decides for all, whichever runs it", async () => {
     const url = await server.database();
-    const shared = {
-      DATABASE_URL: url,
-      ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
-      ASSENT_LOG_KEY: pem(),
-      ASSENT_PERMIT_KEY: pem(),
-      ASSENT_LOG_ORIGIN: "peers.test/log",
-      ASSENT_POLICIES: POLICIES,
-      ASSENT_ADMIN_KEY: ADMIN,
-    };
+    const shared = { ...sharedEnvironment("peers.test/log"), DATABASE_URL: url, ASSENT_POLICIES: POLICIES };
     let processes: { runtime: RuntimeName; service: ServiceProcess }[] = [];
     const store = postgresStorage({ url });
     const wayOf = async ({ service }: (typeof processes)[number]): Promise<string> => {

@@ -1,12 +1,12 @@
 /** The same service as a real process on Node, Deno and Bun, on both stores. Deno runs with the permissions of its task, and no more. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { generateKeyPairSync } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import {
   endGroup,
@@ -21,10 +21,8 @@ import { commandOf, denoPermissions, programOf, without, type RuntimeName } from
 import { ALLOWED, ASKED, POLICIES, type Answer } from "../support/service.ts";
 import { eventually, pause } from "../support/wait.ts";
 
+const SHARED = sharedEnvironment("runtimes.test/log");
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
-const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
-const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
-const PERMIT_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 
 async function call(
   service: ServiceProcess,
@@ -129,11 +127,8 @@ for (const runtime of RUNTIMES) {
             server = await startPostgres();
             env = {
               ...env,
+              ...SHARED,
               DATABASE_URL: await server.database(),
-              ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
-              ASSENT_LOG_KEY: LOG_KEY,
-              ASSENT_PERMIT_KEY: PERMIT_KEY,
-              ASSENT_LOG_ORIGIN: "runtimes.test/log",
             };
           }
           service = await startProcess(env, [], runtime);

@@ -1,5 +1,5 @@
 /** Stands before a process where the others reach it, and has it killed at a moment of their messages. */
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { relay } from "./relay.ts";
 
 /**
  * `before-send`: at the first byte of a message, which does not get through. `after-send`: once it has gone through.
@@ -19,15 +19,9 @@ export interface PeerProxy {
 }
 
 export async function peerProxy(): Promise<PeerProxy> {
-  let target = 0;
   let blocked = false;
   let armed: { moment: Moment; strike(): void } | null = null;
   let answers = 0;
-  const sockets = new Set<Socket>();
-
-  function cut(): void {
-    for (const socket of sockets) socket.destroy();
-  }
 
   /** Whether what has just come may go through. */
   function passes(moments: readonly Moment[]): boolean {
@@ -39,39 +33,23 @@ export async function peerProxy(): Promise<PeerProxy> {
     return false;
   }
 
-  const server = createServer((client) => {
-    const behind = connect(target, "127.0.0.1");
-    for (const [socket, other] of [
-      [client, behind],
-      [behind, client],
-    ] as const) {
-      sockets.add(socket);
-      socket.on("error", () => undefined);
-      socket.on("close", () => {
-        sockets.delete(socket);
-        other.destroy();
-      });
-    }
+  const way = await relay(0, (client, behind) => {
     client.on("data", (chunk) => {
       if (blocked) return;
-      if (!passes(["before-send"])) return cut();
+      if (!passes(["before-send"])) return way.cut();
       behind.write(chunk, () => {
-        if (!passes(["after-send"])) cut();
+        if (!passes(["after-send"])) way.cut();
       });
     });
     behind.on("data", (chunk) => {
       if (blocked) return;
-      if (!passes(["after-commit", "half"])) return cut();
+      if (!passes(["after-commit", "half"])) return way.cut();
       client.write(chunk);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    to(port) {
-      target = port;
-      cut();
-    },
+    url: `http://127.0.0.1:${way.port}`,
+    to: way.to,
     arm: (moment, strike) =>
       new Promise((resolve) => {
         answers = 0;
@@ -86,9 +64,6 @@ export async function peerProxy(): Promise<PeerProxy> {
     block(on) {
       blocked = on;
     },
-    async stop() {
-      cut();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    stop: way.stop,
   };
 }

@@ -1,14 +1,23 @@
-/** A port that leads to one server or another, as an address does that follows a failover. */
+/** A port that leads to one server or another, as an address does that follows a failover, or a proxy before them. */
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 export interface Relay {
   port: number;
   /** Leads there from now on; what stands is cut. */
   to(port: number): void;
+  /** Ends every connection. */
+  cut(): void;
   stop(): Promise<void>;
 }
 
-export async function relay(target: number): Promise<Relay> {
+/** What goes through unchanged. */
+function pipeBoth(client: Socket, behind: Socket): void {
+  client.pipe(behind);
+  behind.pipe(client);
+}
+
+/** @param join passes on what comes on either side */
+export async function relay(target: number, join = pipeBoth): Promise<Relay> {
   let leadsTo = target;
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
@@ -23,8 +32,8 @@ export async function relay(target: number): Promise<Relay> {
         sockets.delete(socket);
         other.destroy();
       });
-      socket.pipe(other);
     }
+    join(client, behind);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const cut = (): void => {
@@ -36,6 +45,7 @@ export async function relay(target: number): Promise<Relay> {
       leadsTo = port;
       cut();
     },
+    cut,
     async stop() {
       cut();
       await new Promise((resolve) => server.close(resolve));

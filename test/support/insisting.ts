@@ -1,0 +1,141 @@
+/**
+ * Clients of several processes that come and go: each insists on its answer at one after the other. In the end what they
+ * were told is held against the ledger: it is there, once, and one attempt started each action.
+ */
+import assert from "node:assert/strict";
+import type { Storage } from "../../src/contract/storage.ts";
+import type { DecisionEntry, EntryBody, ExecutionEntry } from "../../src/domain/entries.ts";
+import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
+import { ADMIN } from "./deployment.ts";
+import { bounded, pause } from "./wait.ts";
+
+export interface Submission {
+  agent_id: string;
+  tool: string;
+  operation: string;
+}
+
+export interface Told {
+  id: string;
+  status: string;
+}
+
+export interface InsistingOptions {
+  clients: number;
+  /** Where the process of this number listens now; the numbers have no end. */
+  urlOf(at: number): string;
+  /** What client `client` submits as its number `n`. */
+  submission(client: number, n: number): Submission;
+  /** What a client does with an answer; true where it starts the action, by two attempts at once. */
+  answered(told: Told, submission: Submission): Promise<boolean>;
+}
+
+export interface Insisting {
+  /** What was answered, by the submission's idempotency key. */
+  readonly decided: ReadonlyMap<string, Told>;
+  /** By action, the attempts that were told that they have started it. */
+  readonly started: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Requests that had no answer, or one of 500 and above. */
+  unanswered(): number;
+  /** False once they were stopped, or one of them has failed. */
+  loading(): boolean;
+  /** Rejects with what a client failed with. */
+  stop(): Promise<void>;
+  /** Whether all that was told is in the ledger, and once. Returns the decisions by action. */
+  holdAgainst(store: Storage): Promise<Map<string, DecisionEntry>>;
+}
+
+export function insist(options: InsistingOptions): Insisting {
+  const decided = new Map<string, Told>();
+  const started = new Map<string, Set<string>>();
+  let loading = true;
+  let unanswered = 0;
+
+  async function ask(
+    at: number,
+    path: string,
+    body: object,
+    key: string,
+  ): Promise<{ status: number; body: Told } | null> {
+    const answer = await fetch(`${options.urlOf(at)}${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json", "idempotency-key": key },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(15_000),
+    })
+      .then(async (response) => ({ status: response.status, body: (await response.json()) as Told }))
+      .catch(() => null);
+    if (answer !== null && answer.status < 500) return answer;
+    unanswered += 1;
+    return null;
+  }
+
+  /** At one process after the other, until one answers. */
+  async function untilAnswered(at: number, path: string, body: object, key: string): ReturnType<typeof ask> {
+    for (let i = at; loading; i++) {
+      const answer = await ask(i, path, body, key);
+      if (answer !== null) return answer;
+      await pause(20);
+    }
+    return null;
+  }
+
+  async function client(number: number): Promise<void> {
+    for (let n = 0; loading; n++) {
+      const submission = options.submission(number, n);
+      const key = `${number}-${n}`;
+      const answer = await untilAnswered(number + n, "/v1/actions", submission, key);
+      if (answer === null) return;
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+      decided.set(key, answer.body);
+      if (!(await options.answered(answer.body, submission))) continue;
+      const { id } = answer.body;
+      const attempts = ["one", "two"].map((name) => `attempt-${name}-of-action-${key}`);
+      await Promise.all(
+        attempts.map(async (attempt, at) => {
+          const begun = await untilAnswered(at, `/v1/actions/${id}/start`, { attempt }, `start ${attempt}`);
+          if (begun?.status === 200) started.set(id, (started.get(id) ?? new Set()).add(attempt));
+          else if (begun !== null) assert.equal(begun.status, 409, JSON.stringify(begun.body));
+        }),
+      );
+    }
+  }
+
+  const clients = Promise.all(Array.from({ length: options.clients }, (_, i) => client(i)));
+  clients.catch(() => (loading = false));
+
+  return {
+    decided,
+    started,
+    unanswered: () => unanswered,
+    loading: () => loading,
+    async stop() {
+      loading = false;
+      await bounded("the clients are answered", clients);
+    },
+    async holdAgainst(store) {
+      const { size } = await store.head();
+      const decisions = new Map<string, DecisionEntry>();
+      const starts = new Map<string, ExecutionEntry>();
+      for (const { bytes } of await store.entries(0, size)) {
+        const entry = JSON.parse(new TextDecoder().decode(bytes)) as EntryBody;
+        if (entry.type === "decision") {
+          const decision = entry as DecisionEntry;
+          assert.ok(!decisions.has(decision.action_id), "an action was decided twice");
+          decisions.set(decision.action_id, decision);
+        }
+        if (entry.type !== "execution") continue;
+        const execution = entry as ExecutionEntry;
+        assert.ok(!starts.has(execution.action_id), "an action was started twice");
+        starts.set(execution.action_id, execution);
+      }
+      assert.equal(new Set([...decided.values()].map(({ id }) => id)).size, decided.size);
+      for (const { id, status } of decided.values()) assert.equal(decisions.get(id)?.status, status);
+      for (const [id, attempts] of started) {
+        assert.equal(attempts.size, 1, `${id} was started by ${[...attempts].join(" and ")}`);
+        assert.equal(starts.get(id)?.attempt, sha256Hex(utf8([...attempts][0] as string)));
+      }
+      return decisions;
+    },
+  };
+}
