@@ -1,5 +1,6 @@
 /** Commands that talk to a running service: ASSENT_URL and ASSENT_API_KEY say to which and as whom. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
+import { isHttpUrl } from "../client/url.ts";
 import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";
 
 /** Seconds. A backtest looks at a million decisions before it answers. */
@@ -8,8 +9,7 @@ export const PATIENCE = 600;
 /** ASSENT_URL, or where a service is that nobody moved. */
 export function serviceUrl(): string {
   const url = process.env["ASSENT_URL"] || "http://127.0.0.1:8000";
-  if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ""))
-    throw usage(`ASSENT_URL takes an http or https URL, not "${safe(url)}"`);
+  if (!isHttpUrl(url)) throw usage(`ASSENT_URL takes an http or https URL, not "${safe(url)}"`);
   return url;
 }
 

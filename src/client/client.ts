@@ -3,6 +3,7 @@ import { RequestRefused, ServiceUnavailable, timedOut, unreadable } from "./erro
 import { refuseUnknownOptions } from "./options.ts";
 import { sameJson } from "./snapshot.ts";
 import { createTransport, deadline, isObject, pause, pauseBefore, type Call } from "./transport.ts";
+import { isHttpUrl } from "./url.ts";
 import type {
   ActionPage,
   ActionQuery,
@@ -62,8 +63,7 @@ const START_AGAIN = 20;
 export function createAssent(options: AssentOptions = {}) {
   refuseUnknownOptions("createAssent", options, OPTIONS);
   const url = options.url ?? (environment("ASSENT_URL") || "http://127.0.0.1:8000");
-  if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ""))
-    throw new TypeError(`the service's address is an http or https URL, not "${url}"`);
+  if (!isHttpUrl(url)) throw new TypeError(`the service's address is an http or https URL, not "${url}"`);
   const transport = createTransport({
     url,
     apiKey: options.apiKey === undefined ? environment("ASSENT_API_KEY") || null : options.apiKey,

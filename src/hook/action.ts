@@ -8,6 +8,7 @@ import { baseOf, PATHS, pathsWithin, spellingsOf } from "./file-names.ts";
 import { PayloadFault, type JsonObject } from "./json.ts";
 import { patched } from "./patch.ts";
 import { absolute, isInside, Paths, real } from "./paths.ts";
+import { quoted } from "./quote.ts";
 import { isEmbedded, isUnkept, namesFolder } from "./repository.ts";
 import type { ParsedShell } from "./shell/types.ts";
 import { CANONICAL, isNamesOnly, kindOf, mcpTool, type Kind } from "./tools.ts";
@@ -65,7 +66,7 @@ function nameOf(
 interface Place {
   cwd: string;
   /** Whether a command runs there: Codex lets its model choose a folder, and older ones do not tell the hook which. */
-  certain: boolean;
+  certain(): Promise<boolean>;
   home: string | null;
   /** Followed through links; null where nobody tells, or where it would be everything. */
   workspace: string | null;
@@ -82,7 +83,7 @@ async function placeOf(event: HookEvent, { home, program }: HookEnvironment): Pr
     workspace === null || workspace === "/" || (home !== null && isInside(await follow(real(home)), workspace));
   return {
     cwd: event.cwd,
-    certain: event.host !== "codex" || (await isTellingCodex(program)),
+    certain: async () => event.host !== "codex" || (await isTellingCodex(program)),
     home,
     workspace: all ? null : workspace,
     paths: new Paths(workspace),
@@ -137,9 +138,7 @@ function commandText(value: unknown): string {
   if (typeof value === "string" && value.trim() !== "") return value;
   // Codex may hand over the words; they are quoted, so that the text says the same.
   if (Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string"))
-    return (value as string[])
-      .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
-      .join(" ");
+    return (value as string[]).map(quoted).join(" ");
   throw new PayloadFault("the call has no command as text");
 }
 
@@ -148,7 +147,7 @@ async function parsedOf(text: string, cwd: string, place: Place): Promise<Parsed
   const { readShell } = await import("./shell/parse.ts");
   const { parsed, folders } = readShell(text, { cwds: [cwd], home: place.home });
   const unclear = new Set(parsed.unclear);
-  if (!place.certain) unclear.add("directory");
+  if (!(await place.certain())) unclear.add("directory");
   // Its paths and its shells are others.
   if (process.platform === "win32") unclear.add("shell");
   // A shell that somebody types into replaces "!" and "^", and that of macOS takes "#" for no comment.

@@ -7,7 +7,7 @@ const verdicts = new Map<string, boolean>();
 const PATIENCE_MS = 5000;
 
 /** Since 0.169.0 `cwd` of its payload is that folder; before, it was the session's. */
-export function tellsFolder(version: string): boolean {
+function tellsFolder(version: string): boolean {
   const [, major, minor, , early] = /^codex\S*\s+(\d+)\.(\d+)\.(\d+)(-\S+)?\s*$/.exec(version) ?? [];
   if (major === undefined) return false;
   return Number(major) > 0 || Number(minor) > 169 || (Number(minor) === 169 && early === undefined);

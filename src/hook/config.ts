@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
+import { isHttpUrl } from "../client/url.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
 export interface HookConfig {
@@ -57,7 +58,7 @@ export function loadConfig(
       `${files[layerOf("api_key")]} has api_key and no url; another place names the service, which counts only where both stand together`,
     );
   const url = value("url") ?? "http://127.0.0.1:8000";
-  if (typeof url !== "string" || !/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ""))
+  if (typeof url !== "string" || !isHttpUrl(url))
     throw new ConfigFault("the service's address (url) is no http or https URL");
   const apiKey = value("api_key");
   if (typeof apiKey !== "string") throw new ConfigFault("the hook has no API key (api_key)");

@@ -31,6 +31,9 @@ export function pathsWithin(rest: JsonObject): unknown[] {
   });
 }
 
+/** What stands in a pattern before its first wildcard. */
+const writtenOut = (pattern: string): string => pattern.slice(0, /[*?[{]|$/.exec(pattern)?.index);
+
 /** The folder where a pattern of names begins: it may lie elsewhere than the folder that is named. */
 export function baseOf(rest: JsonObject, folder: string): string[] {
   const patterns = ["pattern", "glob_pattern", "query"].map((name) => rest[name]);
@@ -38,7 +41,7 @@ export function baseOf(rest: JsonObject, folder: string): string[] {
     .filter((pattern) => typeof pattern === "string")
     .flatMap((pattern) => {
       refuseClimbing(pattern);
-      const plain = pattern.slice(0, /[*?[{]|$/.exec(pattern)?.index);
+      const plain = writtenOut(pattern);
       const base = plain.slice(0, plain.lastIndexOf("/") + 1);
       return /^[/~]/.test(base) ? [base] : [`${folder}/${base}`];
     });
@@ -46,7 +49,7 @@ export function baseOf(rest: JsonObject, folder: string): string[] {
 
 /** Where a pattern climbs behind a folder that is not written out cannot be told. */
 function refuseClimbing(pattern: string): void {
-  const wild = pattern.slice(/[*?[{]|$/.exec(pattern)?.index);
+  const wild = pattern.slice(writtenOut(pattern).length);
   // "{.,x}" behind a dot, or two of them beside each other, are ".." too.
   const pieces = pattern.split(/[{},/]/);
   const isPut = pattern.includes("{") && pieces.filter((piece) => piece === ".").length > 1;

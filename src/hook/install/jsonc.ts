@@ -152,11 +152,9 @@ export function added(text: string, path: Path, key: string | null, value: unkno
   const body = JSON.stringify(content, null, unit).replaceAll("\n", eol + unit.repeat(at.length + 1));
   const entry = `${eol}${unit.repeat(at.length + 1)}${name === null ? "" : `${JSON.stringify(name)}: `}${body}`;
   const last = node.children.at(-1);
-  const result =
-    last === undefined
-      ? `${text.slice(0, node.end - 1)}${entry}${eol}${unit.repeat(at.length)}${text.slice(node.end - 1)}`
-      : `${text.slice(0, last.node.end)},${entry}${text.slice(last.node.end)}`;
-  return result;
+  return last === undefined
+    ? `${text.slice(0, node.end - 1)}${entry}${eol}${unit.repeat(at.length)}${text.slice(node.end - 1)}`
+    : `${text.slice(0, last.node.end)},${entry}${text.slice(last.node.end)}`;
 }
 
 /** Takes out what stands at a path. @throws SettingsFault */

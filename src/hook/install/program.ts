@@ -2,6 +2,7 @@
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { quoted } from "../quote.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -40,10 +41,10 @@ export const isPassing = (file: string): boolean =>
 /** A command line that starts the hook from anywhere on this machine. */
 export function ownCommand(file = HOOK_FILE): string {
   const isDeno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
-  return [process.execPath, ...(isDeno ? ["run", "-A"] : []), file].map(quoted).join(" ");
+  return [process.execPath, ...(isDeno ? ["run", "-A"] : []), file].map(inCommand).join(" ");
 }
 
-function quoted(word: string): string {
-  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
-  return process.platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", `'\\''`)}'`;
+function inCommand(word: string): string {
+  const posix = quoted(word);
+  return process.platform === "win32" && posix !== word ? `"${word}"` : posix;
 }

@@ -166,7 +166,7 @@ const lineOf = (command: string, host: Host): string => `${command} --host ${hos
 /** Whether the entries stand there, each once, and no others of ours. */
 function hasAll(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
   const value = objectIn(text);
-  const ours = placesOf(value, host, command);
+  const ours = ownCommandsIn(value, host, command);
   return (
     ours.length === entries.length &&
     entries.every(({ path, entry }) => {
@@ -190,21 +190,27 @@ export function withoutHook(text: string | null, host: Host, command?: string): 
   let now = text;
   for (;;) {
     const value = objectIn(now);
-    const [path] = placesOf(value, host, command);
-    if (path === undefined) {
+    const [own] = ownCommandsIn(value, host, command);
+    if (own === undefined) {
       const nothing = Object.keys(value).every((name) => name === "version" && VERSIONS[host] !== undefined);
       // Comments somebody wrote.
       return nothing && !extrasIn(now).includes("comments") ? null : now;
     }
-    now = removed(now, emptyingPath(value, path));
+    now = removed(now, emptyingPath(value, own.path));
   }
 }
 
-/** Where commands of ours stand in settings. */
-function placesOf(settings: JsonObject, host: Host, command?: string): (string | number)[][] {
-  const isOurs = (line: unknown): boolean =>
-    typeof line === "string" && (OURS.test(line) || (command !== undefined && line === lineOf(command, host)));
-  return commandsIn(settings).flatMap(({ path, line }) => (isOurs(line) ? [path] : []));
+/** Command lines of ours in settings, and where each stands. */
+function ownCommandsIn(
+  settings: JsonObject,
+  host: Host,
+  command?: string,
+): { path: (string | number)[]; line: string }[] {
+  return commandsIn(settings).flatMap(({ path, line }) =>
+    typeof line === "string" && (OURS.test(line) || (command !== undefined && line === lineOf(command, host)))
+      ? [{ path, line }]
+      : [],
+  );
 }
 
 /** `assent-hook`, `assent hook --host`, and the program by its path, between quotes or not. */
@@ -236,7 +242,7 @@ function emptyingPath(settings: JsonObject, path: readonly (string | number)[]):
   let at = [...path];
   while (at.length > 1) {
     const parent = valueAt(at.slice(0, -1));
-    const isGroup = at.at(-1) === "hooks" && at.length > 1;
+    const isGroup = at.at(-1) === "hooks";
     const alone = Array.isArray(parent) ? parent.length === 1 : isGroup || Object.keys(parent as object).length === 1;
     if (!alone) break;
     at = at.slice(0, -1);
@@ -251,11 +257,7 @@ export function installedCommands(text: string | null, host: Host, command?: str
     const own = commandOfPlugin(text);
     return own === null ? [] : [lineOf(own, host)];
   }
-  const settings = objectIn(text);
-  const ours = new Set(placesOf(settings, host, command).map((path) => path.join("\n")));
-  return [
-    ...new Set(commandsIn(settings).flatMap(({ path, line }) => (ours.has(path.join("\n")) ? [String(line)] : []))),
-  ];
+  return [...new Set(ownCommandsIn(objectIn(text), host, command).map(({ line }) => line))];
 }
 
 /** Whether the settings have the hook. @throws SettingsFault */

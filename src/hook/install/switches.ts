@@ -2,7 +2,7 @@
 import type { Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import { valueOf } from "./jsonc.ts";
-import { installedCommands, settingsFile, type Place } from "./settings.ts";
+import { hasHook, settingsFile, type Place } from "./settings.ts";
 
 /** Gives the text of a file; null where there is none, or none that can be read. */
 type Read = (path: string) => string | null;
@@ -73,7 +73,7 @@ function hasFeatureOff(toml: string): boolean {
 
 function has(text: string | null, host: Host, command: string | undefined): boolean {
   try {
-    return installedCommands(text, host, command).length > 0;
+    return hasHook(text, host, command);
   } catch {
     return false;
   }
