@@ -54,9 +54,7 @@ async function boundAgent(call: Ask): Promise<string | null | Fault> {
 
 type Submit = (path: string) => Promise<Answer>;
 
-async function submitter(call: Ask, request: GateRequest, waitSeconds: number): Promise<Submit | Fault> {
-  const bound = await boundAgent(call);
-  if (bound !== null && typeof bound === "object") return bound;
+function submitter(call: Ask, bound: string | null, request: GateRequest, waitSeconds: number): Submit {
   const json = { ...request, agent_id: bound ?? request.agent_id };
   const headers: Record<string, string> = waitSeconds > 0 ? { Prefer: `wait=${waitSeconds}` } : {};
   return (path) => call.ask("POST", path, { json, headers });
@@ -64,8 +62,12 @@ async function submitter(call: Ask, request: GateRequest, waitSeconds: number): 
 
 /** @param waitSeconds how long to wait for people; the service may wait less */
 export async function passGate(call: Ask, request: GateRequest, waitSeconds = 0): Promise<Verdict> {
-  const submit = await submitter(call, request, waitSeconds);
-  if (typeof submit === "object") return submit;
+  const bound = await boundAgent(call);
+  return bound !== null && typeof bound === "object" ? bound : passAs(call, bound, request, waitSeconds);
+}
+
+async function passAs(call: Ask, bound: string | null, request: GateRequest, waitSeconds: number): Promise<Verdict> {
+  const submit = submitter(call, bound, request, waitSeconds);
   const first = await startOf(call, await submit("/v1/actions?join=open"));
   // The same request of two clients at the same moment is one action until it starts. An approval is good for one of
   // them; what policy allows, it allows to both, each as an action of its own.
@@ -83,19 +85,21 @@ export async function passTogether(
   requests: readonly GateRequest[],
   waitSeconds = 0,
 ): Promise<{ passed: boolean; verdicts: Verdict[] }> {
-  const against: Verdict[] = [];
+  if (requests.length === 0) return { passed: true, verdicts: [] };
   const begun = performance.now();
+  const bound = await boundAgent(call);
+  if (bound !== null && typeof bound === "object") return { passed: false, verdicts: requests.map(() => bound) };
+  const against: Verdict[] = [];
   for (const request of requests) {
     // One wait for all of them, and none once it is clear that they do not happen.
     const left = against.length > 0 ? 0 : Math.round(waitSeconds - (performance.now() - begun) / 1000);
-    const submit = await submitter(call, request, left);
-    const verdict = typeof submit === "object" ? submit : standingOf(await submit("/v1/actions?join=open"));
+    const verdict = standingOf(await submitter(call, bound, request, left)("/v1/actions?join=open"));
     if (verdict.kind !== "may") against.push(verdict);
   }
   if (against.length > 0) return { passed: false, verdicts: against };
   const started: GateAction[] = [];
   for (const request of requests) {
-    const verdict = await passGate(call, request);
+    const verdict = await passAs(call, bound, request, 0);
     if (verdict.kind === "go") {
       started.push(verdict.action);
       continue;
