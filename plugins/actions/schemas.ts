@@ -4,7 +4,7 @@ import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
 import { ACTION_STATUSES } from "../../src/domain/actions.ts";
 
 /** Names are compared, shown to people and written to logs: nothing in them hides or has two spellings. */
-export const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
+const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Json = Type.Record(Type.String(), Type.Unknown());
 export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
   Type.Union([schema, Type.Null()]);

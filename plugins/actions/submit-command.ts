@@ -1,5 +1,6 @@
 /** A submission as one process has another decide it. */
 import { Type, type Static } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { defineCommand, type LedgerCommand } from "../../src/contract/commands.ts";
 import type { Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
@@ -7,9 +8,8 @@ import { ACTION_STATUSES, type ActionRequest } from "../../src/domain/actions.ts
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { commitKept, readKept } from "../../src/domain/kept.ts";
 import { sealRequest } from "../../src/domain/request.ts";
-import { Name, Nullable } from "./schemas.ts";
+import { ActionBody, Nullable } from "./schemas.ts";
 import { callOf, decideSubmission, foreseeSubmission, type SealedSubmission, type Submitted } from "./submit.ts";
-import { TypeCompiler } from "@sinclair/typebox/compiler";
 
 export type SubmitCommand = LedgerCommand<SealedSubmission, Submitted>;
 
@@ -27,18 +27,8 @@ const Payload = Type.Object(
   { additionalProperties: false },
 );
 
-const Json = Type.Record(Type.String(), Type.Unknown());
 const requestForm = TypeCompiler.Compile(
-  Type.Object(
-    {
-      agent_id: Name("Agent."),
-      tool: Name("Tool."),
-      operation: Name("Operation."),
-      params: Json,
-      context: Json,
-    },
-    { additionalProperties: false },
-  ),
+  Type.Required(Type.Omit(ActionBody, ["meta"]), { additionalProperties: false }),
 );
 
 /** Of a row that the submission made, what the one who sent it has is left out. */

@@ -5,7 +5,15 @@
 import { Refusal } from "../../contract/errors.ts";
 import type { LedgerCommand } from "../../contract/commands.ts";
 import type { Credential, Ledger, Logger } from "../../contract/host.ts";
-import { declinedText, formOf, MOST_ANSWER_BYTES, readFrame, refusalOutcome, type Outcome } from "./frames.ts";
+import {
+  declinedText,
+  formOf,
+  MOST_ANSWER_BYTES,
+  readFrame,
+  refusalOutcome,
+  type Frame,
+  type Outcome,
+} from "./frames.ts";
 import { LONGEST_WAIT } from "./freshness.ts";
 import { keyDigest } from "./key-digest.ts";
 
@@ -33,12 +41,7 @@ export interface DeskOptions {
   served(commands: number): void;
 }
 
-interface Sent {
-  name: string;
-  key: string;
-  row: string;
-  payload: unknown;
-}
+type CredentialOf = DeskOptions["credential"];
 
 export function createDesk(options: DeskOptions): Desk {
   const { ledger, log, steady } = options;
@@ -47,17 +50,20 @@ export function createDesk(options: DeskOptions): Desk {
   );
   let atOnce = 0;
 
-  function decline(frame: ReturnType<typeof readFrame>): string | null {
-    if (frame === null) return "the message cannot be read";
+  function decline(frame: Frame): string | null {
     if (frame.likeness !== options.likeness) return "it has another version or configuration";
     if (!options.leads()) return "it does not lead";
     return atOnce + frame.commands.length > MOST_AT_ONCE ? "it has more to do than it takes on" : null;
   }
 
-  async function outcomeOf({ name, key, row, payload }: Sent, isLate: () => boolean): Promise<Outcome> {
+  async function outcomeOf(
+    { name, key, row, payload }: Frame["commands"][number],
+    credentialOf: CredentialOf,
+    isLate: () => boolean,
+  ): Promise<Outcome> {
     try {
       const entry = commands.get(name);
-      const credential = await options.credential(key);
+      const credential = await credentialOf(key);
       if (entry === undefined || credential === null || !entry.isPayload(payload)) return {};
       const { command } = entry;
       const input = command.open(payload);
@@ -83,18 +89,30 @@ export function createDesk(options: DeskOptions): Desk {
   return {
     async take(bytes, since, gone) {
       const frame = readFrame(bytes);
+      if (frame === null) return declinedText("the message cannot be read");
       const declined = decline(frame);
-      if (frame === null || declined !== null) return declinedText(declined ?? "");
+      if (declined !== null) return declinedText(declined);
       const isLate = (): boolean => gone.aborted || steady() - since > LONGEST_WAIT;
+      const credentialOf = onceEach(options.credential);
       atOnce += frame.commands.length;
       try {
-        const outcomes = await Promise.all(frame.commands.map((one) => outcomeOf(one as Sent, isLate)));
+        const outcomes = await Promise.all(frame.commands.map((one) => outcomeOf(one, credentialOf, isLate)));
         options.served(outcomes.length);
         return answerText(outcomes);
       } finally {
         atOnce -= frame.commands.length;
       }
     },
+  };
+}
+
+/** Most commands of a message are of one key: what is remembered of it is over with the message. */
+function onceEach(credential: CredentialOf): CredentialOf {
+  const read = new Map<string, ReturnType<CredentialOf>>();
+  return (keyId) => {
+    const before = read.get(keyId) ?? credential(keyId);
+    read.set(keyId, before);
+    return before;
   };
 }
 

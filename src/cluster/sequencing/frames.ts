@@ -30,7 +30,7 @@ const Frame = Type.Object({
     { minItems: 1, maxItems: MOST_COMMANDS },
   ),
 });
-type Frame = Static<typeof Frame>;
+export type Frame = Static<typeof Frame>;
 
 const Said = Type.Object({
   code: Type.String(),

@@ -123,16 +123,14 @@ export function createSequencing(options: SequencingOptions): OpenSequencing {
 
   function stateOf(peer: Peer | "me" | null): Omit<ReturnType<Sequencing["state"]>, "counts"> {
     if (peer === "me") return { way: "leads", ok: true, why: "this process decides for the others" };
-    if (peer !== null) {
-      const trouble = link.trouble(peer);
-      return trouble === null
-        ? { way: "sends", ok: true, why: "another process decides for this one" }
-        : {
+    if (peer !== null)
+      return link.isTroubled(peer)
+        ? {
             way: "own",
             ok: false,
             why: "another process decides for all, and does not for this one; its log says why",
-          };
-    }
+          }
+        : { way: "sends", ok: true, why: "another process decides for this one" };
     const alone = storage.exclusive ? "no other process has the store" : "this process says no address to the others";
     return { way: "own", ok: true, why: election?.why() ?? alone };
   }

@@ -14,7 +14,6 @@ import {
   MOST_COMMANDS,
   PEER_PATH,
   readAnswer,
-  type Answer,
   type Outcome,
 } from "./frames.ts";
 import type { Peer } from "./place.ts";
@@ -30,8 +29,8 @@ const UNDER_WAY = 2;
 export interface Link {
   /** Null: not sent. The outcome has neither member where it is not known. */
   send(peer: Peer, command: string): Promise<Outcome> | null;
-  /** Why nothing is sent to this peer, in words; null where it is. */
-  trouble(peer: Peer): string | null;
+  /** Whether what it was sent last failed; the log says why. */
+  isTroubled(peer: Peer): boolean;
 }
 
 interface Waiting {
@@ -55,7 +54,7 @@ export function createLink({ seals, likeness, log, steady }: LinkOptions): Link 
   let queue: Waiting[] = [];
   let underWay = 0;
   let planned = false;
-  let failure: { instance: string; until: number; times: number; why: string } | null = null;
+  let failure: { instance: string; until: number; times: number } | null = null;
 
   /** What is sent now goes to the leader of this moment; those who wait for a leader that went are sent to the next. */
   function plan(peer: Peer): void {
@@ -81,7 +80,7 @@ export function createLink({ seals, likeness, log, steady }: LinkOptions): Link 
       ),
     );
     underWay -= 1;
-    const outcomes = typeof result === "string" || "declined" in result ? null : result.outcomes;
+    const outcomes = typeof result === "string" ? null : result;
     const isWhole = outcomes?.length === sent.length;
     sent.forEach(({ settle }, i) => settle(isWhole ? (outcomes[i] as Outcome) : UNKNOWN));
     if (isWhole && outcomes.filter(isUnknown).length * 2 <= sent.length) {
@@ -89,9 +88,8 @@ export function createLink({ seals, likeness, log, steady }: LinkOptions): Link 
       plan(peer);
       return;
     }
-    const declined = typeof result !== "string" && "declined" in result ? result.declined : null;
     const unfit = isWhole ? "it does little of what it is sent" : "its answer is of another length";
-    fail(peer, declined ?? (typeof result === "string" ? result : unfit));
+    fail(peer, typeof result === "string" ? result : unfit);
     for (const { settle } of queue.splice(0)) settle(UNKNOWN);
   }
 
@@ -118,11 +116,11 @@ export function createLink({ seals, likeness, log, steady }: LinkOptions): Link 
     const times = failure?.instance === instance ? failure.times + 1 : 1;
     // Whatever it was: perhaps the clock is not what this process thinks.
     clocks.forget();
-    failure = { instance, until: steady() + Math.min(LONGEST_REST, REST * 2 ** (times - 1)), times, why };
+    failure = { instance, until: steady() + Math.min(LONGEST_REST, REST * 2 ** (times - 1)), times };
   }
 
   /** A text says what went wrong. */
-  async function exchange(peer: Peer, text: string): Promise<Answer | string> {
+  async function exchange(peer: Peer, text: string): Promise<Outcome[] | string> {
     const began = steady();
     const patience = AbortSignal.timeout(PATIENCE);
     if (!clocks.knows(peer.instance)) {
@@ -130,7 +128,10 @@ export function createLink({ seals, likeness, log, steady }: LinkOptions): Link 
       if (typeof greeted === "string") return greeted;
     }
     const answer = await post(peer, text, clocks.at(peer.instance, began), patience);
-    return typeof answer === "string" ? answer : (readAnswer(answer) ?? "its answer cannot be read");
+    if (typeof answer === "string") return answer;
+    const read = readAnswer(answer);
+    if (read === null) return "its answer cannot be read";
+    return "declined" in read ? read.declined : read.outcomes;
   }
 
   /** The answer's body, which is what was answered. */
@@ -161,19 +162,20 @@ export function createLink({ seals, likeness, log, steady }: LinkOptions): Link 
     }
   }
 
+  const isTroubled = (peer: Peer): boolean => failure?.instance === peer.instance;
   const resting = (peer: Peer): boolean => failure?.instance === peer.instance && steady() < failure.until;
 
   return {
     send(peer, command) {
       if (command.length > LARGEST_COMMAND || resting(peer)) return null;
       // One message tries whether it is there again; nobody else waits for that.
-      if (failure?.instance === peer.instance && (underWay > 0 || planned)) return null;
+      if (isTroubled(peer) && (underWay > 0 || planned)) return null;
       return new Promise((settle) => {
         queue.push({ command, settle });
         plan(peer);
       });
     },
-    trouble: (peer) => (failure?.instance === peer.instance ? failure.why : null),
+    isTroubled,
   };
 }
 
