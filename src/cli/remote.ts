@@ -1,6 +1,7 @@
 /** Commands that talk to a running service: ASSENT_URL and ASSENT_API_KEY say to which and as whom. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
 import { isHttpUrl } from "../client/url.ts";
+import { parseJson } from "../domain/json.ts";
 import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";
 
 /** Seconds. A backtest looks at a million decisions before it answers. */
@@ -74,7 +75,8 @@ export async function jsonFlag(name: string, value: string | undefined): Promise
   if (value === undefined) return undefined;
   let parsed: unknown;
   try {
-    parsed = JSON.parse(await textFlag(value, (text) => text));
+    // Whoever asks here may run what the text says to another reader.
+    parsed = parseJson(await textFlag(value, (text) => text));
   } catch (error) {
     throw usage(`--${name} takes a JSON object, @file or -: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -43,6 +43,8 @@ export interface JsonLimits {
   maxDepth?: number;
   /** How many members and items there may be in all: each costs far more memory than its few bytes. */
   maxValues?: number;
+  /** Whether a fault that is found there, by RFC 6901 pointer, does no harm to this reader. Absent: none is harmless. */
+  passes?(code: JsonFaultCode, pointer: string): boolean;
 }
 
 const QUOTE = 0x22;
@@ -68,7 +70,7 @@ export function parseJson(text: string, limits: JsonLimits = {}): JsonValue {
       null,
       0,
     );
-  scan(text, limits.maxDepth ?? MAX_DEPTH, limits.maxValues ?? Infinity);
+  checkJson(text, limits);
   try {
     return JSON.parse(text) as JsonValue;
   } catch (error) {
@@ -90,18 +92,22 @@ interface Level {
   wantsKey: boolean;
 }
 
-/** Looks only for what JSON.parse would let pass; whether it is JSON at all is JSON.parse's to say. */
-function scan(text: string, maxDepth: number, maxValues: number): void {
+/**
+ * Looks only for what JSON.parse would let pass; whether it is JSON at all is JSON.parse's to say.
+ * @throws JsonFault
+ */
+export function checkJson(text: string, { maxDepth = MAX_DEPTH, maxValues = Infinity, passes }: JsonLimits = {}): void {
   let values = 0;
   const levels: Level[] = [];
   let level: Level | null = null;
   const pointer = (): string =>
     levels.map((l) => (l.wantsKey ? "" : `/${String(l.at).replaceAll("~", "~0").replaceAll("/", "~1")}`)).join("");
-  const fault = (code: JsonFaultCode, message: string, offset: number): never => {
-    throw new JsonFault(code, message, pointer(), offset);
+  const fault = (code: JsonFaultCode, message: string, offset: number): void => {
+    const where = pointer();
+    if (passes?.(code, where) !== true) throw new JsonFault(code, message, where, offset);
   };
 
-  const tooMany = (offset: number): never =>
+  const tooMany = (offset: number): void =>
     fault("TOO_MANY_VALUES", `the text has more than ${maxValues} values; send fewer members and items`, offset);
 
   for (let i = 0; i < text.length; i++) {
@@ -117,9 +123,8 @@ function scan(text: string, maxDepth: number, maxValues: number): void {
           i++;
         } else if (s >= 0xd800 && s <= 0xdfff) {
           const next = text.charCodeAt(i + 1);
-          if (s >= 0xdc00 || !(next >= 0xdc00 && next <= 0xdfff))
-            fault("LONE_SURROGATE", "a string holds half of a surrogate pair", i);
-          i++;
+          if (s < 0xdc00 && next >= 0xdc00 && next <= 0xdfff) i++;
+          else fault("LONE_SURROGATE", "a string holds half of a surrogate pair", i);
         }
       }
       if (i >= text.length) return;

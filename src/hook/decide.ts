@@ -5,7 +5,7 @@ import { ConfigFault, type HookConfig } from "./config.ts";
 import type { HookEnvironment, HookEvent } from "./event.ts";
 import { DIALECTS, hostOf, type Answer, type Host } from "./hosts/answers.ts";
 import { readEvent } from "./hosts/events.ts";
-import { PayloadFault, readPayload, type JsonObject } from "./json.ts";
+import { PayloadFault, readPayload, refuseAmbiguous, type JsonObject } from "./json.ts";
 import type { HookState } from "./state.ts";
 import { failedText, refusedText, waitsText } from "./texts.ts";
 
@@ -38,8 +38,9 @@ const AGAIN_AFTER = 20;
 export async function answerTo(question: Question, means: Means): Promise<Answer> {
   let host = question.flag;
   try {
-    const payload = readPayload(question.payload);
+    const { text, value: payload } = readPayload(question.payload);
     host = hostOf(payload, question.flag);
+    refuseAmbiguous(text);
     const event = readEvent(host, payload, question.environment);
     const { allow, deny } = DIALECTS[host];
     switch (event.kind) {

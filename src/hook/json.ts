@@ -1,4 +1,5 @@
 /** What a host sent, read with care: its shape is nobody's promise. */
+import { checkJson, JsonFault, type JsonFaultCode, type JsonLimits } from "../domain/json.ts";
 
 export type JsonObject = Record<string, unknown>;
 
@@ -12,18 +13,67 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+export interface Payload {
+  text: string;
+  /** As JSON.parse has it: who is answered, and in which words, is told by it alone; what is decided, after `refuseAmbiguous`. */
+  value: JsonObject;
+}
+
 /** One JSON object, with or without a byte order mark in front. Throws PayloadFault. */
-export function readPayload(bytes: Uint8Array): JsonObject {
+export function readPayload(bytes: Uint8Array): Payload {
   if (bytes.length > LARGEST_PAYLOAD) throw new PayloadFault("the call is larger than 4 MiB");
+  let text: string;
   let value: unknown;
   try {
     // The decoder takes a byte order mark away, and refuses what is not UTF-8.
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    value = JSON.parse(text);
   } catch {
     throw new PayloadFault("what the host sent is no JSON");
   }
   if (!isObject(value)) throw new PayloadFault("what the host sent is no JSON object");
+  return { text, value };
+}
+
+/** Where hosts have the arguments of a call. */
+export const INPUTS = ["tool_input", "toolArgs", "toolInput", "args"] as const;
+
+const DECIDED = new Set<string>([...INPUTS, "command", "cwd", "file_path"]);
+
+const AMBIGUOUS: Partial<Record<JsonFaultCode, string>> = {
+  DUPLICATE_KEY: "names a member twice",
+  LONE_SURROGATE: "holds half of a surrogate pair",
+  UNSAFE_INTEGER: "holds a number that is not exact",
+};
+
+/**
+ * A host may read the text otherwise than JSON.parse: run the first of two members, or all digits of a number. What a tool
+ * has answered, and what else the host tells, may hold any number, for nobody decides on it. Throws PayloadFault.
+ */
+export function refuseAmbiguous(text: string): void {
+  check(text, (code, pointer) => code !== "DUPLICATE_KEY" && !DECIDED.has(pointer.split("/", 2)[1] ?? ""));
+}
+
+/** The arguments of a call, where a host hands them over as text. Throws PayloadFault. */
+export function readArguments(text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new PayloadFault("the arguments of the call are no JSON");
+  }
+  check(text, () => false);
   return value;
+}
+
+function check(text: string, passes: Required<JsonLimits>["passes"]): void {
+  try {
+    // How deep it may be the service says.
+    checkJson(text, { maxDepth: Infinity, passes });
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    throw new PayloadFault(`the call ${AMBIGUOUS[error.code] ?? "cannot be read in one way alone"}`);
+  }
 }
 
 export function textOf(object: JsonObject, ...names: string[]): string | undefined {

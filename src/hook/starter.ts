@@ -7,6 +7,7 @@ import { writeSync } from "node:fs";
 import { createConnection } from "node:net";
 import { askingCodex } from "./asking-program.ts";
 import { asks, DIALECTS, hostOf, isHost, readAnswer, type Answer, type Host } from "./hosts/answers.ts";
+import { PayloadFault, readPayload, refuseAmbiguous } from "./json.ts";
 import { isOwn, socketPath } from "./place.ts";
 import { VERSION } from "../version.ts";
 
@@ -60,10 +61,11 @@ export async function start(args: readonly string[]): Promise<void> {
     // What was refused while it arrived is asked about no more.
     if (ended) return;
     if (payload === null) return refuse("the call is larger than 4 MiB");
-    const parsed = tryParse(payload);
-    if (parsed === null) return refuse("what the host sent is no JSON object");
-    host = hostOf(parsed, host);
-    mustAnswer = asks(parsed);
+    const { text, value } = readPayload(payload);
+    host = hostOf(value, host);
+    // Which event it is, another reader of an ambiguous text may see otherwise.
+    refuseAmbiguous(text);
+    mustAnswer = asks(value);
     clearTimeout(limit);
     const most = Math.min(DIALECTS[host].deadline, DIALECTS[options.host].deadline);
     // Holding less leaves time for everything else.
@@ -90,8 +92,9 @@ export async function start(args: readonly string[]): Promise<void> {
     }
     if (answer === null) return fault();
     end(answer);
-  } catch {
-    fault();
+  } catch (error) {
+    if (error instanceof PayloadFault) refuse(error.message);
+    else fault();
   }
 }
 
@@ -178,17 +181,6 @@ function write(descriptor: 1 | 2, text: string): boolean {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
     }
   return true;
-}
-
-function tryParse(payload: Buffer): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(payload.toString("utf8").replace(/^\uFEFF/, ""));
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
 }
 
 /** Of the host that asks: another one's variable may be left over from an agent that started this one. */

@@ -104,12 +104,13 @@ describe("imports", () => {
     "src/client/permit-check.ts": "src/client/permit.ts",
     "src/client/proof.ts": "src/client/client.ts",
   };
-  test("the client stands alone, and the hook imports the client and nothing of the service", () => {
+  test("the client stands alone, and the hook imports the client, the reader of JSON and nothing of the service", () => {
     for (const file of [...filesIn("src/client"), ...filesIn("src/hook")]) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         const room = file.split("/").slice(0, 2).join("/");
-        const allowed = room === "src/hook" ? /^src\/(hook|client)\/|^src\/version\.ts$/ : /^src\/client\//;
+        const allowed =
+          room === "src/hook" ? /^src\/(hook|client)\/|^src\/(version|domain\/json)\.ts$/ : /^src\/client\//;
         if (to === null || (file in ON_DEMAND && to.startsWith("src/domain/"))) continue;
         assert.match(to, allowed, `${file} imports ${specifier}`);
         assert.ok(!(to in ON_DEMAND) || ON_DEMAND[to] === file, `${file} imports ${specifier}`);

@@ -52,6 +52,10 @@ describe("help and usage", () => {
       [["submit", "--agnt", "x"], /did you mean --agent/],
       [["submit", "--agent", "x"], /--tool and --operation are needed/],
       [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--params", "{"], /--params takes a JSON object/],
+      [
+        ["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--params", '{"to":1,"to":2}'],
+        /--params takes a JSON object.*"to" appears twice/,
+      ],
       [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"], /--wait takes seconds/],
       [["keys", "make"], /create, list, revoke, rotate-permit or rotate-log, not "make"/],
       [["verify", "x"], /--key is needed/],

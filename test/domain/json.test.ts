@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { decodeUtf8, JsonFault, parseJson, type JsonFaultCode } from "../../src/domain/json.ts";
+import { decodeUtf8, JsonFault, parseJson, type JsonFaultCode, type JsonLimits } from "../../src/domain/json.ts";
 
-function faultOf(text: string, limits?: { maxDepth?: number }): JsonFault | null {
+function faultOf(text: string, limits?: JsonLimits): JsonFault | null {
   try {
     parseJson(text, limits);
     return null;
@@ -52,6 +52,15 @@ describe("duplicate keys", () => {
       '{"a":1," a":2}',
     ]) {
       assert.deepEqual(parseJson(text), JSON.parse(text));
+    }
+  });
+
+  test("are found behind a fault that does no harm to the reader", () => {
+    const passes = (code: JsonFaultCode, pointer: string): boolean => code !== "DUPLICATE_KEY" && pointer === "/out";
+    for (const harmless of ["9007199254740993", '"\\ud800"', '"\ud800"', "1e400"]) {
+      assert.deepEqual(parseJson(`{"out":${harmless}}`, { passes }), JSON.parse(`{"out":${harmless}}`));
+      assert.equal(faultOf(`{"out":${harmless},"a":1,"a":2}`, { passes })?.code, "DUPLICATE_KEY");
+      assert.notEqual(faultOf(`{"in":${harmless}}`, { passes }), null);
     }
   });
 

@@ -182,6 +182,34 @@ for (const host of HOSTS)
         assert.deepEqual(given.calls, []);
       }
     });
+    test("what two readers would read differently stops before anything is asked", async () => {
+      const text = JSON.stringify(BEFORE[host]);
+      const member = (name: string, value: unknown): string =>
+        text.replace("{", `{${JSON.stringify(name)}:${JSON.stringify(value)},`);
+      const input = host === "copilot" ? "toolArgs" : "tool_input";
+      const whole = text.replace(/"(?:tool_input|toolArgs)":(?:\{[^}]*\}|"(?:[^"\\]|\\.)*")/, "INPUT");
+      const given = (json: string): string => whole.replace("INPUT", () => `"${input}":${json}`);
+      const twice = '{"command":"rm -rf /","command":"ls -la src"}';
+      for (const shape of [
+        member("cwd", "/etc"),
+        member(input, { command: "rm -rf /" }),
+        member(host === "copilot" ? "toolName" : "hook_event_name", "PostToolUse"),
+        given(twice),
+        given(JSON.stringify(twice)),
+        given('{"command":"ls -la src","\\u0063ommand":"rm -rf /"}'),
+        given('{"command":"ls -la src","more":[{"to":1,"to":2}]}'),
+        given('{"command":"ls -la src","more":9007199254740993}'),
+        given(JSON.stringify('{"command":"ls -la src","more":1e400}')),
+        given('{"command":"ls -la src","more":"\\ud800"}'),
+      ]) {
+        const asked = await answer(host, shape, verdict("allowed"));
+        assert.ok(stops(host, asked), `${shape}: ${JSON.stringify(asked)}`);
+        assert.match(asked.stdout + asked.stderr, /names a member twice|is not exact|half of a surrogate/);
+        assert.deepEqual(asked.calls, []);
+      }
+      const other = await answer(host, member("at", 0).replace(":0,", ":1732347000000000001,"), verdict("allowed"));
+      assert.ok(passes(host, other), "what nobody decides on may be any number");
+    });
     test("a byte order mark changes nothing", async () => {
       const given = await answer(host, `\ufeff${JSON.stringify(BEFORE[host])}`, verdict("allowed"));
       assert.ok(passes(host, given), JSON.stringify(given));

@@ -65,6 +65,17 @@ describe("an event is read whole before the hook ends, and the deny arrives", ()
   });
 });
 
+test("an event that names itself twice stops, whoever would have decided", async () => {
+  const event = JSON.stringify(BEFORE.codex);
+  // As JSON.parse reads it a call that has ended: of one, nothing stops what has run.
+  const both = event.replace(/\}$/, ',"hook_event_name":"PostToolUse"}');
+  for (const flags of ["--no-daemon", ""]) {
+    const { out, code } = await host(`exec ${HOOK_LINE} --host codex ${flags}`, both);
+    assert.ok(stops("codex", { stdout: out, code }), out);
+    assert.match(out, /names a member twice/);
+  }
+});
+
 test("an answer that nobody reads is 2 with a reason, as hosts take 2 without one for a failure", async () => {
   for (const event of [patch(6 * MIB), patch(10), "{"]) {
     const { code, err } = await host(`exec ${HOOK_LINE} --host codex`, event, true);

@@ -1,6 +1,6 @@
 /**
- * How each host is answered. The starter loads this and nothing else of the hook, so that a deny in the right words is
- * at hand before anything can fail.
+ * How each host is answered. The starter loads this and nothing of the decision, so that a deny in the right words is at
+ * hand before anything can fail.
  */
 
 export const HOSTS = ["claude-code", "codex", "copilot", "vscode", "cursor", "gemini", "kiro", "opencode"] as const;

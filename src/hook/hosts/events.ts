@@ -1,6 +1,6 @@
 /** Reads what a host sends. One reader for each family of payloads; a shape that is not known throws PayloadFault. */
 import type { HookEnvironment, HookEvent } from "../event.ts";
-import { isObject, PayloadFault, textOf, type JsonObject } from "../json.ts";
+import { INPUTS, isObject, PayloadFault, readArguments, textOf, type JsonObject } from "../json.ts";
 import type { Host } from "./answers.ts";
 
 export function readEvent(host: Host, payload: JsonObject, environment: HookEnvironment): HookEvent {
@@ -80,7 +80,7 @@ function nameOfServer(server: string | undefined): string {
 }
 
 function inputOf(payload: JsonObject): JsonObject {
-  const inputs = ["tool_input", "toolArgs", "toolInput", "args"].filter((name) => Object.hasOwn(payload, name));
+  const inputs = INPUTS.filter((name) => Object.hasOwn(payload, name));
   if (inputs.length > 1) throw new PayloadFault("the call has its arguments twice");
   const [name] = inputs;
   // Cursor's older events have them at the top.
@@ -90,14 +90,8 @@ function inputOf(payload: JsonObject): JsonObject {
     if (typeof file === "string") return { file_path: file };
     throw new PayloadFault("the call has no arguments");
   }
-  let value = payload[name];
-  if (typeof value === "string") {
-    try {
-      value = JSON.parse(value);
-    } catch {
-      throw new PayloadFault("the arguments of the call are no JSON");
-    }
-  }
+  const given = payload[name];
+  const value = typeof given === "string" ? readArguments(given) : given;
   if (value === null) return {};
   if (!isObject(value)) throw new PayloadFault("the arguments of the call are no object");
   return value;
