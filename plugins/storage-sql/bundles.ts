@@ -6,12 +6,19 @@
 import { gunzipSync, gzip } from "node:zlib";
 import { sql, type Kysely } from "kysely";
 import { StorageError } from "../../src/contract/storage.ts";
-import { FOLLOWED_TYPES, MAX_ENTRY_BYTES } from "../../src/domain/entries.ts";
+import type { EntryRow } from "../../src/contract/storage.ts";
+import {
+  FOLLOWED_TYPES,
+  MAX_ENTRY_BYTES,
+  openEntry,
+  type DecisionEntry,
+  type EntryType,
+} from "../../src/domain/entries.ts";
 import { equalBytes } from "../../src/domain/hash.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
 import { decodeEntryBundle, encodeEntryBundle, TILE_WIDTH } from "../../src/domain/tiles.ts";
 import type { Tables } from "./schema.ts";
-import { param, prepare, type SqlExecutor } from "./statement.ts";
+import { param, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
 /** The newest entries keep their own bytes: what is asked about an action mostly comes soon after it. */
 export const KEPT = 4096;
@@ -22,6 +29,7 @@ const LEVEL = 6;
 /** These keep their own bytes: each start reads all of them, and they stand in many bundles. */
 const OWN = FOLLOWED_TYPES.map((type) => sql.lit(type));
 const EMPTY_LEAF = hashLeaf(new Uint8Array(0));
+const DECISION: EntryType = "decision";
 
 /** Of an entry's row as much as it takes. */
 export interface EntryBytes {
@@ -31,11 +39,40 @@ export interface EntryBytes {
   bytes: Uint8Array;
 }
 
+/** Columns of a decision's row that its bytes say as well: the row is without them where its bytes are in a bundle. */
+export const SAID = ["action_id", "agent_id", "submitted_by"] as const;
+type Said = Pick<EntryRow, (typeof SAID)[number]>;
+
+/** What the bytes of a decision say; null where they are no decision's. */
+function saidBy(bytes: Uint8Array): Said | null {
+  try {
+    const { action_id, agent_id, submitted_by } = openEntry<DecisionEntry>(bytes);
+    const said = { action_id, agent_id, submitted_by: submitted_by.key_id };
+    return SAID.every((column) => typeof said[column] === "string") ? said : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether the decisions among these entries can be told from their bytes alone. */
+export function sayAll(rows: readonly EntryRow[]): boolean {
+  return rows.every((row) => {
+    if (row.type !== DECISION) return true;
+    const said = saidBy(row.bytes);
+    return said !== null && SAID.every((column) => said[column] === row[column]);
+  });
+}
+
+function fill(row: EntryBytes & Partial<EntryRow>): void {
+  // Where one of them is there, it was altered: the audit sees it as it stands.
+  if (row.type === DECISION && SAID.every((column) => row[column] === null)) Object.assign(row, saidBy(row.bytes));
+}
+
 const hasNone = ({ bytes }: { bytes: Uint8Array | null }): boolean => bytes === null || bytes.length === 0;
 
 export interface Bundles {
   /**
-   * The same rows with their bytes. Throws StorageError "corrupt" where these are not what their hashes say, and leaves
+   * The same rows with their bytes, and of decisions what these say. Throws StorageError "corrupt" where these are not what their hashes say, and leaves
    * a transaction as it is: nothing of a read is half done, and only the statements themselves doom it.
    */
   whole<Row extends EntryBytes>(db: EntryReads, rows: Row[]): Promise<Row[]>;
@@ -71,19 +108,29 @@ export function prepareBundleReads(db: Kysely<Tables>) {
 }
 
 export function prepareBundleWrites(db: Kysely<Tables>) {
+  // Without its number SQLite would shorten each row where it stands, and keep the pages as they are.
+  const emptied = { seq: sql<number>`seq`, bytes: param<Uint8Array>("none") };
+  const unlessDecision = (column: string) =>
+    sql<string | null>`case when type = ${sql.lit(DECISION)} then null else ${sql.ref(column)} end`;
+  const empty = (values: object): Statement =>
+    prepare(
+      db
+        .updateTable("entries")
+        .set(values)
+        .where("seq", ">=", param("from"))
+        .where("seq", "<", param("to"))
+        .where("type", "not in", OWN),
+    );
   return {
     insertBundle: prepare(
       db.insertInto("entry_bundles").values({ start: param<number>("start"), bytes: param<Uint8Array>("bytes") }),
     ),
-    emptyEntries: prepare(
-      db
-        .updateTable("entries")
-        // Without its number SQLite would shorten each row where it stands, and keep the pages as they are.
-        .set({ seq: sql<number>`seq`, bytes: param<Uint8Array>("none") })
-        .where("seq", ">=", param("from"))
-        .where("seq", "<", param("to"))
-        .where("type", "not in", OWN),
-    ),
+    emptyEntries: empty(emptied),
+    /** The same, and of decisions what their bytes say. */
+    emptySaid: empty({
+      ...emptied,
+      ...Object.fromEntries(SAID.map((column) => [column, unlessDecision(column)])),
+    }),
   };
 }
 
@@ -151,7 +198,10 @@ export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>,
   return {
     async whole(db, rows) {
       for (const row of rows)
-        if (hasNone(row) && !equalBytes(row.leaf_hash, EMPTY_LEAF)) row.bytes = await bytesOf(db, row);
+        if (hasNone(row) && !equalBytes(row.leaf_hash, EMPTY_LEAF)) {
+          row.bytes = await bytesOf(db, row);
+          fill(row);
+        }
       return rows;
     },
   };

@@ -58,10 +58,11 @@ export interface SqlDialect {
   /**
    * After `appendOnly` of "entries" and "entry_bundles". Lets an entry's bytes become `noBytes` where a bundle stands at
    * its tile, the head covers the tile, its type is not among those that keep theirs, and all these columns stay as they
-   * are; refuses every other UPDATE as before. Lets a bundle in that stands right behind the last, of a tile that the head
-   * covers.
+   * are; refuses every other UPDATE as before. Of a decision those that are `said` may become null then.
    */
-  mayEmptyEntries(columns: readonly string[], keeping: readonly string[]): string[];
+  mayEmptyEntries(columns: readonly string[], keeping: readonly string[], said?: readonly string[]): string[];
+  /** Beside the first `mayEmptyEntries`. Lets a bundle in that stands right behind the last, of a tile that the head covers. */
+  bundlesInLine(): string[];
   /** For the table's one row: refuses DELETE, a second row, and an UPDATE that lowers the column. */
   neverShrinks(table: string, column: string): string[];
 }

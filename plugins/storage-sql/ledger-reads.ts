@@ -24,7 +24,8 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
         .unionAll(
           entries
             .where("seq", "=", db.selectFrom("actions").select("decision_seq").where("id", "=", param("action_id")))
-            .where("action_id", "=", param("action_id"))
+            // One whose bytes are in a bundle says it there alone.
+            .where(sql<boolean>`(action_id is null or action_id = ${param("action_id")})`)
             .where("type", "=", DECISION),
         )
         .orderBy("seq"),
@@ -77,7 +78,8 @@ export function readLedger(reads: ReturnType<typeof prepareLedgerReads>, db: Ent
       const row = await rowByHash(reads, db, leaf_hash);
       return row === null ? null : ((await bundles.whole(db, [plain<EntryRow>(row)]))[0] as EntryRow);
     },
-    entriesOfAction: (action_id) => entries(reads.entriesOfAction, { action_id }),
+    entriesOfAction: async (action_id) =>
+      (await entries(reads.entriesOfAction, { action_id })).filter((row) => row.action_id === action_id),
     entriesOfType: (type, from, limit) => entries(reads.entriesOfType[type], { from, limit }),
     leafHashes: async (from, to) =>
       (await rows<{ leaf_hash: Uint8Array }>(reads.leafHashes, { from, to })).map((row) => row.leaf_hash),

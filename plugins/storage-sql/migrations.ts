@@ -4,7 +4,7 @@
  */
 import type { SchemaKit } from "./dialect.ts";
 import { approvals } from "./migrations/approvals.ts";
-import { bundles, leafRuns } from "./migrations/bundles.ts";
+import { bundles, leafRuns, saidOnce } from "./migrations/bundles.ts";
 import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { idempotencyAge } from "./migrations/idempotency.ts";
@@ -50,4 +50,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 23, name: "runs of the entries' hashes", statements: leafRuns },
   { version: 24, name: "short indexes of actions", statements: shortActionIndexes },
   { version: 25, name: "entries of actions behind their decision", statements: shortEntryIndex },
+  { version: 26, name: "what decisions say, once", statements: saidOnce },
 ];

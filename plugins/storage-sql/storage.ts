@@ -151,6 +151,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
     ...putOff,
     aside,
     exclusive: engine.exclusive,
+    schema: newest,
     keep: options.keep ?? KEPT,
     noBytes: dialect.noBytes,
     steps: async () =>

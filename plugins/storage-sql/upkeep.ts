@@ -3,7 +3,7 @@ import { StorageError, type EntryRow } from "../../src/contract/storage.ts";
 import { FOLLOWED_TYPES } from "../../src/domain/entries.ts";
 import { equalBytes } from "../../src/domain/hash.ts";
 import { TILE_WIDTH } from "../../src/domain/tiles.ts";
-import { packBundle } from "./bundles.ts";
+import { packBundle, sayAll } from "./bundles.ts";
 import { countRuns, hashesOf, RUN, runOf, wrongRuns } from "./leaf-runs.ts";
 import type { Reads } from "./queries.ts";
 import { plain, type SqlExecutor } from "./statement.ts";
@@ -16,6 +16,8 @@ import type { Writes } from "./writes.ts";
 const ROLLING = 86_400_000;
 /** The schema that knows all of it. */
 const SINCE = 23;
+/** The schema of which a decision's row may be without what its bytes say. */
+const SAID_SINCE = 26;
 /** A new store has all its schema at once. Milliseconds. */
 const AT_ONCE = 60_000;
 /** How long a drop that failed waits to be tried again. Milliseconds. */
@@ -28,6 +30,8 @@ export interface UpkeepOptions {
   /** In a transaction that moves no head. */
   aside(work: (db: SqlExecutor) => Promise<void>): Promise<void>;
   exclusive: boolean;
+  /** The schema of the store. */
+  schema: number;
   /** How many of the newest entries keep their own bytes. */
   keep: number;
   /** What stands where an entry's bytes were. */
@@ -92,13 +96,17 @@ export function createPacking(options: UpkeepOptions): Packing {
     const rows = (await reader.all(reads.entries, { from, to })).map((row) => plain<EntryRow>(row));
     const bytes = await packBundle(from, rows);
     const own = rows.filter(({ type }) => (FOLLOWED_TYPES as readonly string[]).includes(type)).length;
+    const empty =
+      options.schema >= SAID_SINCE && sayAll(rows) && (await begun(SAID_SINCE))
+        ? writes.emptySaid
+        : writes.emptyEntries;
     await aside(async (db) => {
       // They were read before, outside of this transaction.
       const now = (await db.all(reads.leafHashes, { from, to })).map((row) => row["leaf_hash"] as Uint8Array);
       if (now.length !== TILE_WIDTH || !rows.every(({ leaf_hash }, i) => equalBytes(leaf_hash, now[i] as Uint8Array)))
         db.fail(changed(from, to));
       await db.run(writes.insertBundle, { start: from, bytes });
-      const emptied = await db.run(writes.emptyEntries, { none: noBytes, from, to });
+      const emptied = await db.run(empty, { none: noBytes, from, to });
       if (emptied !== TILE_WIDTH - own) db.fail(changed(from, to));
     });
   }

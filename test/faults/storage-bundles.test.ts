@@ -16,7 +16,7 @@ import { actionRow } from "../../src/testing/suite/rows.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 import { ENGINES, stopEngines, tableOf } from "../support/engines.ts";
-import { rawSqlite, type RawStore } from "../support/raw-store.ts";
+import { rawSqlite, type RawRow, type RawStore } from "../support/raw-store.ts";
 import { ALLOWED, startService } from "../support/service.ts";
 import { temporaryFolder } from "./children/spawn.ts";
 
@@ -160,6 +160,10 @@ for (const { name, skip, place } of ENGINES) {
           more,
         );
       await assert.rejects(at.sql(`update entries set bytes = ${empty} where seq = 300`), /append-only/);
+      await assert.rejects(
+        at.sql("update entries set action_id = null, agent_id = null where seq = 300"),
+        /append-only/,
+      );
       await at.sql("insert into entry_bundles (start, bytes) select 512, bytes from entry_bundles where start = 0");
       await assert.rejects(
         at.sql("insert into entry_bundles (start, bytes) select 768, bytes from entry_bundles where start = 0"),
@@ -369,6 +373,7 @@ it("a store whose decisions are in bundles passes its audit, every byte of a bun
   const before = await ask();
   await pack(service.storage);
   assert.deepEqual(await ask(), before);
+  for (const id of ids) assert.equal((await service.storage.entriesOfAction(id))[0]?.action_id, id);
   const vkey = (await service.storage.meta("log_vkey")) ?? undefined;
   assert.deepEqual((await auditStore(service.storage, vkey)).faults, []);
   const raw = await rawSqlite(path);
@@ -398,4 +403,51 @@ it("a store whose decisions are in bundles passes its audit, every byte of a bun
   assert.match((await fresh()).join("\n"), /the bundle of entries 0 to 255 is missing/);
   await raw.set(table, { ...bundle, start: 256 }, "start", 0);
   assert.deepEqual(await fresh(), []);
+});
+
+it("a decision in a bundle says once whose it is, and one that was stored as another's is left as it stands", async (t) => {
+  const folder = temporaryFolder();
+  const path = join(folder, "assent.db");
+  const service = await startService({ storage: () => sqliteStorage({ path, keep: 0 }) });
+  t.after(() => service.close());
+  for (let i = 0; i < 530; i++) await service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { i } } });
+  const rows = await service.storage.entries(0, 512);
+  const vkey = (await service.storage.meta("log_vkey")) ?? undefined;
+  const faults = async () => (await auditStore(service.storage, vkey)).faults.join("\n");
+  const raw = await rawSqlite(path);
+  t.after(() => raw.close());
+  const entries = tableOf(raw, "entries");
+  const stored = async () => (await raw.rows(entries)).slice(0, 512);
+  const names = ({ action_id, agent_id, submitted_by }: RawRow) => [action_id, agent_id, submitted_by];
+  const forged = (await stored())[300];
+  assert.ok(forged !== undefined);
+  await raw.set(entries, forged, "submitted_by", "somebody");
+  await pack(service.storage);
+  // Of its tile nothing goes but the bytes.
+  for (const row of await stored())
+    if (row["type"] === "decision")
+      assert.deepEqual(
+        names(row),
+        row["seq"] === 300
+          ? [forged["action_id"], forged["agent_id"], "somebody"]
+          : Number(row["seq"]) < 256
+            ? [null, null, null]
+            : names(rows[Number(row["seq"])] as unknown as RawRow),
+      );
+  assert.match(await faults(), /entry 300 is stored under another submitter than it names/);
+  await raw.set(entries, forged, "submitted_by", forged["submitted_by"] as string);
+  assert.deepEqual(await service.storage.entries(0, 512), rows);
+  assert.equal(await faults(), "");
+  const [bare] = (await stored()).slice(100);
+  assert.ok(bare !== undefined);
+  for (const [column, words] of [
+    ["action_id", /entry 100 is stored under another action/],
+    ["agent_id", /entry 100 is stored under another agent/],
+    ["submitted_by", /entry 100 is stored under another submitter/],
+  ] as const) {
+    await raw.set(entries, bare, column, "somebody");
+    assert.match(await faults(), words);
+    await raw.set(entries, bare, column, null);
+  }
+  assert.equal(await faults(), "");
 });

@@ -25,6 +25,8 @@ function refusal(table: string, name: string, when: string, message: string, con
 const hexOf = (bytes: Uint8Array): string =>
   `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}`;
 
+const same = (column: string): string => `new."${column}" is not distinct from old."${column}"`;
+
 function guardOf(table: string, each: "statement" | "row"): string {
   return `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each ${each} when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`;
 }
@@ -97,17 +99,19 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
       : refusal(table, "no_truncate", "before truncate", `${table} is append-only: it cannot be emptied`)),
   ],
   // Tables are named with their schema: a temporary one of the same name would stand before them.
-  mayEmptyEntries: (columns, keeping) => [
-    `alter table "entries" alter column "bytes" drop not null`,
-    ...refusal("entries", "has_bytes", "before insert", "an entry comes with its bytes", "when (new.bytes is null)"),
+  mayEmptyEntries: (columns, keeping, said = []) => [
     `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
       if new.bytes is null and old.bytes is not null and old.type not in (${keeping.map(quoted).join(", ")})
-        and ${columns.map((column) => `new."${column}" is not distinct from old."${column}"`).join(" and ")} then
+        and ${[...columns.map(same), ...said.map((column) => `(${same(column)} or old.type = 'decision' and new."${column}" is null)`)].join(" and ")} then
         execute format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
           into may using old.seq - old.seq % 256;
         if may then return new; end if;
       end if;
       raise exception using errcode = 'integrity_constraint_violation', message = 'entries is append-only: a row cannot be changed'; end $$`,
+  ],
+  bundlesInLine: () => [
+    `alter table "entries" alter column "bytes" drop not null`,
+    ...refusal("entries", "has_bytes", "before insert", "an entry comes with its bytes", "when (new.bytes is null)"),
     `create function "entry_bundles_in_line"() returns trigger language plpgsql as $$ declare may boolean; begin
       execute format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
         into may using new.start;

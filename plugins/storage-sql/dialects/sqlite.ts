@@ -43,15 +43,20 @@ export const sqliteDialect: SqlDialect = {
       `create trigger "${table}_no_replace" before insert on "${table}" when exists (select 1 from "${table}" where ${same}) begin select ${answer}; end`,
     ];
   },
-  mayEmptyEntries: (columns, keeping) => [
+  mayEmptyEntries: (columns, keeping, said = []) => [
     `drop trigger if exists "entries_no_update"`,
     `create trigger "entries_no_update" before update on "entries" when not (${[
       "length(new.bytes) = 0 and length(old.bytes) > 0",
       ...columns.map((column) => `new."${column}" is old."${column}"`),
+      ...said.map(
+        (column) => `(new."${column}" is old."${column}" or old.type = 'decision' and new."${column}" is null)`,
+      ),
       `old.type not in (${keeping.map((type) => `'${type}'`).join(", ")})`,
       "exists (select 1 from entry_bundles where start = old.seq - old.seq % 256)",
       "exists (select 1 from ledger_head where size >= old.seq - old.seq % 256 + 256)",
     ].join(" and ")}) begin select raise(abort, 'entries is append-only: a row cannot be changed'); end`,
+  ],
+  bundlesInLine: () => [
     `create trigger "entry_bundles_in_line" before insert on "entry_bundles" when not (${[
       "length(new.bytes) > 0",
       "new.start = coalesce((select max(start) + 256 from entry_bundles), 0)",

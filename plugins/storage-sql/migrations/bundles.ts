@@ -2,6 +2,10 @@
 import type { SqlDialect } from "../dialect.ts";
 import { tablesOf } from "./table.ts";
 
+const FIXED = ["seq", "leaf_hash", "type", "created_at"];
+const SAID = ["action_id", "agent_id", "submitted_by"];
+const OWN = ["api_key", "agent", "stop", "permit_key", "log_key"];
+
 export function bundles(kit: SqlDialect): string[] {
   const { bytes, integer } = kit;
   const table = tablesOf(kit)("entry_bundles", [], { start: integer, bytes });
@@ -9,10 +13,8 @@ export function bundles(kit: SqlDialect): string[] {
     kit.finish(table.addPrimaryKeyConstraint("entry_bundles_key", ["start"])).compile().sql,
     ...kit.appendOnly("entry_bundles", ["start"], "refuse"),
     ...(kit.guard === undefined ? [] : [kit.guard("entry_bundles")]),
-    ...kit.mayEmptyEntries(
-      ["seq", "leaf_hash", "type", "action_id", "agent_id", "submitted_by", "created_at"],
-      ["api_key", "agent", "stop", "permit_key", "log_key"],
-    ),
+    ...kit.mayEmptyEntries([...FIXED, ...SAID], OWN),
+    ...kit.bundlesInLine(),
   ];
 }
 
@@ -25,4 +27,9 @@ export function leafRuns(kit: SqlDialect): string[] {
     ...kit.appendOnly("leaf_runs", ["place"], "refuse"),
     ...(kit.guard === undefined ? [] : [kit.guard("leaf_runs")]),
   ];
+}
+
+/** Step 26: what a decision's bytes say goes from its row as well, when they go into a bundle. */
+export function saidOnce(kit: SqlDialect): string[] {
+  return kit.mayEmptyEntries(FIXED, OWN, SAID);
 }
