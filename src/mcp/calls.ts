@@ -1,4 +1,5 @@
 /** One governed request: decided, begun, sent, answered, reported. */
+import { readCallMeta } from "./call-meta.ts";
 import type { Caller } from "./caller.ts";
 import type { Gate, Stands, Wish } from "./gate.ts";
 import { failure, isObject, metaOf, withMeta, type Id, type JsonObject, type Reply } from "./message.ts";
@@ -42,33 +43,31 @@ export function wishOf(
   { info }: Caller,
   options: CallOptions,
 ): Wish {
-  const { traceparent } = metaOf(params);
+  const { decided, remarks } = readCallMeta(metaOf(params), upstream.config.meta);
+  const { traceparent, ...rest } = remarks;
   return {
     tool: upstream.config.tool,
     operation,
     params: subject,
-    context,
+    context: Object.keys(decided).length === 0 ? context : { ...context, mcp: { ...ofMcp(context), meta: decided } },
     meta: {
       ...(typeof traceparent === "string" ? { traceparent: traceparent.slice(0, 100) } : {}),
       mcp: {
         client: { name: clip(info["name"]), version: clip(info["version"]) },
         session: options.session,
         request_id: typeof id === "string" ? id.slice(0, 100) : id,
-        ...tellable(metaOf(params)),
+        ...tellable(rest),
       },
     },
   };
 }
 
+const ofMcp = ({ mcp }: JsonObject): JsonObject => (isObject(mcp) ? mcp : {});
+
 const clip = (value: unknown): string | null => (typeof value === "string" ? value.slice(0, 100) : null);
 
 /** What else the client says about the call, such as the id that its model knows it by. */
-function tellable(meta: JsonObject): JsonObject {
-  const rest = Object.fromEntries(
-    Object.entries(meta).filter(
-      ([key]) => key !== "progressToken" && key !== "traceparent" && !key.startsWith("io.modelcontextprotocol/"),
-    ),
-  );
+function tellable(rest: JsonObject): JsonObject {
   const size = Buffer.byteLength(JSON.stringify(rest));
   return size <= 2 || size > LARGEST_META ? {} : { meta: rest };
 }
@@ -81,7 +80,8 @@ export async function forward({ upstream, method, params, headers }: Call, calle
     ask,
     ...(caller.wantsProgress ? { onprogress: (of: JsonObject) => caller.progress(of) } : {}),
   };
-  const reply = await upstream.request(method, withoutEnvelope(params), { ...options, headers });
+  const { sent } = readCallMeta(metaOf(params), upstream.config.meta);
+  const reply = await upstream.request(method, withMeta(params, sent), { ...options, headers });
   if (params["task"] === undefined || "error" in reply) return reply;
   const { task } = reply.result;
   if (!isObject(task) || typeof task["taskId"] !== "string") return reply;
@@ -94,13 +94,6 @@ export async function forward({ upstream, method, params, headers }: Call, calle
     void upstream.request("tasks/cancel", { taskId }, { ask, signal: late }).catch(() => {});
     throw error;
   }
-}
-
-function withoutEnvelope(params: JsonObject): JsonObject {
-  return withMeta(
-    params,
-    Object.fromEntries(Object.entries(metaOf(params)).filter(([key]) => !key.startsWith("io.modelcontextprotocol/"))),
-  );
 }
 
 /** What goes wrong after the decision is an answer that was lost, and never a call that was not made. @throws the reason of the caller's signal, when the client is gone. */

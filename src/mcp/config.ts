@@ -21,6 +21,7 @@ const Server = Type.Object(
     era: Type.Optional(Type.Union([Type.Literal("auto"), Type.Literal("2025-11-25"), Type.Literal("2026-07-28")])),
     hide: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
     open: Type.Optional(Type.Array(Type.Union(DECIDED_METHODS.map((method) => Type.Literal(method))))),
+    meta: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
     definitions: Type.Optional(Type.Union([Type.Literal("first"), Type.Literal("accepted")])),
   },
   closed,
@@ -107,6 +108,7 @@ export function serverOf(name: string, given: Static<typeof Server>): ServerConf
     era: given.era ?? "auto",
     hide: given.hide ?? [],
     open: (given.open ?? []) as OpenMethod[],
+    meta: given.meta ?? [],
     definitions: given.definitions ?? "first",
     reach: url === undefined ? { command: command as string, args, env, cwd } : { url, headers },
   };

@@ -11,6 +11,8 @@ export interface ServerConfig {
   hide: string[];
   /** Methods that pass without a decision. */
   open: OpenMethod[];
+  /** Keys of a call's `_meta` that the server gets, as patterns with `*`: they are decided with the call. */
+  meta: string[];
   /** `first`: what is seen first is accepted. `accepted`: nothing is until someone accepts it. */
   definitions: "first" | "accepted";
   reach: Process | Address;

@@ -1,10 +1,20 @@
 /** One client's conversation with the servers behind the proxy. */
+import { readCallMeta } from "./call-meta.ts";
 import type { Caller } from "./caller.ts";
 import { forward, govern, wishOf, type Call, type CallOptions } from "./calls.ts";
 import type { DefinitionStore } from "./definitions.ts";
 import { createFleet, kindsOf } from "./fleet.ts";
 import { ListFault } from "./lists.ts";
-import { CODE, failure, type JsonObject, type Notification, type Reply, type Request } from "./message.ts";
+import {
+  CODE,
+  failure,
+  metaOf,
+  withMeta,
+  type JsonObject,
+  type Notification,
+  type Reply,
+  type Request,
+} from "./message.ts";
 import { createLevel } from "./level.ts";
 import { RequestLost } from "./peer.ts";
 import { asToolResult, refusalBecause } from "./refusal.ts";
@@ -84,15 +94,15 @@ export function createSession(options: SessionOptions, client: Client) {
     of: Caller | null,
   ): Promise<Reply> {
     const caller = of ?? onlyCaller(upstream);
-    const pass = (): Promise<Reply> => {
-      if (caller !== null) return caller.ask(question);
-      if (client.ask !== null) return client.ask(question, signal);
+    const pass = (what: Question): Promise<Reply> => {
+      if (caller !== null) return caller.ask(what);
+      if (client.ask !== null) return client.ask(what, signal);
       return Promise.resolve(
-        failure(CODE.internal, `"${question.method}" cannot be told to belong to one request, and is not passed on`),
+        failure(CODE.internal, `"${what.method}" cannot be told to belong to one request, and is not passed on`),
       );
     };
     const { method, params } = question;
-    if (!isDecided(method) || upstream.config.open.includes(method)) return pass();
+    if (!isDecided(method) || upstream.config.open.includes(method)) return pass(question);
     const asking: Caller = caller ?? {
       signal,
       info: fleet.facts.info,
@@ -111,7 +121,8 @@ export function createSession(options: SessionOptions, client: Client) {
         ? { result: { action: "decline" } }
         : failure(-1, verdict.refusal.text, { ...verdict.refusal.facts });
     try {
-      const reply = await pass();
+      const { sent } = readCallMeta(metaOf(params), upstream.config.meta);
+      const reply = await pass({ method, params: withMeta(params, sent) });
       verdict.report("result" in reply, "error" in reply ? reply.error.message : undefined);
       return reply;
     } catch (error) {

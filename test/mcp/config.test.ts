@@ -18,10 +18,17 @@ describe("the configuration of the proxy", () => {
     const { servers, wait } = readConfig(text.replace("# wait: 50 ", "wait: 50 "), { TRACKER_TOKEN: "t" });
     assert.equal(wait, 50);
     assert.deepEqual(
-      servers.map(({ name, tool, hide, open, definitions }) => ({ name, tool, hide, open, definitions })),
+      servers.map(({ name, tool, hide, open, meta, definitions }) => ({ name, tool, hide, open, meta, definitions })),
       [
-        { name: "filesystem", tool: "mcp.filesystem", hide: ["write_*"], open: [], definitions: "first" },
-        { name: "tracker", tool: "mcp.tracker", hide: [], open: ["resources/read"], definitions: "accepted" },
+        { name: "filesystem", tool: "mcp.filesystem", hide: ["write_*"], open: [], meta: [], definitions: "first" },
+        {
+          name: "tracker",
+          tool: "mcp.tracker",
+          hide: [],
+          open: ["resources/read"],
+          meta: ["com.example/*"],
+          definitions: "accepted",
+        },
       ],
     );
     assert.deepEqual(servers[1]?.reach, { url: "https://mcp.example.com/mcp", headers: { Authorization: "Bearer t" } });
