@@ -182,6 +182,29 @@ describe("files", () => {
     assert.deepEqual(read("ls > -").writes, ["/work/app/-"]);
     assert.deepEqual(read("ls >> -x").writes, ["/work/app/-x"]);
     assert.deepEqual(read("ls 2>/dev/null").paths, []);
+  });
+  test("of redirections are those of bash and of zsh, where the two differ", () => {
+    for (const [text, file] of [
+      ["echo x >! /etc/x", "/etc/x"],
+      ["echo x >!/etc/x", "/etc/x"],
+      ["echo x >>! '/etc/x' y", "/etc/x"],
+      ["echo x >&! /etc/x", "/etc/x"],
+      ["echo x &>>! /etc/x", "/etc/x"],
+      ["echo x 2>!~/x", "/home/ada/x"],
+      [">! /etc/x echo y", "/etc/x"],
+      ["sh -c 'a | b >! /etc/x' c", "/etc/x"],
+    ] as const) {
+      const { writes, unclear } = read(text);
+      assert.ok(
+        writes.includes(file) && writes.some((path) => path.startsWith("/work/app/!")),
+        `${text}: ${writes.join(" ")}`,
+      );
+      assert.ok(unclear.includes("shell"), text);
+    }
+    assert.deepEqual(read("echo x >'!' /etc/x").writes, ["/work/app/!"]);
+    assert.deepEqual(read("cat <! /etc/x").unclear, []);
+  });
+  test("of the standard streams are those that stand behind them", () => {
     assert.deepEqual(read("echo x > /dev/stderr").writes, []);
     assert.deepEqual(read("{ echo x > /dev/stdout; } 3< a 1>&3").writes, ["/dev/stdout"]);
     assert.deepEqual(read("echo x > /dev/stdin").writes, ["/dev/stdin"]);

@@ -179,10 +179,10 @@ export class Reading {
   }
 
   private argument(word: Word, via: readonly string[], depth: number): Argument {
-    const { text, unclear, scripts, tilde, extended } = valueOf(word);
+    const { unclear, scripts } = valueOf(word);
     if (unclear !== null) this.note(unclear);
     for (const script of scripts) this.walk(script, via, depth);
-    return { text, clear: unclear === null, tilde, extended };
+    return argumentOf(word);
   }
 
   private assignment(node: Assignment, via: readonly string[], depth: number): void {
@@ -195,7 +195,7 @@ export class Reading {
 
   private command(node: Command, via: readonly string[], depth: number): void {
     for (const each of node.prefix) if (each.type === "Assignment") this.assignment(each, via, depth);
-    for (const each of node.redirects) this.redirect(each, via, depth);
+    for (const each of node.redirects) this.redirect(each, via, depth, wordBehind(node, each.end));
     if (node.name === undefined) return;
     // The parser leaves out a parenthesis behind a word, where zsh has a pattern that goes on through "#".
     const opens = /[ \t]*\(/y;
@@ -227,7 +227,8 @@ export class Reading {
     return null;
   }
 
-  private redirect(node: Redirection, via: readonly string[], depth: number): void {
+  /** `next` is the word behind it, where that is told. */
+  private redirect(node: Redirection, via: readonly string[], depth: number, next?: Word): void {
     // zsh and dash take one digit; of two they make a word.
     if (node.descriptor?.type === "FileDescriptor" && node.descriptor.value > 9) this.note("syntax");
     if (node.type === "HereDoc") {
@@ -252,6 +253,16 @@ export class Reading {
     // Of "<&-x" bash takes "x" for the next word.
     if (node.operator.endsWith("&") && /^[0-9-]/.test(target.text)) this.note("syntax");
     const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
+    this.opens(target, files);
+    if (files === this.reads || !node.target.text.startsWith("!")) return;
+    // Behind ">" and its kin, zsh takes "!" for bash's ">|": the file is what follows.
+    this.note("shell");
+    const { text } = target;
+    if (node.target.text !== "!") this.opens({ ...target, text: text.slice(1), tilde: text.startsWith("!~") }, files);
+    else if (next !== undefined) this.opens(argumentOf(next), files);
+  }
+
+  private opens(target: Argument, files: Set<string>): void {
     for (const path of this.directories.fileOf(target)) {
       if (files.size + this.paths.size >= PATHS) return this.note("size");
       // What is thrown away is written nowhere. The standard streams are whatever file stands behind them, opened anew.
@@ -264,4 +275,14 @@ export class Reading {
       this.paths.add(path);
     }
   }
+}
+
+function argumentOf(word: Word): Argument {
+  const { text, unclear, tilde, extended } = valueOf(word);
+  return { text, clear: unclear === null, tilde, extended };
+}
+
+function wordBehind({ name, args }: Command, end: number): Word | undefined {
+  const words = [name, ...args].filter((each) => each?.type === "Word" && each.pos >= end) as Word[];
+  return words.sort((a, b) => a.pos - b.pos)[0];
 }
