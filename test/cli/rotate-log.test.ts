@@ -1,16 +1,14 @@
 /** `assent keys rotate-log` on a store of its own, as an operator runs it, with those who pinned the old key. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { assent, type Run } from "../support/cli.ts";
+import { newKey } from "../support/keys.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
 
-const newKey = (): string =>
-  generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 const ADMIN = "assent-admin-0123456789abcdefghijklmnop";
 
 describe("assent keys rotate-log", () => {

@@ -1,11 +1,11 @@
 /** `assent keys rotate-permit` on a store of its own, as an operator runs it. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { assent, type Run } from "../support/cli.ts";
+import { newKey } from "../support/keys.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
 
@@ -40,7 +40,7 @@ describe("assent keys rotate-permit", () => {
     assert.deepEqual(await published(), [second, original]);
 
     const file = join(data, "given.pem");
-    const pem = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" });
+    const pem = newKey();
     writeFileSync(file, pem, { mode: 0o600 });
     const given = await rotate(["--key", file]);
     assert.equal(given.code, 0, given.err);

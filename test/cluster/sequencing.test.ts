@@ -11,7 +11,8 @@ import { formatKey } from "../../src/domain/api-key.ts";
 import { openVault } from "../../src/identity/vault.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
-import { privateKeyPem, SECRET } from "../support/deployment.ts";
+import { SECRET } from "../support/deployment.ts";
+import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { rawPostgres, type RawRow } from "../support/raw-store.ts";
 import { approve, makeKey, startService, type Service } from "../support/service.ts";
@@ -19,7 +20,7 @@ import { bounded, pause, until } from "../support/wait.ts";
 
 /** A process that is none. */
 const STRANGER = "00000000-0000-7000-8000-000000000000";
-const LOG_KEY = privateKeyPem();
+const LOG_KEY = newKey();
 
 const POLICY = `policy: desk
 rules:

@@ -1,19 +1,15 @@
 /** C2SP tlog-cosignature and the body of tlog-witness, against signatures and bytes that are made here by hand. */
 import assert from "node:assert/strict";
-import { createHash, generateKeyPairSync, sign } from "node:crypto";
+import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
 import { formatCheckpoint, NoteError, openCheckpoint, signNote, formatVkey } from "../../src/domain/checkpoint.ts";
 import { cosign, cosignaturesOf, formatWitnessVkey, parseWitnessVkey } from "../../src/domain/cosignature.ts";
 import { formatAddCheckpoint, parseAddCheckpoint } from "../../src/domain/witness-protocol.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
+import { newSigner } from "../support/keys.ts";
 
-function signer(name: string) {
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  const raw = new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12));
-  return { name, publicKey: raw, sign: (message: Uint8Array) => new Uint8Array(sign(null, message, privateKey)) };
-}
-const log = signer("example.com/log");
-const witness = signer("witness.example.com/w1");
+const log = newSigner("example.com/log");
+const witness = newSigner("witness.example.com/w1");
 const vkey = formatWitnessVkey(witness.name, witness.publicKey);
 const text = formatCheckpoint({ origin: log.name, size: 8, root: new Uint8Array(32).fill(7) });
 const note = signNote(text, log);
@@ -42,7 +38,7 @@ describe("cosignatures", () => {
   });
 
   test("are found beside the log's own signature, and leave that as it is", () => {
-    const cosigned = note + cosign(text, 1_700_000_000, signer("somebody.example/else")) + cosign(text, 1, witness);
+    const cosigned = note + cosign(text, 1_700_000_000, newSigner("somebody.example/else")) + cosign(text, 1, witness);
     assert.deepEqual(cosignaturesOf(cosigned, [vkey], verifyEd25519), [{ name: witness.name, seconds: 1 }]);
     assert.deepEqual(cosignaturesOf(note, [vkey], verifyEd25519), []);
     assert.equal(openCheckpoint(cosigned, formatVkey(log.name, log.publicKey), verifyEd25519).size, 8);

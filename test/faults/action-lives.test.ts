@@ -4,11 +4,11 @@
  * otherwise.
  */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { Config } from "../../src/config/index.ts";
 import { chance } from "../support/chance.ts";
+import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
 import { startService, type Answer, type Service } from "../support/service.ts";
 
@@ -45,7 +45,7 @@ const shared = (config: Config): void => {
   config.approvals.trust_key_makers = true;
   config.permits.valid_seconds = 600;
 };
-const KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+const KEY = newKey();
 
 async function live(services: readonly Service[], seed: number, bursts: number): Promise<void> {
   const { random, pick } = chance(seed);

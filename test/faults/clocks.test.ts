@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { generateKeyPairSync } from "node:crypto";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import postgres from "postgres";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { createDuty } from "../../src/cluster/duty.ts";
 import type { Storage } from "../../src/contract/storage.ts";
+import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
@@ -66,7 +66,7 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
 
   it("two that disagree by a day write one history, in order", async () => {
     const url = await server.database();
-    const key = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+    const key = newKey();
     const start = (ahead: number): Promise<Service> =>
       startService({
         ahead,

@@ -4,11 +4,12 @@ import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { openEntry } from "../../src/domain/entries.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { privateKeyPem, SECRET } from "../support/deployment.ts";
+import { SECRET } from "../support/deployment.ts";
+import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startService, type Service } from "../support/service.ts";
 
-const LOG_KEY = privateKeyPem();
+const LOG_KEY = newKey();
 const OPEN = `policy: open
 rules:
   - { name: ask, operation: ask, effect: require_approval, approval: { expires_in: 2h } }

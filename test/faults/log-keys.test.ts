@@ -1,6 +1,5 @@
 /** Processes that share a database, while the log's key is changed under them: they follow, or they stop. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -9,12 +8,11 @@ import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { check } from "../../src/cli/verify.ts";
 import { readNote } from "../../src/domain/checkpoint.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
+import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
-const newKey = (): string =>
-  generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 const [FIRST, SECOND] = [newKey(), newKey()];
 
 describe("the log's key of several processes", { skip: withoutPostgres }, () => {

@@ -1,16 +1,14 @@
 /** Processes that share a database take each other's permits, while the key that signs them is changed under them. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { decodeProtectedHeader } from "jose";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
 import { LONGEST_PERMIT } from "../../src/domain/permit.ts";
+import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 
-const newKey = (): string =>
-  generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 const [LOG, FIRST, SECOND] = [newKey(), newKey(), newKey()];
 
 describe("the permit key of several processes", { skip: withoutPostgres }, () => {

@@ -10,14 +10,15 @@ import type { Duty } from "../../src/contract/host.ts";
 import { basisOf } from "../../src/policies/activate.ts";
 import type { Plugin } from "../../src/plugin.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { privateKeyPem, SECRET } from "../support/deployment.ts";
+import { SECRET } from "../support/deployment.ts";
 import { makeRepository } from "../support/git-server.ts";
+import { newKey } from "../support/keys.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service, type ServiceOptions } from "../support/service.ts";
 import { eventually, until } from "../support/wait.ts";
 
-const LOG_KEY = privateKeyPem();
+const LOG_KEY = newKey();
 
 const post = (
   service: Service,

@@ -1,11 +1,11 @@
 /** A stop holds on every process from its answer on, and gets through where the service is busy. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { openEntry, type DecisionEntry, type StopEntry } from "../../src/domain/entries.ts";
+import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
 import { ALLOWED, quiet, startService, type Answer, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -63,7 +63,7 @@ describe("on two processes and one Postgres", { skip: withoutPostgres }, () => {
   it("nothing that stands behind a stop was let go, whichever process was asked", async () => {
     const server = await startPostgres();
     const url = await server.database();
-    const key = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+    const key = newKey();
     const services: Service[] = [];
     try {
       for (let i = 0; i < 2; i++)

@@ -4,19 +4,19 @@
  */
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
-import { generateKeyPairSync } from "node:crypto";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { cuttingProxy, type Cut, type CutPlan, type CuttingProxy } from "../support/cutting-proxy.ts";
+import { newKey } from "../support/keys.ts";
 import { startPgbouncer, withoutPgbouncer } from "../support/pgbouncer.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { commandOf, scriptOf, without, type RuntimeName } from "../support/runtimes.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
-const LOG_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
-const PERMIT_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+const LOG_KEY = newKey();
+const PERMIT_KEY = newKey();
 /** How many times as many places are tried as by default. */
 const ROUNDS = Number(process.env["ASSENT_TEST_ROUNDS"] ?? 1);
 const CUTS: Cut[] = ["fin", "rst", "terminate"];

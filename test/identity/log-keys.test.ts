@@ -1,6 +1,5 @@
 /** The key that signs checkpoints: followed by another in the ledger, with everybody who pinned the old one able to follow. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,12 +13,11 @@ import { toHex } from "../../src/domain/hash.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { newKey } from "../support/keys.ts";
 import { signerOf } from "../support/signer.ts";
 import { ALLOWED, startService, type Service, type ServiceOptions } from "../support/service.ts";
 
 const DAY = 86_400_000;
-const newKey = (): string =>
-  generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 
 let service: Service;
 const start = async (options: ServiceOptions = {}): Promise<void> => {

@@ -1,6 +1,5 @@
 /** The key that signs permits: its own, the same at each start, and followed by another without a permit being lost. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, it } from "node:test";
@@ -11,10 +10,8 @@ import { openEntry, type PermitKeyEntry } from "../../src/domain/entries.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
 import { LONGEST_PERMIT } from "../../src/domain/permit.ts";
 import { createRuntime } from "../../src/runtime.ts";
+import { newKey } from "../support/keys.ts";
 import { ALLOWED, POLICIES, startService, type Service, type ServiceOptions } from "../support/service.ts";
-
-const newKey = (): string =>
-  generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 
 let service: Service;
 const start = async (options: ServiceOptions = {}): Promise<void> => {

@@ -1,6 +1,5 @@
 /** A witness cosigns what extends what it cosigned, and nothing else; and what a log makes of its answers. */
 import assert from "node:assert/strict";
-import { generateKeyPairSync, sign } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,17 +13,12 @@ import { createWitness, witnessFolder, type Witness, type WitnessState } from ".
 import { createWitnesses, witnessedCheckpoint } from "../../src/ledger/witnesses.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
+import { newSigner } from "../support/keys.ts";
 import { leafOf, naiveConsistency, naiveRoot } from "../support/tree.ts";
 
-function signer(name: string): NoteSigner {
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  const raw = new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12));
-  return { name, publicKey: raw, sign: (message) => new Uint8Array(sign(null, message, privateKey)) };
-}
-
-const log = signer("example.com/log");
+const log = newSigner("example.com/log");
 const logVkey = formatVkey(log.name, log.publicKey);
-const cosigner = signer("witness.example.com/w1");
+const cosigner = newSigner("witness.example.com/w1");
 const vkey = formatWitnessVkey(cosigner.name, cosigner.publicKey);
 const leaves = Array.from({ length: 40 }, (_, i) => leafOf(Buffer.from(`entry ${i}`)));
 /** The same log up to ten entries, and another one from there. */
@@ -99,8 +93,8 @@ describe("a witness", () => {
 
   test("knows its logs by origin and key", async () => {
     const witness = witnessOn();
-    const stranger = signer("example.com/log");
-    const other = signer("example.com/another");
+    const stranger = newSigner("example.com/log");
+    const other = newSigner("example.com/another");
     const body = (by: NoteSigner): string =>
       formatAddCheckpoint({ old: 0, proof: [], checkpoint: noteOf(4, leaves, by) });
     assert.equal((await witness.addCheckpoint(body(stranger))).status, 403);
@@ -110,7 +104,7 @@ describe("a witness", () => {
   });
 
   test("keeps two logs apart: each has its own size and past, and neither speaks for the other", async () => {
-    const other = signer("other.example/log");
+    const other = newSigner("other.example/log");
     const options = { state: witnessFolder(folder), signer: cosigner, clock: () => 0, verify: verifyEd25519 };
     const logs = [logVkey, formatVkey(other.name, other.publicKey)];
     const ask = async (old: number, size: number, by: NoteSigner, of = leaves): Promise<number> =>
@@ -229,7 +223,7 @@ describe("a log", () => {
     const time = 1_700_000_000;
     for (const body of [
       "",
-      cosign(noteOf(8).split("\n\n")[0] + "\n", time, signer(cosigner.name)),
+      cosign(noteOf(8).split("\n\n")[0] + "\n", time, newSigner(cosigner.name)),
       cosign("example.com/log\n9\nAAAA\n", time, cosigner),
       "x".repeat(70_000),
     ]) {
@@ -240,7 +234,7 @@ describe("a log", () => {
   });
 
   test("has what one witness gave when another is down", async () => {
-    const dead = { url: "https://dead.example.com", vkey: formatWitnessVkey("dead", signer("dead").publicKey) };
+    const dead = { url: "https://dead.example.com", vkey: formatWitnessVkey("dead", newSigner("dead").publicKey) };
     const { grow, lines } = await logWith(by(witnessOn()), [dead]);
     assert.deepEqual(await grow(8), [8, 1]);
     assert.match(lines.join(""), /"witness":"https:\/\/dead.example.com","error":"refused"/);

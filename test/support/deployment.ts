@@ -1,18 +1,14 @@
 /** Processes that share one Postgres, as an operator sets them up: the same secret and keys for each. */
-import { generateKeyPairSync } from "node:crypto";
+import { newKey } from "./keys.ts";
 
 export const SECRET = "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU";
 export const ADMIN: string = `assent-test-admin-${"0".repeat(32)}`;
 
-/** A new Ed25519 key, PKCS #8. */
-export const privateKeyPem = (): string =>
-  generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
-
 /** The environment that all of them have; each has an ASSENT_DATA of its own besides. @param origin the log's name */
 export const sharedEnvironment = (origin: string): Record<string, string> => ({
   ASSENT_SECRET: SECRET,
-  ASSENT_LOG_KEY: privateKeyPem(),
-  ASSENT_PERMIT_KEY: privateKeyPem(),
+  ASSENT_LOG_KEY: newKey(),
+  ASSENT_PERMIT_KEY: newKey(),
   ASSENT_LOG_ORIGIN: origin,
   ASSENT_ADMIN_KEY: ADMIN,
 });

@@ -1,5 +1,4 @@
 /** A ledger alone, with no keys and no policies beside it. */
-import { generateKeyPairSync, sign } from "node:crypto";
 import type { Vault } from "../../src/contract/host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
@@ -11,16 +10,12 @@ import { createLedgerClock, type LedgerClock } from "../../src/ledger/clock.ts";
 import { openLedger, type LedgerOptions, type OpenLedger } from "../../src/ledger/index.ts";
 import { createLogKeyBook, type LogKeyBook } from "../../src/ledger/log-key-book.ts";
 import { createLogger } from "../../src/serve/log.ts";
-
-const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+import { newSigner } from "./keys.ts";
 
 export const vault: Vault = { mac: () => new Uint8Array(32), verify: verifyEd25519 };
 
 /** The key of such a ledger. */
-export const signer = {
-  publicKey: new Uint8Array(publicKey.export({ type: "spki", format: "der" }).subarray(12)),
-  sign: (message: Uint8Array) => new Uint8Array(sign(null, message, privateKey)),
-};
+export const signer = newSigner("ledger");
 
 /** A log with one key, which this process has. */
 export const logKeysOf = (origin: string, { publicKey, sign }: Omit<NoteSigner, "name"> = signer): LogKeyBook =>

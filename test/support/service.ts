@@ -1,5 +1,4 @@
 /** A whole service inside the test process: real runtime, real plugins, a store of the test's choice. */
-import { generateKeyPairSync } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,11 +25,12 @@ import { createLogger } from "../../src/serve/log.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { createRuntime, type Runtime } from "../../src/runtime.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { newKey } from "./keys.ts";
 import { ROOT } from "./runtimes.ts";
 import { until } from "./wait.ts";
 
 /** Of services that are given the log's key, as those that share a database are. */
-const PERMIT_KEY = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+const PERMIT_KEY = newKey();
 
 export const POLICIES = `${ROOT}policies`;
 
