@@ -13,7 +13,7 @@ import { compile, FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";
 import { evasionsOf, type Asked } from "./evasions/generate.ts";
 import { REPORTED } from "./evasions/defaults.ts";
-import { DEFAULTS, isPlain, PACKS, type Plain } from "./evasions/plain.ts";
+import { DEFAULTS, isPlain, PACKS, type Plain } from "./evasions/plain/index.ts";
 
 const ask = (compiled: CompiledPolicySet, { agent_id, tool, operation, params }: Asked): Decision =>
   decide(compiled, { agent_id, tool, operation, params: params as JsonObject, context: {} }, FACTS, NOW);

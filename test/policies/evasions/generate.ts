@@ -1,6 +1,6 @@
 /**
  * Evasions made from an action that is plainly allowed: the same thing spelled otherwise, with something beside it, or
- * with values of another shape. Whether one of them is allowed after all is for the caller to judge (plain.ts).
+ * with values of another shape. Whether one of them is allowed after all is for the caller to judge (plain/).
  */
 export interface Asked {
   agent_id: string;

@@ -1,0 +1,149 @@
+import { number, flag, has, type Meant, type Plain } from "./meaning.ts";
+
+/** What the hook makes of a command that only looks (src/hook/action.ts), whose word the pack takes. */
+const WORKSPACE = "/work/app";
+const inside = (value: unknown): boolean =>
+  typeof value === "string" && (value === WORKSPACE || value.startsWith(`${WORKSPACE}/`));
+const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((each) => typeof each === "string");
+const options =
+  (harmless: RegExp) =>
+  (args: string[]): boolean =>
+    args.every((word) => !word.startsWith("-") || harmless.test(word));
+const few = options(/^-[0-9A-CE-QS-Zabceg-qs-z]+$/);
+/** Names left out, those that end as source code does, or one name: what no file with secrets is called. */
+const ofSource = (before: RegExp, each: string): boolean =>
+  before.test(each) &&
+  /^(![^\n]*|[\w./-]+|[\w/*-]*\*\.(?!env|pem|key|json|ya?ml|toml|ini|cfg|txt|conf)[a-z]{1,7})$/.test(
+    each.replace(before, ""),
+  );
+/** Commands that write nothing and start nothing, or the project's tests. */
+const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
+  cd: () => true,
+  echo: () => true,
+  ls: options(/^-[0-9A-Za-z]+$/),
+  cat: few,
+  head: few,
+  tail: few,
+  sort: options(/^-[bcdfghiknruRVz0-9.,]+$/),
+  uniq: (args) => options(/^-[cdiu]+$/)(args) && args.filter((each) => !each.startsWith("-")).length < 2,
+  diff: options(/^-[abBcdipqtuwyU0-9]+$/),
+  tree: options(/^-[adfhpsCDL0-9]+$/),
+  grep: (args) =>
+    options(/^-[0-9A-CE-QT-Zabceg-z]+$|^--exclude-dir=/)(args.filter((each) => !ofSource(/^--include=/, each))) &&
+    (!args.some((each) => /^-\w*r/.test(each)) ||
+      (args.some((each) => each.startsWith("--include=")) && !args.some((each) => /^-\w*e/.test(each)))),
+  rg: (args) =>
+    options(
+      /^-(?!.*[ufrzL.])[0-9A-Za-z]+$|^--glob$|^--(?!pre|hidden|no-ignore|file=|follow|search|glob)[a-z-]+(=[a-z0-9]+)?$/,
+    )(args.filter((each) => !ofSource(/^(--glob=|-g)/, each))) &&
+    args.every((each, i) => !/^(-\w*g|--glob)$/.test(each) || ofSource(/^/, args[i + 1] ?? "\n")),
+  sed: ([quiet, script, ...files]) =>
+    quiet === "-n" &&
+    !/[ewrs]\W*$/.test(script as string) &&
+    files.every((file) => !file.startsWith("-") || file === "-n"),
+  find: (args) => !args.some((word) => /^-(exec|ok|delete|f|L)/.test(word)),
+  git: ([verb = "", ...args]) =>
+    (["status", "diff", "log", "show"].includes(verb) &&
+      options(/^-([0-9A-Za-z]*|-(?!output|ext|textconv)[a-z-]*(=[^]*)?)$/)(args)) ||
+    (verb === "branch" &&
+      args.every((word) => /^-(-show-current|-list|-all|a|r|v|vv|-no-color)$/.test(word) || word === "branch")),
+  npm: ([verb, ...args]) => {
+    const rest = verb === "run" && /^(test|lint|check|type-?check)$/.test(args[0] ?? "") ? args.slice(1) : args;
+    return (
+      ["test", "run"].includes(verb as string) &&
+      (verb === "test" || rest !== args) &&
+      (rest[0] === "--" || !rest.some((word) => word.startsWith("-")))
+    );
+  },
+};
+const isPlainCommand = ({ name, args, via }: { name: unknown; args: string[]; via: unknown[] }): boolean =>
+  isTexts(args) &&
+  Array.isArray(via) &&
+  via.every((each) => name !== "git" && (each === "timeout" || each === "time")) &&
+  typeof name === "string" &&
+  Object.hasOwn(LOOKS, name) &&
+  (LOOKS[name] as (args: string[]) => boolean)(args);
+const looksInside: Meant = (value) => {
+  const parsed = value as Record<string, unknown>;
+  const commands = parsed?.["commands"] as { name: unknown; args: string[]; via: unknown[] }[];
+  return (
+    parsed?.["version"] === 1 &&
+    ["unclear", "writes"].every((name) => Array.isArray(parsed[name]) && (parsed[name] as unknown[]).length === 0) &&
+    Array.isArray(parsed["reads"]) &&
+    Array.isArray(parsed["paths"]) &&
+    (parsed["paths"] as unknown[]).every(inside) &&
+    Array.isArray(commands) &&
+    commands.length > 0 &&
+    commands.every((command) => typeof command === "object" && command !== null && isPlainCommand(command))
+  );
+};
+const workspaceFiles: Meant = (value) =>
+  isTexts(value) &&
+  (value as string[]).length > 0 &&
+  (value as string[]).every(
+    (path) => inside(path) && !/\/\.\.?(\/|$)|\/\.(env|git|claude|github)/.test(path) && !/\.(pem|key)$/i.test(path),
+  );
+
+export const codingAgents: readonly Plain[] = [
+  {
+    tools: ["shell"],
+    operations: ["run"],
+    params: {
+      // Whatever it says: what the hook read in it stands beside it.
+      command: (value) => typeof value === "string",
+      cwd: inside,
+      workspace: (value) => value === WORKSPACE,
+      parsed: looksInside,
+      timeout: number,
+      background: flag,
+    },
+    also: (params) => has(params, "command", "cwd", "workspace", "parsed"),
+    samples: [
+      {
+        command: "ls -la src",
+        cwd: WORKSPACE,
+        workspace: WORKSPACE,
+        timeout: 10,
+        parsed: {
+          version: 1,
+          commands: [{ name: "ls", args: ["-la", "src"], via: [] }],
+          reads: [],
+          writes: [],
+          paths: ["/work/app/src"],
+          unclear: [],
+        },
+      },
+      {
+        command: "npm test",
+        cwd: WORKSPACE,
+        workspace: WORKSPACE,
+        parsed: {
+          version: 1,
+          commands: [{ name: "npm", args: ["test"], via: [] }],
+          reads: [],
+          writes: [],
+          paths: ["/work/app/test"],
+          unclear: [],
+        },
+      },
+    ],
+  },
+  {
+    tools: ["files"],
+    operations: ["read", "search", "write"],
+    params: {
+      paths: workspaceFiles,
+      workspace: (value) => value === WORKSPACE,
+      options: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+    },
+    also: (params) => has(params, "paths", "workspace"),
+    samples: [{ paths: ["/work/app/src/main.ts"], workspace: WORKSPACE, options: { content: "x" } }],
+  },
+  {
+    tools: ["agent"],
+    operations: ["task", "todowrite", "todoread", "update_plan"],
+    params: { input: (value) => typeof value === "object" && value !== null && !Array.isArray(value) },
+    also: (params) => has(params, "input"),
+    samples: [{ input: { todos: [] } }],
+  },
+];

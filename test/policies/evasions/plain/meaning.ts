@@ -1,0 +1,51 @@
+/**
+ * What each policy is meant to let through without a person, said apart from its conditions: exact tools, exact
+ * operations, and each parameter with what it may be. Case of tools and operations aside, nothing else may be allowed.
+ */
+export type Meant = (value: unknown) => boolean;
+
+export interface Plain {
+  tools: readonly string[];
+  operations: readonly string[];
+  /** Every parameter that may stand there. */
+  params: Readonly<Record<string, Meant>>;
+  /** What must hold beside that. */
+  also?: (params: Readonly<Record<string, unknown>>) => boolean;
+  /** Plainly allowed, each for all tools and operations. */
+  samples: readonly Record<string, unknown>[];
+}
+
+export const whole =
+  (min: number, max: number): Meant =>
+  (value) =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+export const number: Meant = (value) => typeof value === "number";
+export const flag: Meant = (value) => typeof value === "boolean";
+export const text =
+  (max: number): Meant =>
+  (value) =>
+    typeof value === "string" && Array.from(value).length <= max;
+export const like =
+  (pattern: RegExp): Meant =>
+  (value) =>
+    typeof value === "string" && pattern.test(value);
+export const either =
+  (...meant: readonly Meant[]): Meant =>
+  (value) =>
+    meant.some((one) => one(value));
+export const listOf =
+  (meant: Meant, max = 1_000): Meant =>
+  (value) =>
+    Array.isArray(value) && value.length <= max && value.every(meant);
+export const count: Meant = (value) => Number.isInteger(value);
+
+/** One word: nothing that separates, quotes, expands or hides. */
+export const word = like(/^[A-Za-z0-9._@+:-]{1,100}$/);
+export const id = either(word, count);
+export const each = (names: readonly string[], meant: Meant): Record<string, Meant> =>
+  Object.fromEntries(names.map((name) => [name, meant]));
+
+export const has = (params: Readonly<Record<string, unknown>>, ...names: string[]): boolean =>
+  names.every((name) => Object.hasOwn(params, name));
+
+export const words = (list: string): string[] => list.split(" ");
