@@ -1,6 +1,5 @@
 /** The known answers that the team gathered from RFC 6962, RFC 8785 and the C2SP specifications. */
 import assert from "node:assert/strict";
-import { createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { describe, test } from "node:test";
 import { canonicalText } from "../../src/domain/canonical.ts";
 import {
@@ -38,6 +37,8 @@ import {
 } from "../../src/domain/tiles.ts";
 import { formatTlogProof, parseTlogProof, ProofError, verifyTlogProof } from "../../src/domain/tlog-proof.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
+import { CHECKPOINT, PROOF, VKEY } from "../support/proof-vectors.ts";
+import { signerOf } from "../support/signer.ts";
 
 const LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"].map(
   fromHex,
@@ -202,33 +203,8 @@ function flip(hash: Uint8Array): Uint8Array {
   return changed;
 }
 
-const seed = Uint8Array.from({ length: 32 }, (_, i) => i);
-const privateKey = createPrivateKey({
-  key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), seed]),
-  format: "der",
-  type: "pkcs8",
-});
-const publicKey = new Uint8Array(createPublicKey(privateKey).export({ type: "spki", format: "der" }).subarray(12));
-const signer = {
-  name: "example.com/decisions",
-  publicKey,
-  sign: (message: Uint8Array) => new Uint8Array(sign(null, message, privateKey)),
-};
-const VKEY = "example.com/decisions+d0c41141+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4";
-const CHECKPOINT = `example.com/decisions
-8
-XcnaeacGWamtVZy3Ad7ZoqudgjqtL0lgz+Nw7/RgQyg=
-
-\u2014 example.com/decisions 0MQRQfp3mfVfQ3qTXINWj805cLi29egbg/WTh1Dzve0j1EA67UxTmQEgWSXVu9vGPnxe9k6wM3CxfBLLLzm8rrAwggw=
-`;
-const PROOF = `c2sp.org/tlog-proof@v1
-index 5
-vBoGQ7EuTS18d5GPROD095qDi2z57FtcKD4fTYhZnms=
-yoVOoSjtBQtBs1/8G4e46yveRh6eO1WW7Oa51ZdaCuA=
-037kGJdt2VdTwcc4Yrk5j6Kiz5tP8P3+izDNlSCWFLc=
-
-${CHECKPOINT}`;
-
+const signer = signerOf("example.com/decisions");
+const { publicKey } = signer;
 function reason(work: () => unknown): string {
   try {
     work();

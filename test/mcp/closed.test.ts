@@ -141,10 +141,6 @@ describe("a client that is gone", () => {
     await proxy?.close();
     await setup?.close();
   });
-  const waits = (n: number) => async (): Promise<boolean> =>
-    (await setup.actions()).some(
-      ({ status, params }) => status === "pending_approval" && (params as { n: number }).n === n,
-    );
 
   test("a call that was cancelled while it waited is not made when it is approved; the next identical one is, once", async () => {
     const abort = new AbortController();
@@ -153,7 +149,7 @@ describe("a client that is gone", () => {
       { signal: abort.signal, timeout: 600_000 },
     );
     running.catch(() => undefined);
-    await until("it waits", waits(200));
+    await until("it waits", setup.waits(200));
     abort.abort();
     await assert.rejects(running);
     await setup.decide(true);
@@ -166,7 +162,7 @@ describe("a client that is gone", () => {
   test("a call whose client has hung up is not made either, and the server ends with its client", async () => {
     const other = await proxied(setup, { flags: ["--name", "notes", "--wait", "600"] });
     other.client.callTool({ name: "write", arguments: { n: 300 } }, { timeout: 600_000 }).catch(() => undefined);
-    await until("it waits", waits(300));
+    await until("it waits", setup.waits(300));
     await other.close();
     await setup.decide(true);
     assert.equal((await call(proxy, "echo")).isError, undefined);
@@ -181,7 +177,7 @@ describe("a client that is gone", () => {
       { name: "write", arguments: { n: 400 } },
       { timeout: 600_000, onprogress: ({ message }) => void seen.push(message ?? "") },
     );
-    await until("it waits", waits(400));
+    await until("it waits", setup.waits(400));
     await setup.decide(true);
     assert.equal(((await running) as unknown as Refused).isError, undefined);
     assert.match(seen[0] ?? "", /waiting for approval/);
@@ -189,18 +185,18 @@ describe("a client that is gone", () => {
 
   test("a call that is denied by a person is told so", async () => {
     const running = call(proxy, "write", { n: 500 });
-    await until("it waits", waits(500));
+    await until("it waits", setup.waits(500));
     await setup.decide(false);
     assert.equal((await running).structuredContent?.status, "denied");
   });
 
   test("two identical calls at once wait for one approval each: one approval runs one of them", async () => {
     const both = [call(proxy, "write", { n: 600 }), call(proxy, "write", { n: 600 })];
-    await until("they wait", waits(600));
+    await until("they wait", setup.waits(600));
     await setup.decide(true);
     const first = await Promise.race(both);
     assert.equal(first.isError, undefined);
-    await until("the other waits anew", waits(600));
+    await until("the other waits anew", setup.waits(600));
     assert.equal(setup.record().filter(({ given }) => (given as { n?: number }).n === 600).length, 1);
     await setup.decide(true);
     for (const each of await Promise.all(both)) assert.equal(each.isError, undefined);

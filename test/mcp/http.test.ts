@@ -35,10 +35,6 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       await proxy?.close();
       await setup?.close();
     });
-    const waits = (n: number) => async (): Promise<boolean> =>
-      (await setup.actions()).some(
-        ({ status, params }) => status === "pending_approval" && (params as { n: number }).n === n,
-      );
 
     test("lists and calls tools, and is refused what is denied", async () => {
       assert.equal((await client.listTools()).tools.length, 8);
@@ -48,7 +44,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
 
     test("waits for an approval, and the call is made then", async () => {
       const running = call(client, "write", { n: 100 });
-      await until("it waits", waits(100));
+      await until("it waits", setup.waits(100));
       await setup.decide(true);
       assert.equal((await running).isError, undefined);
     });
@@ -60,7 +56,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
         { signal: abort.signal, timeout: 600_000 },
       );
       running.catch(() => undefined);
-      await until("it waits", waits(200));
+      await until("it waits", setup.waits(200));
       abort.abort();
       await assert.rejects(running);
       await setup.decide(true);
@@ -71,7 +67,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
     test("a call whose connection has ended is not made", async () => {
       const other = await clientAt(proxy.url, era);
       other.callTool({ name: "write", arguments: { n: 300 } }, { timeout: 600_000 }).catch(() => undefined);
-      await until("it waits", waits(300));
+      await until("it waits", setup.waits(300));
       await other.close();
       const [action = {}] = (await setup.actions()).filter(({ params }) => (params as { n?: number }).n === 300);
       await until("the proxy hears of it", () => proxy.log().includes(String(action["id"])));

@@ -14,10 +14,6 @@ for (const runtime of ["deno", "bun"] as const)
     });
     after(() => setup?.close());
     const flags = ["--name", "notes", "--wait", "600"];
-    const waits = (n: number) => async (): Promise<boolean> =>
-      (await setup.actions()).some(
-        ({ status, params }) => status === "pending_approval" && (params as { n: number }).n === n,
-      );
     const isMade = (n: number): boolean =>
       setup.record().some(({ given }) => (given as { n?: number } | null)?.n === n);
     const call = async (client: Client, name: string, given: Record<string, unknown> = {}): Promise<Refused> =>
@@ -29,12 +25,12 @@ for (const runtime of ["deno", "bun"] as const)
       assert.ok(isMade(n - 100));
       assert.equal((await call(client, "forbidden")).structuredContent?.status, "denied");
       const running = call(client, "write", { n });
-      await until("it waits", waits(n));
+      await until("it waits", setup.waits(n));
       await setup.decide(true);
       assert.equal((await running).isError, undefined);
       const other = await another();
       call(other, "write", { n: n + 1 }).catch(() => undefined);
-      await until("it waits", waits(n + 1));
+      await until("it waits", setup.waits(n + 1));
       await other.close();
       await hears();
       await setup.decide(true);

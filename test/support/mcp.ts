@@ -46,6 +46,8 @@ export interface Setup {
   describe(name: string, description: string): void;
   /** All actions, newest first. */
   actions(): Promise<Record<string, unknown>[]>;
+  /** Whether a call with this `n` waits for a person. */
+  waits(n: number): () => Promise<boolean>;
   decide(approve: boolean): Promise<void>;
   close(): Promise<void>;
 }
@@ -84,6 +86,10 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
     record: () => lines().map((line) => JSON.parse(line) as { name: string }),
     describe: (name, description) => writeFileSync(descriptions, `${name} ${description}\n`),
     actions,
+    waits: (n) => async () =>
+      (await actions()).some(
+        ({ status, params }) => status === "pending_approval" && (params as { n: number }).n === n,
+      ),
     async decide(approve) {
       const [waiting] = (await actions()).filter(({ status }) => status === "pending_approval");
       if (waiting === undefined) throw new Error("nothing waits for approval");

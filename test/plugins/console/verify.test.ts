@@ -15,23 +15,10 @@ import { canonicalText as canonicalOfService } from "../../../src/domain/canonic
 import { signCheckpoint } from "../../../src/domain/checkpoint.ts";
 import { toHex, utf8 } from "../../../src/domain/hash.ts";
 import { formatTlogProof } from "../../../src/domain/tlog-proof.ts";
+import { CHECKPOINT, PROOF, VKEY } from "../../support/proof-vectors.ts";
 import { signerOf } from "../../support/signer.ts";
 import { leafOf, mutations, naiveConsistency, naivePath, naiveRoot } from "../../support/tree.ts";
 
-const VKEY = "example.com/decisions+d0c41141+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4";
-const CHECKPOINT = `example.com/decisions
-8
-XcnaeacGWamtVZy3Ad7ZoqudgjqtL0lgz+Nw7/RgQyg=
-
-\u2014 example.com/decisions 0MQRQfp3mfVfQ3qTXINWj805cLi29egbg/WTh1Dzve0j1EA67UxTmQEgWSXVu9vGPnxe9k6wM3CxfBLLLzm8rrAwggw=
-`;
-const PROOF = `c2sp.org/tlog-proof@v1
-index 5
-vBoGQ7EuTS18d5GPROD095qDi2z57FtcKD4fTYhZnms=
-yoVOoSjtBQtBs1/8G4e46yveRh6eO1WW7Oa51ZdaCuA=
-037kGJdt2VdTwcc4Yrk5j6Kiz5tP8P3+izDNlSCWFLc=
-
-${CHECKPOINT}`;
 /** The sixth of the eight leaves that implementations of RFC 6962 share. */
 const LEAF = Uint8Array.from([0x40, 0x41, 0x42, 0x43]);
 

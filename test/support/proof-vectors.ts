@@ -1,0 +1,15 @@
+/** Known answers: a log of eight leaves, whose key has the seed that counts up from 0, and the proof of its sixth. */
+export const VKEY = "example.com/decisions+d0c41141+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4";
+export const CHECKPOINT = `example.com/decisions
+8
+XcnaeacGWamtVZy3Ad7ZoqudgjqtL0lgz+Nw7/RgQyg=
+
+\u2014 example.com/decisions 0MQRQfp3mfVfQ3qTXINWj805cLi29egbg/WTh1Dzve0j1EA67UxTmQEgWSXVu9vGPnxe9k6wM3CxfBLLLzm8rrAwggw=
+`;
+export const PROOF = `c2sp.org/tlog-proof@v1
+index 5
+vBoGQ7EuTS18d5GPROD095qDi2z57FtcKD4fTYhZnms=
+yoVOoSjtBQtBs1/8G4e46yveRh6eO1WW7Oa51ZdaCuA=
+037kGJdt2VdTwcc4Yrk5j6Kiz5tP8P3+izDNlSCWFLc=
+
+${CHECKPOINT}`;
