@@ -1,7 +1,7 @@
 /** `assent hook` and `assent hookd`: coding agents ask before each tool they run. */
 import { runHookd } from "../hook/hookd.ts";
 import { HOSTS } from "../hook/hosts/answers.ts";
-import { socketPath } from "../hook/place.ts";
+import { makeFolder, socketPath } from "../hook/place.ts";
 import { VERSION } from "../version.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { hookVerbs, runVerb } from "./hook-verbs.ts";
@@ -53,6 +53,7 @@ examples:
     const path = socketPath(process.env, VERSION);
     if (path === null)
       throw new CommandError("there is no place for its socket; set XDG_RUNTIME_DIR to a folder of yours");
+    makeFolder(path);
     if (!(await runHookd({ path, version: VERSION, idle: idle * 1000 })))
       throw new CommandError(`another hookd listens on ${path}`);
     return EXIT.ok;

@@ -1,7 +1,7 @@
 /** Stays resident for a user's hooks, so that each of them need not load and connect anew. Ends when it is idle. */
 import { lstatSync, renameSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
-import { isOwn, makeFolder } from "./place.ts";
+import { isOwn } from "./place.ts";
 import { LARGEST_REQUEST, serve } from "./wire.ts";
 
 export interface HookdOptions {
@@ -17,9 +17,11 @@ const BEAT_MS = 1_000;
 /** Until one that listens and says nothing, such as a stopped one, is replaced. */
 const SILENCE_MS = 2_000;
 
-/** Resolves when it has ended; to false when another one listens there already. */
+/**
+ * Resolves when it has ended; to false when another one listens there already. It makes no folder: one that is gone by now
+ * was taken away, and this ends. @throws what the system says then
+ */
 export async function runHookd({ path, version, idle = IDLE_MS }: HookdOptions): Promise<boolean> {
-  makeFolder(path);
   if (await isAnswered(path)) return false;
   // Bound under a name of its own and then moved, so that of two that start at once the path leads to one, whole.
   const bound = `${path}.${process.pid}`;

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readAnswer, type Answer } from "./hosts/answers.ts";
+import { makeFolder } from "./place.ts";
 
 /** Beside this file, and in the same form: source or built. */
 function commandFor(name: string): [program: string, args: string[]] {
@@ -36,7 +37,13 @@ export function askWorker(request: Buffer): Promise<Answer | null> {
   });
 }
 
-export function startDaemon(): void {
+/** @param path of its socket */
+export function startDaemon(path: string): void {
+  try {
+    makeFolder(path);
+  } catch {
+    return;
+  }
   const [program, args] = commandFor("daemon");
   const child = spawn(program, args, {
     stdio: "ignore",

@@ -88,7 +88,7 @@ export async function start(args: readonly string[]): Promise<void> {
     if (answer === null && !ended) {
       const { askWorker, startDaemon } = await import("./spawn.ts");
       answer = await askWorker(request());
-      if (path !== null) startDaemon();
+      if (path !== null) startDaemon(path);
     }
     if (answer === null) return fault();
     end(answer);

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { runHookd } from "../../src/hook/hookd.ts";
-import { socketPath } from "../../src/hook/place.ts";
+import { makeFolder, socketPath } from "../../src/hook/place.ts";
 import { VERSION } from "../../src/version.ts";
 import { approveNext, runHook, startHookService, type HookService } from "../support/hook.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
@@ -112,6 +112,7 @@ describe("hookd", () => {
 
   test("ends when it is idle, and takes its socket away", async (t) => {
     const { path } = stage(t);
+    makeFolder(path);
     assert.equal(await runHookd({ path, version: VERSION, idle: 50 }), true);
     assert.equal(lstatSync(path, { throwIfNoEntry: false }), undefined);
   });
@@ -168,9 +169,25 @@ describe("hookd", () => {
     assert.match(await call("asked once", at.env, ["--wait", "0"]), /waits for approval/);
   });
 
+  test("ends when its folder is taken away, before it begins and while it runs, and does not make it anew", async (t) => {
+    const at = stage(t);
+    const running = daemon(t, at);
+    await until("hookd listens", () => lives(at.path));
+    rmSync(dirname(at.path), { recursive: true });
+    await until("it has ended", () => ended(running));
+    const late = spawn(process.execPath, [...NODE, scriptOf("src/hook/daemon")], {
+      env: { ...process.env, ...at.env },
+      stdio: "ignore",
+    });
+    t.after(() => late.kill("SIGKILL"));
+    await until("the late one has ended", () => ended(late));
+    assert.equal(lstatSync(dirname(at.path), { throwIfNoEntry: false }), undefined);
+  });
+
   test("of another version is not asked", async (t) => {
     const { path } = stage(t);
     assert.notEqual(socketPath(process.env, "1.0.0"), socketPath(process.env, "1.0.1"));
+    makeFolder(path);
     const end = runHookd({ path, version: "another", idle: 3_000 });
     await until("it listens", () => lives(path));
     const answer = await new Promise<string>((done) => {
