@@ -6,7 +6,7 @@ import { formatWitnessVkey } from "../domain/cosignature.ts";
 import type { FetchHandler } from "../http/handler.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { createWitness, witnessFolder, type Witness } from "../ledger/witness.ts";
-import { onSignals } from "../serve/index.ts";
+import { onSignals, serve as serveHttp } from "../serve/index.ts";
 import { listen } from "./listen.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
@@ -65,7 +65,7 @@ examples:
         clock: Date.now,
         verify: verifyEd25519,
       });
-      const listening = await listen(answerer(cosigner), { host, port }, "--port");
+      const listening = await listen(serveHttp(answerer(cosigner), { host, port }), "--port");
       const stopped = new Promise<void>((resolve) => onSignals(() => listening.stop().then(resolve)));
       io.out(
         `the verifier key of this witness, for those who trust it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,

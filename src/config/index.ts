@@ -40,6 +40,7 @@ export const ENVIRONMENT: readonly { name: string; path: readonly string[] }[] =
   { name: "ASSENT_PORT", path: ["server", "port"] },
   { name: "ASSENT_PUBLIC_URL", path: ["server", "public_url"] },
   { name: "ASSENT_PEER_URL", path: ["server", "peer_url"] },
+  { name: "ASSENT_THREADS", path: ["server", "threads"] },
   { name: "ASSENT_DATA", path: ["data"] },
   { name: "ASSENT_STATE", path: ["state"] },
   { name: "ASSENT_POLICIES", path: ["policies"] },
@@ -52,6 +53,8 @@ export const ENVIRONMENT: readonly { name: string; path: readonly string[] }[] =
   { name: "ASSENT_PERMIT_KEY", path: ["permits", "key"] },
   { name: "ASSENT_LOG_ORIGIN", path: ["ledger", "origin"] },
 ];
+
+const NUMBERS: ReadonlySet<string> = new Set(["ASSENT_PORT", "ASSENT_THREADS"]);
 
 /**
  * File, then environment, then defaults. Without `file` and `ASSENT_CONFIG`, `assent.yaml` in `cwd`
@@ -236,7 +239,7 @@ function overlay(given: Record<string, unknown>, env: Environment): Map<string, 
       if (typeof target[key] !== "object" || target[key] === null) target[key] = {};
       target = target[key] as Record<string, unknown>;
     }
-    target[path.at(-1) as string] = name === "ASSENT_PORT" ? plain(value) : value;
+    target[path.at(-1) as string] = NUMBERS.has(name) ? plain(value) : value;
     set.set(`/${path.join("/")}`, name);
   }
   return set;

@@ -173,7 +173,7 @@ async function readStream(request: Request, max: number, take: (bytes: number) =
 }
 
 /** Whoever is still sending when the connection ends does not see the answer: reads a little more, as long as it keeps coming. */
-async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, most: number): Promise<void> {
+export async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, most: number): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   for (let size = 0; size < most;) {
     const pause = new Promise<null>((resolve) => {

@@ -3,14 +3,14 @@
  * nobody's decision. It starts when it is needed and ends when it is idle. One that is lost, or does not answer, takes
  * its jobs with it; they are refused, and the next job starts another.
  */
-import process from "node:process";
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import type { BacktestRange } from "../contract/backtest.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Trials, WrittenSet } from "../contract/trials.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
+import { startThread } from "../threads.ts";
 import type { BacktestReader } from "./backtest.ts";
 import type { FromThread, JobName, Jobs, ReaderCall, ToThread } from "./trial-protocol.ts";
 
@@ -43,17 +43,8 @@ interface Waiting {
 /** What a job may hold in memory. The parser of YAML takes some hundred times its text. */
 const MOST_HEAP_MB = 1024;
 
-/** Beside the compiled file stands the compiled thread, and beside the source the source. */
-export function startTrialThread(): Worker {
-  const fromSource = import.meta.url.endsWith(".ts");
-  const file = new URL(fromSource ? "./trial-thread.ts" : "./trial-thread.js", import.meta.url);
-  const options = { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB } };
-  if (!fromSource || "deno" in process.versions || "bun" in process.versions) return new Worker(file, options);
-  // On Node a thread does not get the loader that reads TypeScript.
-  const loader = import.meta.resolve("tsx/esm/api");
-  const begin = `import(${JSON.stringify(loader)}).then(({ register }) => (register(), import(${JSON.stringify(file.href)})))`;
-  return new Worker(begin, { ...options, eval: true });
-}
+export const startTrialThread = (): Worker =>
+  startThread(import.meta.url, "trial-thread", { resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB } });
 
 export function createTrials({
   storage,

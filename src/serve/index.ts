@@ -13,6 +13,13 @@ export interface Listening {
   stop(graceMs?: number): Promise<void>;
 }
 
+export interface ServeOptions {
+  host: string;
+  port: number;
+  /** Other threads listen at the same port. */
+  shared?: boolean;
+}
+
 /** How often connections that have turned idle are closed while the service stops. */
 const IDLE_LOOK_MS = 50;
 
@@ -20,7 +27,7 @@ const IDLE_LOOK_MS = 50;
 export const ServerResponse: typeof Response = FastResponse;
 
 /** Rejects with a message for people when the address cannot be had. */
-export async function serve(fetch: FetchHandler, options: { host: string; port: number }): Promise<Listening> {
+export async function serve(fetch: FetchHandler, options: ServeOptions): Promise<Listening> {
   const cut = new AbortController();
   const server = listen({
     fetch: (request) => fetch(request, infoOf(request)),
@@ -28,6 +35,7 @@ export async function serve(fetch: FetchHandler, options: { host: string; port: 
     error: () => new Response("Internal Server Error\n", { status: 500 }),
     hostname: options.host,
     port: options.port,
+    reusePort: options.shared === true,
     manual: true,
     silent: true,
     gracefulShutdown: false,
@@ -68,25 +76,31 @@ function infoOf(request: ServerRequest): RequestInfo {
   if (node === undefined) return { ip: () => request.ip };
   return {
     ip: () => request.ip,
+    headers: () => (node.req as IncomingMessage).rawHeaders,
     readBody: (max, take) => readNodeBody(node.req as IncomingMessage, max, take),
     discardBody: (most, patienceMs) => discardNodeBody(node.req as IncomingMessage, most, patienceMs),
   };
 }
 
-async function bind(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
+async function bind(server: Server, at: ServeOptions): Promise<void> {
   try {
     await Promise.all([server.serve(), server.ready()]);
   } catch (error) {
-    const code = (error as { code?: string }).code;
-    if (code === "EADDRINUSE") throw new Error(`port ${port} on ${host} is taken by another process`, { cause: error });
-    if (code === "EACCES")
-      throw new Error(`port ${port} on ${host} needs more rights than this process has; choose one above 1023`, {
-        cause: error,
-      });
-    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
-      throw new Error(`"${host}" is not an address of this machine`, { cause: error });
-    throw error;
+    throw explainBinding(error, at);
   }
+}
+
+/** Why an address cannot be had, for people. */
+export function explainBinding(error: unknown, { host, port }: Pick<ServeOptions, "host" | "port">): unknown {
+  const code = (error as { code?: string }).code;
+  if (code === "EADDRINUSE") return new Error(`port ${port} on ${host} is taken by another process`, { cause: error });
+  if (code === "EACCES")
+    return new Error(`port ${port} on ${host} needs more rights than this process has; choose one above 1023`, {
+      cause: error,
+    });
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+    return new Error(`"${host}" is not an address of this machine`, { cause: error });
+  return error;
 }
 
 async function close(server: Server, graceMs: number, cut: AbortController): Promise<void> {

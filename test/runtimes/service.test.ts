@@ -1,4 +1,4 @@
-/** The same service as a real process on Node, Deno and Bun, on both stores. Deno runs with the permissions of its task, and no more. */
+/** The same service as a real process on Node, Deno and Bun, on both stores, and with threads for HTTP. Deno runs with the permissions of its task, and no more. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -17,7 +17,7 @@ import {
   stopProcess,
   type ServiceProcess,
 } from "../support/process.ts";
-import { commandOf, denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { commandOf, denoPermissions, programOf, threadsOn, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES, type Answer } from "../support/service.ts";
 import { eventually, pause } from "../support/wait.ts";
 
@@ -114,7 +114,7 @@ async function stream(service: ServiceProcess, headers?: Record<string, string>)
 
 for (const runtime of RUNTIMES) {
   describe(`the service on ${runtime}`, { skip: without(runtime) }, () => {
-    for (const store of ["SQLite", "Postgres"] as const) {
+    for (const store of ["SQLite", "Postgres", "SQLite and several threads"] as const) {
       describe(`with ${store}`, { skip: store === "Postgres" && withoutPostgres }, () => {
         let server: PostgresServer | null = null;
         let service: ServiceProcess;
@@ -131,6 +131,7 @@ for (const runtime of RUNTIMES) {
               DATABASE_URL: await server.database(),
             };
           }
+          if (store === "SQLite and several threads") env["ASSENT_THREADS"] = threadsOn(runtime);
           service = await startProcess(env, [], runtime);
         });
         after(async () => {

@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { startProcess, type ServiceProcess } from "../support/process.ts";
-import { without, type RuntimeName } from "../support/runtimes.ts";
+import { threadsOn, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
-import { bounded, until } from "../support/wait.ts";
+import { bounded, pause, until } from "../support/wait.ts";
 
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
@@ -42,11 +42,12 @@ const last = ({ received }: Connection): string => received.slice(received.lastI
 
 async function withService(
   runtime: RuntimeName,
+  threads: string,
   work: (service: ServiceProcess, folder: string) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "assent-stop-"));
   const service = await startProcess(
-    { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN },
+    { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN, ASSENT_THREADS: threads },
     [],
     runtime,
   );
@@ -58,10 +59,10 @@ async function withService(
   }
 }
 
-for (const runtime of RUNTIMES) {
-  describe(`a stop on ${runtime}`, { skip: without(runtime) }, () => {
+for (const [runtime, threads] of RUNTIMES.flatMap((name) => [[name, "1"] as const, [name, threadsOn(name)] as const])) {
+  describe(`a stop on ${runtime} with threads: ${threads}`, { skip: without(runtime) }, () => {
     it("closes what is idle, ends what waits, and lets an upload finish, each with Connection: close", () =>
-      withService(runtime, async (service) => {
+      withService(runtime, threads, async (service) => {
         const asked = JSON.stringify(ASKED);
         const [idle, waiting, upload] = [new Connection(service), new Connection(service), new Connection(service)];
         idle.ask("POST", "/v1/actions", asked);
@@ -73,8 +74,9 @@ for (const runtime of RUNTIMES) {
         waiting.ask("GET", `/v1/actions/${id}?wait=60`);
         const text = JSON.stringify(ALLOWED);
         upload.ask("POST", "/v1/actions", text, 20);
-        // Behind both of them on the one thread, so that they have begun.
+        // Behind both of them where HTTP has one thread, so that they have begun.
         for (let i = 0; i < 20; i++) await fetch(`${service.url}/healthz`);
+        if (threads === "3") await pause(500);
         service.child.kill("SIGTERM");
         await until("the idle one is closed", () => idle.ended);
         await until("the wait ends", () => waiting.answers === 2);
@@ -89,7 +91,7 @@ for (const runtime of RUNTIMES) {
       }));
 
     it("under load answers every decision that it records", () =>
-      withService(runtime, async (service, folder) => {
+      withService(runtime, threads, async (service, folder) => {
         let stopped = false;
         let answered = 0;
         let cut = 0;

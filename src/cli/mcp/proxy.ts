@@ -1,5 +1,5 @@
 import { createProxy } from "../../mcp/proxy.ts";
-import { onSignals, type Listening } from "../../serve/index.ts";
+import { onSignals, serve, type Listening } from "../../serve/index.ts";
 import { EXIT, parse, usage, type Output } from "../command.ts";
 import { listen } from "../listen.ts";
 import { FLAGS, listenOf, settingOf, splitCommand } from "./options.ts";
@@ -17,7 +17,10 @@ export async function proxy(args: string[], io: Output): Promise<number> {
   const edge = await proxying.serveHttp();
   let listening: Listening;
   try {
-    listening = await listen((request) => edge.fetch(request), at, "--listen");
+    listening = await listen(
+      serve((request) => edge.fetch(request), at),
+      "--listen",
+    );
   } catch (error) {
     await edge.close();
     throw error;

@@ -1,0 +1,135 @@
+/**
+ * Threads that speak HTTP, beside the one that decides: sockets, parsing and writing are theirs; what a request may, and
+ * what is recorded, is decided in one place as it is without them. The kernel spreads connections over them.
+ */
+import { createServer, type AddressInfo } from "node:net";
+import process from "node:process";
+import { setTimeout } from "node:timers/promises";
+import type { Worker } from "node:worker_threads";
+import type { Logger } from "../../contract/host.ts";
+import type { FetchHandler } from "../../http/handler.ts";
+import { startThread } from "../../threads.ts";
+import { explainBinding, serve, ServerResponse, type Listening, type ServeOptions } from "../index.ts";
+import { createBehind } from "./behind.ts";
+import { CarriedResponse } from "./carried.ts";
+import type { FrontOrder, FrontState, Upward } from "./messages.ts";
+
+export interface ThreadsOptions extends Pick<ServeOptions, "host" | "port"> {
+  /** How many in all: one decides, and so many fewer speak HTTP. */
+  threads: number;
+  log: Logger;
+  /** For tests. */
+  startFront?(at: ServeOptions): Worker;
+}
+
+/** Beyond the grace that connections have, for a thread to end. Milliseconds. */
+const MARGIN = 1000;
+/** Before a front that was lost is begun again: longer each time, unless it stood for longer than the longest. Milliseconds. */
+const [SHORTEST, LONGEST] = [100, 10_000];
+
+/** The response class for `createRuntime`. */
+export const responseFor = (threads: number): typeof Response => (threads > 1 ? CarriedResponse : ServerResponse);
+
+/** As `serve`, with so many threads. The handler's responses are of the class of `responseFor`. */
+export function serveWith(fetch: FetchHandler, options: ThreadsOptions): Promise<Listening> {
+  return options.threads > 1 ? serveInThreads(fetch, options) : serve(fetch, options);
+}
+
+async function serveInThreads(fetch: FetchHandler, options: ThreadsOptions): Promise<Listening> {
+  const { log } = options;
+  const shared = options.threads > 2;
+  if (shared && !canShareAPort())
+    throw new Error(
+      `${options.threads - 1} threads cannot listen at one port here: that takes Linux, and Node 22.12 or later, Deno or Bun; 2 threads are the most`,
+    );
+  const at: ServeOptions = { host: options.host, port: await freePort(options), shared };
+  const start = options.startFront ?? startFront;
+  const fronts = new Set<Worker>();
+  let stopping: Promise<void> | null = null;
+
+  /** One front. `listening` rejects where it does not come to that; `ended` resolves with why. */
+  function begin(): { listening: Promise<string>; ended: Promise<string> } {
+    const thread = start(at);
+    const behind = createBehind(fetch, (message) => thread.postMessage(message));
+    fronts.add(thread);
+    let why = "it ended";
+    const ended = new Promise<string>((resolve) => {
+      thread.on("error", (error) => (why = String(error)));
+      thread.on("exit", () => {
+        fronts.delete(thread);
+        behind.lost();
+        resolve(why);
+      });
+    });
+    const listening = new Promise<string>((resolve, reject) => {
+      thread.on("message", (message: Upward | FrontState) => {
+        if (!("state" in message)) behind.heard(message);
+        else if (message.state === "listening") resolve(message.url);
+        else reject(new Error(message.message));
+      });
+      void ended.then((why) => reject(new Error(`a thread that speaks HTTP was lost: ${why}`)));
+    });
+    return { listening, ended };
+  }
+
+  /** Begins another whenever one is lost. Its connections are cut; nobody is told a verdict that is none. */
+  async function keep(front: ReturnType<typeof begin>): Promise<void> {
+    let pause = SHORTEST;
+    for (let current = front; ; current = begin()) {
+      const began = performance.now();
+      const why = await current.listening.then(
+        () => current.ended,
+        (error: Error) => error.message,
+      );
+      if (stopping !== null) return;
+      pause = performance.now() - began > LONGEST ? SHORTEST : Math.min(2 * pause, LONGEST);
+      log.error("a thread that speaks HTTP ended, and its connections with it; another one is begun", { why });
+      await setTimeout(pause);
+      if (stopping !== null) return;
+    }
+  }
+
+  async function stop(graceMs: number): Promise<void> {
+    const ending = [...fronts].map(async (thread) => {
+      const ended = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+      thread.postMessage({ order: "stop", graceMs } satisfies FrontOrder);
+      await Promise.race([ended, setTimeout(graceMs + MARGIN, undefined, { ref: false })]);
+      await thread.terminate();
+    });
+    await Promise.all(ending);
+  }
+
+  const begun = Array.from({ length: options.threads - 1 }, begin);
+  try {
+    const [url = ""] = await Promise.all(begun.map(({ listening }) => listening));
+    for (const front of begun) void keep(front);
+    return { url, port: at.port, stop: (graceMs = 10_000) => (stopping ??= stop(graceMs)) };
+  } catch (error) {
+    await stop(0);
+    throw error;
+  }
+}
+
+export const startFront = (at: ServeOptions): Worker =>
+  startThread(import.meta.url, "front-thread", { workerData: at });
+
+/** Whether several threads can listen at one port here: Node before 22.12 has no way to, and only Linux spreads connections. */
+function canShareAPort(): boolean {
+  if (process.platform !== "linux") return false;
+  if ("deno" in process.versions || "bun" in process.versions) return true;
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return major > 22 || (major === 22 && minor >= 12);
+}
+
+/** Asked for alone first: a shared port is had though another service listens there, which would get half of the requests. */
+function freePort(at: Pick<ServeOptions, "host" | "port">): Promise<number> {
+  const { host, port } = at;
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", (error) => reject(explainBinding(error, at)));
+    server.listen({ host, port, exclusive: true }, () => {
+      const { port: free } = server.address() as AddressInfo;
+      server.close(() => resolve(free));
+    });
+  });
+}
