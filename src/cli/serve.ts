@@ -8,7 +8,7 @@ import { PluginLoadError } from "../extension/loader.ts";
 import { createRuntime, type Runtime } from "../runtime.ts";
 import { guardStrays } from "../delivery/notifier-errors.ts";
 import { onSignals, type Listening } from "../serve/index.ts";
-import { responseFor, serveWith } from "../serve/threads/index.ts";
+import { responseFor, serveWith, threadsFault } from "../serve/threads/index.ts";
 import { placeOf, showFirstKeys } from "./first-keys.ts";
 import { beginHere, isUnbegun } from "./init.ts";
 import { listen } from "./listen.ts";
@@ -28,7 +28,7 @@ writes first what "assent init" writes. The first start that serves shows an adm
   --config FILE   configuration file
   --host HOST     address to listen on (127.0.0.1)
   --port PORT     port; 0 picks a free one (8000)
-  --threads N     one decides and writes, the others speak HTTP (1); on Linux, with Node 22.12, Deno or Bun
+  --threads N     one decides and writes, the others speak HTTP (1)
   --first-keys WHERE  print, or file: first-keys in the data folder, for its user alone, as the main process of a
                   container does by itself (ASSENT_FIRST_KEYS)
   --accept-rollback   start though the store is older than the checkpoint kept beside it: after a restore
@@ -69,6 +69,8 @@ examples:
       throw new CommandError(
         "the configuration has no plugins, so there is nothing to serve; without `plugins` it has the built-in ones",
       );
+    const fault = threadsFault(config.server.threads);
+    if (fault !== null) throw new CommandError(fault);
     const runtime = await startRuntime(() =>
       createRuntime(config, {
         Response: responseFor(config.server.threads),

@@ -38,10 +38,8 @@ export function serveWith(fetch: FetchHandler, options: ThreadsOptions): Promise
 async function serveInThreads(fetch: FetchHandler, options: ThreadsOptions): Promise<Listening> {
   const { log } = options;
   const shared = options.threads > 2;
-  if (shared && !canShareAPort())
-    throw new Error(
-      `${options.threads - 1} threads cannot listen at one port here: that takes Linux, and Node 22.12 or later, Deno or Bun; 2 threads are the most`,
-    );
+  const fault = threadsFault(options.threads);
+  if (fault !== null) throw new Error(fault);
   const at: ServeOptions = { host: options.host, port: await freePort(options), shared };
   const start = options.startFront ?? startFront;
   const fronts = new Set<Worker>();
@@ -113,12 +111,13 @@ async function serveInThreads(fetch: FetchHandler, options: ThreadsOptions): Pro
 export const startFront = (at: ServeOptions): Worker =>
   startThread(import.meta.url, "front-thread", { workerData: at });
 
-/** Whether several threads can listen at one port here: Node before 22.12 has no way to, and only Linux spreads connections. */
-function canShareAPort(): boolean {
-  if (process.platform !== "linux") return false;
-  if ("deno" in process.versions || "bun" in process.versions) return true;
+/** Why so many threads cannot be had here, or null: Node before 22.12 shares no port, and only Linux spreads connections. */
+export function threadsFault(threads: number): string | null {
+  const isLinux = process.platform === "linux";
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  return major > 22 || (major === 22 && minor >= 12);
+  const isOther = "deno" in process.versions || "bun" in process.versions;
+  if (threads <= 2 || (isLinux && (isOther || major > 22 || (major === 22 && minor >= 12)))) return null;
+  return `${threads} threads need Linux, and Node 22.12 or later, Deno or Bun, for ${threads - 1} of them to listen at one port; 2 are the most here`;
 }
 
 /** Asked for alone first: a shared port is had though another service listens there, which would get half of the requests. */
