@@ -2,8 +2,10 @@
 import type { Duty, Ledger, Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** Actions folded in one transaction: no batch commits while it runs. */
-const CHUNK = 250;
+/** Fewest and most actions folded in one transaction. What they share is written once, so that more cost little more. */
+const [FEWEST, MOST] = [250, 4000];
+/** No batch commits while a transaction runs: a shorter one may hold more, and one that took longer holds less. Milliseconds. */
+const [SHORT, LONG] = [20, 50];
 /** After this long without an entry nobody is waiting. Milliseconds. */
 const QUIET = 1000;
 /** A larger backlog is folded without waiting for quiet: until it is folded it is counted row by row. */
@@ -49,14 +51,16 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
     let again: number | null = null;
     try {
       if (!(await duty.mine())) again = TURN;
-      while (!stopped && again === null) {
+      for (let chunk = FEWEST; !stopped && again === null;) {
         const announced = size;
-        const folded = await upkeep(CHUNK);
-        if (folded < CHUNK) {
+        const began = performance.now();
+        const folded = await upkeep(chunk);
+        if (folded < chunk) {
           // Everything announced before is folded. Counting down would never reach it: not every entry is an action.
           done = announced;
           break;
         }
+        chunk = nextChunk(chunk, performance.now() - began);
         await new Promise((resolve) => setTimeout(resolve, BREATH));
       }
     } catch (error) {
@@ -90,4 +94,10 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
       await duty.release().catch(() => undefined);
     },
   };
+}
+
+/** @param ms that a transaction of `chunk` actions took */
+export function nextChunk(chunk: number, ms: number): number {
+  if (ms > LONG) return Math.max(FEWEST, chunk / 2);
+  return ms < SHORT ? Math.min(MOST, chunk * 2) : chunk;
 }

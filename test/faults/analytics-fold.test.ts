@@ -1,7 +1,7 @@
 /** The folding in the background: when it writes, and above all when it does not. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { createFolding, type Folding } from "../../src/cluster/fold-sums.ts";
+import { createFolding, nextChunk, type Folding } from "../../src/cluster/fold-sums.ts";
 import type { FoldingOptions } from "../../src/cluster/fold-sums.ts";
 
 interface Bench {
@@ -111,4 +111,15 @@ test("after stop nothing more is folded", async (t) => {
   await folding.stop();
   await pass(60_000);
   assert.equal(folds(), 0);
+});
+
+test("a transaction holds more while it is short, and less once it was long", () => {
+  const sizes = (ms: number, from: number): number[] => {
+    const all = [from];
+    for (let i = 0; i < 6; i++) all.push(nextChunk(all.at(-1) as number, ms));
+    return all;
+  };
+  assert.deepEqual(sizes(5, 250), [250, 500, 1000, 2000, 4000, 4000, 4000]);
+  assert.deepEqual(sizes(200, 4000), [4000, 2000, 1000, 500, 250, 250, 250]);
+  assert.deepEqual(sizes(30, 1000).at(-1), 1000);
 });
