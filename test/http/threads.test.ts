@@ -140,9 +140,11 @@ describe("two threads", () => {
       return new Answer("here", {});
     };
     const held = new Promise<string>((resolve) => {
-      const asked = httpRequest(`${listening.url}/held`, (response) => resolve(`answered with ${response.statusCode}`));
-      asked.on("error", () => resolve("cut"));
-      asked.end();
+      const request = httpRequest(`${listening.url}/held`, (response) =>
+        resolve(`answered with ${response.statusCode}`),
+      );
+      request.on("error", () => resolve("cut"));
+      request.end();
     });
     await until("the handler waits", () => waits);
     const lost = front;

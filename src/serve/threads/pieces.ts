@@ -32,12 +32,12 @@ export function createPieces(say: (kind: "pull" | "drop") => void): Pieces {
       say("drop");
     },
     heard(word) {
-      const asked = waiting;
+      const reader = waiting;
       waiting = null;
       if (word.kind !== "piece" && over === null) over = word.kind;
-      if (word.kind === "piece") asked?.resolve(word.bytes);
-      else if (word.kind === "end") asked?.resolve(null);
-      else asked?.reject(cut());
+      if (word.kind === "piece") reader?.resolve(word.bytes);
+      else if (word.kind === "end") reader?.resolve(null);
+      else reader?.reject(cut());
     },
   };
 }
