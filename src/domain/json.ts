@@ -43,8 +43,11 @@ export interface JsonLimits {
   maxDepth?: number;
   /** How many members and items there may be in all: each costs far more memory than its few bytes. */
   maxValues?: number;
-  /** Whether a fault that is found there, by RFC 6901 pointer, does no harm to this reader. Absent: none is harmless. */
-  passes?(code: JsonFaultCode, pointer: string): boolean;
+  /**
+   * Whether a fault does no harm to this reader; absent: none is harmless. `member` is the one of the outermost object that
+   * the fault is in, "" outside of all; `depth` is how many objects and arrays it is in. Called as often as there are faults.
+   */
+  passes?(code: JsonFaultCode, member: string, depth: number): boolean;
 }
 
 const QUOTE = 0x22;
@@ -103,8 +106,9 @@ export function checkJson(text: string, { maxDepth = MAX_DEPTH, maxValues = Infi
   const pointer = (): string =>
     levels.map((l) => (l.wantsKey ? "" : `/${String(l.at).replaceAll("~", "~0").replaceAll("/", "~1")}`)).join("");
   const fault = (code: JsonFaultCode, message: string, offset: number): void => {
-    const where = pointer();
-    if (passes?.(code, where) !== true) throw new JsonFault(code, message, where, offset);
+    const [top] = levels;
+    const member = top === undefined || top.keys === null || top.wantsKey ? "" : String(top.at);
+    if (passes?.(code, member, levels.length) !== true) throw new JsonFault(code, message, pointer(), offset);
   };
 
   const tooMany = (offset: number): void =>

@@ -34,7 +34,7 @@ export async function actionOf(
   const isRemark = ([name, value]: [string, unknown]): boolean =>
     mcp === null && REMARKS.has(name) && typeof value === "string";
   const members = Object.entries(event.input);
-  for (const [name, value] of members.filter(isRemark)) remarks[name] = (value as string).slice(0, 500);
+  for (const [name, value] of members.filter(isRemark)) remarks[name] = value;
   const input = Object.fromEntries(members.filter((member) => !isRemark(member)));
   const { tool, operation } = nameOf(event.tool, kind, mcp);
   const place = await placeOf(event, environment);

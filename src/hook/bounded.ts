@@ -1,6 +1,6 @@
 /** Arguments as they are submitted: bound whole by digests where they are too long to be kept. */
 import { createHash } from "node:crypto";
-import { isObject, PayloadFault, type JsonObject } from "./json.ts";
+import { clipped, isObject, PayloadFault, type JsonObject } from "./json.ts";
 
 /** An action has at most 64 KiB, unless the service is told otherwise. */
 const WHOLE = 48 * 1024;
@@ -37,7 +37,7 @@ function shorten(value: unknown, longest: number): unknown {
   if (typeof value === "string") {
     if (value.length <= longest) return value;
     const digest = createHash("sha256").update(value).digest("hex");
-    return `${value.slice(0, longest / 4)}… (${Buffer.byteLength(value)} bytes, SHA-256 ${digest})`;
+    return `${clipped(value, longest / 4)}… (${Buffer.byteLength(value)} bytes, SHA-256 ${digest})`;
   }
   if (Array.isArray(value)) return value.map((each) => shorten(each, longest));
   if (isObject(value))

@@ -3,9 +3,9 @@ import { createAssent, newAttempt, RequestRefused, type ActionRecord, type Assen
 import { actionOf } from "./action.ts";
 import { ConfigFault, type HookConfig } from "./config.ts";
 import type { HookEnvironment, HookEvent } from "./event.ts";
-import { DIALECTS, hostOf, type Answer, type Host } from "./hosts/answers.ts";
+import { asks, DIALECTS, hostOf, type Answer, type Host } from "./hosts/answers.ts";
 import { readEvent } from "./hosts/events.ts";
-import { PayloadFault, readPayload, refuseAmbiguous, type JsonObject } from "./json.ts";
+import { clipped, PayloadFault, readPayload, refuseAmbiguous, type JsonObject } from "./json.ts";
 import type { HookState } from "./state.ts";
 import { failedText, refusedText, waitsText } from "./texts.ts";
 
@@ -37,10 +37,13 @@ const AGAIN_AFTER = 20;
 
 export async function answerTo(question: Question, means: Means): Promise<Answer> {
   let host = question.flag;
+  let isAsked = true;
   try {
     const { text, value: payload } = readPayload(question.payload);
     host = hostOf(payload, question.flag);
-    refuseAmbiguous(text);
+    refuseAmbiguous(text, asks(payload));
+    // Of an ambiguous text nobody can tell.
+    isAsked = asks(payload);
     const event = readEvent(host, payload, question.environment);
     const { allow, deny } = DIALECTS[host];
     switch (event.kind) {
@@ -58,7 +61,8 @@ export async function answerTo(question: Question, means: Means): Promise<Answer
       }
     }
   } catch (error) {
-    return DIALECTS[host].deny(sentenceOf(error));
+    // What has run is stopped by nothing, and some hosts take a deny for the tool's answer.
+    return isAsked ? DIALECTS[host].deny(sentenceOf(error)) : DIALECTS[host].allow();
   }
 }
 
@@ -133,15 +137,18 @@ async function agentOf(assent: Assent, signal: AbortSignal): Promise<string> {
   }
 }
 
-/** At most 4 KiB, beside the request: other in each call, so that the next try of the same command joins. */
+/** Bytes of JSON that the service takes beside a request. */
+const LARGEST_META = 4_000;
+
+/** Beside the request: other in each call, so that the next try of the same command joins. */
 function metaOf({ host, session, call, tool }: HookEvent, remarks: JsonObject): JsonObject {
-  const meta = { source: "hook", host, session, tool_call_id: call, host_tool: tool, ...remarks };
-  return Object.fromEntries(
-    Object.entries(meta)
-      .filter(([, value]) => value !== null)
-      .map(([name, value]) => [name.slice(0, 64), String(value).slice(0, 300)])
-      .slice(0, 12),
-  );
+  const members = Object.entries({ source: "hook", host, session, tool_call_id: call, host_tool: tool, ...remarks })
+    .filter(([, value]) => value !== null)
+    .slice(0, 12);
+  const upTo = (longest: number): JsonObject =>
+    Object.fromEntries(members.map(([name, value]) => [name, clipped(String(value), longest)]));
+  const whole = upTo(300);
+  return Buffer.byteLength(JSON.stringify(whole)) <= LARGEST_META ? whole : upTo(50);
 }
 
 async function report(event: HookEvent, means: Means): Promise<void> {

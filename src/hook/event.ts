@@ -11,6 +11,7 @@ export interface HookEvent {
   call: string | null;
   /** As the host calls it. */
   tool: string;
+  /** Of a call that has not run yet; empty of anything else. */
   input: JsonObject;
   cwd: string;
   /** The folder that the agent works in, where the host tells. */

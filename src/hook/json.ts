@@ -35,6 +35,33 @@ export function readPayload(bytes: Uint8Array): Payload {
   return { text, value };
 }
 
+/** Longer ones of a payload that is too large say not what it is about. Bytes. */
+const LARGE_VALUE = 65_536;
+
+/** A payload with null in the place of each large value of its members: what tells which event it is, and whose. */
+export function withoutBulk(bytes: Uint8Array): Uint8Array {
+  const kept: Uint8Array[] = [];
+  let [depth, from, value, inText] = [0, 0, 0, false];
+  for (let i = 0; i < bytes.length; i++) {
+    const c = bytes[i];
+    if (inText) {
+      if (c === 0x5c) i++;
+      else if (c === 0x22) inText = false;
+    } else if (c === 0x22) inText = true;
+    else if (c === 0x7b || c === 0x5b) depth++;
+    else if (c === 0x3a && depth === 1) value = i + 1;
+    else if (c === 0x2c || c === 0x7d || c === 0x5d) {
+      if (depth === 1 && value > 0 && i - value > LARGE_VALUE) {
+        kept.push(bytes.subarray(from, value), Buffer.from("null"));
+        from = i;
+      }
+      if (depth === 1) value = 0;
+      if (c !== 0x2c) depth--;
+    }
+  }
+  return Buffer.concat([...kept, bytes.subarray(from)]);
+}
+
 /** Where hosts have the arguments of a call. */
 export const INPUTS = ["tool_input", "toolArgs", "toolInput", "args"] as const;
 
@@ -48,10 +75,14 @@ const AMBIGUOUS: Partial<Record<JsonFaultCode, string>> = {
 
 /**
  * A host may read the text otherwise than JSON.parse: run the first of two members, or all digits of a number. What a tool
- * has answered, and what else the host tells, may hold any number, for nobody decides on it. Throws PayloadFault.
+ * has answered, and what else the host tells, may hold any number, for nobody decides on it.
+ * @param isAsked whether the event is one that `asks`: of the others it only has to be clear that they are
+ * @throws PayloadFault
  */
-export function refuseAmbiguous(text: string): void {
-  check(text, (code, pointer) => code !== "DUPLICATE_KEY" && !DECIDED.has(pointer.split("/", 2)[1] ?? ""));
+export function refuseAmbiguous(text: string, isAsked: boolean): void {
+  check(text, (code, member, depth) =>
+    code === "DUPLICATE_KEY" ? !isAsked && depth > 1 : !isAsked || !DECIDED.has(member),
+  );
 }
 
 /** The arguments of a call, where a host hands them over as text. Throws PayloadFault. */
@@ -82,4 +113,9 @@ export function textOf(object: JsonObject, ...names: string[]): string | undefin
     if (typeof value === "string" && value !== "") return value;
   }
   return undefined;
+}
+
+/** The beginning of a text, where it is only shown: the service takes no half of a surrogate pair. */
+export function clipped(text: string, length: number): string {
+  return text.slice(0, length).replace(/\p{Surrogate}/gu, "\ufffd");
 }

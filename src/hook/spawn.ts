@@ -37,21 +37,21 @@ export function askWorker(request: Buffer): Promise<Answer | null> {
   });
 }
 
-/** @param path of its socket */
+/** One that does not start is missed by nobody. @param path of its socket */
 export function startDaemon(path: string): void {
   try {
     makeFolder(path);
+    const [program, args] = commandFor("daemon");
+    const child = spawn(program, args, {
+      stdio: "ignore",
+      detached: true,
+      cwd: "/",
+      windowsHide: true,
+      env: environment(),
+    });
+    child.once("error", () => {});
+    child.unref();
   } catch {
-    return;
+    // The call is decided already.
   }
-  const [program, args] = commandFor("daemon");
-  const child = spawn(program, args, {
-    stdio: "ignore",
-    detached: true,
-    cwd: "/",
-    windowsHide: true,
-    env: environment(),
-  });
-  child.once("error", () => {});
-  child.unref();
 }

@@ -7,11 +7,12 @@ import { writeSync } from "node:fs";
 import { createConnection } from "node:net";
 import { askingCodex } from "./asking-program.ts";
 import { asks, DIALECTS, hostOf, isHost, readAnswer, type Answer, type Host } from "./hosts/answers.ts";
-import { PayloadFault, readPayload, refuseAmbiguous } from "./json.ts";
+import { LARGEST_PAYLOAD, PayloadFault, readPayload, refuseAmbiguous, withoutBulk } from "./json.ts";
 import { isOwn, socketPath } from "./place.ts";
 import { VERSION } from "../version.ts";
 
-const LARGEST = 4 * 1024 * 1024;
+/** Of an event that is read: what a tool has answered may be large. Bytes. */
+const LARGEST_EVENT = 64 * 1024 * 1024;
 /** Until standard input has ended. Milliseconds. */
 const INPUT_MS = 5_000;
 /** What is left of a call that is refused is still read, to the deadline or until nothing came for so long. Milliseconds. */
@@ -60,12 +61,14 @@ export async function start(args: readonly string[]): Promise<void> {
     const payload = await readInput();
     // What was refused while it arrived is asked about no more.
     if (ended) return;
-    if (payload === null) return refuse("the call is larger than 4 MiB");
-    const { text, value } = readPayload(payload);
+    if (payload === null) return refuse("the call is larger than 64 MiB");
+    const isLarge = payload.length > LARGEST_PAYLOAD;
+    const { text, value } = readPayload(isLarge ? withoutBulk(payload) : payload);
     host = hostOf(value, host);
     // Which event it is, another reader of an ambiguous text may see otherwise.
-    refuseAmbiguous(text);
+    refuseAmbiguous(text, asks(value));
     mustAnswer = asks(value);
+    if (isLarge) return refuse("the call is larger than 4 MiB");
     clearTimeout(limit);
     const most = Math.min(DIALECTS[host].deadline, DIALECTS[options.host].deadline);
     // Holding less leaves time for everything else.
@@ -131,7 +134,7 @@ function readInput(): Promise<Buffer | null> {
     let size = 0;
     process.stdin.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > LARGEST) done(null);
+      if (size > LARGEST_EVENT) done(null);
       else chunks.push(chunk);
     });
     process.stdin.once("end", () => done(Buffer.concat(chunks)));

@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { decodeUtf8, JsonFault, parseJson, type JsonFaultCode, type JsonLimits } from "../../src/domain/json.ts";
+import {
+  checkJson,
+  decodeUtf8,
+  JsonFault,
+  parseJson,
+  type JsonFaultCode,
+  type JsonLimits,
+} from "../../src/domain/json.ts";
 
 function faultOf(text: string, limits?: JsonLimits): JsonFault | null {
   try {
@@ -56,12 +63,30 @@ describe("duplicate keys", () => {
   });
 
   test("are found behind a fault that does no harm to the reader", () => {
-    const passes = (code: JsonFaultCode, pointer: string): boolean => code !== "DUPLICATE_KEY" && pointer === "/out";
+    const passes = (code: JsonFaultCode, member: string): boolean => code !== "DUPLICATE_KEY" && member === "out";
     for (const harmless of ["9007199254740993", '"\\ud800"', '"\ud800"', "1e400"]) {
       assert.deepEqual(parseJson(`{"out":${harmless}}`, { passes }), JSON.parse(`{"out":${harmless}}`));
       assert.equal(faultOf(`{"out":${harmless},"a":1,"a":2}`, { passes })?.code, "DUPLICATE_KEY");
       assert.notEqual(faultOf(`{"in":${harmless}}`, { passes }), null);
     }
+  });
+
+  test("a fault is told by the outermost member and how deep it is, and is no dearer where it is deep", () => {
+    const seen: [JsonFaultCode, string, number][] = [];
+    const passes = (...of: [JsonFaultCode, string, number]): boolean => seen.push(of) > 0;
+    parseJson('{"a":[1e400,{"b":1,"b":2}],"\\ud800":1,"a":0,"c~/":[[1e400]]}', { passes });
+    assert.deepEqual(seen, [
+      ["UNSAFE_INTEGER", "a", 2],
+      ["DUPLICATE_KEY", "a", 3],
+      ["LONE_SURROGATE", "", 1],
+      ["DUPLICATE_KEY", "a", 1],
+      ["UNSAFE_INTEGER", "c~/", 3],
+    ]);
+    // Each number's place spelled out would be 1.8 thousand million steps.
+    const deep = 60_000;
+    let faults = 0;
+    checkJson(`${"[1e400,".repeat(deep)}0${"]".repeat(deep)}`, { maxDepth: Infinity, passes: () => ++faults > 0 });
+    assert.equal(faults, deep);
   });
 
   test("the message quotes the key and stays short", () => {

@@ -5,6 +5,8 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
+import { parseJson, type JsonObject } from "../../src/domain/json.ts";
+import { MAX_META_BYTES, metaBytes } from "../../src/domain/meta.ts";
 import { actionOf } from "../../src/hook/action.ts";
 import type { HookConfig } from "../../src/hook/config.ts";
 import { ConfigFault, configFiles, loadConfig } from "../../src/hook/config.ts";
@@ -220,6 +222,30 @@ for (const host of HOSTS)
       // These three send the same members: the flag tells them apart.
       if (!plain) assert.ok(stops(host, other), JSON.stringify(other));
     });
+    test("nothing that a call left behind when it ended is answered with a deny", async () => {
+      const { tool_input: _, toolArgs: __, ...bare } = AFTER[host];
+      const ended = JSON.stringify(AFTER[host]);
+      const result = host === "copilot" ? "toolResult" : "tool_response";
+      const { [result]: ___, ...open } = AFTER[host];
+      const text = JSON.stringify(open);
+      const given = (json: string): string => `${text.slice(0, -1)},"${result}":${json}}`;
+      for (const shape of [
+        bare,
+        { ...AFTER[host], [host === "copilot" ? "toolArgs" : "tool_input"]: [1] },
+        ended.replace('"command":"ls -la src"', '"command":"ls -la src","id":1732347000000000001'),
+        ended.replace('"command":"ls -la src"', '"command":"ls -la src","\\u0063ommand":1'),
+        given('{"id":1732347000000000001,"half":"\\ud83d","low":1e400,"small":[1e-7,1.0,-0]}'),
+        given('{"a":1,"a":2}'),
+      ]) {
+        const answered = await answer(host, shape, () => new Error("nobody there"));
+        assert.ok(passes(host, answered), `${JSON.stringify(shape)}: ${JSON.stringify(answered)}`);
+      }
+      const twice = ended.replace("{", '{"session_id":"x","session_id":"y",');
+      assert.ok(
+        stops(host, await answer(host, twice, () => new Error("nobody there"))),
+        "which event it is is not clear",
+      );
+    });
     test("a call that ended is reported, where the host says so", async (t) => {
       const state = new HookState(join(folderWith(t, {}), "state"));
       await answer(host, BEFORE[host], verdict("allowed"), { state });
@@ -246,6 +272,26 @@ test("when the agent is gone, what was started is recorded as not run", async ()
     { signal: gone.signal },
   );
   assert.ok(stops("claude-code", given));
+});
+
+test("a text that is cut for the record, or for its length, is not cut through a character", async () => {
+  const claude = BEFORE["claude-code"];
+  const long = (length: number): string => `${"x".repeat(length - 1)}${"😀".repeat(20_000)}`;
+  const words = Object.fromEntries(
+    ["description", "explanation", "goal", "reason", "summary"].map((name) => [name, "語".repeat(400)]),
+  );
+  for (const shape of [
+    { ...claude, tool_input: { command: "ls", description: long(300) } },
+    { ...claude, tool_input: { command: "ls", ...words } },
+    { ...claude, session_id: long(300), tool_use_id: "\ud83d" },
+    { ...claude, tool_name: "Write", tool_input: { file_path: "/work/app/x", content: long(4096) } },
+  ]) {
+    const given = await answer("claude-code", shape, verdict("allowed"));
+    assert.ok(passes("claude-code", given), JSON.stringify(given));
+    // As the service reads it.
+    const { meta } = parseJson(JSON.stringify(given.calls[0]?.body)) as { meta: JsonObject };
+    assert.ok(metaBytes(meta) <= MAX_META_BYTES);
+  }
 });
 
 describe("what a call becomes", () => {

@@ -5,10 +5,11 @@ import { copyFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import type { Host } from "../../src/hook/hosts/answers.ts";
 import { folderWith } from "../support/cli.ts";
 import { environment, HOOK } from "../support/hook.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
-import { BEFORE, stops } from "./payloads.ts";
+import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
 
 const MIB = 1024 * 1024;
 const ENV = { ...process.env, ...environment(tmpdir(), "http://127.0.0.1:1", "ask_x") };
@@ -23,7 +24,7 @@ interface Seen {
 }
 
 /** Writes the event as Codex does: all of it, and only then it reads. @param deaf closes what the answer is read from */
-function host(line: string, event: string, deaf = false): Promise<Seen> {
+function start(line: string, event: string, deaf = false): Promise<Seen> {
   return new Promise((done) => {
     const child = spawn("/bin/sh", ["-c", line], { env: ENV, stdio: "pipe" });
     const seen: Seen = { out: "", err: "", code: null, fault: null };
@@ -36,6 +37,8 @@ function host(line: string, event: string, deaf = false): Promise<Seen> {
   });
 }
 
+const seenBy = ({ out, code }: Seen): { stdout: string; code: number | null } => ({ stdout: out, code });
+
 const patch = (bytes: number): string =>
   JSON.stringify({ ...BEFORE.codex, tool_name: "apply_patch", tool_input: { command: "x".repeat(bytes) } });
 
@@ -47,7 +50,7 @@ describe("an event is read whole before the hook ends, and the deny arrives", ()
   ] as const)
     test(why, async (t) => {
       const gone = join(folderWith(t, {}), "gone");
-      const { fault, ...given } = await host(line.replaceAll("$GONE", gone), patch(bytes));
+      const { fault, ...given } = await start(line.replaceAll("$GONE", gone), patch(bytes));
       assert.equal(fault, null);
       assert.ok(stops("codex", { stdout: given.out, code: given.code }), JSON.stringify(given));
     });
@@ -59,7 +62,7 @@ describe("an event is read whole before the hook ends, and the deny arrives", ()
       loader._load = (name, ...more) => { if (name === "node:net") throw new Error("none"); return _load(name, ...more); };`;
     const first = join(folderWith(t, { "broken.cjs": broken }), "broken.cjs");
     const line = `exec '${process.execPath}' --require '${first}' '${program}' --host codex`;
-    const { fault, code, err } = await host(line, patch(MIB));
+    const { fault, code, err } = await start(line, patch(MIB));
     assert.deepEqual([fault, code], [null, 2]);
     assert.match(err, /^Not run: assent-hook cannot start/);
   });
@@ -70,15 +73,41 @@ test("an event that names itself twice stops, whoever would have decided", async
   // As JSON.parse reads it a call that has ended: of one, nothing stops what has run.
   const both = event.replace(/\}$/, ',"hook_event_name":"PostToolUse"}');
   for (const flags of ["--no-daemon", ""]) {
-    const { out, code } = await host(`exec ${HOOK_LINE} --host codex ${flags}`, both);
+    const { out, code } = await start(`exec ${HOOK_LINE} --host codex ${flags}`, both);
     assert.ok(stops("codex", { stdout: out, code }), out);
     assert.match(out, /names a member twice/);
   }
 });
 
+describe("what a tool has answered stops nothing, however large or deep it is", () => {
+  const ended = (host: Host, result: string): string =>
+    JSON.stringify({ ...AFTER[host], tool_response: "R", toolResult: "R" }).replaceAll('"R"', () => result);
+  const large = JSON.stringify({ inlineData: 'a"}],\\{'.repeat(MIB) });
+  for (const host of ["gemini", "claude-code", "copilot"] as const) {
+    test(`${host}: larger than what is decided on`, async () => {
+      for (const event of [ended(host, large), `\ufeff${ended(host, `[${large}]`)}`]) {
+        const { out, code, fault } = await start(`exec ${HOOK_LINE} --host ${host}`, event);
+        assert.ok(passes(host, { stdout: out, code }), out);
+        assert.equal(fault, null);
+      }
+      const before = JSON.stringify({ ...BEFORE[host], more: "M" }).replace('"M"', () => large);
+      const { out, code } = await start(`exec ${HOOK_LINE} --host ${host}`, before);
+      assert.match(out, /larger than 4 MiB/);
+      assert.ok(stops(host, { stdout: out, code }));
+      const both = ended(host, large).replace(/\}$/, ',"session_id":1,"session_id":2}');
+      assert.ok(stops(host, await start(`exec ${HOOK_LINE} --host ${host}`, both).then(seenBy)));
+    });
+    // To spell out the place of each number would take hours.
+    test(`${host}: a fault in each of many levels`, async () => {
+      const event = ended(host, `${"[1e400,".repeat(200_000)}1${"]".repeat(200_000)}`);
+      assert.ok(passes(host, await start(`exec ${HOOK_LINE} --host ${host}`, event).then(seenBy)));
+    });
+  }
+});
+
 test("an answer that nobody reads is 2 with a reason, as hosts take 2 without one for a failure", async () => {
   for (const event of [patch(6 * MIB), patch(10), "{"]) {
-    const { code, err } = await host(`exec ${HOOK_LINE} --host codex`, event, true);
+    const { code, err } = await start(`exec ${HOOK_LINE} --host codex`, event, true);
     assert.equal(code, 2);
     assert.match(err, /^Not run: /);
   }

@@ -2,6 +2,7 @@
  * How each host is answered. The starter loads this and nothing of the decision, so that a deny in the right words is at
  * hand before anything can fail.
  */
+import { textOf } from "../json.ts";
 
 export const HOSTS = ["claude-code", "codex", "copilot", "vscode", "cursor", "gemini", "kiro", "opencode"] as const;
 export type Host = (typeof HOSTS)[number];
@@ -82,12 +83,16 @@ export function isHost(name: string | undefined): name is Host {
   return (HOSTS as readonly string[]).includes(name ?? "");
 }
 
+/** As the host names it, in lower case. Copilot names none. */
+export function eventOf(payload: Readonly<Record<string, unknown>>): string | undefined {
+  return textOf(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
+}
+
 /** Events before a tool runs, and whatever is not known to be another: these need an answer, and a deny when there is none. */
 export function asks(payload: Readonly<Record<string, unknown>>): boolean {
-  const event = payload["hook_event_name"] ?? payload["hookEventName"];
-  return !(
-    typeof event === "string" && /^(post|after|session|stop|subagent|userprompt|notification|agentspawn)/i.test(event)
-  );
+  const event = eventOf(payload);
+  if (event === undefined) return !(Object.hasOwn(payload, "toolName") && Object.hasOwn(payload, "toolResult"));
+  return !/^(post|after|session|stop|subagent|userprompt|notification|agentspawn)/.test(event);
 }
 
 /** Null for everything but a whole answer. */

@@ -1,7 +1,7 @@
 /** Reads what a host sends. One reader for each family of payloads; a shape that is not known throws PayloadFault. */
 import type { HookEnvironment, HookEvent } from "../event.ts";
 import { INPUTS, isObject, PayloadFault, readArguments, textOf, type JsonObject } from "../json.ts";
-import type { Host } from "./answers.ts";
+import { eventOf, type Host } from "./answers.ts";
 
 export function readEvent(host: Host, payload: JsonObject, environment: HookEnvironment): HookEvent {
   const kind = kindOf(host, payload);
@@ -17,7 +17,7 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
     session: textOf(payload, "session_id", "sessionId", "conversation_id") ?? null,
     call: textOf(payload, "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "callID") ?? null,
     tool: tool ?? "",
-    input: kind === "before" || kind === "after" ? inputOf(payload) : {},
+    input: kind === "before" ? inputOf(payload) : {},
     cwd: textOf(payload, "cwd") ?? root ?? environment.cwd,
     workspace,
     success: successOf(payload),
@@ -29,9 +29,9 @@ const BEFORE = new Set(["pretooluse", "beforetool", "beforeshellexecution", "bef
 const AFTER = new Set(["posttooluse", "posttoolusefailure", "aftertool", "aftershellexecution", "aftermcpexecution"]);
 
 function kindOf(host: Host, payload: JsonObject): HookEvent["kind"] {
-  const event = textOf(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
+  const event = eventOf(payload);
   if (event === undefined) {
-    // Copilot names no event: a call that ran has its result.
+    // A call that ran has its result.
     if (host === "copilot" && Object.hasOwn(payload, "toolName"))
       return Object.hasOwn(payload, "toolResult") ? "after" : "before";
     if (host === "copilot" && Object.hasOwn(payload, "source")) return "session";
