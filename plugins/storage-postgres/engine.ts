@@ -63,7 +63,10 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
       await checkReader?.(
         createReader(
           reads,
-          { all: async (statement, values) => (await candidate.query(statement.sql, bind(statement, values))).rows },
+          {
+            all: async (statement, values) =>
+              (await candidate.query(statement.sql, bind(statement, values, false))).rows,
+          },
           createBundles(reads),
         ),
       );

@@ -2,18 +2,21 @@
 import { sql, type Kysely } from "kysely";
 import type { ActionReads } from "../../src/contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
+import { idAs } from "./forms.ts";
 import type { Tables } from "./schema.ts";
-import { bindRows, param, prepare, type SqlExecutor } from "./statement.ts";
+import { bindRows, param, plain, prepare, type SqlExecutor } from "./statement.ts";
 
 const ID = { id: "text" } as const;
 
-export function prepareActionIds(db: Kysely<Tables>, { given }: Pick<SqlDialect, "given">) {
+export function prepareActionIds(db: Kysely<Tables>, { given, packed }: Pick<SqlDialect, "given" | "packed">) {
   return {
     actionIds: prepare(
       db
         .selectFrom("actions")
         .select("actions.id")
-        .innerJoin(given(param("ids"), ID) as never, (join) => join.on(sql<boolean>`actions.id = given.id`)),
+        .innerJoin(given(param("ids"), ID) as never, (join) =>
+          join.on(sql<boolean>`actions.id = ${idAs(packed, "given.id")}`),
+        ),
     ),
   };
 }
@@ -30,7 +33,7 @@ export function readActionIds(
           ids.map((id) => ({ id })),
         ),
       });
-      return rows.map((row) => row["id"] as string);
+      return rows.map((row) => plain<{ id: string }>(row).id);
     },
   };
 }

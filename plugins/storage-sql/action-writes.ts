@@ -1,6 +1,7 @@
 /** The writes of the contract that are of actions, as SQL. */
 import { sql, type Kysely } from "kysely";
 import type { ActionChange, ActionGuard, ActionWrites } from "../../src/contract/storage.ts";
+import { KINDED_COLUMNS, type Kinds } from "./kinds.ts";
 import { ACTION_COLUMNS, type Tables } from "./schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 import type { StatusMoves } from "./sums.ts";
@@ -10,11 +11,12 @@ const EMPTY = sql.lit("");
 export function prepareActionWrites(db: Kysely<Tables>) {
   return {
     insertAction: prepareInsert(db, "actions", ACTION_COLUMNS),
+    insertKinded: prepareInsert(db, "actions", KINDED_COLUMNS),
     noteAsked: prepare(
       db
         .updateTable("actions")
         .set(params<object>(["asked_at", "waits"]))
-        .where("id", "=", param("id")),
+        .where("id", "=", param("id", "uuid")),
     ),
     updateAction: actionUpdates(db),
     eraseAction: prepare(
@@ -29,7 +31,7 @@ export function prepareActionWrites(db: Kysely<Tables>) {
           result: sql`null`,
           erased_at: param<number>("at"),
         })
-        .where("id", "=", param("id"))
+        .where("id", "=", param("id", "uuid"))
         .where("erased_at", "is", null)
         .where(sql<boolean>`status <> 'pending_approval'`),
     ),
@@ -40,10 +42,13 @@ export function writeActions(
   moves: StatusMoves,
   writes: ReturnType<typeof prepareActionWrites>,
   db: SqlExecutor,
+  kinds: Kinds | null,
 ): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction"> {
   return {
     async insertAction(row) {
-      await db.send(writes.insertAction, row);
+      const kind = kinds === null ? null : await kinds.of(db, row);
+      if (kind === null) await db.send(writes.insertAction, row);
+      else await db.send(writes.insertKinded, { ...row, kind });
     },
     async noteAsked(id, asked_at, waits) {
       await db.run(writes.noteAsked, { id, asked_at, waits });
@@ -96,7 +101,7 @@ function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionC
       let query = db
         .updateTable("actions")
         .set(params<object>(changed))
-        .where("id", "=", param("id"))
+        .where("id", "=", param("id", "uuid"))
         .where("status", "=", param("if_status"));
       if (guards.includes("expires_after")) query = query.where("expires_at", ">", param("expires_after"));
       if (guards.includes("expired_by")) query = query.where("expires_at", "<=", param("expired_by"));

@@ -13,6 +13,7 @@ import { TILE_WIDTH } from "../../src/domain/tiles.ts";
 import type { Bundles } from "./bundles.ts";
 import { CHANGEABLE } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
+import { fromActions, ofActions } from "./kinds.ts";
 import { readLedger } from "./ledger-reads.ts";
 import type { Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
@@ -26,7 +27,7 @@ interface Part {
   remove: Statement;
 }
 
-export function prepareCut(db: Kysely<Tables>) {
+export function prepareCut(db: Kysely<Tables>, own: Pick<SqlDialect, "packed">) {
   const part = (table: CopiedTable, columns: readonly string[], key: string, compare: "=" | ">="): Part => ({
     find: prepare(
       db
@@ -40,7 +41,12 @@ export function prepareCut(db: Kysely<Tables>) {
     entries: part("entries", schema.ENTRY_COLUMNS, "seq", ">="),
     approvals: part("approvals", schema.APPROVAL_COLUMNS, "seq", ">="),
     deliveries: part("deliveries", schema.DELIVERY_COLUMNS, "seq", ">="),
-    actions: part("actions", schema.ACTION_COLUMNS, "decision_seq", ">="),
+    actions: {
+      ...part("actions", ["id"], "decision_seq", ">="),
+      find: prepare(
+        fromActions(db, own).select(ofActions(schema.ACTION_COLUMNS, own)).where("decision_seq", ">=", param("at")),
+      ),
+    },
     agents: part("agents", schema.AGENT_COLUMNS, "registered_seq", ">="),
     keys: part("api_keys", schema.KEY_COLUMNS, "id", "="),
     idempotency: part("idempotency", schema.IDEMPOTENCY_COLUMNS, "resource_id", "="),
@@ -49,7 +55,7 @@ export function prepareCut(db: Kysely<Tables>) {
       find: prepare(tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
       remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
     },
-    reset: prepare(db.updateTable("actions").set(params<object>(CHANGEABLE)).where("id", "=", param("id"))),
+    reset: prepare(db.updateTable("actions").set(params<object>(CHANGEABLE)).where("id", "=", param("id", "uuid"))),
     forgetSums: prepare(db.deleteFrom("action_sums")),
     foldAnew: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
   };

@@ -8,6 +8,8 @@ import type {
   StorageReader,
   StorageTransaction,
 } from "../../src/contract/storage.ts";
+import type { SqlDialect } from "./dialect.ts";
+import { idAs } from "./forms.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import {
@@ -59,7 +61,8 @@ const DUE = sql<boolean>`position in (
     select (select min(destination) from deliveries where ${WAITING} and deliveries.destination > waiting.destination) from waiting where waiting.destination is not null
   )
   select coalesce(${urgent("= 0")}, ${urgent("> 0")}) from waiting where waiting.destination is not null)`;
-const DECIDED = sql<boolean>`not exists (select 1 from actions where actions.id = deliveries.action_id and actions.status = 'pending_approval')`;
+const decided = ({ packed }: Pick<SqlDialect, "packed">) =>
+  sql<boolean>`not exists (select 1 from actions where actions.id = ${idAs(packed, "deliveries.action_id")} and actions.status = 'pending_approval')`;
 export function prepareDeliveryReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
   return {
@@ -143,13 +146,13 @@ const CHANGES = [
   "delivered_at",
 ] as const;
 
-export function prepareDeliveryWrites(db: Kysely<Tables>) {
+export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed">) {
   const old = db
     .selectFrom("deliveries")
     .select("position")
     .where(OVER)
     .where("updated_at", "<", param("before"))
-    .where(DECIDED)
+    .where(decided(dialect))
     .orderBy("updated_at")
     .limit(param<number>("max"));
   const last = sql<number>`(select coalesce(max(position), 0) + 1 from deliveries)`;

@@ -1,4 +1,5 @@
 import type { Compilable, CreateTableBuilder, Kysely, RawBuilder } from "kysely";
+import type { PackedSql } from "./forms.ts";
 import type { SqlValue, Statement } from "./statement.ts";
 
 /** A statement of one row into one table. */
@@ -39,6 +40,13 @@ export interface SqlDialect {
    * expects far too few, and sorts all of a key's actions for one page.
    */
   readonly expectsRows: boolean;
+  /**
+   * How `actions` and `approvals` hold texts that have a form (forms.ts), where one process has the store: their actions
+   * have kinds (kinds.ts) as well. Null: as text, and without kinds.
+   */
+  readonly packed: PackedSql | null;
+  /** A column of actions that is to be compared without an index. */
+  unindexed(column: string): RawBuilder<never>;
   /** Drops an index if it is there, and rather fails than let decisions wait behind a long read. */
   dropIndex(name: string): string[];
   bytesOf(hex: string): RawBuilder<unknown>;

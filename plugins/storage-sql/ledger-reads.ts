@@ -23,7 +23,11 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
         .where("type", "<>", DECISION)
         .unionAll(
           entries
-            .where("seq", "=", db.selectFrom("actions").select("decision_seq").where("id", "=", param("action_id")))
+            .where(
+              "seq",
+              "=",
+              db.selectFrom("actions").select("decision_seq").where("id", "=", param("action_id", "uuid")),
+            )
             // One whose bytes are in a bundle says it there alone.
             .where(sql<boolean>`(action_id is null or action_id = ${param("action_id")})`)
             .where("type", "=", DECISION),

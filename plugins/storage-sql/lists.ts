@@ -2,6 +2,7 @@
 import { sql, type Kysely, type RawBuilder, type SelectQueryBuilder } from "kysely";
 import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../../src/contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
+import { fromActions, ofActions } from "./kinds.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, prepare, type Statement } from "./statement.ts";
@@ -12,15 +13,24 @@ export const pending = sql<boolean>`status = 'pending_approval'`;
 /** The same for what may start. */
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
+type Own = Pick<SqlDialect, "expectsRows" | "packed" | "unindexed">;
+
 /** What the index of requests holds of a hash, and that of keys of a key's id; the whole is to be compared as well. */
-const sameHash = sql<boolean>`substr(request_hash, 1, 12) = substr(cast(${param("request_hash")} as text), 1, 12)`;
-const sameKey = (id: string) => sql<boolean>`substr(submitted_by, 29) = substr(cast(${param(id)} as text), 29)`;
+const hashPart = (hash: RawBuilder<unknown>, { packed }: Own) =>
+  packed === null ? sql`substr(${hash}, 1, 12)` : sql`substr(${hash}, 1, 6)`;
+const keyPart = (id: RawBuilder<unknown>, { packed }: Own) =>
+  packed === null ? sql`substr(${id}, 29)` : sql`substr(${id}, 13)`;
+/** A parameter in its own form, or as the text that it is: an engine may not know what it is given. */
+const given = (value: RawBuilder<unknown>, { packed }: Own) => (packed === null ? sql`cast(${value} as text)` : value);
+const sameHash = (own: Own) =>
+  sql<boolean>`${hashPart(sql`request_hash`, own)} = ${hashPart(given(param("request_hash", "hash"), own), own)}`;
+const sameKey = (id: string, own: Own) =>
+  sql<boolean>`${keyPart(sql`submitted_by`, own)} = ${keyPart(given(param(id, "uuid"), own), own)}`;
 
 /** One statement for each combination of filters, written when it is first asked for. */
-export function actionLists(
-  db: Kysely<Tables>,
-  { expectsRows }: Pick<SqlDialect, "expectsRows">,
-): (filter: ActionFilter) => Statement {
+export function actionLists(db: Kysely<Tables>, own: Own): (filter: ActionFilter) => Statement {
+  const { expectsRows } = own;
+  const columns = ofActions(schema.ACTION_COLUMNS, own);
   const statements = new Map<string, Statement>();
   const optional = ["status", "agent_id", "tool", "operation", "request_hash", "since", "until", "before_seq"] as const;
   return (filter) => {
@@ -30,18 +40,21 @@ export function actionLists(
     const shape = [visible, timed, ...optional.filter((name) => filter[name] !== undefined)].join(" ");
     let statement = statements.get(shape);
     if (statement === undefined) {
-      const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      let query = db.selectFrom("actions").select("decision_seq");
+      const newest = fromActions(db, own).orderBy("decision_seq", "desc");
       // Few actions have one hash: no other index is looked at then.
       const hashed = filter.request_hash !== undefined;
+      // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
+      const span = filter.since !== undefined && filter.until !== undefined && !hashed;
+      const numbered = span || timed === "expired";
+      let query = (numbered ? db.selectFrom("actions") : fromActions(db, own)).select("decision_seq");
       const text = (column: "agent_id" | "submitted_by" | "tool" | "operation" | "status") =>
-        hashed ? sql<string>`${sql.ref(column)} || ''` : sql<string>`${sql.ref(column)}`;
+        hashed ? own.unindexed(column) : sql<string>`${sql.ref(column)}`;
       const created = hashed ? sql<number>`created_at + 0` : sql<number>`created_at`;
-      if (hashed) query = query.where("request_hash", "=", param("request_hash"));
-      if (hashed && !expectsRows) query = query.where(sameHash);
+      if (hashed) query = query.where("request_hash", "=", param("request_hash", "hash"));
+      if (hashed && !expectsRows) query = query.where(sameHash(own));
       if (visible === "agent") query = query.where(text("agent_id"), "=", param("visible_agent"));
-      if (visible === "key") query = query.where(text("submitted_by"), "=", param("visible_key"));
-      if (visible === "key" && !hashed && !expectsRows) query = query.where(sameKey("visible_key"));
+      if (visible === "key") query = query.where(text("submitted_by"), "=", param("visible_key", "uuid"));
+      if (visible === "key" && !hashed && !expectsRows) query = query.where(sameKey("visible_key", own));
       for (const name of ["agent_id", "tool", "operation"] as const) {
         if (filter[name] !== undefined) query = query.where(text(name), "=", param<never>(name));
       }
@@ -59,12 +72,8 @@ export function actionLists(
         .orderBy("decision_seq", "desc")
         .limit(param<number>("limit"))
         .offset(param<number>("offset"));
-      // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
-      const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       statement = prepare(
-        span || timed === "expired"
-          ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page)
-          : page.clearSelect().select(schema.ACTION_COLUMNS),
+        numbered ? newest.select(columns).where("decision_seq", "in", page) : page.clearSelect().select(columns),
       );
       statements.set(shape, statement);
     }
@@ -76,7 +85,7 @@ export function actionLists(
 export type StoredDecision = DecisionInput & { leaf_hash: Uint8Array };
 
 /** By sequence, the entry beside the action: `+ 0` keeps the time's index out of it. */
-export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id"): Statement {
+export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id", own: Own): Statement {
   const rows = db
     .selectFrom("actions")
     .innerJoin("entries", "entries.seq", "actions.decision_seq")
@@ -96,25 +105,29 @@ export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | 
     .orderBy("actions.decision_seq", "desc")
     .limit(param<number>("limit"));
   if (visible === "agent_id")
-    return prepare(rows.where(sql<boolean>`actions.agent_id || '' = ${param("visible_agent")}`));
+    return prepare(rows.where(sql<boolean>`${own.unindexed("actions.agent_id")} = ${param("visible_agent")}`));
   if (visible === "key_id")
-    return prepare(rows.where(sql<boolean>`actions.submitted_by || '' = ${param("visible_key")}`));
+    return prepare(
+      rows.where(sql<boolean>`${own.unindexed("actions.submitted_by")} = ${param("visible_key", "uuid")}`),
+    );
   return prepare(rows);
 }
 
-/** By expiry. `|| ''` keeps the indexes of agents and keys out of it. */
+/** By expiry. */
 export function pendingLists(
   db: Kysely<Tables>,
   visible: "all" | "agent_id" | "key_id",
+  own: Own,
 ): { page: Statement; count: Statement } {
-  let rows = db.selectFrom("actions").where(pending);
+  let rows = fromActions(db, own).where(pending);
   const counted = (query: typeof rows) => query.select((eb) => eb.fn.countAll<number>().as("count"));
-  if (visible === "agent_id") rows = rows.where(sql<boolean>`agent_id || '' = ${param("visible_agent")}`);
-  if (visible === "key_id") rows = rows.where(sql<boolean>`submitted_by || '' = ${param("visible_key")}`);
+  if (visible === "agent_id") rows = rows.where(sql<boolean>`${own.unindexed("agent_id")} = ${param("visible_agent")}`);
+  if (visible === "key_id")
+    rows = rows.where(sql<boolean>`${own.unindexed("submitted_by")} = ${param("visible_key", "uuid")}`);
   return {
     page: prepare(
       rows
-        .select(schema.ACTION_COLUMNS)
+        .select(ofActions(schema.ACTION_COLUMNS, own))
         .where(sql<boolean>`(expires_at, decision_seq) > (${param("expires_at")}, ${param("decision_seq")})`)
         .orderBy("expires_at")
         .orderBy("decision_seq")
@@ -125,7 +138,7 @@ export function pendingLists(
     count: prepare(
       visible === "key_id"
         ? counted(db.selectFrom("actions").where(pending))
-            .where("submitted_by", "=", param("visible_key"))
+            .where("submitted_by", "=", param("visible_key", "uuid"))
             .where(sql<boolean>`expires_at + 0 > ${param("now")}`)
         : counted(rows).where("expires_at", ">", param("now")),
     ),
@@ -146,11 +159,10 @@ export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement
 }
 
 /** By the end of the permit. */
-export function startableLists(db: Kysely<Tables>, status: "allowed" | "approved"): Statement {
+export function startableLists(db: Kysely<Tables>, status: "allowed" | "approved", own: Own): Statement {
   return prepare(
-    db
-      .selectFrom("actions")
-      .select(schema.ACTION_COLUMNS)
+    fromActions(db, own)
+      .select(ofActions(schema.ACTION_COLUMNS, own))
       // Literal, or the planner does not see that the index holds what is asked for.
       .where("status", "=", sql.lit(status))
       .where(sql<boolean>`(approved_until, decision_seq) > (${param("approved_until")}, ${param("decision_seq")})`)
@@ -161,11 +173,8 @@ export function startableLists(db: Kysely<Tables>, status: "allowed" | "approved
 }
 
 /** What may start, or what waits, of one key and one request: the one whose time ends last. */
-export function openLists(
-  db: Kysely<Tables>,
-  { expectsRows }: Pick<SqlDialect, "expectsRows">,
-): { startable: Statement; waiting: Statement } {
-  const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
+export function openLists(db: Kysely<Tables>, own: Own): { startable: Statement; waiting: Statement } {
+  const actions = fromActions(db, own).select(ofActions(schema.ACTION_COLUMNS, own));
   const last = (from: typeof actions, open: RawBuilder<boolean>, ends: "approved_until" | "expires_at"): Statement =>
     prepare(
       from
@@ -176,20 +185,22 @@ export function openLists(
         .limit(sql.lit(1)),
     );
   return {
-    // `|| ''` keeps other indexes out of it: of what is not open there may be very much.
+    // No other index: of what is not open there may be very much.
     startable: last(
       actions
-        .where(sameHash)
-        .where(sameKey("submitted_by"))
-        .where(sql<boolean>`submitted_by || '' = ${param("submitted_by")}`)
-        .where(sql<boolean>`request_hash || '' = ${param("request_hash")}`),
+        .where(sameHash(own))
+        .where(sameKey("submitted_by", own))
+        .where(sql<boolean>`${own.unindexed("submitted_by")} = ${param("submitted_by", "uuid")}`)
+        .where(sql<boolean>`${own.unindexed("request_hash")} = ${param("request_hash", "hash")}`),
       startable,
       "approved_until",
     ),
-    waiting: expectsRows
+    waiting: own.expectsRows
       ? waitingInOrder(actions)
       : last(
-          actions.where("submitted_by", "=", param("submitted_by")).where("request_hash", "=", param("request_hash")),
+          actions
+            .where("submitted_by", "=", param("submitted_by", "uuid"))
+            .where("request_hash", "=", param("request_hash", "hash")),
           pending,
           "expires_at",
         ),

@@ -12,6 +12,7 @@ import { initial } from "./migrations/initial.ts";
 import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
 import { directory, logKeys, permitKeys, stops } from "./migrations/directory.ts";
 import { asks, join } from "./migrations/join.ts";
+import { packedActions } from "./migrations/packed.ts";
 import { permits } from "./migrations/permits.ts";
 import { shortActionIndexes, shortEntryIndex } from "./migrations/short-indexes.ts";
 
@@ -51,4 +52,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 24, name: "short indexes of actions", statements: shortActionIndexes },
   { version: 25, name: "entries of actions behind their decision", statements: shortEntryIndex },
   { version: 26, name: "what decisions say, once", statements: saidOnce },
+  { version: 27, name: "ids and hashes as bytes, kinds of decisions", statements: packedActions },
 ];

@@ -33,6 +33,7 @@ import {
   startableLists,
   type StoredDecision,
 } from "./lists.ts";
+import { fromActions, ofActions } from "./kinds.ts";
 import type { Bundles, EntryReads } from "./bundles.ts";
 import { prepareLedgerReads, readLedger } from "./ledger-reads.ts";
 import { prepareSums } from "./sums.ts";
@@ -44,8 +45,8 @@ export const HASH_BYTES = 32;
 /** Everything compiled, once for each dialect. */
 export type Reads = ReturnType<typeof prepareReads>;
 
-export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
-  const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
+export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
+  const actions = fromActions(db, dialect).select(ofActions(schema.ACTION_COLUMNS, dialect));
   const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
   const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
   return {
@@ -56,7 +57,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
       db.selectFrom("checkpoint").select(["size", "note"]).where("id", "=", sql.lit(1)).where("note", "is not", null),
     ),
     ...prepareLedgerReads(db),
-    action: prepare(actions.where("id", "=", param("id"))),
+    action: prepare(actions.where("id", "=", param("id", "uuid"))),
     ...prepareActionIds(db, dialect),
     openAction: openLists(db, dialect),
     actions: actionLists(db, dialect),
@@ -68,9 +69,9 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
         .where("created_at", "<", param("until")),
     ),
     decisions: {
-      all: decisionLists(db, "all"),
-      agent_id: decisionLists(db, "agent_id"),
-      key_id: decisionLists(db, "key_id"),
+      all: decisionLists(db, "all", dialect),
+      agent_id: decisionLists(db, "agent_id", dialect),
+      key_id: decisionLists(db, "key_id", dialect),
     },
     overdueActions: prepare(
       actions
@@ -81,11 +82,14 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
         .limit(param<number>("limit")),
     ),
     pendingActions: {
-      all: pendingLists(db, "all"),
-      agent_id: pendingLists(db, "agent_id"),
-      key_id: pendingLists(db, "key_id"),
+      all: pendingLists(db, "all", dialect),
+      agent_id: pendingLists(db, "agent_id", dialect),
+      key_id: pendingLists(db, "key_id", dialect),
     },
-    startableActions: { allowed: startableLists(db, "allowed"), approved: startableLists(db, "approved") },
+    startableActions: {
+      allowed: startableLists(db, "allowed", dialect),
+      approved: startableLists(db, "approved", dialect),
+    },
     oldestPending: prepare(
       db
         .selectFrom("actions")
@@ -109,7 +113,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "give
       db
         .selectFrom("approvals")
         .select(schema.APPROVAL_COLUMNS)
-        .where("action_id", "=", param("action_id"))
+        .where("action_id", "=", param("action_id", "uuid"))
         .orderBy("seq"),
     ),
     keyByHash: prepare(keys.where("hash", "=", param("hash"))),

@@ -1,4 +1,4 @@
-/** The tables as statements see them. What the columns are in the database stands in migrations.ts. */
+/** The tables as statements see them, but for what SQLite holds otherwise: see forms.ts and kinds.ts. What the columns are in the database stands in migrations.ts. */
 import { Kysely, type DialectAdapter, type QueryCompiler } from "kysely";
 import { DummyDriver, SqliteIntrospector } from "kysely";
 import type {

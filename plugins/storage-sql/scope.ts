@@ -2,7 +2,7 @@
 import { StorageError } from "../../src/contract/storage.ts";
 import type { Insert, SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlTransaction } from "./engine.ts";
-import { bind, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
+import { bind as bindTo, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
 
 export interface TransactionScope {
   executor: SqlExecutor;
@@ -28,7 +28,7 @@ const OVER = "the transaction is over: await everything inside the work of `writ
 /** `own`: the statements that read and move the head, and the one that erases. */
 export function transactionScope(
   engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
-  { insertRows }: Pick<SqlDialect, "insertRows">,
+  { insertRows, packed }: Pick<SqlDialect, "insertRows" | "packed">,
   tx: SqlTransaction,
   own: { head: Statement; moveHead: Statement; eraseAction: Statement },
 ): TransactionScope {
@@ -36,6 +36,7 @@ export function transactionScope(
   let over = false;
   let moved: number | null = null;
   let erased = false;
+  const bind = (statement: Statement, values: object): SqlValue[] => bindTo(statement, values, packed !== null);
   /** As the lock brought it, until something may have moved it. */
   let head: SqlRow[] | null = tx.head ?? null;
   const pending: Promise<void>[] = [];

@@ -4,6 +4,7 @@
  */
 import type { Compilable, Kysely } from "kysely";
 import { StorageError } from "../../src/contract/storage.ts";
+import { FORMS, pack, unpack, type Form } from "./forms.ts";
 import type { Tables } from "./schema.ts";
 
 export type SqlValue = string | number | Uint8Array | null;
@@ -13,6 +14,8 @@ export interface Statement {
   readonly sql: string;
   /** One name for each placeholder, in order. */
   readonly names: readonly string[];
+  /** Those of the names' columns, where one has a form. */
+  readonly forms?: readonly (Form | undefined)[];
   /** The table, where the statement is a plain insert of a whole row: `names` are its columns. */
   readonly into?: string;
 }
@@ -39,34 +42,42 @@ export interface SqlExecutor {
 
 class Param {
   readonly name: string;
-  constructor(name: string) {
+  readonly form: Form | undefined;
+  constructor(name: string, form: Form | undefined) {
     this.name = name;
+    this.form = form;
   }
 }
 
-/** Stands where a value goes when a statement is written. */
-export function param<T = never>(name: string): T {
-  return new Param(name) as T;
+/** Stands where a value goes when a statement is written. `form`: of the column that it is compared with, if it has one. */
+export function param<T = never>(name: string, form?: Form): T {
+  return new Param(name, form) as T;
 }
 
-/** One parameter of the same name for each column. */
-export function params<T>(columns: readonly string[]): T {
-  return Object.fromEntries(columns.map((column) => [column, param(column)])) as T;
+/** One parameter of the same name for each column, in the columns' forms where they are of this table. */
+export function params<T>(columns: readonly string[], table?: string): T {
+  const forms = (table === undefined ? undefined : FORMS[table]) ?? {};
+  return Object.fromEntries(columns.map((column) => [column, param(column, forms[column])])) as T;
 }
 
 export function prepare(query: Compilable): Statement {
   const { sql, parameters } = query.compile();
-  const names = parameters.map((parameter) => {
+  const all = parameters.map((parameter) => {
     if (!(parameter instanceof Param))
       throw new TypeError(`write the constant ${String(parameter)} with sql.lit: ${sql}`);
-    return parameter.name;
+    return parameter;
   });
-  return { sql, names };
+  const forms = all.map(({ form }) => form);
+  return {
+    sql,
+    names: all.map(({ name }) => name),
+    ...(forms.some((form) => form !== undefined) ? { forms } : {}),
+  };
 }
 
 /** A plain insert of a whole row. */
 export function prepareInsert(db: Kysely<Tables>, table: keyof Tables, columns: readonly string[]): Statement {
-  return { ...prepare(db.insertInto(table).values(params<never>(columns))), into: table };
+  return { ...prepare(db.insertInto(table).values(params<never>(columns, table))), into: table };
 }
 
 /** A JSON array of rows for a parameter of `SqlDialect.given`. Throws as `bind` does. */
@@ -78,9 +89,15 @@ export function bindRows(columns: readonly string[], rows: readonly object[]): s
   );
 }
 
-/** Throws StorageError for a value that would not come back as it went in. */
-export function bind(statement: Statement, values: object): SqlValue[] {
-  return statement.names.map((name) => encode((values as Record<string, unknown>)[name], name));
+/**
+ * Throws StorageError for a value that would not come back as it went in. `packed`: columns hold texts in their forms.
+ */
+export function bind({ names, forms }: Statement, values: object, packed: boolean): SqlValue[] {
+  return names.map((name, i) => {
+    const value = (values as Record<string, unknown>)[name];
+    const form = packed ? forms?.[i] : undefined;
+    return (form !== undefined && typeof value === "string" ? pack(form, value) : null) ?? encode(value, name);
+  });
 }
 
 /** Postgres cannot hold U+0000 in text and SQLite libraries cut a string there; U+0001 marks what replaces it. */
@@ -119,7 +136,8 @@ export function plain<T>(row: SqlRow): T {
   const out: SqlRow = {};
   for (const name in row) {
     const value = row[name] as SqlValue;
-    out[name] = typeof value === "string" && value.includes("\u0001") ? unescapeText(value) : value;
+    if (typeof value === "string") out[name] = value.includes("\u0001") ? unescapeText(value) : value;
+    else out[name] = value instanceof Uint8Array ? (unpack(name, value) ?? value) : value;
   }
   return out as T;
 }

@@ -10,10 +10,12 @@ import { createCopying, prepareCopying } from "./copying.ts";
 import { cutBack, prepareCut } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlPurpose } from "./engine.ts";
+import { createKinds, prepareKinds } from "./kinds.ts";
 import { lastingLeases, prepareLeases } from "./leases.ts";
 import { migrate, storedVersion } from "./migrate.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
 import { replacedIndexes } from "./migrations/short-indexes.ts";
+import { misshapenRows, prepareMisshapen } from "./misshapen.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
@@ -29,14 +31,29 @@ export interface SqlStorageOptions {
   keep?: number;
 }
 
-const prepared = new WeakMap<object, ReturnType<typeof prepareAll>>();
+/** The schema from which on columns of actions are packed. */
+const PACKED_SINCE = 27;
+
+const prepared = new WeakMap<object, Map<boolean, ReturnType<typeof prepareAll>>>();
+
+/** Written once for each dialect and way to hold texts. */
+function statementsOf(db: Kysely<Tables>, dialect: SqlDialect): ReturnType<typeof prepareAll> {
+  const forms = prepared.get(db) ?? new Map<boolean, ReturnType<typeof prepareAll>>();
+  prepared.set(db, forms);
+  const isPacked = dialect.packed !== null;
+  const statements = forms.get(isPacked) ?? prepareAll(db, dialect);
+  forms.set(isPacked, statements);
+  return statements;
+}
 
 function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
   return {
     reads: prepareReads(db, dialect),
-    writes: prepareWrites(db),
-    copies: prepareCopying(db),
-    cuts: prepareCut(db),
+    writes: prepareWrites(db, dialect),
+    copies: prepareCopying(db, dialect),
+    cuts: prepareCut(db, dialect),
+    kinds: prepareKinds(db),
+    misshapen: prepareMisshapen(db, dialect.packed),
     countPing: prepare(
       db
         .updateTable("liveness")
@@ -47,12 +64,13 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
   };
 }
 
-export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options: SqlStorageOptions = {}): Storage {
+export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: SqlStorageOptions = {}): Storage {
   const migrations = options.migrations ?? MIGRATIONS;
   const newest = migrations.at(-1)?.version ?? 0;
+  const dialect = engine.exclusive && newest >= PACKED_SINCE ? given : { ...given, packed: null };
   const db = dialect.db as unknown as Kysely<Tables>;
-  const statements = prepared.get(db) ?? prepareAll(db, dialect);
-  prepared.set(db, statements);
+  const statements = statementsOf(db, dialect);
+  const kinds = dialect.packed === null ? null : createKinds(statements.kinds);
   const { reads, writes, leases } = statements;
   let state: "closed" | "open" | "read only" = "closed";
   /** The last of what must run one after another: opening, writes, closing. */
@@ -79,6 +97,17 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
   }
 
   async function run<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>): Promise<T> {
+    let committed = false;
+    try {
+      const result = await transact(purpose, work);
+      committed = true;
+      return result;
+    } finally {
+      kinds?.settle(committed);
+    }
+  }
+
+  async function transact<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>): Promise<T> {
     assertOpen();
     if (state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
     const tx = await orStorageError("write to the store", () => engine.begin(purpose));
@@ -129,7 +158,8 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
     despiteConflicts(() => enqueue(() => run("aside", work)));
 
   const looks: Pick<SqlExecutor, "all"> = {
-    all: (statement, values) => look(() => engine.query(statement.sql, bind(statement, values))),
+    all: (statement, values) =>
+      look(() => engine.query(statement.sql, bind(statement, values, dialect.packed !== null))),
   };
   const bundles = createBundles(reads);
   const view = {
@@ -140,7 +170,9 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
           snapshot: <T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T> =>
             look(() =>
               (engine.snapshot as NonNullable<SqlEngine["snapshot"]>)((query) =>
-                work({ all: (statement, values) => query(statement.sql, bind(statement, values)) }),
+                work({
+                  all: (statement, values) => query(statement.sql, bind(statement, values, dialect.packed !== null)),
+                }),
               ),
             ),
         }),
@@ -164,6 +196,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
   });
 
   async function open(readOnly: boolean): Promise<void> {
+    kinds?.forget();
     await engine.open({ readOnly });
     try {
       if (readOnly) {
@@ -214,7 +247,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
       enqueue(() =>
         run("write", async (db) => {
           const moves = statusMoves(reads.sums, db);
-          const result = await work(createTransaction(reads, writes, db, bundles, moves));
+          const result = await work(createTransaction(reads, writes, db, bundles, kinds, moves));
           await moves.apply();
           return result;
         }),
@@ -232,7 +265,7 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
         throw error;
       }
     },
-    inspect: () => inspect(putOff),
+    inspect: async () => [...(await inspect(putOff)), ...(await misshapenRows(statements.misshapen, looks))],
     ...(dialect.suspendAppendOnly === undefined
       ? {}
       : {
@@ -240,12 +273,12 @@ export function createSqlStorage(engine: SqlEngine, dialect: SqlDialect, options
             enqueue(() =>
               run("write", (db) =>
                 cutBack(statements.cuts, reads, bundles, dialect, db, (rows) =>
-                  keep(rows, createTransaction(reads, writes, db, bundles)),
+                  keep(rows, createTransaction(reads, writes, db, bundles, kinds)),
                 ),
               ),
             ),
         }),
-    copying: createCopying(statements.copies, looks, bundles, (work) => enqueue(() => run("copy", work))),
+    copying: createCopying(statements.copies, looks, bundles, kinds, (work) => enqueue(() => run("copy", work))),
     ...(engine.watch === undefined ? {} : { watch: engine.watch.bind(engine) }),
     ...(engine.backup === undefined
       ? {}

@@ -6,6 +6,8 @@
  */
 import { sql, type Kysely } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
+import { idAs } from "./forms.ts";
+import { fromActions, groupsOf, ofActions } from "./kinds.ts";
 import type { Tables } from "./schema.ts";
 import { bindRows, param, plain, prepare, type SqlExecutor, type SqlRow } from "./statement.ts";
 
@@ -32,23 +34,24 @@ const columnsOf = (given: object): string[] => Object.keys(given);
 
 export type SumStatements = ReturnType<typeof prepareSums>;
 
-export function prepareSums(db: Kysely<Tables>, { given }: Pick<SqlDialect, "given">) {
+export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
+  const { given, packed, unindexed } = dialect;
   const folded = sql<number>`(select folded from sums_state where id = 1)`;
   const seen = {
     all: sql<boolean>`1 = 1`,
-    // Concatenated, so that no index over the agent or the key is taken in place of the one that the range needs.
-    agent_id: sql<boolean>`agent_id || '' = ${param("visible_agent")}`,
-    key_id: sql<boolean>`submitted_by || '' = ${param("visible_key")}`,
+    // No index over the agent or the key is taken in place of the one that the range needs.
+    agent_id: sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`,
+    key_id: sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`,
   };
   const byVisibility = <T>(make: (visible: keyof typeof seen) => T): Record<keyof typeof seen, T> => ({
     all: make("all"),
     agent_id: make("agent_id"),
     key_id: make("key_id"),
   });
-  const counted = db
-    .selectFrom("actions")
-    .select([...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
-    .groupBy([...GROUP]);
+  const actions = fromActions(db, dialect);
+  const group = ofActions(GROUP, dialect);
+  const groups = groupsOf(GROUP, dialect);
+  const counted = actions.select([...group, (eb) => eb.fn.countAll<number>().as("n")]).groupBy(groups);
   return {
     buckets: prepare(
       db
@@ -86,9 +89,8 @@ export function prepareSums(db: Kysely<Tables>, { given }: Pick<SqlDialect, "giv
     /** Rows that are not folded yet. `+ 0`: found by sequence, not by time. */
     tail: byVisibility((visible) =>
       prepare(
-        db
-          .selectFrom("actions")
-          .select(["created_at", ...GROUP])
+        actions
+          .select(["created_at", ...group])
           .where(sql<boolean>`decision_seq > ${folded}`)
           .where(sql<boolean>`created_at + 0 >= ${param("from")}`)
           .where(sql<boolean>`created_at + 0 < ${param("to")}`)
@@ -133,12 +135,11 @@ export function prepareSums(db: Kysely<Tables>, { given }: Pick<SqlDialect, "giv
         .select([(eb) => eb.fn.max("decision_seq").as("last"), (eb) => eb.fn.countAll<number>().as("n")]),
     ),
     fold: prepare(
-      db
-        .selectFrom("actions")
-        .select([QUARTER_OF.as("quarter"), ...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
+      actions
+        .select([QUARTER_OF.as("quarter"), ...group, (eb) => eb.fn.countAll<number>().as("n")])
         .where("decision_seq", ">", param("folded"))
         .where("decision_seq", "<=", param("last"))
-        .groupBy([QUARTER_OF, ...GROUP]),
+        .groupBy([QUARTER_OF, ...groups]),
     ),
     putBuckets: prepare(
       db
@@ -166,7 +167,7 @@ export function prepareSums(db: Kysely<Tables>, { given }: Pick<SqlDialect, "giv
     foldedActions: prepare(
       db
         .selectFrom(given(param("ids"), { id: "text" }) as never)
-        .innerJoin("actions", (join) => join.on(sql<boolean>`actions.id = given.id`))
+        .innerJoin("actions", (join) => join.on(sql<boolean>`actions.id = ${idAs(packed, "given.id")}`))
         .select(["actions.id", "created_at", "agent_id", "submitted_by"] as never)
         .where(sql<boolean>`decision_seq <= ${folded}`),
     ),

@@ -12,6 +12,8 @@ import { prepareBundleWrites, type Bundles } from "./bundles.ts";
 import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
 import { prepareDocumentWrites, writeDocuments } from "./documents.ts";
 import { prepareIdempotencyWrites, writeIdempotency } from "./idempotency.ts";
+import type { SqlDialect } from "./dialect.ts";
+import type { Kinds } from "./kinds.ts";
 import { prepareRunWrites } from "./leaf-runs.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
@@ -21,7 +23,7 @@ import { statusMoves, type StatusMoves } from "./sums.ts";
 
 export type Writes = ReturnType<typeof prepareWrites>;
 
-export function prepareWrites(db: Kysely<Tables>) {
+export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed">) {
   return {
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
@@ -47,7 +49,7 @@ export function prepareWrites(db: Kysely<Tables>) {
     insertApproval: prepare(
       db
         .insertInto("approvals")
-        .values(params<never>(schema.APPROVAL_COLUMNS))
+        .values(params<never>(schema.APPROVAL_COLUMNS, "approvals"))
         .onConflict((conflict) => conflict.columns(["action_id", "principal"]).doNothing()),
     ),
     insertKey: prepareInsert(db, "api_keys", schema.KEY_COLUMNS),
@@ -76,7 +78,7 @@ export function prepareWrites(db: Kysely<Tables>) {
         .values(params<never>(schema.POLICY_SET_COLUMNS))
         .onConflict((conflict) => conflict.column("digest").doNothing()),
     ),
-    ...prepareDeliveryWrites(db),
+    ...prepareDeliveryWrites(db, dialect),
     ...prepareDocumentWrites(db),
     ...prepareIdempotencyWrites(db),
     putMeta: prepare(
@@ -144,6 +146,7 @@ export function createTransaction(
   writes: Writes,
   db: SqlExecutor,
   bundles: Bundles,
+  kinds: Kinds | null,
   moves: StatusMoves = statusMoves(reads.sums, db),
 ): StorageTransaction {
   // Not spread into one literal: methods behind a spread took a fifth of a millisecond a transaction.
@@ -209,7 +212,7 @@ export function createTransaction(
   return Object.assign(
     own,
     createReader(reads, db, bundles),
-    writeActions(moves, writes, db),
+    writeActions(moves, writes, db, kinds),
     writeDeliveries(writes, db),
     writeDocuments(writes, db),
     writeIdempotency(writes, db),

@@ -192,11 +192,11 @@ describe("the embedded store", () => {
 
     const damages: [string, RegExp][] = [
       [
-        `update actions set status = 'approved' where id = '${id}'`,
+        `update actions set status = 'approved' where id = unhex('${id}', '-')`,
         /is approved in the store and pending_approval in the ledger/,
       ],
       [
-        `update actions set request = replace(request, '500', '900') where id = '${id}'`,
+        `update actions set request = replace(request, '500', '900') where id = unhex('${id}', '-')`,
         /its request does not hash to its request hash/,
       ],
       [
@@ -211,7 +211,7 @@ describe("the embedded store", () => {
         "drop trigger entries_no_update; update entries set bytes = cast(replace(cast(bytes as text), 'seq', 'sep') as blob) where seq = 5",
         /entry 5 was altered/,
       ],
-      [`delete from actions where id = '${id}'`, /the store holds \d+ actions, the ledger \d+ decisions/],
+      [`delete from actions where id = unhex('${id}', '-')`, /the store holds \d+ actions, the ledger \d+ decisions/],
     ];
     const { DatabaseSync } = await loadSqlite();
     for (const [sql, expected] of damages) {

@@ -43,6 +43,8 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
     `select 1 as there from pg_attribute where attrelid = to_regclass('${table}') and attname = '${column}' and not attisdropped`,
   indexesHoldKey: false,
   expectsRows: true,
+  packed: null,
+  unindexed: (column) => sql`${sql.ref(column)} || ''`,
   // What asks for the table waits behind this one, which waits for every transaction that reads it.
   dropIndex: (name) => ["set local lock_timeout = 200", `drop index if exists "${name}"`],
   bytesOf: (hex) => sql.raw(`'\\x${hex}'::bytea`),

@@ -2,12 +2,20 @@
 import { sql, SqliteAdapter, SqliteQueryCompiler, type Kysely } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
 import { OUT_OF_LINE } from "../dialect.ts";
+import type { Form } from "../forms.ts";
 import { writerOf } from "../schema.ts";
 
 export const db = writerOf(new SqliteAdapter(), new SqliteQueryCompiler());
 
 /** "Asnt" in the file's header: another program's database is never migrated. */
 export const APPLICATION_ID = 0x41736e74;
+
+/** Whether a text is exactly of the form. */
+function isOf(form: Form, text: string): string {
+  if (form === "hash") return `length(${text}) = 64 and ${text} not glob '*[^0-9a-f]*'`;
+  const digits = (count: number): string => "[0-9a-f]".repeat(count);
+  return `${text} glob '${[8, 4, 4, 4, 12].map(digits).join("-")}'`;
+}
 
 export const sqliteDialect: SqlDialect = {
   db: db as unknown as Kysely<never>,
@@ -21,6 +29,12 @@ export const sqliteDialect: SqlDialect = {
   // It is the row's number.
   indexesHoldKey: true,
   expectsRows: false,
+  packed: {
+    pack: (form, text) => `case when ${isOf(form, text)} then unhex(${text}, '-') else ${text} end`,
+    check: (form, column) =>
+      `case typeof("${column}") when 'blob' then length("${column}") = ${form === "uuid" ? 16 : 32} when 'text' then not (${isOf(form, `"${column}"`)}) else "${column}" is null end`,
+  },
+  unindexed: (column) => sql`+${sql.ref(column)}`,
   dropIndex: (name) => [`drop index if exists "${name}"`],
   bytesOf: (hex) => sql.raw(`x'${hex}'`),
   // One process at a time.

@@ -37,6 +37,25 @@ async function kindOf(work: Promise<unknown>): Promise<string> {
 }
 
 const roles: Record<string, () => Promise<void>> = {
+  /** Brings a store to the newest schema. */
+  async migrate() {
+    const storage = sqliteStorage({ path });
+    say("open");
+    await storage.open();
+    await storage.close();
+    say("done");
+  },
+
+  /** Does what the store puts off, all of it. */
+  async upkeep() {
+    const storage = sqliteStorage({ path, keep: 0 });
+    await storage.open();
+    say("open");
+    while (((await storage.upkeep?.(250)) ?? 0) > 0) say("piece");
+    await storage.close();
+    say("done");
+  },
+
   /** Opens, says so, and stays. */
   async hold() {
     const storage = sqliteStorage({ path });
