@@ -128,9 +128,14 @@ function unsupported(route: Route, type: string | null): Refusal {
 async function hasBody(request: Request, info: RequestInfo, share: Share): Promise<boolean> {
   const length = request.headers.get("content-length");
   if (length !== null) return length.trim() !== "0";
-  if (request.headers.get("transfer-encoding") === null && (info.readBody !== undefined || request.body === null))
-    return false;
+  if (isUnsent(request, info)) return false;
   return (await readBytes(request, 1, info, share).catch(() => new Uint8Array(1))).length > 0;
+}
+
+/** Whether no body comes, where no length is told. HTTP/2 has no header for one, and is spoken where `info` reads none. */
+export function isUnsent(request: Request, info: RequestInfo): boolean {
+  if (request.headers.get("transfer-encoding") !== null) return false;
+  return info.readBody !== undefined || request.body === null;
 }
 
 /** Counts while it reads: a length that is missing or lies costs at most `max` bytes. */

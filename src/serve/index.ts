@@ -1,10 +1,10 @@
 /** Listens on Node, Deno and Bun, through srvx. */
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse as ServerResponseOfNode } from "node:http";
 import type { Duplex } from "node:stream";
 import { FastResponse, serve as listen, type Server, type ServerRequest } from "srvx";
 import type { FetchHandler } from "../http/handler.ts";
 import type { RequestInfo } from "../http/request-info.ts";
-import { discardNodeBody, readNodeBody } from "./node-body.ts";
+import { discardNodeBody, readNodeBody, streamNodeBody } from "./node-body.ts";
 
 export interface Listening {
   url: string;
@@ -43,7 +43,7 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
     bun: { idleTimeout: 255 },
     deno: { signal: cut.signal },
   });
-  server.node?.server?.on("clientError", answerUnread);
+  server.node?.server?.on("clientError", answerUnread).on("request", cutEndless);
   await bind(server, options);
   const url = (server.url ?? `http://${options.host}:${options.port}/`).replace(/\/$/, "");
   let stopped: Promise<void> | null = null;
@@ -71,6 +71,18 @@ function answerUnread({ code = "" }: NodeJS.ErrnoException, socket: Duplex): voi
   socket.end(`${head}\r\n\r\n${body}`, () => socket.destroy());
 }
 
+/** Requests of one connection that may wait for their answers at once. */
+const MOST_PIPELINED = 128;
+const waiting = new WeakMap<Duplex, number>();
+
+/** Node reads on while nothing is answered: a client that sends without end on one connection would be held in memory whole. */
+function cutEndless({ socket }: IncomingMessage, response: ServerResponseOfNode): void {
+  const before = waiting.get(socket) ?? 0;
+  waiting.set(socket, before + 1);
+  response.once("close", () => waiting.set(socket, (waiting.get(socket) ?? 1) - 1));
+  if (before >= MOST_PIPELINED) socket.destroy();
+}
+
 function infoOf(request: ServerRequest): RequestInfo {
   const node = request.runtime?.node;
   if (node === undefined) return { ip: () => request.ip };
@@ -78,6 +90,7 @@ function infoOf(request: ServerRequest): RequestInfo {
     ip: () => request.ip,
     headers: () => (node.req as IncomingMessage).rawHeaders,
     readBody: (max, take) => readNodeBody(node.req as IncomingMessage, max, take),
+    body: () => streamNodeBody(node.req as IncomingMessage),
     discardBody: (most, patienceMs) => discardNodeBody(node.req as IncomingMessage, most, patienceMs),
   };
 }

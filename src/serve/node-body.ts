@@ -61,3 +61,45 @@ export function discardNodeBody(request: IncomingMessage, most: number, patience
     request.on("data", onData);
   });
 }
+
+/** A piece whenever one is asked for. Whatever comes once nobody wants more is dropped, and the connection is left as it is. */
+export function streamNodeBody(request: IncomingMessage): ReadableStream<Uint8Array> {
+  let leave = (): void => {};
+  return new ReadableStream<Uint8Array>(
+    {
+      start(stream) {
+        const onData = (chunk: Buffer): void => {
+          request.pause();
+          stream.enqueue(chunk);
+        };
+        const onEnd = (): void => {
+          leave();
+          stream.close();
+        };
+        const onCut = (): void => {
+          leave();
+          stream.error(new Error("the connection closed before the body was whole"));
+        };
+        leave = () => {
+          request.off("data", onData);
+          request.off("end", onEnd);
+          request.off("error", onCut);
+          request.off("close", onCut);
+        };
+        if (request.destroyed) return onCut();
+        // First: whoever listens for data begins to read.
+        request.pause();
+        request.on("data", onData);
+        request.on("end", onEnd);
+        request.on("error", onCut);
+        request.on("close", onCut);
+      },
+      pull: () => void request.resume(),
+      cancel() {
+        leave();
+        request.resume();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import type { Worker } from "node:worker_threads";
 import type { FetchHandler } from "../../src/http/handler.ts";
@@ -14,6 +14,18 @@ import { eventually, until } from "../support/wait.ts";
 const Answer = responseFor(2);
 const logged: string[] = [];
 const log = createLogger("warn", (line) => logged.push(line));
+
+function dial({ url }: Listening): Socket {
+  const { hostname, port } = new URL(url);
+  return connect(Number(port), hostname).on("error", () => undefined);
+}
+
+/** All that comes until the connection ends. */
+function received(socket: Socket): Promise<string> {
+  let text = "";
+  socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
+  return new Promise((resolve) => socket.on("close", () => resolve(text)));
+}
 
 describe("two threads", () => {
   let listening: Listening;
@@ -110,16 +122,62 @@ describe("two threads", () => {
       const start = (stream: ReadableStreamDefaultController<Uint8Array>): void => stream.enqueue(new Uint8Array(3));
       return new Answer(new ReadableStream({ start, cancel: () => void left.push("stream") }), {});
     };
-    const { hostname, port } = new URL(listening.url);
     for (const path of ["/wait", "/stream"]) {
-      const socket = connect(Number(port), hostname);
-      socket.on("error", () => undefined);
+      const socket = dial(listening);
       socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
       if (path === "/stream") await once(socket, "data");
       else await until("the handler waits", () => waits);
       socket.destroy();
     }
     await until("both were told", () => left.length === 2);
+  });
+
+  it("pass on a GET's body, so that it can be refused", async () => {
+    handle = async (_, info) => {
+      const body = await info?.readBody?.(100, () => undefined);
+      return new Answer(Buffer.from(body ?? []).toString(), { headers: {} });
+    };
+    const socket = dial(listening);
+    socket.write(
+      "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    );
+    assert.match(await received(socket), /\r\n\r\nabc$/);
+  });
+
+  it("let a client that has stopped sending see the answer to a body that nobody wants, whole", async () => {
+    handle = () =>
+      Promise.resolve(new Answer("n".repeat(8_000_000), { status: 413, headers: { Connection: "close" } }));
+    const socket = dial(listening);
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n${"x".repeat(100_000)}`);
+    const answer = await received(socket);
+    assert.match(answer, /^HTTP\/1.1 413 /);
+    assert.equal(answer.length - answer.indexOf("\r\n\r\n") - 4, 8_000_000);
+  });
+
+  it("cut a connection on which requests come without end while they wait for their answers", async () => {
+    let handled = 0;
+    handle = async (request) => {
+      handled += 1;
+      await once(request.signal, "abort");
+      return new Answer("late", {});
+    };
+    const socket = dial(listening);
+    const sent = 100_000;
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(sent));
+    assert.equal(await received(socket), "");
+    await until("some came", () => handled >= 128);
+    // What had come with the one too many is read.
+    assert.ok(handled < sent / 10, `${handled} were handled`);
+  });
+
+  it("cut an answer with a piece that is no bytes, and tell the one who made it", async () => {
+    let told = false;
+    handle = () => {
+      const start = (stream: ReadableStreamDefaultController<unknown>): void => stream.enqueue(1);
+      return Promise.resolve(new Answer(new ReadableStream({ start, cancel: () => void (told = true) }), {}));
+    };
+    await assert.rejects(fetch(listening.url).then((response) => response.text()));
+    await until("it was told", () => told);
   });
 
   it("answer 500 where the handler fails, and never what it did not say", async () => {

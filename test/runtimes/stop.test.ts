@@ -88,6 +88,7 @@ for (const [runtime, threads] of RUNTIMES.flatMap((name) => [[name, "1"] as cons
         const status = runtime === "deno" ? 400 : 200;
         assert.match(last(upload), new RegExp(`^HTTP/1\\.1 ${status}[^]*\\r\\nconnection: close\\r\\n`, "i"));
         assert.equal(await bounded("it ends", service.ended), 0);
+        assert.doesNotMatch(service.output(), /Uncaught/);
       }));
 
     it("under load answers every decision that it records", () =>

@@ -2,7 +2,7 @@
 import { createCollector } from "../../http/collector.ts";
 import type { FetchHandler } from "../../http/handler.ts";
 import { BodyTooLarge, type RequestInfo } from "../../http/request-info.ts";
-import { carriedRequest, partsOf } from "./carried.ts";
+import { carriedRequest, CarriedResponse, partsOf } from "./carried.ts";
 import {
   createOutgoing,
   isOfBody,
@@ -50,7 +50,8 @@ export function createBehind(fetch: FetchHandler, post: (message: Downward) => v
       signal() {
         if (it.gone === null) {
           it.gone = new AbortController();
-          say({ id, kind: "watch" });
+          if (isLost) it.gone.abort();
+          else say({ id, kind: "watch" });
         }
         return it.gone.signal;
       },
@@ -66,7 +67,7 @@ export function createBehind(fetch: FetchHandler, post: (message: Downward) => v
       answer(id, it, await fetch(request, info));
     } catch {
       // As where there are no fronts: the handler answers every fault itself.
-      answer(id, it, new Response("Internal Server Error\n", { status: 500 }));
+      answer(id, it, new CarriedResponse("Internal Server Error\n", { status: 500 }));
     }
   }
 

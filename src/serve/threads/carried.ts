@@ -67,17 +67,16 @@ class CarriedAnswer {
   }
   /** What goes to the other thread. */
   parts(): AnswerParts {
-    const body = this.#body;
+    // First: the type of a body like a form's is in the headers only then.
+    const body = this.#whole === null && isSendable(this.#body) ? this.#body : this.whole().body;
     const { headers } = this.#init;
     const isPlain = this.#headers === null && headers !== undefined && !(Symbol.iterator in headers);
-    const isOwn = this.#whole === null && (body === null || typeof body === "string" || body instanceof Uint8Array);
-    return {
-      status: this.status,
-      headers: isPlain ? (headers as Record<string, string>) : [...this.headers],
-      body: isOwn ? body : this.whole().body,
-    };
+    return { status: this.status, headers: isPlain ? (headers as Record<string, string>) : [...this.headers], body };
   }
 }
+
+const isSendable = (body: BodyInit | null): body is AnswerParts["body"] & (BodyInit | null) =>
+  body === null || typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream;
 
 /** Members that are not there are those of `whole()`. */
 function complete(carried: { prototype: object }, own: { prototype: object }): void {

@@ -15,11 +15,10 @@ const front = createFront(
 try {
   const { url, stop } = await serve(front.fetch, workerData as ServeOptions);
   port.on("message", (message: Downward | FrontOrder) => {
-    if ("order" in message) void stop(message.graceMs).then(() => port.close());
+    if ("order" in message) void stop(message.graceMs).then(() => tell({ state: "stopped" }));
     else front.heard(message);
   });
   tell({ state: "listening", url });
 } catch (error) {
   tell({ state: "failed", message: (error as Error).message });
-  port.close();
 }

@@ -1,5 +1,5 @@
 /** The handler of a thread that speaks HTTP: it knows nothing of the API, and passes each request on. */
-import { readBytes } from "../../http/body.ts";
+import { isUnsent, readBytes } from "../../http/body.ts";
 import type { FetchHandler } from "../../http/handler.ts";
 import { FREE } from "../../http/in-flight.ts";
 import type { RequestInfo } from "../../http/request-info.ts";
@@ -12,6 +12,7 @@ import {
   type Answer,
   type Call,
   type Downward,
+  type HeaderList,
   type Upward,
   type Word,
 } from "./messages.ts";
@@ -24,6 +25,7 @@ const DISCARDED = 4 * 1_048_576;
 
 interface Open {
   request: Request;
+  info: RequestInfo;
   answer(answer: Answer): void;
   /** Of a body that was not read ahead. */
   source: Source | null;
@@ -42,17 +44,17 @@ export function createFront(post: (message: Upward) => void, Reply: typeof Respo
   let lastId = 0;
   const { item, say } = createOutgoing<Call>((calls, words) => post({ ...packCalls(calls), words }));
 
-  function ask(id: number, request: Request, info: RequestInfo, body: Uint8Array | null): Promise<Answer> {
+  function ask(call: Call, request: Request, info: RequestInfo): Promise<Answer> {
     return new Promise((answer) => {
-      open.set(id, { request, answer, source: null, pieces: null });
-      const { method, url } = request;
-      const headers = info.headers?.() ?? listOf(request.headers);
-      item({ id, method, url, headers, ip: info.ip?.(), body });
+      open.set(call.id, { request, info, answer, source: null, pieces: null });
+      item(call);
     });
   }
 
   const sourceOf = (id: number, it: Open): Source =>
-    (it.source ??= createSource(it.request.body ?? emptyStream(), (piece) => say({ id, ...piece })));
+    (it.source ??= createSource(it.info.body?.() ?? it.request.body ?? emptyStream(), (piece) =>
+      say({ id, ...piece }),
+    ));
 
   function hear(id: number, it: Open, word: Word): void {
     if (isOfBody(word)) {
@@ -65,6 +67,8 @@ export function createFront(post: (message: Upward) => void, Reply: typeof Respo
 
   return {
     async fetch(request, info = {}) {
+      // Before anything else: it is gone with the client.
+      const ip = info.ip?.();
       let body: Uint8Array | null;
       try {
         body = await readAhead(request, info);
@@ -73,7 +77,10 @@ export function createFront(post: (message: Upward) => void, Reply: typeof Respo
         return new Reply("Bad Request\n", { status: 400, headers: { Connection: "close" } });
       }
       const id = ++lastId;
-      const { status, headers, body: whole, inPieces } = await ask(id, request, info, body);
+      const { method, url } = request;
+      const sent = info.headers?.() ?? listOf(request.headers);
+      const call: Call = { id, method, url, headers: body === null ? announced(request, sent) : sent, ip, body };
+      const { status, headers, body: whole, inPieces } = await ask(call, request, info);
       const it = open.get(id) as Open;
       if (body === null && (it.source !== null || closes(headers))) await sourceOf(id, it).discard(DISCARDED);
       const init = { status, headers };
@@ -81,11 +88,18 @@ export function createFront(post: (message: Upward) => void, Reply: typeof Respo
         open.delete(id);
         return new Reply(whole as BodyInit | null, init);
       }
-      it.pieces = createPieces((kind) => {
+      const pieces = (it.pieces = createPieces((kind) => {
         if (kind === "drop") open.delete(id);
         say({ id, kind });
-      });
-      return new Reply(streamOf(it.pieces), init);
+      }));
+      // Bun forgets the answer of a client that has left before it.
+      onGone(request, pieces.drop);
+      try {
+        return new Reply(streamOf(pieces), init);
+      } catch (error) {
+        pieces.drop();
+        throw error;
+      }
     },
     heard(message) {
       for (const answer of unpackAnswers(message)) open.get(answer.id)?.answer(answer);
@@ -100,9 +114,13 @@ export function createFront(post: (message: Upward) => void, Reply: typeof Respo
 /** Null: it is to be asked for. */
 async function readAhead(request: Request, info: RequestInfo): Promise<Uint8Array | null> {
   const length = request.headers.get("content-length");
-  if (length === null) return request.headers.get("transfer-encoding") === null ? new Uint8Array(0) : null;
+  if (length === null) return isUnsent(request, info) ? new Uint8Array(0) : null;
   return Number(length) <= READ_AHEAD ? readBytes(request, READ_AHEAD, info, FREE) : null;
 }
+
+/** A body over HTTP/2 needs no header, and the thread that decides has nothing else to know of one by. */
+const announced = ({ headers }: Request, sent: HeaderList): HeaderList =>
+  headers.has("content-length") || headers.has("transfer-encoding") ? sent : [...sent, "Transfer-Encoding", "chunked"];
 
 function onGone({ signal }: Request, gone: () => void): void {
   if (signal.aborted) gone();

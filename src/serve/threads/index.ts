@@ -42,14 +42,13 @@ async function serveInThreads(fetch: FetchHandler, options: ThreadsOptions): Pro
   if (fault !== null) throw new Error(fault);
   const at: ServeOptions = { host: options.host, port: await freePort(options), shared };
   const start = options.startFront ?? startFront;
-  const fronts = new Set<Worker>();
+  const fronts = new Map<Worker, Promise<unknown>>();
   let stopping: Promise<void> | null = null;
 
   /** One front. `listening` rejects where it does not come to that; `ended` resolves with why. */
   function begin(): { listening: Promise<string>; ended: Promise<string> } {
     const thread = start(at);
     const behind = createBehind(fetch, (message) => thread.postMessage(message));
-    fronts.add(thread);
     let why = "it ended";
     const ended = new Promise<string>((resolve) => {
       thread.on("error", (error) => (why = String(error)));
@@ -59,11 +58,16 @@ async function serveInThreads(fetch: FetchHandler, options: ThreadsOptions): Pro
         resolve(why);
       });
     });
+    fronts.set(thread, ended);
     const listening = new Promise<string>((resolve, reject) => {
       thread.on("message", (message: Upward | FrontState) => {
         if (!("state" in message)) behind.heard(message);
         else if (message.state === "listening") resolve(message.url);
-        else reject(new Error(message.message));
+        else {
+          if (message.state === "failed") reject(new Error(message.message));
+          // It does not end by itself on every runtime.
+          void thread.terminate();
+        }
       });
       void ended.then((why) => reject(new Error(`a thread that speaks HTTP was lost: ${why}`)));
     });
@@ -88,8 +92,7 @@ async function serveInThreads(fetch: FetchHandler, options: ThreadsOptions): Pro
   }
 
   async function stop(graceMs: number): Promise<void> {
-    const ending = [...fronts].map(async (thread) => {
-      const ended = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+    const ending = [...fronts].map(async ([thread, ended]) => {
       thread.postMessage({ order: "stop", graceMs } satisfies FrontOrder);
       await Promise.race([ended, setTimeout(graceMs + MARGIN, undefined, { ref: false })]);
       await thread.terminate();

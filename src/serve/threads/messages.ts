@@ -53,8 +53,11 @@ export interface Downward {
   words: Word[];
 }
 
-/** How a front begins, and what ends it. */
-export type FrontState = { state: "listening"; url: string } | { state: "failed"; message: string };
+/** How a front begins, and what ends it: when it says that it failed or has stopped, it is to be terminated. */
+export type FrontState =
+  | { state: "listening"; url: string }
+  | { state: "failed"; message: string }
+  | { state: "stopped" };
 export type FrontOrder = { order: "stop"; graceMs: number };
 
 export function packCalls(calls: readonly Call[]): Pick<Upward, "calls" | "bodies"> {
@@ -76,7 +79,8 @@ export function unpackCalls({ calls, bodies }: Pick<Upward, "calls" | "bodies">)
     url,
     headers,
     ip: ip ?? undefined,
-    body: length < 0 ? null : bodies.subarray(at, (at += length)),
+    // A copy: one request that waits would hold the bodies of all.
+    body: length < 0 ? null : bodies.slice(at, (at += length)),
   }));
 }
 

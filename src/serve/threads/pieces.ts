@@ -69,10 +69,14 @@ export function createSource(stream: ReadableStream<Uint8Array>, say: (word: Bod
   const reader = stream.getReader();
   return {
     pull() {
-      reader.read().then(
-        ({ done, value }) => say(done ? { kind: "end" } : { kind: "piece", bytes: alone(value) }),
-        () => say({ kind: "cut" }),
-      );
+      reader
+        .read()
+        .then(({ done, value }) => say(done ? { kind: "end" } : { kind: "piece", bytes: alone(value) }))
+        .catch((error: unknown) => {
+          // Of a piece that is no bytes, too.
+          reader.cancel(error).catch(() => undefined);
+          say({ kind: "cut" });
+        });
     },
     drop: () => void reader.cancel().catch(() => undefined),
     discard: (most) => discard(reader, most),
