@@ -24,7 +24,7 @@ export const ServerSchema = Type.Object(
       minimum: 1,
       maximum: 64,
       description:
-        "Threads of the service: one decides, the others speak HTTP. More than 1 needs Linux, and Node 22.12 or later, Deno or Bun. ASSENT_THREADS wins.",
+        "Threads of the service: one decides, the others speak HTTP. More than 2 need Linux, and Node 22.12 or later, Deno or Bun. ASSENT_THREADS wins.",
     }),
     max_body_bytes: Type.Integer({
       default: 65_536,
