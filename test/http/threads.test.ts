@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
-import { after, before, describe, it } from "node:test";
-import type { Worker } from "node:worker_threads";
+import { after, before, describe, it, test } from "node:test";
+import { Worker } from "node:worker_threads";
 import type { FetchHandler } from "../../src/http/handler.ts";
 import { createLogger } from "../../src/index.ts";
 import type { Listening } from "../../src/serve/index.ts";
@@ -220,6 +220,36 @@ describe("two threads", () => {
     assert.notEqual(front, lost);
     assert.match(logged.join(""), /a thread that speaks HTTP ended/);
   });
+});
+
+test("a thread that hangs is ended, and another one begun", async () => {
+  const hangs = `const { parentPort } = require("node:worker_threads");
+    parentPort.postMessage({ state: "listening", url: "http://hangs.invalid" });
+    for (;;);`;
+  let begun = 0;
+  const listening = await serveWith(() => Promise.resolve(new Answer("here", {})), {
+    host: "127.0.0.1",
+    port: 0,
+    threads: 2,
+    log,
+    pingMs: 100,
+    startFront: (at) => (begun++ === 0 ? new Worker(hangs, { eval: true }) : startFront(at)),
+  });
+  try {
+    const url = `http://127.0.0.1:${listening.port}/`;
+    const answer = await eventually(
+      () =>
+        fetch(url).then(
+          (response) => response.text(),
+          () => undefined,
+        ),
+      () => "nothing took the place of the thread that hangs",
+    );
+    assert.equal(answer, "here");
+    assert.match(logged.join(""), /it did not answer/);
+  } finally {
+    await listening.stop(0);
+  }
 });
 
 describe("a port", () => {

@@ -15,8 +15,9 @@ const front = createFront(
 try {
   const { url, stop } = await serve(front.fetch, workerData as ServeOptions);
   port.on("message", (message: Downward | FrontOrder) => {
-    if ("order" in message) void stop(message.graceMs).then(() => tell({ state: "stopped" }));
-    else front.heard(message);
+    if (!("order" in message)) front.heard(message);
+    else if (message.order === "ping") tell({ state: "here" });
+    else void stop(message.graceMs).then(() => tell({ state: "stopped" }));
   });
   tell({ state: "listening", url });
 } catch (error) {

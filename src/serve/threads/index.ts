@@ -18,12 +18,16 @@ export interface ThreadsOptions extends Pick<ServeOptions, "host" | "port"> {
   /** How many in all: one decides, and so many fewer speak HTTP. */
   threads: number;
   log: Logger;
+  /** How often a front is asked whether it is there. Milliseconds. */
+  pingMs?: number;
   /** For tests. */
   startFront?(at: ServeOptions): Worker;
 }
 
 /** Beyond the grace that connections have, for a thread to end. Milliseconds. */
 const MARGIN = 1000;
+/** Pings in a row that a front may leave unanswered. A busy machine may take long to begin one. */
+const MOST_SILENT = 30;
 /** Before a front that was lost is begun again: longer each time, unless it stood for longer than the longest. Milliseconds. */
 const [SHORTEST, LONGEST] = [100, 10_000];
 
@@ -50,9 +54,18 @@ async function serveInThreads(fetch: FetchHandler, options: ThreadsOptions): Pro
     const thread = start(at);
     const behind = createBehind(fetch, (message) => thread.postMessage(message));
     let why = "it ended";
+    let silent = 0;
+    const tell = (order: FrontOrder): void => thread.postMessage(order);
+    const pings = setInterval(() => {
+      if (++silent <= MOST_SILENT) return tell({ order: "ping" });
+      why = "it did not answer";
+      void thread.terminate();
+    }, options.pingMs ?? 1000);
+    pings.unref?.();
     const ended = new Promise<string>((resolve) => {
       thread.on("error", (error) => (why = String(error)));
       thread.on("exit", () => {
+        clearInterval(pings);
         fronts.delete(thread);
         behind.lost();
         resolve(why);
@@ -61,9 +74,10 @@ async function serveInThreads(fetch: FetchHandler, options: ThreadsOptions): Pro
     fronts.set(thread, ended);
     const listening = new Promise<string>((resolve, reject) => {
       thread.on("message", (message: Upward | FrontState) => {
+        silent = 0;
         if (!("state" in message)) behind.heard(message);
         else if (message.state === "listening") resolve(message.url);
-        else {
+        else if (message.state !== "here") {
           if (message.state === "failed") reject(new Error(message.message));
           // It does not end by itself on every runtime.
           void thread.terminate();

@@ -57,8 +57,10 @@ export interface Downward {
 export type FrontState =
   | { state: "listening"; url: string }
   | { state: "failed"; message: string }
-  | { state: "stopped" };
-export type FrontOrder = { order: "stop"; graceMs: number };
+  | { state: "stopped" }
+  | { state: "here" };
+/** `ping` is answered with `here`. */
+export type FrontOrder = { order: "stop"; graceMs: number } | { order: "ping" };
 
 export function packCalls(calls: readonly Call[]): Pick<Upward, "calls" | "bodies"> {
   const bodies = new Uint8Array(calls.reduce((sum, { body }) => sum + (body?.length ?? 0), 0));
