@@ -2,6 +2,7 @@
  * What becomes of a call's `_meta`. Servers may act by it, as by a tenant's name, so none of it reaches one undecided but
  * what only says where a call belongs.
  */
+import { isTraceparent } from "../domain/meta.ts";
 import { matchesAny } from "../domain/policy/glob.ts";
 import type { JsonObject } from "./message.ts";
 
@@ -20,10 +21,13 @@ export interface CallMeta {
   remarks: JsonObject;
 }
 
-/** @param keys patterns of the configuration */
+/** @param keys patterns of the configuration; none where nothing is decided */
 export function readCallMeta(meta: JsonObject, keys: readonly string[]): CallMeta {
   const all = Object.entries(meta).filter(([key]) => !isOwn(key));
-  const traces = ([key, value]: [string, unknown]): boolean => TRACE.has(key) && typeof value === "string";
+  const { traceparent: parent } = meta;
+  // Without a trace there is no state of one, and any text could stand in either.
+  const isTraced = typeof parent === "string" && isTraceparent(parent);
+  const traces = ([key, value]: [string, unknown]): boolean => isTraced && TRACE.has(key) && typeof value === "string";
   const decides = ([key]: [string, unknown]): boolean => !TRACE.has(key) && matchesAny(keys, key);
   return {
     sent: Object.fromEntries(all.filter((member) => traces(member) || decides(member))),

@@ -1,4 +1,5 @@
 /** One governed request: decided, begun, sent, answered, reported. */
+import { clipText } from "../domain/text.ts";
 import { readCallMeta } from "./call-meta.ts";
 import type { Caller } from "./caller.ts";
 import type { Gate, Stands, Wish } from "./gate.ts";
@@ -51,11 +52,11 @@ export function wishOf(
     params: subject,
     context: Object.keys(decided).length === 0 ? context : { ...context, mcp: { ...ofMcp(context), meta: decided } },
     meta: {
-      ...(typeof traceparent === "string" ? { traceparent: traceparent.slice(0, 100) } : {}),
+      ...(typeof traceparent === "string" ? { traceparent: clipText(traceparent, 100) } : {}),
       mcp: {
         client: { name: clip(info["name"]), version: clip(info["version"]) },
         session: options.session,
-        request_id: typeof id === "string" ? id.slice(0, 100) : id,
+        request_id: typeof id === "string" ? clip(id) : id,
         ...tellable(rest),
       },
     },
@@ -64,7 +65,7 @@ export function wishOf(
 
 const ofMcp = ({ mcp }: JsonObject): JsonObject => (isObject(mcp) ? mcp : {});
 
-const clip = (value: unknown): string | null => (typeof value === "string" ? value.slice(0, 100) : null);
+const clip = (value: unknown): string | null => (typeof value === "string" ? clipText(value, 100) : null);
 
 /** What else the client says about the call, such as the id that its model knows it by. */
 function tellable(rest: JsonObject): JsonObject {
@@ -72,15 +73,24 @@ function tellable(rest: JsonObject): JsonObject {
   return size <= 2 || size > LARGEST_META ? {} : { meta: rest };
 }
 
-/** Sends what was decided, or what needs no decision. @throws RequestLost */
-export async function forward({ upstream, method, params, headers }: Call, caller: Caller, ask: Ask): Promise<Reply> {
+/**
+ * Sends what was decided, or what needs no decision.
+ * @param keys patterns of the `_meta` that goes along
+ * @throws RequestLost
+ */
+export async function forward(
+  { upstream, method, params, headers }: Call,
+  caller: Caller,
+  ask: Ask,
+  keys: readonly string[],
+): Promise<Reply> {
   const options = {
     signal: caller.signal,
     capabilities: caller.capabilities,
     ask,
     ...(caller.wantsProgress ? { onprogress: (of: JsonObject) => caller.progress(of) } : {}),
   };
-  const { sent } = readCallMeta(metaOf(params), upstream.config.meta);
+  const { sent } = readCallMeta(metaOf(params), keys);
   const reply = await upstream.request(method, withMeta(params, sent), { ...options, headers });
   if (params["task"] === undefined || "error" in reply) return reply;
   const { task } = reply.result;
@@ -108,7 +118,7 @@ export async function govern(
   if (!verdict.runs) return refuse(verdict.refusal, tool);
   let reply: Reply;
   try {
-    reply = await forward(call, caller, ask);
+    reply = await forward(call, caller, ask, call.upstream.config.meta);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     if (caller.signal.aborted) {

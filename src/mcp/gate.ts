@@ -3,6 +3,7 @@
  * the client that made it is still there: every other way out of here is a refusal.
  */
 import { AssentError, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../client/index.ts";
+import { clipText } from "../domain/text.ts";
 import type { Caller } from "./caller.ts";
 import { isObject, type JsonObject } from "./message.ts";
 import { refusalBecause, refusalOf, refusalOfError, type Refusal } from "./refusal.ts";
@@ -138,7 +139,7 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
   /** No client waits for it: the tool has run, whatever becomes of the report. */
   function report(id: string, attempt: string, success: boolean, error?: string): void {
     assent
-      .result(id, { success, attempt, ...(error === undefined ? {} : { error: error.slice(0, 10_000) }) })
+      .result(id, { success, attempt, ...(error === undefined ? {} : { error: clipText(error, 9_999) }) })
       .catch((failure: unknown) =>
         log(
           `the result of action ${id} could not be reported: ${failure instanceof Error ? failure.message : String(failure)}`,

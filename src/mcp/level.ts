@@ -19,7 +19,7 @@ export function createLevel(log: (line: string) => void) {
   return {
     /** The answer of the only server; of several, an error where none of those that answer in time takes it. */
     async set({ level }: JsonObject, live: readonly Upstream[]): Promise<Reply> {
-      const params = { level: level ?? null };
+      const params = { level: typeof level === "string" ? level : null };
       const before = wished;
       // Also for a server that comes while the others are told.
       wished = params;

@@ -38,6 +38,9 @@ const CAPABILITY: Readonly<Record<string, string>> = {
   resourceTemplates: "resources",
 };
 
+/** How long a task is kept, and nothing else that could stand there. */
+const lifeOf = ({ ttl }: JsonObject): JsonObject => (typeof ttl === "number" ? { ttl } : {});
+
 /** A list that is asked for on a client's behalf: a server that hangs holds it up no longer than this. */
 const patiently = ({ signal, capabilities }: Caller): Asking => ({
   signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]),
@@ -76,7 +79,7 @@ export function createRoutes({
       params: {
         name: tool.name,
         ...(params["arguments"] === undefined ? {} : { arguments: given }),
-        ...(isObject(task) && taskSupportOf(tool.item) === "required" ? { task } : {}),
+        ...(isObject(task) && taskSupportOf(tool.item) === "required" ? { task: lifeOf(task) } : {}),
         _meta: metaOf(params),
       },
       id,
@@ -191,7 +194,7 @@ export function createRoutes({
       ({ shown }) => shown === name,
     );
     if (prompt === undefined) return failure(CODE.invalidParams, `there is no prompt "${String(name)}"`);
-    const { _meta, ...subject } = rename(prompt.name);
+    const subject = rename(prompt.name);
     const { id, method } = request;
     return send(
       {
@@ -208,7 +211,8 @@ export function createRoutes({
   }
 
   async function complete(request: Request, caller: Caller): Promise<Reply> {
-    const { ref, ...rest } = request.params ?? {};
+    const { ref, argument, context } = request.params ?? {};
+    const rest = { ...(argument === undefined ? {} : { argument }), ...(context === undefined ? {} : { context }) };
     if (!isObject(ref)) return failure(CODE.invalidParams, "ref is an object");
     if (ref["type"] === "ref/prompt")
       return ofPrompt(request, ref["name"], caller, (name) => ({ ...rest, ref: { ...ref, name } }));
@@ -218,7 +222,7 @@ export function createRoutes({
       {
         upstream,
         method: request.method,
-        params: request.params as JsonObject,
+        params: { ref, ...rest, _meta: metaOf(request.params) },
         id: request.id,
         operation: request.method,
         subject: {},

@@ -48,6 +48,9 @@ const OF_PROXY = new Set([
   "notifications/subscriptions/acknowledged",
 ]);
 
+/** What a server may ask of a client without a decision: besides its roots, for an answer that it has begun. */
+const PASSED = /^(?:roots\/list|tasks\/(?:get|list|result|cancel))$/;
+
 /** The only revision that has tasks of its own; later they are an extension. */
 const TASKS_SINCE = "2025-11-25";
 
@@ -102,6 +105,7 @@ export function createSession(options: SessionOptions, client: Client) {
       );
     };
     const { method, params } = question;
+    if (!isDecided(method) && !PASSED.test(method)) return failure(CODE.methodNotFound, `"${method}" is not passed on`);
     if (!isDecided(method) || upstream.config.open.includes(method)) return pass(question);
     const asking: Caller = caller ?? {
       signal,
@@ -145,11 +149,11 @@ export function createSession(options: SessionOptions, client: Client) {
   /** A request that is decided, unless it is open or nothing that is decided about. */
   function send(call: Call, caller: Caller): Promise<Reply> {
     const ask: Ask = (question, signal) => askClient(call.upstream, question, signal, caller);
-    return during(call.upstream, caller, () =>
-      isDecided(call.method) && !call.upstream.config.open.includes(call.method)
-        ? govern(call, caller, ask, null, options)
-        : forward(call, caller, ask),
-    );
+    const { open, meta } = call.upstream.config;
+    return during(call.upstream, caller, () => {
+      if (!isDecided(call.method)) return forward(call, caller, ask, []);
+      return open.includes(call.method) ? forward(call, caller, ask, meta) : govern(call, caller, ask, null, options);
+    });
   }
 
   function callTool(call: Call, tool: Tool, caller: Caller): Promise<Reply> {
@@ -205,9 +209,8 @@ export function createSession(options: SessionOptions, client: Client) {
       }
     },
     /** What the client tells: for all servers. */
-    tell({ method, params }: Notification): void {
-      if (method === "notifications/roots/list_changed")
-        for (const upstream of live()) void upstream.notify(method, params);
+    tell({ method }: Notification): void {
+      if (method === "notifications/roots/list_changed") for (const upstream of live()) void upstream.notify(method);
     },
     close(): Promise<void> {
       tasks?.close();
