@@ -67,10 +67,6 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
         caller.notify("notifications/elicitation/complete", { elicitationId: action.id });
       }
       return verdict;
-    } catch (error) {
-      if (caller.signal.aborted)
-        log(`the client that waited for action ${action.id} is gone, and the call is not made`);
-      throw error;
     } finally {
       clearInterval(timer);
     }
@@ -112,6 +108,8 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
       if (fallen !== null) return { runs: false, refusal: fallen };
       caller.signal.throwIfAborted();
     } catch (error) {
+      if (caller.signal.aborted)
+        log(`the client${id === null ? "" : ` that waited for action ${id}`} is gone, and the call is not made`);
       if (!(error instanceof AssentError)) throw error;
       return { runs: false, refusal: refusalOfError(error, id) };
     }
