@@ -53,9 +53,14 @@ examples:
     const path = socketPath(process.env, VERSION);
     if (path === null)
       throw new CommandError("there is no place for its socket; set XDG_RUNTIME_DIR to a folder of yours");
-    makeFolder(path);
-    if (!(await runHookd({ path, version: VERSION, idle: idle * 1000 })))
-      throw new CommandError(`another hookd listens on ${path}`);
+    let hasRun: boolean;
+    try {
+      makeFolder(path);
+      hasRun = await runHookd({ path, version: VERSION, idle: idle * 1000 });
+    } catch (error) {
+      throw new CommandError(`hookd cannot listen: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    if (!hasRun) throw new CommandError(`another hookd listens on ${path}`);
     return EXIT.ok;
   },
 };

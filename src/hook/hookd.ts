@@ -46,14 +46,18 @@ export async function runHookd({ path, version, idle = IDLE_MS }: HookdOptions):
   } finally {
     process.umask(umask);
   }
-  if (!isOwn(bound)) {
-    server.close();
+  let ino: number;
+  try {
+    if (!isOwn(bound)) throw new Error(`${bound} is not safe: it, or its folder, can be written by others`);
+    ({ ino } = lstatSync(bound));
+    renameSync(bound, path);
+  } catch (error) {
     clearTimeout(timer);
-    throw new Error(`${bound} is not safe: it, or its folder, can be written by others`);
+    // Takes what it is bound to away, too.
+    server.close();
+    throw error;
   }
-  const { ino } = lstatSync(bound);
   const isReplaced = (): boolean => lstatSync(path, { throwIfNoEntry: false })?.ino !== ino;
-  renameSync(bound, path);
   // Nobody finds the way to one that was replaced, or whose socket was taken away.
   const watch = setInterval(() => {
     if (isReplaced()) end();

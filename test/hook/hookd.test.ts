@@ -1,14 +1,15 @@
 /** The resident process: one, its user's own, never the one that keeps a call from being decided. */
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createConnection, createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { runHookd } from "../../src/hook/hookd.ts";
 import { makeFolder, socketPath } from "../../src/hook/place.ts";
 import { VERSION } from "../../src/version.ts";
+import { assent } from "../support/cli.ts";
 import { approveNext, runHook, startHookService, type HookService } from "../support/hook.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
 import { until } from "../support/wait.ts";
@@ -182,6 +183,25 @@ describe("hookd", () => {
     t.after(() => late.kill("SIGKILL"));
     await until("the late one has ended", () => ended(late));
     assert.equal(lstatSync(dirname(at.path), { throwIfNoEntry: false }), undefined);
+  });
+
+  test("that cannot take its place says so in a line, and leaves nothing behind", async (t) => {
+    const { env, path } = stage(t);
+    const hookd = async (): Promise<[code: number | null, err: string]> => {
+      const { code, err } = await assent(["hookd"], { env });
+      return [code, err.trim()];
+    };
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    await assert.rejects(runHookd({ path, version: VERSION }), /EISDIR|EEXIST|ENOTEMPTY/);
+    assert.match((await hookd()).join(" "), /^1 assent: hookd cannot listen: [^\n]+$/);
+    assert.deepEqual(readdirSync(dirname(path)), [basename(path)]);
+    rmSync(path, { recursive: true });
+    chmodSync(dirname(path), 0o777);
+    assert.match((await hookd()).join(" "), /^1 assent: hookd cannot listen: [^\n]+ is not safe[^\n]+$/);
+    assert.deepEqual(readdirSync(dirname(path)), []);
+    rmSync(dirname(path), { recursive: true });
+    writeFileSync(dirname(path), "");
+    assert.match((await hookd()).join(" "), /^1 assent: hookd cannot listen: [^\n]+$/);
   });
 
   test("of another version is not asked", async (t) => {
