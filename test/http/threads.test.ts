@@ -27,6 +27,9 @@ function received(socket: Socket): Promise<string> {
   return new Promise((resolve) => socket.on("close", () => resolve(text)));
 }
 
+/** Deno and Bun hide a GET's body, and end connections by their own rules. */
+const otherServer = "deno" in process.versions || "bun" in process.versions ? "another HTTP server than Node's" : false;
+
 describe("two threads", () => {
   let listening: Listening;
   let front: Worker;
@@ -132,7 +135,7 @@ describe("two threads", () => {
     await until("both were told", () => left.length === 2);
   });
 
-  it("pass on a GET's body, so that it can be refused", async () => {
+  it("pass on a GET's body, so that it can be refused", { skip: otherServer }, async () => {
     handle = async (_, info) => {
       const body = await info?.readBody?.(100, () => undefined);
       return new Answer(Buffer.from(body ?? []).toString(), { headers: {} });
@@ -144,31 +147,39 @@ describe("two threads", () => {
     assert.match(await received(socket), /\r\n\r\nabc$/);
   });
 
-  it("let a client that has stopped sending see the answer to a body that nobody wants, whole", async () => {
-    handle = () =>
-      Promise.resolve(new Answer("n".repeat(8_000_000), { status: 413, headers: { Connection: "close" } }));
-    const socket = dial(listening);
-    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n${"x".repeat(100_000)}`);
-    const answer = await received(socket);
-    assert.match(answer, /^HTTP\/1.1 413 /);
-    assert.equal(answer.length - answer.indexOf("\r\n\r\n") - 4, 8_000_000);
-  });
+  it(
+    "let a client that has stopped sending see the answer to a body that nobody wants, whole",
+    { skip: otherServer },
+    async () => {
+      handle = () =>
+        Promise.resolve(new Answer("n".repeat(8_000_000), { status: 413, headers: { Connection: "close" } }));
+      const socket = dial(listening);
+      socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n${"x".repeat(100_000)}`);
+      const answer = await received(socket);
+      assert.match(answer, /^HTTP\/1.1 413 /);
+      assert.equal(answer.length - answer.indexOf("\r\n\r\n") - 4, 8_000_000);
+    },
+  );
 
-  it("cut a connection on which requests come without end while they wait for their answers", async () => {
-    let handled = 0;
-    handle = async (request) => {
-      handled += 1;
-      await once(request.signal, "abort");
-      return new Answer("late", {});
-    };
-    const socket = dial(listening);
-    const sent = 100_000;
-    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(sent));
-    assert.equal(await received(socket), "");
-    await until("some came", () => handled >= 128);
-    // What had come with the one too many is read.
-    assert.ok(handled < sent / 10, `${handled} were handled`);
-  });
+  it(
+    "cut a connection on which requests come without end while they wait for their answers",
+    { skip: otherServer },
+    async () => {
+      let handled = 0;
+      handle = async (request) => {
+        handled += 1;
+        await once(request.signal, "abort");
+        return new Answer("late", {});
+      };
+      const socket = dial(listening);
+      const sent = 100_000;
+      socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(sent));
+      assert.equal(await received(socket), "");
+      await until("some came", () => handled >= 128);
+      // What had come with the one too many is read.
+      assert.ok(handled < sent / 10, `${handled} were handled`);
+    },
+  );
 
   it("cut an answer with a piece that is no bytes, and tell the one who made it", async () => {
     let told = false;
