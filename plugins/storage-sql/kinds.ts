@@ -66,14 +66,12 @@ export const withKind = (row: object, kind: number | null): object =>
 
 export function prepareKinds(db: Kysely<Tables>) {
   const own = ["number", ...KIND_COLUMNS.map(ofKind)];
+  const kinds = db
+    .selectFrom("action_kinds" as "meta")
+    .select(["number", ...KIND_COLUMNS.map((column) => sql.ref(ofKind(column)).as(column))] as never);
   return {
-    newestKinds: prepare(
-      db
-        .selectFrom("action_kinds" as "meta")
-        .select(["number", ...KIND_COLUMNS.map((column) => sql.ref(ofKind(column)).as(column))] as never)
-        .orderBy("number" as never, "desc")
-        .limit(param<number>("limit")),
-    ),
+    newestKinds: prepare(kinds.orderBy("number" as never, "desc").limit(param<number>("limit"))),
+    kind: prepare(kinds.where("number" as never, "=", param<never>("number"))),
     insertKind: prepareInsert(db, "action_kinds" as "meta", own),
   };
 }
@@ -90,14 +88,18 @@ export interface Kinds {
 const keyOf = (row: Pick<ActionRow, KindColumn>): string => JSON.stringify(KIND_COLUMNS.map((column) => row[column]));
 const kindIn = (row: ActionRow): Pick<ActionRow, KindColumn> =>
   Object.fromEntries(KIND_COLUMNS.map((column) => [column, row[column]])) as unknown as Pick<ActionRow, KindColumn>;
+const isSame = (kind: Pick<ActionRow, KindColumn>, row: Pick<ActionRow, KindColumn>): boolean =>
+  KIND_COLUMNS.every((column) => kind[column] === row[column]);
 const NONE = Object.fromEntries(KIND_COLUMNS.map((column) => [column, null]));
 
 /** Of a store that one process has: nobody else makes kinds. */
-export function createKinds({ newestKinds, insertKind }: ReturnType<typeof prepareKinds>): Kinds {
+export function createKinds({ newestKinds, kind: kindOf, insertKind }: ReturnType<typeof prepareKinds>): Kinds {
   /** Numbers of kinds that are committed, the oldest first; null until they are read. */
   let numbers: Map<string, number> | null = null;
   /** Those of the transaction. */
   const fresh = new Map<string, number>();
+  /** Numbers that were seen in the transaction to stand for what they are taken for. */
+  const seen = new Set<number>();
   const once = new Set<string>();
   /** By reason. */
   const latest = new Map<string, { row: Pick<ActionRow, KindColumn>; number: number }>();
@@ -112,14 +114,27 @@ export function createKinds({ newestKinds, insertKind }: ReturnType<typeof prepa
     const rows = (await db.all(newestKinds, { limit: KNOWN })).map((row) =>
       plain<Pick<ActionRow, KindColumn> & { number: number }>(row),
     );
-    last = rows[0]?.number ?? 0;
+    last = Math.max(last, rows[0]?.number ?? 0);
     return new Map(rows.reverse().map((row) => [keyOf(row), row.number]));
   }
 
   async function numberOf(db: SqlExecutor, row: ActionRow): Promise<number | null> {
+    const number = await knownOf(db, row);
+    if (number === null || seen.has(number)) return number;
+    // Whoever may write to the file can have altered or taken out a kind: no other action is to say it then.
+    const [stored] = await db.all(kindOf, { number });
+    if (stored !== undefined && isSame(plain<Pick<ActionRow, KindColumn>>(stored), row)) {
+      seen.add(number);
+      return number;
+    }
+    forget();
+    return null;
+  }
+
+  async function knownOf(db: SqlExecutor, row: ActionRow): Promise<number | null> {
     // A rule says the same each time: nothing is put together then.
-    const last = latest.get(row.reason);
-    if (last !== undefined && KIND_COLUMNS.every((column) => last.row[column] === row[column])) return last.number;
+    const kind = latest.get(row.reason);
+    if (kind !== undefined && isSame(kind.row, row)) return kind.number;
     const number = await lookUp(db, row);
     if (number !== null) {
       if (latest.size >= KNOWN) latest.clear();
@@ -141,6 +156,7 @@ export function createKinds({ newestKinds, insertKind }: ReturnType<typeof prepa
     const next = last + fresh.size + 1;
     const kind = Object.fromEntries(KIND_COLUMNS.map((column) => [ofKind(column), row[column]]));
     fresh.set(key, next);
+    seen.add(next);
     await db.run(insertKind, { ...kind, number: next });
     return next;
   }
@@ -150,7 +166,7 @@ export function createKinds({ newestKinds, insertKind }: ReturnType<typeof prepa
     settle(committed) {
       if (committed)
         for (const [key, number] of fresh) {
-          last = number;
+          last = Math.max(last, number);
           numbers?.set(key, number);
           const [oldest] = numbers?.keys() ?? [];
           if (numbers !== null && numbers.size > KNOWN && oldest !== undefined) numbers.delete(oldest);
@@ -158,6 +174,7 @@ export function createKinds({ newestKinds, insertKind }: ReturnType<typeof prepa
       // Whether they are there after a commit that failed nobody knows.
       else if (fresh.size > 0) forget();
       fresh.clear();
+      seen.clear();
     },
     forget,
   };
