@@ -17,7 +17,8 @@ import {
   stopProcess,
   type ServiceProcess,
 } from "../support/process.ts";
-import { commandOf, denoPermissions, programOf, threadsOn, without, type RuntimeName } from "../support/runtimes.ts";
+import { sharingPorts } from "../support/nodes.ts";
+import { commandOf, denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES, type Answer } from "../support/service.ts";
 import { eventually, pause } from "../support/wait.ts";
 
@@ -119,6 +120,7 @@ for (const runtime of RUNTIMES) {
         let server: PostgresServer | null = null;
         let service: ServiceProcess;
         let env: Record<string, string>;
+        let program = programOf(runtime);
         const folder = mkdtempSync(join(tmpdir(), "assent-runtimes-"));
 
         before(async () => {
@@ -131,8 +133,12 @@ for (const runtime of RUNTIMES) {
               DATABASE_URL: await server.database(),
             };
           }
-          if (store === "SQLite and several threads") env["ASSENT_THREADS"] = threadsOn(runtime);
-          service = await startProcess(env, [], runtime);
+          if (store === "SQLite and several threads") {
+            const sharing = sharingPorts(runtime);
+            env["ASSENT_THREADS"] = sharing.threads;
+            ({ program } = sharing);
+          }
+          service = await startProcess(env, [], runtime, program);
         });
         after(async () => {
           service.child.kill("SIGKILL");
@@ -252,7 +258,7 @@ for (const runtime of RUNTIMES) {
           assert.equal(code, 0, service.output());
           assert.deepEqual([(await waiting).status, (await waiting).body.status], [202, "pending_approval"]);
           await events.ended;
-          service = await startProcess(env, [], runtime);
+          service = await startProcess(env, [], runtime, program);
           assert.equal(
             (await call(service, "GET", `/v1/actions/${(await waiting).body.id}`)).body.status,
             "pending_approval",
@@ -262,7 +268,7 @@ for (const runtime of RUNTIMES) {
 
         it("runs on the runtime that is meant", async () => {
           const maps = execFileSync("ps", ["-o", "args=", "-p", String(service.child.pid)], { encoding: "utf8" });
-          assert.ok(maps.startsWith(programOf(runtime) as string), maps);
+          assert.ok(maps.startsWith(program as string), maps);
         });
       });
     }

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { startProcess, type ServiceProcess } from "../support/process.ts";
-import { threadsOn, without, type RuntimeName } from "../support/runtimes.ts";
+import { sharingPorts } from "../support/nodes.ts";
+import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
 import { bounded, pause, until } from "../support/wait.ts";
 
@@ -42,6 +43,7 @@ const last = ({ received }: Connection): string => received.slice(received.lastI
 
 async function withService(
   runtime: RuntimeName,
+  program: string | null,
   threads: string,
   work: (service: ServiceProcess, folder: string) => Promise<void>,
 ): Promise<void> {
@@ -50,6 +52,7 @@ async function withService(
     { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN, ASSENT_THREADS: threads },
     [],
     runtime,
+    program,
   );
   try {
     await work(service, folder);
@@ -59,10 +62,13 @@ async function withService(
   }
 }
 
-for (const [runtime, threads] of RUNTIMES.flatMap((name) => [[name, "1"] as const, [name, threadsOn(name)] as const])) {
+for (const [runtime, { program, threads }] of RUNTIMES.flatMap((name) => [
+  [name, { program: programOf(name), threads: "1" }] as const,
+  [name, sharingPorts(name)] as const,
+])) {
   describe(`a stop on ${runtime} with threads: ${threads}`, { skip: without(runtime) }, () => {
     it("closes what is idle, ends what waits, and lets an upload finish, each with Connection: close", () =>
-      withService(runtime, threads, async (service) => {
+      withService(runtime, program, threads, async (service) => {
         const asked = JSON.stringify(ASKED);
         const [idle, waiting, upload] = [new Connection(service), new Connection(service), new Connection(service)];
         idle.ask("POST", "/v1/actions", asked);
@@ -92,7 +98,7 @@ for (const [runtime, threads] of RUNTIMES.flatMap((name) => [[name, "1"] as cons
       }));
 
     it("under load answers every decision that it records", () =>
-      withService(runtime, threads, async (service, folder) => {
+      withService(runtime, program, threads, async (service, folder) => {
         let stopped = false;
         let answered = 0;
         let cut = 0;

@@ -30,8 +30,10 @@ export function startProcess(
   env: Record<string, string>,
   args: string[] = [],
   runtime: RuntimeName = thisRuntime,
+  program?: string | null,
 ): Promise<ServiceProcess> {
-  return startCommand(commandOf(runtime, MAIN, ["serve", ...args], denoPermissions("start", env["ASSENT_DATA"])), env);
+  const permissions = denoPermissions("start", env["ASSENT_DATA"]);
+  return startCommand(commandOf(runtime, MAIN, ["serve", ...args], permissions, program), env);
 }
 
 interface StartOptions {

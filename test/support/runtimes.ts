@@ -48,14 +48,6 @@ export function without(runtime: RuntimeName): string | false {
   return programOf(runtime) === null ? `no ${runtime} for this platform in node_modules` : false;
 }
 
-/** The most threads, up to 3, of which several speak HTTP at one port: Node has no way to before 22.12. */
-export function threadsOn(runtime: RuntimeName): string {
-  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  return process.platform === "linux" && (runtime !== "node" || major > 22 || (major === 22 && minor >= 12))
-    ? "3"
-    : "2";
-}
-
 /** The permissions of a task of deno.json, `./data` replaced by the folder of the store. */
 export function denoPermissions(task: string, data?: string): string[] {
   const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as {
@@ -73,8 +65,8 @@ export function commandOf(
   script: string,
   args: readonly string[],
   permissions: readonly string[],
+  program = programOf(runtime),
 ): [program: string, args: string[]] {
-  const program = programOf(runtime);
   if (program === null) throw new Error(without(runtime) || "");
   if (runtime === "node") return [program, [...NODE, script, ...args]];
   if (runtime === "bun") return [program, [script, ...args]];
