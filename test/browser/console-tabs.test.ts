@@ -132,6 +132,16 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     await page.getByRole("heading", { name: "Policies" }).waitFor();
     await page.getByRole("link", { name: "asked" }).waitFor();
   });
+
+  it("reads again what found no answer for a moment, while the service answers", async () => {
+    const { page } = await console_.visit(ada, "#/actions");
+    await page.locator(".live.live").waitFor();
+    let cut = 0;
+    await page.route("**/v1/policies?*", (route) => (cut++ === 0 ? route.abort() : route.continue()));
+    await page.getByRole("link", { name: "Policies" }).click();
+    await page.getByRole("link", { name: "asked" }).waitFor();
+    assert.equal(cut, 2);
+  });
 });
 
 describe("the console over a slow line", { skip: withoutBrowser }, () => {

@@ -31,13 +31,28 @@ export function now() {
 }
 
 /**
- * Tells when the service stops answering (since when) and when it answers again (null).
- * @param {(since: number | null) => void} watcher @param {boolean} [changesOnly] not how it stands now
+ * Tells how it stands, when the service stops answering (since when), and when it answers again (null).
+ * @param {(since: number | null) => void} watcher
  */
-export function whenReach(watcher, changesOnly = false) {
+export function whenReach(watcher) {
   watchers.add(watcher);
-  if (!changesOnly) watcher(downSince);
+  watcher(downSince);
   return () => void watchers.delete(watcher);
+}
+
+/**
+ * For whom the service did not answer: tells when it does again. It may do so already, where it was away for a moment.
+ * @param {() => void} again
+ */
+export function whenBack(again) {
+  const timer = downSince === null ? setTimeout(again, LOOK_EVERY) : undefined;
+  /** @param {number | null} since */
+  const watcher = (since) => since === null && again();
+  watchers.add(watcher);
+  return () => {
+    clearTimeout(timer);
+    watchers.delete(watcher);
+  };
 }
 
 /** Looks whether the service answers, because something said that it may not. */

@@ -2,7 +2,7 @@
 import { Fragment, createRef, h, render } from "./vendor/preact.mjs";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "./vendor/hooks.mjs";
 import htm from "./vendor/htm.mjs";
-import { ApiError, now, whenReach } from "./api.js";
+import { ApiError, now, whenBack, whenReach } from "./api.js";
 import { duration, plain, reveal, when } from "./text.js";
 
 const bound = htm.bind(h);
@@ -186,10 +186,7 @@ export function useLoad(load, deps) {
   const [round, setRound] = useState(0);
   // What failed because the service was down is read again when it is back.
   const failed = state.error instanceof ApiError && state.error.status === 0;
-  useEffect(
-    () => (failed ? whenReach((since) => since === null && setRound((n) => n + 1), true) : undefined),
-    [failed],
-  );
+  useEffect(() => (failed ? whenBack(() => setRound((n) => n + 1)) : undefined), [failed]);
   useEffect(() => {
     const over = new AbortController();
     setState((old) => ({ ...old, loading: true }));
