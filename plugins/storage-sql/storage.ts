@@ -9,7 +9,7 @@ import { despiteConflicts } from "./conflicts.ts";
 import { createCopying, prepareCopying } from "./copying.ts";
 import { cutBack, prepareCut } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
-import type { SqlEngine, SqlPurpose } from "./engine.ts";
+import type { SqlEngine, SqlPurpose, SqlQuery } from "./engine.ts";
 import { createKinds, prepareKinds } from "./kinds.ts";
 import { lastingLeases, prepareLeases } from "./leases.ts";
 import { migrate, storedVersion } from "./migrate.ts";
@@ -157,10 +157,11 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
   const aside = <T>(work: (db: SqlExecutor) => Promise<T>): Promise<T> =>
     despiteConflicts(() => enqueue(() => run("aside", work)));
 
-  const looks: Pick<SqlExecutor, "all"> = {
-    all: (statement, values) =>
-      look(() => engine.query(statement.sql, bind(statement, values, dialect.packed !== null))),
-  };
+  const readerOver = (query: SqlQuery): Pick<SqlExecutor, "all"> => ({
+    all: (statement, values) => query(statement.sql, bind(statement, values, dialect.packed !== null)),
+  });
+  const outside = readerOver((text, values) => engine.query(text, values));
+  const looks: Pick<SqlExecutor, "all"> = { all: (statement, values) => look(() => outside.all(statement, values)) };
   const bundles = createBundles(reads);
   const view = {
     ...looks,
@@ -168,13 +169,7 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
       ? {}
       : {
           snapshot: <T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T> =>
-            look(() =>
-              (engine.snapshot as NonNullable<SqlEngine["snapshot"]>)((query) =>
-                work({
-                  all: (statement, values) => query(statement.sql, bind(statement, values, dialect.packed !== null)),
-                }),
-              ),
-            ),
+            look(() => (engine.snapshot as NonNullable<SqlEngine["snapshot"]>)((query) => work(readerOver(query)))),
         }),
   };
   const reader = createReader(reads, view, bundles);

@@ -35,12 +35,12 @@ export class ConfigError extends Error {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Environment variables that win over the file (design, section 8), and where they go. */
-export const ENVIRONMENT: readonly { name: string; path: readonly string[] }[] = [
+export const ENVIRONMENT: readonly { name: string; path: readonly string[]; isNumber?: true }[] = [
   { name: "ASSENT_HOST", path: ["server", "host"] },
-  { name: "ASSENT_PORT", path: ["server", "port"] },
+  { name: "ASSENT_PORT", path: ["server", "port"], isNumber: true },
   { name: "ASSENT_PUBLIC_URL", path: ["server", "public_url"] },
   { name: "ASSENT_PEER_URL", path: ["server", "peer_url"] },
-  { name: "ASSENT_THREADS", path: ["server", "threads"] },
+  { name: "ASSENT_THREADS", path: ["server", "threads"], isNumber: true },
   { name: "ASSENT_DATA", path: ["data"] },
   { name: "ASSENT_STATE", path: ["state"] },
   { name: "ASSENT_POLICIES", path: ["policies"] },
@@ -53,8 +53,6 @@ export const ENVIRONMENT: readonly { name: string; path: readonly string[] }[] =
   { name: "ASSENT_PERMIT_KEY", path: ["permits", "key"] },
   { name: "ASSENT_LOG_ORIGIN", path: ["ledger", "origin"] },
 ];
-
-const NUMBERS: ReadonlySet<string> = new Set(["ASSENT_PORT", "ASSENT_THREADS"]);
 
 /**
  * File, then environment, then defaults. Without `file` and `ASSENT_CONFIG`, `assent.yaml` in `cwd`
@@ -231,7 +229,7 @@ function plain(text: string): string | number | boolean {
 /** Writes what the environment sets over the file. Returns which variable set which pointer. */
 function overlay(given: Record<string, unknown>, env: Environment): Map<string, string> {
   const set = new Map<string, string>();
-  for (const { name, path } of ENVIRONMENT) {
+  for (const { name, path, isNumber } of ENVIRONMENT) {
     const value = env[name];
     if (value === undefined || value === "") continue;
     let target = given;
@@ -239,7 +237,7 @@ function overlay(given: Record<string, unknown>, env: Environment): Map<string, 
       if (typeof target[key] !== "object" || target[key] === null) target[key] = {};
       target = target[key] as Record<string, unknown>;
     }
-    target[path.at(-1) as string] = NUMBERS.has(name) ? plain(value) : value;
+    target[path.at(-1) as string] = isNumber === true ? plain(value) : value;
     set.set(`/${path.join("/")}`, name);
   }
   return set;

@@ -17,7 +17,7 @@ export interface Call {
   body: Uint8Array | null;
 }
 
-/** `body`: null where there is none; "pieces" where it is to be asked for. */
+/** `body`: null where there is none, and where it is to be asked for (`inPieces`). */
 export interface Answer {
   id: number;
   status: number;
