@@ -16,11 +16,20 @@ export async function storedVersion(query: SqlQuery, dialect: SqlDialect): Promi
   return Number((await query(VERSION, []))[0]?.["version"]);
 }
 
-/** Rejects with StorageError for a schema of a newer version. */
-export async function migrate(engine: SqlEngine, dialect: SqlDialect, migrations: readonly Migration[]): Promise<void> {
+/**
+ * Rejects with StorageError for a schema of a newer version.
+ *
+ * @param unwanted statements that take out of a new store what steps made and the newest has no use for
+ */
+export async function migrate(
+  engine: SqlEngine,
+  dialect: SqlDialect,
+  migrations: readonly Migration[],
+  unwanted: readonly string[] = [],
+): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0;
   // Looked at again before each step: another process may have made it meanwhile.
-  while (await step(engine, dialect, migrations, newest));
+  while (await step(engine, dialect, migrations, newest, unwanted));
 }
 
 async function step(
@@ -28,6 +37,7 @@ async function step(
   dialect: SqlDialect,
   migrations: readonly Migration[],
   newest: number,
+  unwanted: readonly string[],
 ): Promise<boolean> {
   // Most starts have nothing to do, and wait for nobody.
   if ((await storedVersion(engine.query, dialect)) === newest) return false;
@@ -55,6 +65,7 @@ async function step(
       ({ name, version } = migration);
       await apply(tx, { ...dialect, shared: !engine.exclusive }, migration);
     }
+    if (applied === 0) for (const text of unwanted) await tx.query(text, []);
     await tx.commit(null);
     return true;
   } catch (error) {

@@ -21,7 +21,7 @@ import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
 import { foldSums, statusMoves } from "./sums.ts";
 import { bind, prepare, type SqlExecutor } from "./statement.ts";
-import { createPacking, inspect } from "./upkeep.ts";
+import { createPacking, inspect, type Superseded } from "./upkeep.ts";
 import { createTransaction, prepareWrites } from "./writes.ts";
 
 export interface SqlStorageOptions {
@@ -33,6 +33,8 @@ export interface SqlStorageOptions {
 
 /** The schema from which on columns of actions are packed. */
 const PACKED_SINCE = 27;
+/** The schema from which on entries are found by their hash without an index. */
+const RUNS_SINCE = 23;
 
 const prepared = new WeakMap<object, Map<boolean, ReturnType<typeof prepareAll>>>();
 
@@ -72,6 +74,7 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
   const statements = statementsOf(db, dialect);
   const kinds = dialect.packed === null ? null : createKinds(statements.kinds);
   const { reads, writes, leases } = statements;
+  const leafIndex: Superseded = { schema: RUNS_SINCE, drops: [dialect.dropIndex("entries_by_leaf_hash")] };
   let state: "closed" | "open" | "read only" = "closed";
   /** The last of what must run one after another: opening, writes, closing. */
   let queue: Promise<unknown> = Promise.resolve();
@@ -186,7 +189,7 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
         version: number;
         applied_at: number;
       }[],
-    leafIndex: { schema: 23, drops: [dialect.dropIndex("entries_by_leaf_hash")] },
+    leafIndex,
     listIndexes: { schema: 25, drops: engine.exclusive ? [] : replacedIndexes(dialect).map(dialect.dropIndex) },
   });
 
@@ -200,7 +203,9 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
         state = "read only";
         return;
       }
-      await migrate(engine, dialect, migrations);
+      // While entries keep coming what drops it waits, and each of them would pay for it. Others that share the store: see upkeep.ts.
+      const isUnwanted = engine.exclusive && newest >= RUNS_SINCE;
+      await migrate(engine, dialect, migrations, isUnwanted ? leafIndex.drops.flat() : []);
       state = "open";
       // A database that may not be written says so now, and not at the first decision.
       await run("aside", async (db) => {
