@@ -77,6 +77,12 @@ export interface LedgerTransaction extends Omit<
    */
   record(entry: EntryBody, submittedBy?: string): Appended;
   /**
+   * A write of this job that must change a row, and that the job does not wait for: the others need not either. The batch
+   * waits for it before it commits, and runs again without the job where it is false. Write last, and answer with what
+   * the row then is.
+   */
+  expect(write: Promise<boolean>): void;
+  /**
    * The credential as it stands under the lock. Rejects with INVALID_CREDENTIAL when the key was
    * revoked or has expired since the request was authenticated.
    */

@@ -7,6 +7,8 @@ import type { EntryRow, IdempotencyName, LedgerHead, LimitSpan } from "./storage
 export interface Foresight {
   /** An action that is likely not there. */
   action?: string;
+  /** An action that is likely there: its row, its entries, and the key that submitted it. */
+  history?: string;
   idempotency?: IdempotencyName;
   limits?: readonly LimitSpan[];
 }

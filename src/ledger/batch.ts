@@ -2,19 +2,10 @@
  * One batch inside one storage transaction: runs the jobs, collects their entries, then appends
  * them, the tiles they completed and the new head. A crash anywhere in here leaves the old head.
  */
-import { Refusal } from "../contract/errors.ts";
-import {
-  NotPrepared,
-  type ActivePolicies,
-  type AgentFacts,
-  type Appended,
-  type Credential,
-  type LedgerTransaction,
-} from "../contract/host.ts";
+import type { ActivePolicies, AgentFacts, Appended, Credential, LedgerTransaction } from "../contract/host.ts";
 import {
   namesOf,
   READER_METHODS,
-  StorageError,
   WRITER_METHODS,
   type DocumentReads,
   type DocumentWrites,
@@ -33,7 +24,8 @@ import { withOwn } from "./own-entries.ts";
 import { completedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";
 import { foresee, type Foreseen } from "./foreseen.ts";
-import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
+import { Late, type Outcome, type Pending } from "./job.ts";
+import { runJobs, type Expected } from "./run-jobs.ts";
 
 /** An entry of the batch at hand. */
 export interface Recorded {
@@ -110,38 +102,10 @@ export async function runBatch(
   return { head, entries: batch.rows, outcomes: done.outcomes };
 }
 
-/** `late` rejects with Late. */
-async function runJobs(
-  batch: Batch,
-  jobs: readonly Pending[],
-  late: Promise<never>,
-): Promise<{ outcomes: Outcome[]; touched: boolean }> {
-  const outcomes: Outcome[] = [];
-  let touched = false;
-  for (const pending of jobs) {
-    const view = batch.currentView() ?? (await batch.makeView());
-    const unrecorded = batch.watchHead();
-    try {
-      outcomes.push({ pending, value: await Promise.race([pending.job(view), late]) });
-      if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
-    } catch (error) {
-      if (error instanceof NotPrepared) throw new Unprepared(pending, error);
-      if (error instanceof Late)
-        throw new Poisoned(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
-      // A value that no store could keep is this job's fault; anything else of the store is everybody's.
-      if (error instanceof StorageError && error.kind !== "invalid") throw error;
-      if (!(error instanceof Refusal) || batch.changed) throw new Poisoned(pending, error);
-      outcomes.push({ pending, refusal: error });
-    }
-    touched ||= batch.changed;
-    batch.changed = false;
-  }
-  return { outcomes, touched };
-}
-
 class Batch {
   readonly rows: EntryRow[] = [];
   readonly recorded: Recorded[] = [];
+  readonly expected: Expected[] = [];
   /** Set by the first write or record of the running job. */
   changed = false;
   private readonly tx: StorageTransaction;
@@ -223,6 +187,12 @@ class Batch {
       confirm: (credential: Credential) => this.context.confirm(tx, credential, this.epoch, this.context.now),
       agentFacts: (agentId: string) =>
         this.context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
+      expect: (write: Promise<boolean>) => {
+        this.move();
+        // It may fail before anybody waits for it.
+        write.catch(() => undefined);
+        this.expected.push(write);
+      },
       activatePolicySet: (digest: string) => {
         this.move();
         this.policySet = digest;
@@ -234,7 +204,10 @@ class Batch {
       },
     };
     for (const name of READS) view[name] = (tx[name] as (...args: never[]) => unknown).bind(tx);
-    Object.assign(view, withOwn(tx, this.base.size, this.rows));
+    Object.assign(
+      view,
+      withOwn(tx, this.base.size, this.rows, (id) => (this.foreseen ?? tx).entriesOfAction(id)),
+    );
     for (const name of WRITES) {
       const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
       view[name] = (...args: unknown[]) => {
@@ -253,8 +226,8 @@ class Batch {
   /** What was read for all jobs at once answers in place of the store. */
   private lookAhead(): void {
     if (this.view === null || this.foreseen === null) return;
-    const { action, idempotency, limitUsed } = this.foreseen;
-    Object.assign(this.view, { action, idempotency, limitUsed });
+    const { action, idempotency, key, limitUsed } = this.foreseen;
+    Object.assign(this.view, { action, idempotency, key, limitUsed });
   }
 
   private record(entry: EntryBody, submittedBy: string | null): Appended {

@@ -3,24 +3,32 @@
  * wait for the database under the ledger's lock. What the jobs write of it afterwards is followed here.
  */
 import type { Foresight } from "../contract/host.ts";
-import type {
-  ActionRow,
-  IdempotencyName,
-  IdempotencyRow,
-  LimitSpan,
-  LimitUseRow,
-  StorageReader,
+import {
+  unlessCorrupt,
+  type ActionRow,
+  type EntryRow,
+  type IdempotencyName,
+  type IdempotencyRow,
+  type KeyRow,
+  type LimitSpan,
+  type LimitUseRow,
+  type StorageReader,
 } from "../contract/storage.ts";
 
 type Reader = Pick<
   StorageReader,
-  "action" | "actionIds" | "idempotency" | "idempotencies" | "limitUsed" | "limitsUsed"
+  "action" | "actionIds" | "entriesOfAction" | "idempotency" | "idempotencies" | "key" | "limitUsed" | "limitsUsed"
 >;
 type Used = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 
 /** Reads as the jobs see them; the rest is told when a job writes. */
-export interface Foreseen extends Pick<Reader, "action" | "idempotency" | "limitUsed"> {
+export interface Foreseen extends Pick<Reader, "action" | "entriesOfAction" | "idempotency" | "key" | "limitUsed"> {
   insertAction(row: Pick<ActionRow, "id">): void;
+  noteAsked(id: string): void;
+  updateAction(id: string): void;
+  eraseAction(id: string): void;
+  revokeKey(id: string): void;
+  touchKey(id: string): void;
   insertIdempotency(row: IdempotencyRow): void;
   deleteIdempotency(keyId: string, route: string, idempotencyKey: string): void;
   insertLimitUse(row: LimitUseRow): void;
@@ -32,15 +40,18 @@ const textOf = (...parts: readonly (string | number)[]): string => JSON.stringif
 /** `foresights` may be wrong: what nobody foresaw is read when it is asked for. */
 export async function foresee(tx: Reader, foresights: readonly Foresight[]): Promise<Foreseen> {
   const ids = new Set<string>();
+  const histories = new Set<string>();
   const names = new Map<string, IdempotencyName>();
   const spans = new Map<string, LimitSpan>();
-  for (const { action, idempotency, limits = [] } of foresights) {
+  for (const { action, history, idempotency, limits = [] } of foresights) {
     if (action !== undefined) ids.add(action);
+    if (history !== undefined) histories.add(history);
     if (idempotency !== undefined)
       names.set(textOf(idempotency.key_id, idempotency.route, idempotency.idempotency_key), idempotency);
     for (const span of limits) spans.set(textOf(span.policy, span.limit_name, span.subject, span.since), span);
   }
-  const [actions, rows, used] = await Promise.all([
+  const [lives, actions, rows, used] = await Promise.all([
+    livesOf(tx, [...histories]),
     ids.size === 0 ? [] : tx.actionIds([...ids]),
     names.size === 0 ? [] : tx.idempotencies([...names.values()]),
     spans.size === 0 ? [] : tx.limitsUsed([...spans.values()]),
@@ -57,9 +68,24 @@ export async function foresee(tx: Reader, foresights: readonly Foresight[]): Pro
   [...spans.values()].forEach((span, i) => remember(span, used[i] as Used));
 
   return {
-    // Only of those that are not there is it known what they are.
-    action: (id) => (ids.has(id) ? Promise.resolve(null) : tx.action(id)),
+    async action(id) {
+      // Of the others it is only known that they are there.
+      if (ids.has(id)) return null;
+      const row = lives.actions.get(id);
+      return row === undefined ? tx.action(id) : { ...row };
+    },
     insertAction: ({ id }) => void ids.delete(id),
+    noteAsked: (id) => void lives.actions.delete(id),
+    updateAction: (id) => void lives.actions.delete(id),
+    eraseAction: (id) => void lives.actions.delete(id),
+    // What is stored of them stays as it is: the batch's own come behind them.
+    entriesOfAction: async (id) => lives.entries.get(id)?.slice() ?? tx.entriesOfAction(id),
+    async key(id) {
+      const key = lives.keys.get(id);
+      return key === undefined ? tx.key(id) : { ...key };
+    },
+    revokeKey: (id) => void lives.keys.delete(id),
+    touchKey: (id) => void lives.keys.delete(id),
     async idempotency(keyId, route, idempotencyKey) {
       const row = rowsByName.get(textOf(keyId, route, idempotencyKey));
       return row === undefined ? tx.idempotency(keyId, route, idempotencyKey) : row;
@@ -81,5 +107,27 @@ export async function foresee(tx: Reader, foresights: readonly Foresight[]): Pro
     },
     // Whose they were is known to the store.
     releaseLimitUses: () => uses.clear(),
+  };
+}
+
+/** By id. What is not there, or cannot be read, is left to the job that asks for it. */
+interface Lives {
+  actions: Map<string, ActionRow>;
+  entries: Map<string, readonly EntryRow[]>;
+  keys: Map<string, KeyRow>;
+}
+
+/** Asked for one by one and at once: a database that takes statements before it has answered has them all together. */
+async function livesOf(tx: Reader, ids: readonly string[]): Promise<Lives> {
+  const rows = (await Promise.all(ids.map((id) => tx.action(id)))).filter((row) => row !== null);
+  const submitters = [...new Set(rows.map(({ submitted_by }) => submitted_by))];
+  const [entries, keys] = await Promise.all([
+    Promise.all(rows.map(({ id }) => unlessCorrupt(tx.entriesOfAction(id)))),
+    Promise.all(submitters.map((id) => tx.key(id))),
+  ]);
+  return {
+    actions: new Map(rows.map((row) => [row.id, row])),
+    entries: new Map(rows.flatMap(({ id }, i) => (entries[i] == null ? [] : [[id, entries[i]]]))),
+    keys: new Map(keys.flatMap((key) => (key === null ? [] : [[key.id, key]]))),
   };
 }

@@ -11,8 +11,14 @@ type Reads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
 /**
  * @param size that the stored head has
  * @param rows the batch's own, which grow
+ * @param ofAction what is stored of an action
  */
-export function withOwn(tx: Reads, size: number, rows: readonly EntryRow[]): Reads {
+export function withOwn(
+  tx: Reads,
+  size: number,
+  rows: readonly EntryRow[],
+  ofAction: Reads["entriesOfAction"] = (id) => tx.entriesOfAction(id),
+): Reads {
   const own = (of: (row: EntryRow) => boolean): EntryRow[] => rows.filter(of);
   const covered = (stored: readonly EntryRow[]): EntryRow[] => stored.filter(({ seq }) => seq < size);
   return {
@@ -20,10 +26,7 @@ export function withOwn(tx: Reads, size: number, rows: readonly EntryRow[]): Rea
       ...(await tx.entries(from, Math.max(from, Math.min(to, size)))),
       ...own(({ seq }) => seq >= from && seq < to),
     ],
-    entriesOfAction: async (id) => [
-      ...covered(await tx.entriesOfAction(id)),
-      ...own(({ action_id }) => action_id === id),
-    ],
+    entriesOfAction: async (id) => [...covered(await ofAction(id)), ...own(({ action_id }) => action_id === id)],
     entriesOfType: async (of: FollowedType, from, limit) =>
       [
         ...covered(await tx.entriesOfType(of, from, limit)),

@@ -1,0 +1,69 @@
+/** The jobs of a batch, one after another, and what each of them comes to. */
+import { Refusal } from "../contract/errors.ts";
+import { NotPrepared, type LedgerTransaction } from "../contract/host.ts";
+import { StorageError } from "../contract/storage.ts";
+import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
+
+/** A write that a job does not wait for. */
+export type Expected = Promise<boolean>;
+
+/** What the jobs write into. */
+export interface JobBatch {
+  /** The transaction as jobs see it; null where it must be made. */
+  currentView(): LedgerTransaction | null;
+  makeView(): Promise<LedgerTransaction>;
+  watchHead(): () => boolean;
+  /** Set by the first write or record of the running job. */
+  changed: boolean;
+  /** Those of all jobs so far. */
+  readonly expected: readonly Expected[];
+}
+
+/** `late` rejects with Late. */
+export async function runJobs(
+  batch: JobBatch,
+  jobs: readonly Pending[],
+  late: Promise<never>,
+): Promise<{ outcomes: Outcome[]; touched: boolean }> {
+  const outcomes: Outcome[] = [];
+  const expecting: { pending: Pending; write: Expected }[] = [];
+  let touched = false;
+  for (const pending of jobs) {
+    const view = batch.currentView() ?? (await batch.makeView());
+    const unrecorded = batch.watchHead();
+    const before = batch.expected.length;
+    try {
+      outcomes.push({ pending, value: await Promise.race([pending.job(view), late]) });
+      if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
+    } catch (error) {
+      const fault = faultOf(pending, error);
+      if (fault !== null) throw fault;
+      if (!(error instanceof Refusal) || batch.changed) throw new Poisoned(pending, error);
+      outcomes.push({ pending, refusal: error });
+    }
+    for (const write of batch.expected.slice(before)) expecting.push({ pending, write });
+    touched ||= batch.changed;
+    batch.changed = false;
+  }
+  for (const { pending, write } of expecting) await cameTrue(pending, write, late);
+  return { outcomes, touched };
+}
+
+async function cameTrue(pending: Pending, write: Expected, late: Promise<never>): Promise<void> {
+  let changed: boolean;
+  try {
+    changed = await Promise.race([write, late]);
+  } catch (error) {
+    throw faultOf(pending, error) ?? new Poisoned(pending, error);
+  }
+  if (!changed) throw new Poisoned(pending, new Error("a row did not change although the ledger's lock was held"));
+}
+
+/** Why the batch ends here, whatever its job has done; null for what is the job's own. */
+function faultOf(pending: Pending, error: unknown): Error | null {
+  if (error instanceof NotPrepared) return new Unprepared(pending, error);
+  if (error instanceof Late)
+    return new Poisoned(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
+  // A value that no store could keep is this job's fault; anything else of the store is everybody's.
+  return error instanceof StorageError && error.kind !== "invalid" ? error : null;
+}

@@ -1,0 +1,198 @@
+/** What a batch reads at once of actions that are there, and writes that no job waits for. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Refusal } from "../../src/contract/errors.ts";
+import type { LedgerTransaction } from "../../src/contract/host.ts";
+import { StorageError, unlessCorrupt } from "../../src/contract/storage.ts";
+import { memoryStorage } from "../../src/testing/index.ts";
+import { actionRow, keyRow, T0 } from "../../src/testing/suite/rows.ts";
+import { openLedgerOn } from "../support/ledger.ts";
+
+const READS = ["action", "entriesOfAction", "key"] as const;
+
+async function opened() {
+  // Only a store that others write, too, is asked beforehand.
+  const storage = Object.assign(memoryStorage(), { exclusive: false });
+  await storage.open();
+  await storage.write(async (tx) => {
+    for (const n of [1, 2]) await tx.insertAction(actionRow(n, { submitted_by: "key-1" }));
+    await tx.insertKey(keyRow(1));
+  });
+  const ledger = await openLedgerOn(storage);
+  const calls = (): number[] => READS.map((name) => storage.faults.calls(`tx.${name}`));
+  const history = (id: string) => () => ({ history: id });
+  const statusOf = async (id: string): Promise<string | undefined> => (await storage.action(id))?.status;
+  return { storage, ledger, calls, history, statusOf };
+}
+
+const aboutOne = (at: number) => ({
+  type: "execution" as const,
+  v: 3 as const,
+  action_id: "action-1",
+  agent_id: "agent-1",
+  at: new Date(at).toISOString(),
+  commitment: "ab".repeat(32),
+  phase: "start" as const,
+  by: { agent_id: null, key_id: "key-1", owner: null, principal: "key:key-1" },
+  permit: null,
+  attempt: null,
+  success: null,
+  result: null,
+  status: "executing" as const,
+});
+
+const begin = (tx: LedgerTransaction, id: string): Promise<boolean> =>
+  tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at: T0, updated_at: T0 });
+
+test("actions, their entries and their submitters' keys are read once for all jobs", async () => {
+  const { ledger, calls, history } = await opened();
+  const seen = await Promise.all(
+    ["action-1", "action-1", "action-2", "action-3"].map((id) =>
+      ledger.transact(async (tx) => {
+        const row = await tx.action(id);
+        const key = row === null ? null : await tx.key(row.submitted_by);
+        return [row?.id, (await tx.entriesOfAction(id)).length, key?.id];
+      }, history(id)),
+    ),
+  );
+  assert.deepEqual(seen, [
+    ["action-1", 0, "key-1"],
+    ["action-1", 0, "key-1"],
+    ["action-2", 0, "key-1"],
+    [undefined, 0, undefined],
+  ]);
+  // What is not there is asked for again by the job that wants it.
+  assert.deepEqual(calls(), [4, 3, 1]);
+  await ledger.close();
+});
+
+test("a job sees what those before it in the batch wrote of the action, its entries and its key", async () => {
+  const { storage, ledger, history } = await opened();
+  const first = ledger.transact(async (tx) => {
+    const row = await tx.action("action-1");
+    assert.equal(row?.status, "allowed");
+    tx.record(aboutOne(tx.now), "key-1");
+    tx.expect(begin(tx, "action-1"));
+    await tx.revokeKey("key-1", T0 + 5);
+    // What a job does to the row that it was given is its own affair.
+    Object.assign(row, { status: "denied" });
+  }, history("action-1"));
+  const second = ledger.transact(
+    async (tx) => [
+      (await tx.action("action-1"))?.status,
+      (await tx.entriesOfAction("action-1")).map(({ type }) => type),
+      (await tx.key("key-1"))?.revoked_at,
+    ],
+    history("action-1"),
+  );
+  await first;
+  assert.deepEqual(await second, ["executing", ["execution"], T0 + 5]);
+  assert.equal((await storage.entriesOfAction("action-1")).length, 1);
+  await ledger.close();
+});
+
+test("each write about an action or a key is seen behind it", async () => {
+  const writes: [(tx: LedgerTransaction) => Promise<unknown>, (tx: LedgerTransaction) => Promise<unknown>, unknown][] =
+    [
+      [(tx) => tx.noteAsked("action-1", T0 + 9, null), async (tx) => (await tx.action("action-1"))?.asked_at, T0 + 9],
+      [(tx) => tx.eraseAction("action-1", T0 + 9), async (tx) => (await tx.action("action-1"))?.erased_at, T0 + 9],
+      [(tx) => tx.touchKey("key-1", T0 + 9), async (tx) => (await tx.key("key-1"))?.last_used_at, T0 + 9],
+    ];
+  for (const [write, read, expected] of writes) {
+    const { ledger, history } = await opened();
+    const done = ledger.transact(write, history("action-1"));
+    assert.equal(await ledger.transact(read, history("action-1")), expected);
+    await done;
+    await ledger.close();
+  }
+});
+
+test("bytes that cannot be read are their own action's fault, and the others are decided", async () => {
+  const { storage, ledger, history } = await opened();
+  const { write } = storage;
+  // As bundles of entries say it: no statement has failed.
+  storage.write = (work) =>
+    write((tx) => {
+      const { entriesOfAction } = tx;
+      const altered = (id: string) =>
+        id === "action-1"
+          ? Promise.reject(new StorageError("corrupt", "it was altered"))
+          : entriesOfAction.call(tx, id);
+      return work(Object.assign(tx, { entriesOfAction: altered }));
+    });
+  const read = (id: string) => ledger.transact((tx) => unlessCorrupt(tx.entriesOfAction(id)), history(id));
+  assert.deepEqual(await Promise.all(["action-1", "action-2"].map(read)), [null, []]);
+  await ledger.close();
+});
+
+test("a store that cannot be read refuses the batch, and nothing of it is there", async () => {
+  for (const name of READS) {
+    const { storage, ledger, history, statusOf } = await opened();
+    storage.faults.failNext(`tx.${name}`, "not-persisted");
+    const start = ledger.transact(async (tx) => tx.expect(begin(tx, "action-1")), history("action-1"));
+    await assert.rejects(start, { name: "StorageError" });
+    assert.equal(await statusOf("action-1"), "allowed");
+    await ledger.close();
+  }
+});
+
+test("a write that changes nothing costs its own job alone, whoever ran behind it", async () => {
+  const { ledger, statusOf } = await opened();
+  const runs: string[] = [];
+  const failing = assert.rejects(
+    ledger.transact(async (tx) => {
+      runs.push("failing");
+      // It is allowed, and waits for nobody.
+      tx.expect(tx.updateAction("action-1", { status: "pending_approval" }, { status: "executing", updated_at: T0 }));
+      return Promise.resolve();
+    }),
+    /did not change/,
+  );
+  const good = ledger.transact(async (tx) => {
+    runs.push("good");
+    tx.expect(begin(tx, "action-2"));
+    return Promise.resolve("answered");
+  });
+  await failing;
+  assert.equal(await good, "answered");
+  assert.deepEqual(runs, ["failing", "good", "good"]);
+  assert.deepEqual([await statusOf("action-1"), await statusOf("action-2")], ["allowed", "executing"]);
+  await ledger.close();
+});
+
+test("a write whose answer is not waited for is there before its job is answered, or nobody of the batch is", async () => {
+  const { ledger, statusOf } = await opened();
+  let answer: (changed: boolean) => void = () => undefined;
+  const late = new Promise<boolean>((resolve) => (answer = resolve));
+  const job = ledger.transact(async (tx) => {
+    await begin(tx, "action-1");
+    tx.expect(late);
+  });
+  let ended = false;
+  void job.then(() => (ended = true));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual([ended, await statusOf("action-1")], [false, "allowed"]);
+  answer(true);
+  await job;
+  assert.equal(await statusOf("action-1"), "executing");
+  const broken = ["action-2", "action-1"].map((id) =>
+    ledger.transact(async (tx) => {
+      tx.expect(id === "action-2" ? begin(tx, id) : Promise.reject(new StorageError("unavailable", "it is gone")));
+      return Promise.resolve();
+    }),
+  );
+  for (const one of broken) await assert.rejects(one, /it is gone/);
+  assert.equal(await statusOf("action-2"), "allowed");
+  await ledger.close();
+});
+
+test("a refusal after a write that is expected takes the write back", async () => {
+  const { ledger, statusOf } = await opened();
+  const job = ledger.transact(async (tx) => {
+    tx.expect(begin(tx, "action-1"));
+    return Promise.reject(new Refusal("ACTION_NOT_STARTABLE", "it changed its mind"));
+  });
+  await assert.rejects(job, /changed its mind/);
+  assert.equal(await statusOf("action-1"), "allowed");
+  await ledger.close();
+});
