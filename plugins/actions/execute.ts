@@ -25,7 +25,7 @@ import {
 import { assertInTime, assertStartable, permitFault } from "./permits.ts";
 import { behind } from "../../src/http/resource/people.ts";
 import { assertRecorded } from "./recorded.ts";
-import { assertKept, reread, unknownAction } from "./rows.ts";
+import { assertKept, unknownAction } from "./rows.ts";
 import type { ResultBody } from "./schemas.ts";
 
 /**
@@ -42,70 +42,69 @@ export async function startAction(
   { permit = null, attempt = null }: { permit?: string | null | undefined; attempt?: string | null | undefined },
 ): Promise<{ row: ActionRow; repeated: boolean }> {
   const call = { permit: digestOf(permit), attempt: digestOf(attempt) };
-  const started = await host.ledger.transact(async (tx) => {
-    const who = await tx.confirm(credential);
-    const row = await tx.action(id);
-    const fault = row === null || permit === null ? null : permitFault(host, row, permit, tx.now);
-    const genuine = permit !== null && (fault === null || fault === "expired");
-    const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
-    if (!reachable) throw unknownAction(id);
-    assertKept(row);
-    const votes = row.quorum === null ? [] : await tx.approvals(id);
-    const { first, grounds, start } = await assertRecorded(host, tx, row, votes);
-    if (row.approved_until === null) assertStartable(row, tx.now);
-    if (permit === null && row.submitted_by !== who.key.id)
-      throw new Refusal(
-        "PERMIT_REQUIRED",
-        "another key submitted the action; send the `permit` that it was given, or take one from POST /v1/actions/{id}/permit",
+  const started = await host.ledger.transact(
+    async (tx) => {
+      const who = await tx.confirm(credential);
+      const row = await tx.action(id);
+      const fault = row === null || permit === null ? null : permitFault(host, row, permit, tx.now);
+      const genuine = permit !== null && (fault === null || fault === "expired");
+      const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
+      if (!reachable) throw unknownAction(id);
+      assertKept(row);
+      const votes = row.quorum === null ? [] : await tx.approvals(id);
+      const { first, grounds, start } = await assertRecorded(host, tx, row, votes);
+      if (row.approved_until === null) assertStartable(row, tx.now);
+      if (permit === null && row.submitted_by !== who.key.id)
+        throw new Refusal(
+          "PERMIT_REQUIRED",
+          "another key submitted the action; send the `permit` that it was given, or take one from POST /v1/actions/{id}/permit",
+        );
+      if (permit !== null && !genuine)
+        throw new Refusal(
+          "PERMIT_INVALID",
+          "the permit was not made for this action by this log; take one from POST /v1/actions/{id}/permit",
+        );
+      const repeated = row.status === "executing" && isSameStart(start, who, call);
+      if (repeated) assertInTime(row.approved_until ?? 0, tx.now);
+      else assertStartable(row, tx.now);
+      if (fault === "expired")
+        throw new Refusal("PERMIT_EXPIRED", "the permit has ended; take another from POST /v1/actions/{id}/permit");
+      if (permit !== null && !grounds.has(groundOf(permit)))
+        throw new Refusal(
+          "PERMIT_INVALID",
+          "the action waited for approval again after this permit was made; take another from POST /v1/actions/{id}/permit",
+        );
+      const by = actorOf(who.key, who.principal);
+      const again = await decideAgain(tx, row, first);
+      const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
+      const outcome = outcomeOf(again, approvals);
+      const cause = { occasion: "start", by } as const;
+      if (repeated) {
+        if (outcome !== "stands") throw mustNotRun(outcome, again);
+        return { row, repeated };
+      }
+      if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), repeated };
+      if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), repeated };
+      tx.record(
+        {
+          type: "execution",
+          v: 3,
+          ...aboutAction(row, tx.now),
+          phase: "start",
+          by,
+          ...call,
+          success: null,
+          result: null,
+          status: "executing",
+        },
+        row.submitted_by,
       );
-    if (permit !== null && !genuine)
-      throw new Refusal(
-        "PERMIT_INVALID",
-        "the permit was not made for this action by this log; take one from POST /v1/actions/{id}/permit",
-      );
-    const repeated = row.status === "executing" && isSameStart(start, who, call);
-    if (repeated) assertInTime(row.approved_until ?? 0, tx.now);
-    else assertStartable(row, tx.now);
-    if (fault === "expired")
-      throw new Refusal("PERMIT_EXPIRED", "the permit has ended; take another from POST /v1/actions/{id}/permit");
-    if (permit !== null && !grounds.has(groundOf(permit)))
-      throw new Refusal(
-        "PERMIT_INVALID",
-        "the action waited for approval again after this permit was made; take another from POST /v1/actions/{id}/permit",
-      );
-    const by = actorOf(who.key, who.principal);
-    const again = await decideAgain(tx, row, first);
-    const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
-    const outcome = outcomeOf(again, approvals);
-    const cause = { occasion: "start", by } as const;
-    if (repeated) {
-      if (outcome !== "stands") throw mustNotRun(outcome, again);
-      return { row, repeated };
-    }
-    if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), repeated };
-    if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), repeated };
-    tx.record(
-      {
-        type: "execution",
-        v: 3,
-        ...aboutAction(row, tx.now),
-        phase: "start",
-        by,
-        ...call,
-        success: null,
-        result: null,
-        status: "executing",
-      },
-      row.submitted_by,
-    );
-    const moved = await tx.updateAction(
-      id,
-      { status: row.status, approved_after: tx.now },
-      { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now },
-    );
-    if (!moved) throw new Error(`${id} did not start although the ledger's lock was held`);
-    return { row: await reread(tx, id), repeated };
-  });
+      const change = { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now } as const;
+      tx.expect(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
+      return { row: { ...row, ...change }, repeated };
+    },
+    () => ({ history: id }),
+  );
   const { row } = started;
   if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
   if (row.status === "pending_approval") throw moreApprovalsNeeded(row);
@@ -140,49 +139,48 @@ function digestOf(text: string | null): string | null {
 }
 
 export function reportResult(host: Host, credential: Credential, id: string, body: ResultBody): Promise<ActionRow> {
-  return host.ledger.transact(async (tx) => {
-    const who = await tx.confirm(credential);
-    const row = await tx.action(id);
-    const starter = row !== null && row.started_by === who.key.id;
-    if (row === null || !(maySee(who.visibility, row) || starter)) {
-      throw unknownAction(id);
-    }
-    assertKept(row);
-    const { start } = await assertRecorded(host, tx, row);
-    if (row.status !== "executing") {
-      const how = row.result === null ? "start it first" : "its result was reported already";
-      throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${how}`);
-    }
-    if (!starter)
-      throw new Refusal("NOT_THE_EXECUTOR", "another key started this action; only that key reports its result");
-    if (body.attempt !== undefined && start?.attempt !== digestOf(body.attempt))
-      throw new Refusal(
-        "NOT_THE_EXECUTOR",
-        "another attempt started this action; its result is not this one's to report",
+  return host.ledger.transact(
+    async (tx) => {
+      const who = await tx.confirm(credential);
+      const row = await tx.action(id);
+      const starter = row !== null && row.started_by === who.key.id;
+      if (row === null || !(maySee(who.visibility, row) || starter)) {
+        throw unknownAction(id);
+      }
+      assertKept(row);
+      const { start } = await assertRecorded(host, tx, row);
+      if (row.status !== "executing") {
+        const how = row.result === null ? "start it first" : "its result was reported already";
+        throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${how}`);
+      }
+      if (!starter)
+        throw new Refusal("NOT_THE_EXECUTOR", "another key started this action; only that key reports its result");
+      if (body.attempt !== undefined && start?.attempt !== digestOf(body.attempt))
+        throw new Refusal(
+          "NOT_THE_EXECUTOR",
+          "another attempt started this action; its result is not this one's to report",
+        );
+      const result = { error: body.error ?? null, meta: (body.meta ?? {}) as JsonObject, success: body.success };
+      const status = body.success ? "succeeded" : "failed";
+      tx.record(
+        {
+          type: "execution",
+          v: 3,
+          ...aboutAction(row, tx.now),
+          phase: "result",
+          by: actorOf(who.key, who.principal),
+          permit: null,
+          attempt: null,
+          success: body.success,
+          result: commitResult(row.salt, result),
+          status,
+        },
+        row.submitted_by,
       );
-    const result = { error: body.error ?? null, meta: (body.meta ?? {}) as JsonObject, success: body.success };
-    const status = body.success ? "succeeded" : "failed";
-    tx.record(
-      {
-        type: "execution",
-        v: 3,
-        ...aboutAction(row, tx.now),
-        phase: "result",
-        by: actorOf(who.key, who.principal),
-        permit: null,
-        attempt: null,
-        success: body.success,
-        result: commitResult(row.salt, result),
-        status,
-      },
-      row.submitted_by,
-    );
-    const moved = await tx.updateAction(
-      id,
-      { status: "executing" },
-      { status, result: canonicalText(result), updated_at: tx.now },
-    );
-    if (!moved) throw new Error(`${id} took no result although the ledger's lock was held`);
-    return reread(tx, id);
-  });
+      const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
+      tx.expect(tx.updateAction(id, { status: "executing" }, change));
+      return { ...row, ...change };
+    },
+    () => ({ history: id }),
+  );
 }
