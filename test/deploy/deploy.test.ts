@@ -18,7 +18,6 @@ import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
-import { parse } from "yaml";
 import { makeCertificate } from "../support/receiver.ts";
 import { nodeOf, withoutNode } from "../support/nodes.ts";
 import { freePort } from "../support/postgres.ts";
@@ -186,42 +185,6 @@ describe("the Dockerfiles", () => {
     }
     assert.ok(!kept.some((name) => name.startsWith("data")));
   });
-});
-
-test("compose: what it mounts and asks for is there, and its processes can write nothing but data", () => {
-  const compose = parse(text("compose.yaml")) as {
-    services: Record<
-      string,
-      {
-        image?: string;
-        build?: { context: string; dockerfile: string };
-        environment?: Record<string, string>;
-        volumes?: string[];
-        secrets?: string[];
-        read_only?: boolean;
-        cap_drop?: string[];
-        healthcheck?: unknown;
-      }
-    >;
-    secrets: Record<string, { file: string }>;
-  };
-  const { assent, proxy, database } = compose.services;
-  assert.ok(assent !== undefined && proxy !== undefined && database?.healthcheck !== undefined);
-  assert.ok(existsSync(join(ROOT, "deploy", assent.build?.context ?? "", assent.build?.dockerfile ?? "")));
-  assert.deepEqual([assent.read_only, assent.cap_drop], [true, ["ALL"]]);
-  for (const { image } of [proxy, database]) assert.match(image ?? "", /:\d+\.\d+/);
-  for (const volume of [...(assent.volumes ?? []), ...(proxy.volumes ?? [])].filter((volume) => volume.startsWith(".")))
-    assert.ok(existsSync(join(ROOT, "deploy", volume.split(":")[0] as string)), volume);
-  const mounted = Object.values(assent.environment ?? {}).filter((value) => value.startsWith("/run/secrets/"));
-  assert.deepEqual(
-    mounted.map((path) => path.slice("/run/secrets/".length)),
-    assent.secrets,
-  );
-  assert.deepEqual(Object.keys(compose.secrets), assent.secrets);
-  assert.match(compose.secrets["log_next_key"]?.file ?? "", /:-\$\{ASSENT_LOG_KEY_FILE\}\}$/, "optional");
-  const asked = [...text("compose.yaml").matchAll(/\$\{(\w+):\?/g)].map((match) => match[1] as string);
-  const offered = [...text("compose.env.example").matchAll(/^(\w+)=/gm)].map((match) => match[1] as string);
-  assert.deepEqual([...new Set(asked)].sort(), offered.sort());
 });
 
 test("the systemd unit verifies, and leaves the service little", { skip: withoutProgram("systemd-analyze") }, () => {

@@ -1,0 +1,252 @@
+/** What deploy/kubernetes says, carried out as far as it can be without a cluster. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { existsSync } from "node:fs";
+import { parseAllDocuments } from "yaml";
+import { newKey } from "../support/keys.ts";
+import { admits, environmentOf, mountInto, only, passes, renderedFrom, type Manifest } from "../support/kubernetes.ts";
+import { freePort, startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
+import { MAIN, ROOT, startCommand, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { commandOf } from "../support/runtimes.ts";
+import { ALLOWED, POLICIES } from "../support/service.ts";
+import { eventually, until } from "../support/wait.ts";
+
+const FOLDER = join(ROOT, "deploy/kubernetes");
+const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
+const DOCKERFILE = readFileSync(join(ROOT, "deploy/docker/node.Dockerfile"), "utf8");
+const IMAGE = Object.fromEntries(
+  [...DOCKERFILE.matchAll(/^ENV (.*)$/gm)].flatMap(([, pairs]) =>
+    (pairs as string).split(" ").map((pair) => pair.split("=") as [string, string]),
+  ),
+);
+const withoutKubectl = (process.env["PATH"] ?? "").split(delimiter).some((path) => existsSync(join(path, "kubectl")))
+  ? false
+  : "no kubectl on this machine";
+
+/** Generated names without their suffix, as `renderedFrom` has them. */
+const plainNames = (text: string): string => text.replaceAll(/\bassent-[a-z0-9]{10}\b/g, "assent");
+
+describe("the manifests for Kubernetes", () => {
+  const filled = mkdtempSync(join(tmpdir(), "assent-kubernetes-"));
+  let manifests: Manifest[];
+  let server: PostgresServer | undefined;
+  before(async () => {
+    cpSync(FOLDER, filled, { recursive: true });
+    if (withoutPostgres === false) server = await startPostgres();
+    const values: Record<string, string> = {
+      DATABASE_URL: (await server?.database()) ?? "postgres://127.0.0.1/none",
+      ASSENT_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU",
+      ASSENT_ADMIN_KEY: ADMIN,
+    };
+    const example = readFileSync(join(FOLDER, "secrets.env.example"), "utf8");
+    writeFileSync(
+      join(filled, "secrets.env"),
+      example.replaceAll(/^(\w+)=.*$/gm, (_, name: string) => `${name}=${values[name] ?? ""}`),
+    );
+    for (const name of ["log-key.pem", "permit-key.pem"]) writeFileSync(join(filled, name), newKey());
+    manifests = renderedFrom(filled);
+    // By the command in README.md.
+    manifests.push({
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "assent-policies", namespace: "assent" },
+      data: Object.fromEntries(
+        readdirSync(POLICIES)
+          .filter((name) => name.endsWith(".yaml"))
+          .map((name) => [name, readFileSync(join(POLICIES, name), "utf8")]),
+      ),
+    });
+  });
+  after(async () => {
+    await server?.stop();
+    rmSync(filled, { recursive: true, force: true });
+  });
+  const workload = (): { spec: Manifest; container: Manifest } => {
+    const { spec } = only(manifests, "StatefulSet");
+    assert.equal(spec.template.spec.containers.length, 1);
+    return { spec, container: spec.template.spec.containers[0] };
+  };
+
+  it("have Kubernetes' own fields and no other", () => {
+    const typed = (one: Manifest, name: string): string => {
+      const [group, version] = (one.apiVersion as string).replace(".k8s.io", "").split("/");
+      const module = version === undefined ? `core/${group}` : `${group}/${version}`;
+      return `export const ${name}: import("kubernetes-types/${module}").${one.kind} = ${JSON.stringify(one)};`;
+    };
+    const { spec, ...workloads } = only(manifests, "StatefulSet");
+    const misspelt = [
+      { ...workloads, spec: { ...spec, replica: 2 } },
+      { ...workloads, spec: { ...spec, template: { spec: { containers: [{ name: "x", imagePullSecret: "y" }] } } } },
+      { ...workloads, spec: { ...spec, replicas: "2" } },
+    ];
+    const lines = [
+      ...manifests.map((one, at) => typed(one, `it${at}`)),
+      // The judge, judged.
+      ...misspelt.map((one, at) => `// @ts-expect-error\n${typed(one, `misspelt${at}`)}`),
+    ];
+    const folder = mkdtempSync(join(tmpdir(), "assent-typed-"));
+    try {
+      symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+      writeFileSync(join(folder, "manifests.ts"), lines.join("\n"));
+      const options = { strict: true, noEmit: true, module: "esnext", moduleResolution: "bundler", types: [] };
+      writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: options }));
+      const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+      execFileSync(process.execPath, [tsc, "-p", folder], { stdio: ["ignore", "inherit", "inherit"] });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  it("are what kubectl makes of them, and of the commands in README.md", { skip: withoutKubectl }, () => {
+    const readme = readFileSync(join(FOLDER, "README.md"), "utf8");
+    const create = /^kubectl (create configmap .*) \\$/m.exec(readme)?.[1] ?? "";
+    const kubectl = (args: string[]): Manifest[] => {
+      const text = execFileSync("kubectl", args, {
+        encoding: "utf8",
+        cwd: ROOT,
+        env: { ...process.env, HOME: filled },
+      });
+      return parseAllDocuments(plainNames(text)).map((document) => document.toJS() as Manifest);
+    };
+    const policies = kubectl([...create.split(" "), "--dry-run=client", "-o", "yaml"]);
+    const plain = (one: Manifest): Manifest => {
+      delete one.metadata.creationTimestamp;
+      // kustomize lays base64 out in lines.
+      if (one.kind === "Secret") for (const key in one.data) one.data[key] = one.data[key].replaceAll("\n", "");
+      return one;
+    };
+    const byName = (one: Manifest): [string, Manifest] => [`${one.kind} ${one.metadata.name}`, one];
+    assert.deepEqual(
+      Object.fromEntries([...kubectl(["kustomize", filled]), ...policies].map(plain).map(byName)),
+      Object.fromEntries(manifests.map(byName)),
+    );
+  });
+
+  it("refer to what is there", () => {
+    const { spec, container } = workload();
+    const { labels } = spec.template.metadata;
+    const port = container.ports[0];
+    assert.deepEqual([port.name, String(port.containerPort)], ["http", IMAGE["ASSENT_PORT"]]);
+    for (const name of ["startupProbe", "livenessProbe", "readinessProbe"])
+      assert.equal(container[name].httpGet.port, port.name, name);
+    const selectors = [
+      spec.selector.matchLabels,
+      only(manifests, "PodDisruptionBudget").spec.selector.matchLabels,
+      only(manifests, "NetworkPolicy").spec.podSelector.matchLabels,
+      ...spec.template.spec.topologySpreadConstraints.map((one: Manifest) => one.labelSelector.matchLabels),
+      ...manifests.filter(({ kind }) => kind === "Service").map((one) => one.spec.selector),
+    ];
+    for (const selector of selectors) assert.deepEqual(selector, labels);
+    assert.equal(only(manifests, "Service", spec.serviceName as string).spec.clusterIP, "None");
+    for (const { backend } of only(manifests, "Ingress").spec.rules[0].http.paths) {
+      const { ports } = only(manifests, "Service", backend.service.name as string).spec;
+      const to = ports.find(({ name }: Manifest) => name === backend.service.port.name);
+      assert.equal(to?.targetPort, port.name);
+    }
+    assert.match(container.image as string, /:\d+\.\d+\.\d+$/);
+  });
+
+  it("leave a pod little: the restricted standard, no token, and nothing to write but its data and /tmp", () => {
+    const { spec, container } = workload();
+    const { securityContext: pod, ...rest } = spec.template.spec;
+    const [uid, gid] = (/^USER (\d+):(\d+)$/m.exec(DOCKERFILE) ?? []).slice(1).map(Number);
+    assert.deepEqual([pod.runAsNonRoot, pod.runAsUser, pod.runAsGroup], [true, uid, gid]);
+    assert.deepEqual(pod.seccompProfile, { type: "RuntimeDefault" });
+    assert.deepEqual(container.securityContext, {
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ["ALL"] },
+    });
+    assert.deepEqual([rest.automountServiceAccountToken, rest.enableServiceLinks], [false, false]);
+    assert.deepEqual(
+      container.volumeMounts.filter((one: Manifest) => one.readOnly !== true).map((one: Manifest) => one.mountPath),
+      ["/data", "/tmp"],
+    );
+    const { labels } = only(manifests, "Namespace").metadata;
+    assert.equal(labels["pod-security.kubernetes.io/enforce"], "restricted");
+  });
+
+  it("let the pods of Assent and the ingress controller in, and nobody else", () => {
+    const policy = only(manifests, "NetworkPolicy");
+    assert.deepEqual(policy.spec.policyTypes, ["Ingress"]);
+    const pod = workload().spec.template.metadata.labels as object;
+    const ingress = { "kubernetes.io/metadata.name": "ingress" };
+    const port = Number(IMAGE["ASSENT_PORT"]);
+    assert.ok(admits(policy, { pod, namespace: "its own", port }));
+    assert.ok(admits(policy, { pod: { app: "controller" }, namespace: ingress, port }));
+    for (const other of [
+      { pod: { app: "agent" }, namespace: "its own", port } as const,
+      { pod, namespace: { "kubernetes.io/metadata.name": "other" }, port },
+      { pod, namespace: "its own", port: port + 1 } as const,
+      { pod: { app: "controller" }, namespace: ingress, port: port + 1 },
+    ])
+      assert.equal(admits(policy, other), false, JSON.stringify(other));
+  });
+
+  const cannot = withoutPostgres || (process.platform === "linux" ? false : "127.0.0.2 is there on Linux alone");
+  it("end in two pods that are well, one of which decides for both", { skip: cannot }, async () => {
+    const { spec, container } = workload();
+    assert.equal(spec.replicas, 2);
+    const port = String(await freePort());
+    const pods: ServiceProcess[] = [];
+    const root = mkdtempSync(join(tmpdir(), "assent-pods-"));
+    try {
+      for (const ip of ["127.0.0.1", "127.0.0.2"]) {
+        const env = { ...IMAGE, ...environmentOf(manifests, container, { "status.podIP": ip }) };
+        const at = mountInto(join(root, ip), manifests, { spec, container });
+        for (const [name, value] of Object.entries(env)) env[name] = at(value).replace(/:8000$/, `:${port}`);
+        // A pod has all of an address for itself; here they share the port.
+        Object.assign(env, { ASSENT_HOST: ip, ASSENT_PORT: port, KUBERNETES_SERVICE_HOST: "10.0.0.1" });
+        const [program, args] = commandOf("node", MAIN, ["serve"], []);
+        const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+        pods.push(await startCommand(["env", ["-i", ...variables, program, ...args]], {}, { cwd: root }));
+      }
+      const urls = pods.map(({ url }) => url);
+      assert.deepEqual(urls, [`http://127.0.0.1:${port}`, `http://127.0.0.2:${port}`]);
+      for (const url of urls)
+        for (const name of ["startupProbe", "livenessProbe", "readinessProbe"])
+          assert.equal((await fetch(`${url}${container[name].httpGet.path}`)).status, 200, name);
+
+      const call = async (url: string, path: string, key: string, body?: object): Promise<Manifest> => {
+        const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+        const post = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+        const answer = await fetch(`${url}${path}`, { headers, ...post });
+        assert.ok(answer.ok, `${path}: ${answer.status}`);
+        return answer.json();
+      };
+      const sender = await eventually(
+        async () => {
+          const states = await Promise.all(urls.map((url) => call(url, "/readyz", ADMIN)));
+          const ways = states.map(({ sequencer }) => sequencer.way as string);
+          return ways.includes("leads") ? urls[ways.indexOf("sends")] : undefined;
+        },
+        () => "one leads and the other sends",
+      );
+      // Whether what is sent arrives is seen from submissions alone; one may be late on a busy machine.
+      const { key } = await call(sender, "/v1/api-keys", ADMIN, { name: "support", agent_id: ALLOWED.agent_id });
+      await until("the one that leads decides for the other", async () => {
+        assert.equal((await call(sender, "/v1/actions", key as string, ALLOWED)).status, "allowed");
+        const metrics = await fetch(`${sender}/metrics`, { headers: { authorization: `Bearer ${ADMIN}` } });
+        return /^assent_sequencer_commands\{way="sent"\} [1-9]/m.test(await metrics.text());
+      });
+
+      const { paths } = await call(sender, "/openapi.json", ADMIN);
+      const ingress = only(manifests, "Ingress");
+      const inside = ["/healthz", "/readyz", "/metrics"];
+      for (const path of [...Object.keys(paths as object), "/", "/approve", "/docs/errors", "/redoc"])
+        assert.equal(passes(ingress, path), !inside.includes(path), path);
+      for (const path of ["/_assent/commands", "//_assent/commands"]) assert.equal(passes(ingress, path), false, path);
+      for (const { child } of pods) child.kill("SIGTERM");
+      assert.deepEqual(await Promise.all(pods.map(({ ended }) => ended)), [0, 0]);
+      // Each on a volume of its own.
+      for (const ip of ["127.0.0.1", "127.0.0.2"]) assert.ok(existsSync(join(root, ip, "data/checkpoint")), ip);
+    } finally {
+      await Promise.all(pods.map((pod) => stopProcess(pod)));
+      rmSync(root, { recursive: true, force: true });
+    }
+  });
+});
