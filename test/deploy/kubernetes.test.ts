@@ -27,6 +27,8 @@ const withoutKubectl = (process.env["PATH"] ?? "").split(delimiter).some((path) 
   ? false
   : "no kubectl on this machine";
 
+const IPS = ["127.0.0.1", "127.0.0.2"];
+
 /** Generated names without their suffix, as `renderedFrom` has them. */
 const plainNames = (text: string): string => text.replaceAll(/\bassent-[a-z0-9]{10}\b/g, "assent");
 
@@ -188,15 +190,17 @@ describe("the manifests for Kubernetes", () => {
   });
 
   const cannot = withoutPostgres || (process.platform === "linux" ? false : "127.0.0.2 is there on Linux alone");
-  it("end in two pods that are well, one of which decides for both", { skip: cannot }, async () => {
-    const { spec, container } = workload();
-    assert.equal(spec.replicas, 2);
-    const port = String(await freePort());
-    const pods: ServiceProcess[] = [];
-    const root = mkdtempSync(join(tmpdir(), "assent-pods-"));
-    try {
-      for (const ip of ["127.0.0.1", "127.0.0.2"]) {
-        const env = { ...IMAGE, ...environmentOf(manifests, container, { "status.podIP": ip }) };
+  it(
+    "end in two pods that are well, one of which decides for both, and which start on no older database",
+    { skip: cannot },
+    async () => {
+      const { spec, container } = workload();
+      assert.equal(spec.replicas, 2);
+      const port = String(await freePort());
+      const pods: ServiceProcess[] = [];
+      const root = mkdtempSync(join(tmpdir(), "assent-pods-"));
+      async function start(ip: string, more: Record<string, string> = {}): Promise<void> {
+        const env = { ...IMAGE, ...environmentOf(manifests, container, { "status.podIP": ip }), ...more };
         const at = mountInto(join(root, ip), manifests, { spec, container });
         for (const [name, value] of Object.entries(env)) env[name] = at(value).replace(/:8000$/, `:${port}`);
         // A pod has all of an address for itself; here they share the port.
@@ -205,48 +209,53 @@ describe("the manifests for Kubernetes", () => {
         const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
         pods.push(await startCommand(["env", ["-i", ...variables, program, ...args]], {}, { cwd: root }));
       }
-      const urls = pods.map(({ url }) => url);
-      assert.deepEqual(urls, [`http://127.0.0.1:${port}`, `http://127.0.0.2:${port}`]);
-      for (const url of urls)
-        for (const name of ["startupProbe", "livenessProbe", "readinessProbe"])
-          assert.equal((await fetch(`${url}${container[name].httpGet.path}`)).status, 200, name);
+      try {
+        for (const ip of IPS) await start(ip);
+        const urls = pods.map(({ url }) => url);
+        assert.deepEqual(urls, [`http://127.0.0.1:${port}`, `http://127.0.0.2:${port}`]);
+        for (const url of urls)
+          for (const name of ["startupProbe", "livenessProbe", "readinessProbe"])
+            assert.equal((await fetch(`${url}${container[name].httpGet.path}`)).status, 200, name);
 
-      const call = async (url: string, path: string, key: string, body?: object): Promise<Manifest> => {
-        const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-        const post = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-        const answer = await fetch(`${url}${path}`, { headers, ...post });
-        assert.ok(answer.ok, `${path}: ${answer.status}`);
-        return answer.json();
-      };
-      const sender = await eventually(
-        async () => {
-          const states = await Promise.all(urls.map((url) => call(url, "/readyz", ADMIN)));
-          const ways = states.map(({ sequencer }) => sequencer.way as string);
-          return ways.includes("leads") ? urls[ways.indexOf("sends")] : undefined;
-        },
-        () => "one leads and the other sends",
-      );
-      // Whether what is sent arrives is seen from submissions alone; one may be late on a busy machine.
-      const { key } = await call(sender, "/v1/api-keys", ADMIN, { name: "support", agent_id: ALLOWED.agent_id });
-      await until("the one that leads decides for the other", async () => {
-        assert.equal((await call(sender, "/v1/actions", key as string, ALLOWED)).status, "allowed");
-        const metrics = await fetch(`${sender}/metrics`, { headers: { authorization: `Bearer ${ADMIN}` } });
-        return /^assent_sequencer_commands\{way="sent"\} [1-9]/m.test(await metrics.text());
-      });
+        const call = async (url: string, path: string, key: string, body?: object): Promise<Manifest> => {
+          const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+          const post = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+          const answer = await fetch(`${url}${path}`, { headers, ...post });
+          assert.ok(answer.ok, `${path}: ${answer.status}`);
+          return answer.json();
+        };
+        const sender = await eventually(
+          async () => {
+            const states = await Promise.all(urls.map((url) => call(url, "/readyz", ADMIN)));
+            const ways = states.map(({ sequencer }) => sequencer.way as string);
+            return ways.includes("leads") ? urls[ways.indexOf("sends")] : undefined;
+          },
+          () => "one leads and the other sends",
+        );
+        // Whether what is sent arrives is seen from submissions alone; one may be late on a busy machine.
+        const { key } = await call(sender, "/v1/api-keys", ADMIN, { name: "support", agent_id: ALLOWED.agent_id });
+        await until("the one that leads decides for the other", async () => {
+          assert.equal((await call(sender, "/v1/actions", key as string, ALLOWED)).status, "allowed");
+          const metrics = await fetch(`${sender}/metrics`, { headers: { authorization: `Bearer ${ADMIN}` } });
+          return /^assent_sequencer_commands\{way="sent"\} [1-9]/m.test(await metrics.text());
+        });
 
-      const { paths } = await call(sender, "/openapi.json", ADMIN);
-      const ingress = only(manifests, "Ingress");
-      const inside = ["/healthz", "/readyz", "/metrics"];
-      for (const path of [...Object.keys(paths as object), "/", "/approve", "/docs/errors", "/redoc"])
-        assert.equal(passes(ingress, path), !inside.includes(path), path);
-      for (const path of ["/_assent/commands", "//_assent/commands"]) assert.equal(passes(ingress, path), false, path);
-      for (const { child } of pods) child.kill("SIGTERM");
-      assert.deepEqual(await Promise.all(pods.map(({ ended }) => ended)), [0, 0]);
-      // Each on a volume of its own.
-      for (const ip of ["127.0.0.1", "127.0.0.2"]) assert.ok(existsSync(join(root, ip, "data/checkpoint")), ip);
-    } finally {
-      await Promise.all(pods.map((pod) => stopProcess(pod)));
-      rmSync(root, { recursive: true, force: true });
-    }
-  });
+        const { paths } = await call(sender, "/openapi.json", ADMIN);
+        const ingress = only(manifests, "Ingress");
+        const inside = ["/healthz", "/readyz", "/metrics"];
+        for (const path of [...Object.keys(paths as object), "/", "/approve", "/docs/errors", "/redoc"])
+          assert.equal(passes(ingress, path), !inside.includes(path), path);
+        for (const path of ["/_assent/commands", "//_assent/commands"])
+          assert.equal(passes(ingress, path), false, path);
+        for (const { child } of pods) child.kill("SIGTERM");
+        assert.deepEqual(await Promise.all(pods.map(({ ended }) => ended)), [0, 0]);
+        // By the volume of each.
+        const older = { DATABASE_URL: (await server?.database()) ?? "" };
+        for (const ip of IPS) await assert.rejects(start(ip, older), /an older copy of the store was put back/);
+      } finally {
+        await Promise.all(pods.map((pod) => stopProcess(pod)));
+        rmSync(root, { recursive: true, force: true });
+      }
+    },
+  );
 });

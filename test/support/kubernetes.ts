@@ -3,7 +3,7 @@
  * its files. What is referred to and is not there is an error, as a pod that does not start is. `kubectl kustomize` is
  * the judge of `renderedFrom` where it is installed.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parse, parseAllDocuments } from "yaml";
 
@@ -97,7 +97,7 @@ export function environmentOf(
   return env;
 }
 
-/** Puts what is mounted into folders below `root`, and tells which path is where. */
+/** Puts what is mounted in a new pod into folders below `root`, and tells which path is where. */
 export function mountInto(
   root: string,
   manifests: readonly Manifest[],
@@ -105,11 +105,13 @@ export function mountInto(
 ): (path: string) => string {
   const volumes: Manifest[] = [
     ...spec.template.spec.volumes,
-    ...spec.volumeClaimTemplates.map(({ metadata: { name } }: Manifest) => ({ name, emptyDir: {} })),
+    ...spec.volumeClaimTemplates.map(({ metadata: { name } }: Manifest) => ({ name })),
   ];
   const mounts = (container.volumeMounts as Manifest[]).map(({ name, mountPath }): string => {
     const volume = volumes.find((one) => one.name === name);
     if (volume === undefined) throw new Error(`there is no volume ${name}`);
+    // Only a claim's volume is there longer than its pod.
+    if (volume.emptyDir !== undefined) rmSync(join(root, mountPath as string), { recursive: true, force: true });
     mkdirSync(join(root, mountPath as string), { recursive: true });
     const kind = volume.configMap !== undefined ? "ConfigMap" : "Secret";
     const source = volume.configMap ?? volume.secret;
