@@ -2,7 +2,7 @@
  * What evaluating costs, counted so that no expression and no request can hold a decision up. A cost is in steps of
  * roughly the evaluation of one node of the syntax tree.
  */
-import { celError, isCelError, isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
+import { celError, CelScalar, isCelError, isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 
 /** What one decision may still spend. */
@@ -112,6 +112,11 @@ export function metered(func: Callable, cost: Cost | undefined, eager: boolean):
   const refusal = `"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`;
   const targetFits = func.target === undefined ? (value: unknown) => value === undefined : test(func.target);
   const tests = func.arguments.map(test);
+  // The evaluator would make the type of each value to look at it once more.
+  const unchecked = Object.create(func, {
+    target: { value: func.target === undefined ? undefined : CelScalar.DYN },
+    arguments: { value: func.arguments.map(() => CelScalar.DYN) },
+  }) as Callable;
   const fits = (target: unknown, args: readonly unknown[]): boolean =>
     args.length === tests.length && targetFits(target) && tests.every((fit, i) => fit(args[i]));
   return Object.create(func, {
@@ -124,7 +129,7 @@ export function metered(func: Callable, cost: Cost | undefined, eager: boolean):
           return celError(meter.tripped ? error : refusal, id);
         }
         if (eager && !fits(target, args)) return undefined;
-        const result = func.call(id, target, args);
+        const result = unchecked.call(id, target, args);
         return isCelError(result) ? celError(refusal, id) : result;
       },
     },
