@@ -98,7 +98,7 @@ try {
     const limits = [await start("bare", here("bare"), { DATABASE_URL: bare })];
     await compare(
       await fleet(`Postgres, ${processes} ${processes === 1 ? "process" : "processes"}`, { ASSENT_PEER_URL: "auto" }),
-      ...(processes === 1 ? [] : [await fleet("the same in turns", {})]),
+      ...(processes === 1 ? [] : [await fleet("the same in turns", { ASSENT_PEER_URL: "off" })]),
       { name: "bare Postgres", servers: limits, meter: await postgresMeter(limits, bare) },
     );
   }
