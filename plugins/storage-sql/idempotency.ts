@@ -2,6 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionWrites, IdempotencyRow } from "../../src/contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
+import { joinEach, sameAsGiven } from "./join-each.ts";
 import { IDEMPOTENCY_COLUMNS, type Tables } from "./schema.ts";
 import { bindRows, param, plain, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 
@@ -10,8 +11,10 @@ type Writes = ReturnType<typeof prepareIdempotencyWrites>;
 
 const NAME = { key_id: "text", route: "text", idempotency_key: "text" } as const;
 
-export function prepareIdempotencyReads(db: Kysely<Tables>, { given }: Pick<SqlDialect, "given">) {
+export function prepareIdempotencyReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
   const rows = db.selectFrom("idempotency").select(IDEMPOTENCY_COLUMNS);
+  const names = db.selectFrom(dialect.given(param("names"), NAME) as never);
+  const isOfName = sameAsGiven("idempotency", Object.keys(NAME));
   return {
     idempotency: prepare(
       rows
@@ -20,17 +23,9 @@ export function prepareIdempotencyReads(db: Kysely<Tables>, { given }: Pick<SqlD
         .where("idempotency_key", "=", param("idempotency_key")),
     ),
     idempotencies: prepare(
-      db
-        .selectFrom("idempotency")
-        .select(IDEMPOTENCY_COLUMNS.map((column) => `idempotency.${column}` as const))
-        .innerJoin(given(param("names"), NAME) as never, (join) =>
-          join.on(
-            sql<boolean>`${sql.join(
-              Object.keys(NAME).map((name) => sql`${sql.ref(`idempotency.${name}`)} = ${sql.ref(`given.${name}`)}`),
-              sql` and `,
-            )}`,
-          ),
-        ),
+      joinEach(names, "inner", "idempotency", isOfName, dialect).select(
+        IDEMPOTENCY_COLUMNS.map((column) => `idempotency.${column}`) as never,
+      ),
     ),
     idempotencyBefore: prepare(
       rows

@@ -2,6 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { LimitReads } from "../../src/contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
+import { joinEach } from "./join-each.ts";
 import type { Tables } from "./schema.ts";
 import { bindRows, param, prepare, type SqlExecutor } from "./statement.ts";
 
@@ -10,16 +11,12 @@ const USED = sql<number>`cast(case when coalesce(sum(cast(amount as double preci
 
 const SPAN = { n: "integer", policy: "text", limit_name: "text", subject: "text", since: "integer" } as const;
 
-export function prepareLimitReads(db: Kysely<Tables>, { given }: Pick<SqlDialect, "given">) {
+export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
+  const spans = db.selectFrom(dialect.given(param("spans"), SPAN) as never);
+  const isOfSpan = sql<boolean>`limit_uses.policy = given.policy and limit_uses.limit_name = given.limit_name and limit_uses.subject = given.subject and limit_uses.at >= given.since`;
   return {
     limitsUsed: prepare(
-      db
-        .selectFrom(given(param("spans"), SPAN) as never)
-        .leftJoin("limit_uses", (join) =>
-          join.on(
-            sql<boolean>`limit_uses.policy = given.policy and limit_uses.limit_name = given.limit_name and limit_uses.subject = given.subject and limit_uses.at >= given.since`,
-          ),
-        )
+      joinEach(spans, "left", "limit_uses", isOfSpan, dialect)
         .select([sql<number>`given.n`.as("n"), sql<number>`count(limit_uses.at)`.as("count"), USED.as("sum")] as never)
         .groupBy(sql`given.n`),
     ),

@@ -17,9 +17,9 @@ import {
 } from "../../src/contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./schema.ts";
-import { prepareActionIds, readActionIds } from "./action-ids.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareDocumentReads, readDocuments } from "./documents.ts";
+import { prepareActionsById, readActionsById } from "./actions-by-id.ts";
 import { prepareIdempotencyReads, readIdempotency } from "./idempotency.ts";
 import { readCounts } from "./counts.ts";
 import { prepareLimitReads, readLimits } from "./limits.ts";
@@ -58,7 +58,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     ),
     ...prepareLedgerReads(db),
     action: prepare(actions.where("id", "=", param("id", "uuid"))),
-    ...prepareActionIds(db, dialect),
+    ...prepareActionsById(db, dialect),
     openAction: openLists(db, dialect),
     actions: actionLists(db, dialect),
     decisionSpan: prepare(
@@ -168,7 +168,7 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
     checkpoint: () => one(reads.checkpoint, {}),
     ...readLedger(reads, db, bundles),
     action: (id) => one<ActionRow>(reads.action, { id }),
-    ...readActionIds(reads, db),
+    ...readActionsById(reads, db),
     async openAction(submitted_by, request_hash, now) {
       const values = { submitted_by, request_hash, now };
       return (

@@ -6,6 +6,7 @@
  */
 import { sql, type Kysely } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
+import { joinEach, sameAsGiven } from "./join-each.ts";
 import { idAs } from "./forms.ts";
 import { fromActions, groupsOf, ofActions } from "./kinds.ts";
 import type { Tables } from "./schema.ts";
@@ -64,17 +65,13 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("start", "<", param("to")),
     ),
     bucketsOf: prepare(
-      db
-        .selectFrom(given(param("buckets"), BUCKET) as never)
-        .innerJoin("action_sums", (join) =>
-          join.on(
-            sql<boolean>`${sql.join(
-              columnsOf(BUCKET).map((name) => sql`${sql.ref(`action_sums.${name}`)} = ${sql.ref(`given.${name}`)}`),
-              sql` and `,
-            )}`,
-          ),
-        )
-        .select([...columnsOf(BUCKET), "counts"].map((name) => `action_sums.${name}`) as never),
+      joinEach(
+        db.selectFrom(given(param("buckets"), BUCKET) as never),
+        "inner",
+        "action_sums",
+        sameAsGiven("action_sums", columnsOf(BUCKET)),
+        dialect,
+      ).select([...columnsOf(BUCKET), "counts"].map((name) => `action_sums.${name}`) as never),
     ),
     /** Folded rows of a span that no bucket fits. */
     edge: byVisibility((visible) =>
@@ -165,9 +162,13 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("id", "=", sql.lit(1)),
     ),
     foldedActions: prepare(
-      db
-        .selectFrom(given(param("ids"), { id: "text" }) as never)
-        .innerJoin("actions", (join) => join.on(sql<boolean>`actions.id = ${idAs(packed, "given.id")}`))
+      joinEach(
+        db.selectFrom(given(param("ids"), { id: "text" }) as never),
+        "inner",
+        "actions",
+        sql<boolean>`actions.id = ${idAs(packed, "given.id")}`,
+        dialect,
+      )
         .select(["actions.id", "created_at", "agent_id", "submitted_by"] as never)
         .where(sql<boolean>`decision_seq <= ${folded}`),
     ),

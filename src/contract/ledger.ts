@@ -5,9 +5,9 @@ import type { EntryRow, IdempotencyName, LedgerHead, LimitSpan } from "./storage
 
 /** What a job is likely to read under the lock; what it does not name is read all the same. */
 export interface Foresight {
-  /** An action that is likely not there. */
+  /** An action: its row, or that there is none. */
   action?: string;
-  /** An action that is likely there: its row, its entries, and the key that submitted it. */
+  /** An action's row, its entries, and the key that submitted it. */
   history?: string;
   idempotency?: IdempotencyName;
   limits?: readonly LimitSpan[];

@@ -17,7 +17,7 @@ import {
 
 type Reader = Pick<
   StorageReader,
-  "action" | "actionIds" | "entriesOfAction" | "idempotency" | "idempotencies" | "key" | "limitUsed" | "limitsUsed"
+  "action" | "actionsById" | "entriesOfAction" | "idempotency" | "idempotencies" | "key" | "limitUsed" | "limitsUsed"
 >;
 type Used = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 
@@ -50,13 +50,11 @@ export async function foresee(tx: Reader, foresights: readonly Foresight[]): Pro
       names.set(textOf(idempotency.key_id, idempotency.route, idempotency.idempotency_key), idempotency);
     for (const span of limits) spans.set(textOf(span.policy, span.limit_name, span.subject, span.since), span);
   }
-  const [lives, actions, rows, used] = await Promise.all([
-    livesOf(tx, [...histories]),
-    ids.size === 0 ? [] : tx.actionIds([...ids]),
+  const [lives, rows, used] = await Promise.all([
+    livesOf(tx, ids, histories),
     names.size === 0 ? [] : tx.idempotencies([...names.values()]),
     spans.size === 0 ? [] : tx.limitsUsed([...spans.values()]),
   ]);
-  for (const id of actions) ids.delete(id);
   const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
   for (const row of rows) rowsByName.set(textOf(row.key_id, row.route, row.idempotency_key), row);
   /** By policy, limit and subject. */
@@ -69,12 +67,10 @@ export async function foresee(tx: Reader, foresights: readonly Foresight[]): Pro
 
   return {
     async action(id) {
-      // Of the others it is only known that they are there.
-      if (ids.has(id)) return null;
       const row = lives.actions.get(id);
-      return row === undefined ? tx.action(id) : { ...row };
+      return row === undefined ? tx.action(id) : row === null ? null : { ...row };
     },
-    insertAction: ({ id }) => void ids.delete(id),
+    insertAction: ({ id }) => void lives.actions.delete(id),
     noteAsked: (id) => void lives.actions.delete(id),
     updateAction: (id) => void lives.actions.delete(id),
     eraseAction: (id) => void lives.actions.delete(id),
@@ -110,24 +106,27 @@ export async function foresee(tx: Reader, foresights: readonly Foresight[]): Pro
   };
 }
 
-/** By id. What is not there, or cannot be read, is left to the job that asks for it. */
+/** By id. What could not be read is left to the job that asks for it. */
 interface Lives {
-  actions: Map<string, ActionRow>;
+  /** Null where there is none. */
+  actions: Map<string, ActionRow | null>;
   entries: Map<string, readonly EntryRow[]>;
   keys: Map<string, KeyRow>;
 }
 
-/** Asked for one by one and at once: a database that takes statements before it has answered has them all together. */
-async function livesOf(tx: Reader, ids: readonly string[]): Promise<Lives> {
-  const rows = (await Promise.all(ids.map((id) => tx.action(id)))).filter((row) => row !== null);
-  const submitters = [...new Set(rows.map(({ submitted_by }) => submitted_by))];
+/** @param whole those of which entries and keys are read, too */
+async function livesOf(tx: Reader, ids: ReadonlySet<string>, whole: ReadonlySet<string>): Promise<Lives> {
+  const all = [...new Set([...ids, ...whole])];
+  const rows = all.length === 0 ? [] : await tx.actionsById(all);
+  const lives = rows.filter(({ id }) => whole.has(id));
   const [entries, keys] = await Promise.all([
-    Promise.all(rows.map(({ id }) => unlessCorrupt(tx.entriesOfAction(id)))),
-    Promise.all(submitters.map((id) => tx.key(id))),
+    // One statement each, which find them by the index whatever the planner expects; and bytes that are damaged are one action's fault.
+    Promise.all(lives.map(({ id }) => unlessCorrupt(tx.entriesOfAction(id)))),
+    Promise.all([...new Set(lives.map(({ submitted_by }) => submitted_by))].map((id) => tx.key(id))),
   ]);
   return {
-    actions: new Map(rows.map((row) => [row.id, row])),
-    entries: new Map(rows.flatMap(({ id }, i) => (entries[i] == null ? [] : [[id, entries[i]]]))),
-    keys: new Map(keys.flatMap((key) => (key === null ? [] : [[key.id, key]]))),
+    actions: new Map([...all.map((id) => [id, null] as const), ...rows.map((row) => [row.id, row] as const)]),
+    entries: new Map(lives.flatMap(({ id }, i) => (entries[i] == null ? [] : [[id, entries[i]] as const]))),
+    keys: new Map(keys.flatMap((key) => (key === null ? [] : [[key.id, key] as const]))),
   };
 }

@@ -74,7 +74,8 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
     tileRoots: (level: number, from: number, to: number) =>
       range(from, to, (index) => t.tiles.get(keyOf(level, index))).map((row) => row.root),
     action: (id: string) => t.actions.get(id),
-    actionIds: (ids: readonly string[]) => ids.filter((id) => t.actions.get(id) !== undefined),
+    actionsById: (ids: readonly string[]) =>
+      [...new Set(ids)].map((id) => t.actions.get(id)).filter((row) => row !== undefined),
     openAction(submittedBy: string, requestHash: string, now: number) {
       const own = [...t.actions.values()].filter(
         (row) => row.submitted_by === submittedBy && row.request_hash === requestHash,

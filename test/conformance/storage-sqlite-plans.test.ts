@@ -90,7 +90,7 @@ describe("query plans", () => {
       const given = "SCAN json_each VIRTUAL TABLE INDEX 1:";
       const few: Record<string, string[]> = {
         approvals: ["USE TEMP B-TREE FOR ORDER BY"],
-        actionIds: [given],
+        actionsById: [given],
         idempotencies: [given],
         limitsUsed: [given, "USE TEMP B-TREE FOR GROUP BY"],
         entriesOfAction: ["MERGE (UNION ALL)", "LEFT", "RIGHT", "SCALAR SUBQUERY 2"],

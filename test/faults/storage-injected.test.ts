@@ -44,7 +44,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.tile(0, 0);
   await reader.tileRoots(0, 0, 1);
   await reader.action("a");
-  await reader.actionIds(["a"]);
+  await reader.actionsById(["a"]);
   await reader.actions({ visibility: { all: true }, limit: 1 });
   await reader.decisionSpan(0, 1);
   await reader.decisions({ visibility: { all: true }, from_seq: 0, before_seq: 1, since: 0, until: 1, limit: 1 });

@@ -108,7 +108,7 @@ async function answers(storage: Storage): Promise<unknown[]> {
       await storage.approvals(id),
       (await storage.entriesOfAction(id)).map(({ seq }) => seq),
     );
-  given.push((await storage.actionIds(ids)).sort());
+  given.push((await storage.actionsById(ids)).sort((a, b) => a.decision_seq - b.decision_seq));
   for (const key_id of [KEY, KEY.toUpperCase(), "key-1", "admin", "", "\u0000\u0001", "nobody"]) {
     const visibility = { key_id };
     given.push(

@@ -1,13 +1,16 @@
 /** What Postgres reads under the ledger's lock is one row, also where one key asked for the same thing very often. */
 import assert from "node:assert/strict";
-import { after, it } from "node:test";
+import { after, before, it } from "node:test";
 import { postgresDialect } from "../../plugins/storage-sql/dialects/postgres.ts";
 import { prepareReads } from "../../plugins/storage-sql/queries.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { actionRow, hexOf, T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, hexOf, idempotencyRow, T0, useRow } from "../../src/testing/suite/rows.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 
 let server: PostgresServer | null = null;
+before(async () => {
+  if (withoutPostgres === false) server = await startPostgres();
+});
 after(() => server?.stop());
 
 const COUNT = 20_000;
@@ -18,7 +21,7 @@ it(
   "what a submission can join is looked for in what is open, whatever the planner knows",
   { skip: withoutPostgres },
   async () => {
-    server = await startPostgres();
+    assert.ok(server);
     const url = await server.database();
     const storage = postgresStorage({ url, poolSize: 2, acceptUnsafeServer: true });
     await storage.open();
@@ -68,6 +71,58 @@ it(
       assert.deepEqual(await storage.openAction(MANY, OFTEN, T0), rows[2]);
       assert.equal(await storage.openAction(MANY, OFTEN, T0 + 90), null);
       assert.equal(await storage.openAction(MANY, OFTEN.slice(0, -1), T0), null);
+    } finally {
+      await storage.close();
+    }
+  },
+);
+
+/** What one batch asks for at once, as `bindRows` says it. */
+const GIVEN = {
+  actionsById: [{ wanted: "action-1" }],
+  idempotencies: [{ key_id: "key-1", route: "POST /v1/actions", idempotency_key: "1" }],
+  limitsUsed: [{ n: 0, policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 }],
+  foldedActions: [{ id: "action-1" }],
+  bucketsOf: [{ grain: 900_000, visible: "*", dimension: "tool", start: 0 }],
+};
+
+it(
+  "what a batch asks for is looked up row by row, also by a plan that was made when the tables were small",
+  { skip: withoutPostgres },
+  async () => {
+    assert.ok(server);
+    const url = await server.database();
+    const storage = postgresStorage({ url, poolSize: 2, acceptUnsafeServer: true });
+    await storage.open();
+    const reads = prepareReads(postgresDialect.db, postgresDialect);
+    const statements = { ...reads, ...reads.sums };
+    const names = Object.keys(GIVEN) as (keyof typeof GIVEN)[];
+    const call = (name: keyof typeof GIVEN): string => `execute "${name}"('${JSON.stringify(GIVEN[name])}')`;
+    const insert = (from: number, to: number): Promise<void> =>
+      storage.write(async (tx) => {
+        for (let n = from; n < to; n++) {
+          await tx.insertAction(actionRow(n));
+          await tx.insertIdempotency(idempotencyRow(String(n)));
+          await tx.insertLimitUse(useRow(n, { subject: `agent-${n}` }));
+        }
+      });
+    try {
+      await insert(0, 30);
+      await server.run(url, async (sql) => {
+        // Nobody analyzes the tables meanwhile, as in the first minutes of a store.
+        for (const table of ["actions", "idempotency", "limit_uses", "action_sums"])
+          await sql.unsafe(`alter table ${table} set (autovacuum_enabled = false)`);
+        for (const name of names) await sql.unsafe(`prepare "${name}" as ${statements[name].sql}`);
+        // From the sixth call on Postgres keeps one plan.
+        for (let i = 0; i < 8; i++) for (const name of names) await sql.unsafe(call(name));
+        await insert(30, 3_000);
+        for (const name of names) {
+          const plan = (await sql.unsafe(`explain (costs off) ${call(name)}`)) as unknown as { "QUERY PLAN": string }[];
+          const steps = plan.map((row) => row["QUERY PLAN"]).join("\n");
+          assert.match(steps, /Index Scan using/, name);
+          assert.doesNotMatch(steps, /Hash Join|Hash Right Join|Merge|Seq Scan on (?!sums_state)/, `${name}: ${steps}`);
+        }
+      });
     } finally {
       await storage.close();
     }

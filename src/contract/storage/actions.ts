@@ -144,8 +144,8 @@ export interface DecisionInput {
 
 export interface ActionReads {
   action(id: string): Promise<ActionRow | null>;
-  /** Which of these ids are of actions, in any order. */
-  actionIds(ids: readonly string[]): Promise<string[]>;
+  /** Those of these ids that are there, once each, in any order. */
+  actionsById(ids: readonly string[]): Promise<ActionRow[]>;
   /**
    * Of the actions that this key submitted with this request hash one that is open: allowed or approved with
    * `approved_until > now`; where there is none, pending with `expires_at > now`. Of several the one whose time ends

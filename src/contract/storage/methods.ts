@@ -18,7 +18,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   tile: true,
   tileRoots: true,
   action: true,
-  actionIds: true,
+  actionsById: true,
   openAction: true,
   actions: true,
   decisionSpan: true,

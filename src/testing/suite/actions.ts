@@ -19,9 +19,10 @@ export function actionCases(test: Case): void {
     assert.equal(await again.action("action-3"), null);
     assert.equal(await again.action("ACTION-1"), null);
     const ids = ["action-2", "action-3", "ACTION-1", "action-1"];
-    assert.deepEqual((await again.actionIds(ids)).sort(), ["action-1", "action-2"]);
-    assert.deepEqual(await again.actionIds(["action-3"]), []);
-    assert.deepEqual(await again.actionIds([]), []);
+    const both = (await again.actionsById([...ids, ...ids])).sort((a, b) => a.decision_seq - b.decision_seq);
+    assert.deepEqual(both, [actionRow(1), fullActionRow(2)]);
+    assert.deepEqual(await again.actionsById(["action-3"]), []);
+    assert.deepEqual(await again.actionsById([]), []);
   });
 
   test("every status can be stored", async ({ storage }) => {
