@@ -36,7 +36,8 @@ export function transactionScope(
   let over = false;
   let moved: number | null = null;
   let erased = false;
-  const bind = (statement: Statement, values: object): SqlValue[] => bindTo(statement, values, packed !== null);
+  const bind = (statement: Statement, values: object, last?: SqlValue): SqlValue[] =>
+    bindTo(statement, values, packed !== null, last);
   /** As the lock brought it, until something may have moved it. */
   let head: SqlRow[] | null = tx.head ?? null;
   const pending: Promise<void>[] = [];
@@ -93,9 +94,9 @@ export function transactionScope(
   }
 
   /** A value that cannot be stored dooms the transaction. */
-  function bound(statement: Statement, values: object): SqlValue[] {
+  function bound(statement: Statement, values: object, last?: SqlValue): SqlValue[] {
     try {
-      return bind(statement, values);
+      return bind(statement, values, last);
     } catch (error) {
       throw failed(error);
     }
@@ -145,18 +146,18 @@ export function transactionScope(
           statement === own.head && head !== null ? head : (await query(statement.sql, bind(statement, values))).rows,
         ),
       run: (statement, values) => attempt(() => run(statement, values)),
-      async send(statement, values) {
+      async send(statement, values, last) {
         if (insertRows !== undefined && isInsert(statement)) {
           if (over) throw new StorageError("unavailable", OVER);
           if (failure !== null) throw failure;
-          const row = bound(statement, values);
+          const row = bound(statement, values, last);
           const rows = held.get(statement);
           if (rows === undefined) held.set(statement, [row]);
           else rows.push(row);
           return;
         }
         await attempt(async () => {
-          const bound = bind(statement, values);
+          const bound = bind(statement, values, last);
           const answer = query(statement.sql, bound).then(() => undefined);
           if (engine.pipelined === true) pending.push(answer.catch((error: unknown) => void failed(error)));
           else await answer;

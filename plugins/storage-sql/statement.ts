@@ -34,8 +34,9 @@ export interface SqlExecutor {
    * Like `run` for a row that the caller expects to go in: need not wait for the database's answer, and rows of one
    * table may go together before the next statement of another kind. A failure then dooms the transaction, and the next
    * call or its end tells. A value that cannot be stored rejects at once.
+   * `last`: bound to the last name, of which `values` has nothing.
    */
-  send(statement: Statement, values: object): Promise<void>;
+  send(statement: Statement, values: object, last?: SqlValue): Promise<void>;
   /** Dooms the transaction because of something that SQL cannot see, and throws it. */
   fail(error: Error): never;
 }
@@ -91,10 +92,12 @@ export function bindRows(columns: readonly string[], rows: readonly object[]): s
 
 /**
  * Throws StorageError for a value that would not come back as it went in. `packed`: columns hold texts in their forms.
+ * `last`: bound to the last name, of which `values` has nothing: a copy of a whole row costs as much as binding it.
  */
-export function bind({ names, forms }: Statement, values: object, packed: boolean): SqlValue[] {
+export function bind({ names, forms }: Statement, values: object, packed: boolean, last?: SqlValue): SqlValue[] {
+  const end = last === undefined ? -1 : names.length - 1;
   return names.map((name, i) => {
-    const value = (values as Record<string, unknown>)[name];
+    const value = i === end ? last : (values as Record<string, unknown>)[name];
     const form = packed ? forms?.[i] : undefined;
     return (form !== undefined && typeof value === "string" ? pack(form, value) : null) ?? encode(value, name);
   });

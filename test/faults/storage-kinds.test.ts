@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import { actionRow } from "../../src/testing/suite/rows.ts";
+import { StorageError, type ActionRow } from "../../src/contract/storage.ts";
+import { actionRow, fullActionRow } from "../../src/testing/suite/rows.ts";
+import { chance } from "../support/chance.ts";
 import { rawSqlite } from "../support/raw-store.ts";
 import { ALLOWED, startService } from "../support/service.ts";
 import { temporaryFolder } from "./children/spawn.ts";
@@ -49,6 +50,38 @@ describe("kinds behind the store's back", () => {
       for (const row of rows.slice(first)) assert.deepEqual(await storage.action(row.id), row);
       await storage.close();
     });
+
+  it("come with rows of whatever columns are empty, of which none may be missing", async () => {
+    const path = join(temporaryFolder(), "assent.db");
+    const storage = sqliteStorage({ path });
+    await storage.open();
+    const { random } = chance(1);
+    const { decision, policy, rule, policy_version, policy_hash, risk_level, reason, reason_code } = actionRow(0);
+    const kind = { decision, policy, rule, policy_version, policy_hash, risk_level, reason, reason_code };
+    // More combinations than statements are kept for.
+    const rows = Array.from({ length: 200 }, (_, n) => {
+      const own = Object.entries(actionRow(n)).map(([name, value]) => [
+        name,
+        value === null && random(2) === 0 ? fullActionRow(n)[name as keyof ActionRow] : value,
+      ]);
+      return { ...(Object.fromEntries(own) as ActionRow), ...kind };
+    });
+    await storage.write(async (tx) => {
+      for (const row of rows) await tx.insertAction(row);
+    });
+    for (const row of rows) assert.deepEqual(await storage.action(row.id), row);
+    const raw = await rawSqlite(path);
+    const table = raw.tables.find(({ name }) => name === "actions");
+    assert.ok(table !== undefined);
+    assert.equal((await raw.rows(table)).filter((row) => row["kind"] === null).length, 1);
+    await raw.close();
+    const { result: _, ...missing } = actionRow(200);
+    await assert.rejects(
+      storage.write((tx) => tx.insertAction(missing as ActionRow)),
+      (error) => error instanceof StorageError && error.kind === "invalid" && /result.*missing/.test(error.message),
+    );
+    await storage.close();
+  });
 
   it("are the fault of their own actions alone: what is submitted then may start", async (t) => {
     let path = "";
