@@ -30,6 +30,7 @@ const REST = [
   "test/hook/",
   "test/faults/",
   "test/cluster/sequencing.test.ts",
+  "test/cluster/sequencing-execution.test.ts",
   "test/identity/",
   "test/delivery/",
   "test/plugins/deliveries/",

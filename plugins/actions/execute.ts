@@ -1,186 +1,53 @@
-/** Start once, as the submitter or with a permit; then one result. */
-import { Refusal } from "../../src/contract/errors.ts";
+/** A start and a result as a process is asked for them: what names its attempt goes to the process that leads. */
+import type { LedgerCommand } from "../../src/contract/commands.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import { canonicalText } from "../../src/domain/canonical.ts";
-import type { ExecutionEntry } from "../../src/domain/entries.ts";
-import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { aboutAction } from "../../src/domain/open-actions.ts";
-import { commitResult } from "../../src/domain/request.ts";
-import { groundOf } from "../../src/domain/permit.ts";
-import { countPeople } from "../../src/domain/standing.ts";
-import { maySee } from "../../src/domain/visibility.ts";
-import {
-  askMore,
-  decideAgain,
-  denyNow,
-  isNoLongerAllowed,
-  moreApprovalsNeeded,
-  noLongerAllowed,
-  outcomeOf,
-  type Redecision,
-} from "./again.ts";
-import { assertInTime, assertStartable, permitFault } from "./permits.ts";
-import { behind } from "../../src/http/resource/people.ts";
-import { assertRecorded } from "./recorded.ts";
-import { assertKept, unknownAction } from "./rows.ts";
-import type { ResultBody } from "./schemas.ts";
+import { isNoLongerAllowed, moreApprovalsNeeded, noLongerAllowed } from "./again.ts";
+import { withRequest, type ExecutionCommands } from "./execution-commands.ts";
+import type { Reported } from "./result.ts";
+import type { ResultBody, StartBody } from "./schemas.ts";
+import { digestOf, type Started } from "./start.ts";
 
-/**
- * The key that submitted the action needs no permit: it would be given one. A tool that holds a permit may start an
- * action it could not otherwise see: the permit is the proof.
- *
- * A start that names its attempt may be sent again: whoever did not hear the answer gets it then, as long as the action
- * could still start now. What was denied or stopped since must not run, whoever was promised that it may.
- */
 export async function startAction(
   host: Host,
+  { start }: ExecutionCommands,
   credential: Credential,
   id: string,
-  { permit = null, attempt = null }: { permit?: string | null | undefined; attempt?: string | null | undefined },
-): Promise<{ row: ActionRow; repeated: boolean }> {
-  const call = { permit: digestOf(permit), attempt: digestOf(attempt) };
-  const started = await host.ledger.transact(
-    async (tx) => {
-      const who = await tx.confirm(credential);
-      const row = await tx.action(id);
-      const fault = row === null || permit === null ? null : permitFault(host, row, permit, tx.now);
-      const genuine = permit !== null && (fault === null || fault === "expired");
-      const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
-      if (!reachable) throw unknownAction(id);
-      assertKept(row);
-      const votes = row.quorum === null ? [] : await tx.approvals(id);
-      const { first, grounds, start } = await assertRecorded(host, tx, row, votes);
-      if (row.approved_until === null) assertStartable(row, tx.now);
-      if (permit === null && row.submitted_by !== who.key.id)
-        throw new Refusal(
-          "PERMIT_REQUIRED",
-          "another key submitted the action; send the `permit` that it was given, or take one from POST /v1/actions/{id}/permit",
-        );
-      if (permit !== null && !genuine)
-        throw new Refusal(
-          "PERMIT_INVALID",
-          "the permit was not made for this action by this log; take one from POST /v1/actions/{id}/permit",
-        );
-      const repeated = row.status === "executing" && isSameStart(start, who, call);
-      if (repeated) assertInTime(row.approved_until ?? 0, tx.now);
-      else assertStartable(row, tx.now);
-      if (fault === "expired")
-        throw new Refusal("PERMIT_EXPIRED", "the permit has ended; take another from POST /v1/actions/{id}/permit");
-      if (permit !== null && !grounds.has(groundOf(permit)))
-        throw new Refusal(
-          "PERMIT_INVALID",
-          "the action waited for approval again after this permit was made; take another from POST /v1/actions/{id}/permit",
-        );
-      const by = actorOf(who.key, who.principal);
-      const again = await decideAgain(tx, row, first);
-      const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
-      const outcome = outcomeOf(again, approvals);
-      const cause = { occasion: "start", by } as const;
-      if (repeated) {
-        if (outcome !== "stands") throw mustNotRun(outcome, again);
-        return { row, repeated };
-      }
-      if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), repeated };
-      if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), repeated };
-      tx.record(
-        {
-          type: "execution",
-          v: 3,
-          ...aboutAction(row, tx.now),
-          phase: "start",
-          by,
-          ...call,
-          success: null,
-          result: null,
-          status: "executing",
-        },
-        row.submitted_by,
-      );
-      const change = { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now } as const;
-      tx.expect(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
-      return { row: { ...row, ...change }, repeated };
-    },
-    () => ({ history: id }),
-  );
+  { permit = null, attempt = null }: { [name in keyof StartBody]: StartBody[name] | null },
+): Promise<Started> {
+  const started = await run(host, start, credential, { id, permit, attempt: digestOf(attempt) });
   const { row } = started;
+  // Recorded, and so after the commit: a refusal inside the job would take it back.
   if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
   if (row.status === "pending_approval") throw moreApprovalsNeeded(row);
-  return started;
+  return { ...started, row: await withRequest(host, row) };
 }
 
-/** By the key that made it, under the attempt that it named, and with the same permit or none. */
-function isSameStart(
-  start: ExecutionEntry | null,
-  { key }: Credential,
-  call: { permit: string | null; attempt: string | null },
-): boolean {
-  return (
-    start !== null &&
-    call.attempt !== null &&
-    start.attempt === call.attempt &&
-    start.permit === call.permit &&
-    start.by.key_id === key.id
-  );
+export async function reportResult(
+  host: Host,
+  { result }: ExecutionCommands,
+  credential: Credential,
+  id: string,
+  { success, error = null, meta = {}, attempt = null }: Omit<ResultBody, "attempt"> & { attempt?: string | null },
+): Promise<Reported> {
+  const reported = await run(host, result, credential, {
+    id,
+    attempt: digestOf(attempt),
+    result: { error, meta: meta as JsonObject, success },
+  });
+  return { ...reported, row: await withRequest(host, reported.row) };
 }
 
-/** It was started, and the answer was not heard. The action runs nowhere, and stays as it is: its result says so. */
-function mustNotRun(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
-  const because = `${decision.reason}; it was started with this attempt and must not run any more: report that as its result`;
-  return outcome === "denied"
-    ? new Refusal("NO_LONGER_ALLOWED", `it was decided again, and is denied: ${because}`)
-    : new Refusal("MORE_APPROVALS_NEEDED", `it was decided again, and more people have to approve it: ${because}`);
-}
-
-function digestOf(text: string | null): string | null {
-  return text === null ? null : sha256Hex(utf8(text));
-}
-
-export function reportResult(host: Host, credential: Credential, id: string, body: ResultBody): Promise<ActionRow> {
+/** Without an attempt nothing would tell the same call from another one: such a call is made once, and here. */
+function run<Input extends { attempt: string | null }, Output>(
+  host: Host,
+  command: LedgerCommand<Input, Output>,
+  credential: Credential,
+  input: Input,
+): Promise<Output> {
+  if (input.attempt !== null) return host.sequencing.run(command, credential, input);
   return host.ledger.transact(
-    async (tx) => {
-      const who = await tx.confirm(credential);
-      const row = await tx.action(id);
-      const starter = row !== null && row.started_by === who.key.id;
-      if (row === null || !(maySee(who.visibility, row) || starter)) {
-        throw unknownAction(id);
-      }
-      assertKept(row);
-      const { start } = await assertRecorded(host, tx, row);
-      if (row.status !== "executing") {
-        const how = row.result === null ? "start it first" : "its result was reported already";
-        throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${how}`);
-      }
-      if (!starter)
-        throw new Refusal("NOT_THE_EXECUTOR", "another key started this action; only that key reports its result");
-      if (body.attempt !== undefined && start?.attempt !== digestOf(body.attempt))
-        throw new Refusal(
-          "NOT_THE_EXECUTOR",
-          "another attempt started this action; its result is not this one's to report",
-        );
-      const result = { error: body.error ?? null, meta: (body.meta ?? {}) as JsonObject, success: body.success };
-      const status = body.success ? "succeeded" : "failed";
-      tx.record(
-        {
-          type: "execution",
-          v: 3,
-          ...aboutAction(row, tx.now),
-          phase: "result",
-          by: actorOf(who.key, who.principal),
-          permit: null,
-          attempt: null,
-          success: body.success,
-          result: commitResult(row.salt, result),
-          status,
-        },
-        row.submitted_by,
-      );
-      const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
-      tx.expect(tx.updateAction(id, { status: "executing" }, change));
-      return { ...row, ...change };
-    },
-    () => ({ history: id }),
+    async (tx) => command.run(tx, await tx.confirm(credential), input, false),
+    command.foresee(credential, input, false),
   );
 }

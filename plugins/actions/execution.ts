@@ -3,13 +3,14 @@ import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
 import { REPLAYED } from "../../src/http/resource/idempotency.ts";
 import { reportResult, startAction } from "./execute.ts";
+import type { ExecutionCommands } from "./execution-commands.ts";
 import type { Expiry } from "./expiry.ts";
 import { isNoLongerAllowed, noLongerAllowed } from "./again.ts";
 import { grantPermit } from "./permits.ts";
 import { answerWith, RECORD, redecisionOf } from "./record.ts";
 import * as schema from "./schemas.ts";
 
-export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[] {
+export function executionRoutes(host: Host, tag: string, commands: ExecutionCommands, expiry: Expiry): Route[] {
   return [
     defineRoute({
       method: "POST",
@@ -57,6 +58,7 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       params: schema.IdParams,
       body: schema.StartBody,
       queued: true,
+      confirms: true,
       bodyLimit: 16_384,
       description:
         "The key that submitted the action needs no permit, and the body may be empty; any other key sends one. The action is decided again first: a deny ends it, and where more people have to approve now, it waits for them. A start that names an `attempt` may be sent again where its answer is missing; it is answered as the first was, with `Idempotency-Replayed: true`, while the action may still start, and another start is refused.",
@@ -77,7 +79,7 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {
-        const { row, repeated } = await startAction(host, credential, params.id, body);
+        const { row, repeated } = await startAction(host, commands, credential, params.id, body);
         return answerWith(host, row, credential, repeated ? { headers: REPLAYED } : {});
       },
     }),
@@ -90,10 +92,17 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       params: schema.IdParams,
       body: schema.ResultBody,
       queued: true,
-      responses: { 200: RECORD },
+      confirms: true,
+      description:
+        "By the key that started the action, once. A result that names the `attempt` of the start may be sent again where its answer is missing: the same one is answered as the first was, with `Idempotency-Replayed: true`, and another one is refused.",
+      responses: {
+        200: { ...RECORD, headers: { "Idempotency-Replayed": "`true` where this result was reported before." } },
+      },
       errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
-      handle: async ({ credential, params, body }) =>
-        answerWith(host, await reportResult(host, credential, params.id, body), credential),
+      async handle({ credential, params, body }) {
+        const { row, repeated } = await reportResult(host, commands, credential, params.id, body);
+        return answerWith(host, row, credential, repeated ? { headers: REPLAYED } : {});
+      },
     }),
   ];
 }

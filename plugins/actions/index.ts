@@ -4,6 +4,7 @@ import { definePlugin } from "../../src/plugin.ts";
 import { createAsks } from "./asks.ts";
 import { erasureRoutes } from "./erasure.ts";
 import { executionRoutes } from "./execution.ts";
+import { executionCommands } from "./execution-commands.ts";
 import { createExpiry } from "./expiry.ts";
 import { lookupRoutes } from "./lookup.ts";
 import { createRetention } from "./retention.ts";
@@ -35,13 +36,14 @@ export default definePlugin({
     const waiters = createWaiters(host, options.max_waits_per_key, asks);
     const retention = createRetention(host);
     const submit = submitCommand(host);
+    const execution = executionCommands(host);
     return {
-      ledgerCommands: [submit],
+      ledgerCommands: [submit, execution.start, execution.result],
       routes: [
         ...submissionRoutes(host, TAG, submit, expiry, waiters),
         ...lookupRoutes(host, TAG, expiry, waiters),
         ...verdictRoutes(host, TAG),
-        ...executionRoutes(host, TAG, expiry),
+        ...executionRoutes(host, TAG, execution, expiry),
         ...erasureRoutes(host, TAG),
       ],
       async start() {

@@ -28,6 +28,8 @@ export interface Recorded {
   permits: number;
   /** By which it was started. */
   start: ExecutionEntry | null;
+  /** Commitment to the result that was reported. */
+  result: string | null;
 }
 
 type Reader = Pick<StorageReader, "entriesOfAction">;
@@ -94,6 +96,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     ...sinceThen(opened, hashes),
     newest: newestOf(opened) ?? first,
     start: startOf(opened),
+    result: history.result,
   };
   const altered = differences(history.action, row);
   if (commit(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");

@@ -4,10 +4,11 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { defineCommand, type LedgerCommand } from "../../src/contract/commands.ts";
 import type { Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
-import { ACTION_STATUSES, type ActionRequest } from "../../src/domain/actions.ts";
+import type { ActionRequest } from "../../src/domain/actions.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { commitKept, readKept } from "../../src/domain/kept.ts";
 import { sealRequest } from "../../src/domain/request.ts";
+import { DecidedRow } from "./answered-row.ts";
 import { ActionBody, Nullable } from "./schemas.ts";
 import { callOf, decideSubmission, foreseeSubmission, type SealedSubmission, type Submitted } from "./submit.ts";
 
@@ -31,22 +32,9 @@ const requestForm = TypeCompiler.Compile(
   Type.Required(Type.Omit(ActionBody, ["meta"]), { additionalProperties: false }),
 );
 
-/** Of a row that the submission made, what the one who sent it has is left out. */
 const Answer = Type.Object({
   by: Type.Union([Type.Literal("made"), Type.Literal("recovered"), Type.Literal("replayed"), Type.Literal("joined")]),
-  row: Type.Object({
-    id: Type.String({ format: "uuid" }),
-    submitted_by: Type.String(),
-    status: Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status))),
-    decision: Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")]),
-    decision_seq: Type.Integer(),
-    decision_hash: Type.String({ pattern: "^[0-9a-f]{64}$" }),
-    quorum: Nullable(Type.Integer()),
-    expires_at: Nullable(Type.Integer()),
-    approved_until: Nullable(Type.Integer()),
-    created_at: Type.Integer(),
-    updated_at: Type.Integer(),
-  }),
+  row: DecidedRow,
 });
 
 export function submitCommand(host: Host): SubmitCommand {

@@ -5,8 +5,8 @@ import type { Credential, LedgerTransaction } from "./host.ts";
 import type { Foresee } from "./ledger.ts";
 
 /**
- * What a plugin has other processes do. `Input` holds an id that this process made: by it `run` finds what was done
- * already, and so the same input runs once, wherever and however often it is run.
+ * What a plugin has other processes do. `Input` holds what it is recognised by, such as an id that this process made:
+ * by it `run` finds what was done already, and so the same input runs once, wherever and however often it is run.
  */
 export interface LedgerCommand<Input = unknown, Output = unknown> {
   readonly name: string;

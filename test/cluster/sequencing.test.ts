@@ -2,25 +2,21 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, it } from "node:test";
-import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { PEER_PATH } from "../../src/cluster/sequencing/frames.ts";
 import { boundTo, createSeals, HEADER } from "../../src/cluster/sequencing/seal.ts";
-import type { Config } from "../../src/config/index.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { formatKey } from "../../src/domain/api-key.ts";
 import { openVault } from "../../src/identity/vault.ts";
 import { createLogger } from "../../src/serve/log.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
 import { SECRET } from "../support/deployment.ts";
-import { newKey } from "../support/keys.ts";
+import { elect, LOSSES, startNode, stopNodes, type Node } from "../support/elected.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { rawPostgres, type RawRow } from "../support/raw-store.ts";
-import { approve, makeKey, startService, type Service } from "../support/service.ts";
+import { approve, makeKey, type Service } from "../support/service.ts";
 import { bounded, pause, until } from "../support/wait.ts";
 
 /** A process that is none. */
 const STRANGER = "00000000-0000-7000-8000-000000000000";
-const LOG_KEY = newKey();
 
 const POLICY = `policy: desk
 rules:
@@ -29,70 +25,6 @@ rules:
 `;
 const ALLOWED = { agent_id: "desk-bot", tool: "pay", operation: "refund", params: { amount: 1 } };
 const ASKED = { ...ALLOWED, tool: "wire", params: { of: "front", amount: 5 } };
-
-type Meddle = (request: Request, enter: () => Promise<Response>) => Promise<Response>;
-
-interface Node {
-  service: Service;
-  config: Config;
-  listening: Listening;
-  /** What becomes of messages to this process. */
-  meddle: Meddle | null;
-  state(): ReturnType<Service["runtime"]["host"]["sequencing"]["state"]>;
-}
-
-async function startNode(url: string, change: (config: Config) => void = () => {}): Promise<Node> {
-  const held: Config[] = [];
-  const service = await startService({
-    policy: POLICY,
-    storage: () => postgresStorage({ url, poolSize: 3 }),
-    change(config) {
-      config.secret = SECRET;
-      config.ledger.key = LOG_KEY;
-      config.ledger.origin = "sequencing.test/log";
-      change(config);
-      held.push(config);
-    },
-  });
-  const node: Node = {
-    service,
-    config: held[0] as Config,
-    listening: await serve(
-      (request, info) =>
-        node.meddle !== null && request.url.endsWith(PEER_PATH)
-          ? node.meddle(request, () => service.runtime.fetch(request, info))
-          : service.runtime.fetch(request, info),
-      { host: "127.0.0.1", port: 0 },
-    ),
-    meddle: null,
-    state: () => service.runtime.host.sequencing.state(),
-  };
-  return node;
-}
-
-/** From here on they can reach each other; one leads. Answers the leader first. */
-async function elect(nodes: Node[]): Promise<Node[]> {
-  for (const { service, config, listening } of nodes) {
-    config.server.peer_url = listening.url;
-    service.runtime.listensAt(listening.url);
-  }
-  const ways = (): string =>
-    nodes
-      .map((node) => node.state().way)
-      .sort()
-      .join();
-  await until(
-    () => `one leads: ${JSON.stringify(nodes.map((node) => node.state()))}`,
-    () => ways() === ["leads", ...nodes.slice(1).map(() => "sends")].sort().join(),
-  );
-  return [...nodes].sort((a, b) => Number(b.state().way === "leads") - Number(a.state().way === "leads"));
-}
-
-async function stopNodes(nodes: readonly Node[]): Promise<void> {
-  await Promise.all(nodes.map(({ listening }) => listening.stop(0)));
-  // Each audits the store.
-  await Promise.all(nodes.map(({ service }) => service.close()));
-}
 
 describe("one of two processes decides for both", { skip: withoutPostgres }, () => {
   let server: PostgresServer;
@@ -104,7 +36,7 @@ describe("one of two processes decides for both", { skip: withoutPostgres }, () 
   before(async () => {
     server = await startPostgres();
     url = await server.database();
-    const nodes = [await startNode(url), await startNode(url)];
+    const nodes = [await startNode(url, POLICY), await startNode(url, POLICY)];
     const first = nodes.find(({ service }) => service.admin !== "") as Node;
     ({ admin, agent } = first.service);
     [leader, front] = (await elect(nodes)) as [Node, Node];
@@ -212,32 +144,7 @@ describe("one of two processes decides for both", { skip: withoutPostgres }, () 
     assert.deepEqual([status, gone.code], [401, "INVALID_CREDENTIAL"]);
   });
 
-  const losses: Record<string, Meddle> = {
-    "the message is lost": async () => new Response(null, { status: 502 }),
-    "the answer is lost": async (_, enter) => {
-      await enter();
-      return new Response(null, { status: 502 });
-    },
-    "the answer is cut short": async (_, enter) => {
-      const response = await enter();
-      const text = await response.text();
-      return new Response(text.slice(0, -1), { headers: response.headers });
-    },
-    "the answer is changed": async (_, enter) => {
-      const response = await enter();
-      return new Response((await response.text()).replace('"allowed"', '"denied"'), { headers: response.headers });
-    },
-    "the answer comes late": async (_, enter) => {
-      const response = await enter();
-      await pause(2_500);
-      return response;
-    },
-    "the message comes late": async (_, enter) => {
-      await pause(2_500);
-      return enter();
-    },
-  };
-  for (const [what, meddle] of Object.entries(losses))
+  for (const [what, meddle] of Object.entries(LOSSES))
     it(`decides once where ${what}`, async () => {
       await sends();
       const before = front.state().counts;

@@ -1,6 +1,6 @@
 /**
  * Clients of several processes that come and go: each insists on its answer at one after the other. In the end what they
- * were told is held against the ledger: it is there, once, and one attempt started each action.
+ * were told is held against the ledger: it is there, once, and one attempt started each action and ended it.
  */
 import assert from "node:assert/strict";
 import type { Storage } from "../../src/contract/storage.ts";
@@ -26,7 +26,10 @@ export interface InsistingOptions {
   urlOf(at: number): string;
   /** What client `client` submits as its number `n`. */
   submission(client: number, n: number): Submission;
-  /** What a client does with an answer; true where it starts the action, by two attempts at once. */
+  /**
+   * What a client does with an answer; true where it starts the action, by two attempts at once. The one that has started
+   * it reports that twice at once, and neither is refused.
+   */
   answered(told: Told, submission: Submission): Promise<boolean>;
 }
 
@@ -35,6 +38,8 @@ export interface Insisting {
   readonly decided: ReadonlyMap<string, Told>;
   /** By action, the attempts that were told that they have started it. */
   readonly started: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Actions whose result was taken. */
+  readonly reported: ReadonlySet<string>;
   /** Requests that had no answer, or one of 500 and above. */
   unanswered(): number;
   /** False once they were stopped, or one of them has failed. */
@@ -48,6 +53,7 @@ export interface Insisting {
 export function insist(options: InsistingOptions): Insisting {
   const decided = new Map<string, Told>();
   const started = new Map<string, Set<string>>();
+  const reported = new Set<string>();
   let loading = true;
   let unanswered = 0;
 
@@ -94,8 +100,20 @@ export function insist(options: InsistingOptions): Insisting {
       await Promise.all(
         attempts.map(async (attempt, at) => {
           const begun = await untilAnswered(at, `/v1/actions/${id}/start`, { attempt }, `start ${attempt}`);
-          if (begun?.status === 200) started.set(id, (started.get(id) ?? new Set()).add(attempt));
-          else if (begun !== null) assert.equal(begun.status, 409, JSON.stringify(begun.body));
+          if (begun === null) return;
+          if (begun.status !== 200) {
+            assert.equal(begun.status, 409, JSON.stringify(begun.body));
+            return;
+          }
+          started.set(id, (started.get(id) ?? new Set()).add(attempt));
+          const result = { success: true, meta: { attempt }, attempt };
+          const ends = await Promise.all(
+            [0, 1].map((further) => untilAnswered(at + further, `/v1/actions/${id}/result`, result, `end ${attempt}`)),
+          );
+          for (const end of ends.filter((one) => one !== null)) {
+            assert.deepEqual([end.status, end.body.status], [200, "succeeded"], JSON.stringify(end.body));
+            reported.add(id);
+          }
         }),
       );
     }
@@ -107,6 +125,7 @@ export function insist(options: InsistingOptions): Insisting {
   return {
     decided,
     started,
+    reported,
     unanswered: () => unanswered,
     loading: () => loading,
     async stop() {
@@ -116,7 +135,7 @@ export function insist(options: InsistingOptions): Insisting {
     async holdAgainst(store) {
       const { size } = await store.head();
       const decisions = new Map<string, DecisionEntry>();
-      const starts = new Map<string, ExecutionEntry>();
+      const phases = { start: new Map<string, ExecutionEntry>(), result: new Map<string, ExecutionEntry>() };
       for (const { bytes } of await store.entries(0, size)) {
         const entry = JSON.parse(new TextDecoder().decode(bytes)) as EntryBody;
         if (entry.type === "decision") {
@@ -126,15 +145,17 @@ export function insist(options: InsistingOptions): Insisting {
         }
         if (entry.type !== "execution") continue;
         const execution = entry as ExecutionEntry;
-        assert.ok(!starts.has(execution.action_id), "an action was started twice");
-        starts.set(execution.action_id, execution);
+        const before = phases[execution.phase];
+        assert.ok(!before.has(execution.action_id), `an action has two entries of one ${execution.phase}`);
+        before.set(execution.action_id, execution);
       }
       assert.equal(new Set([...decided.values()].map(({ id }) => id)).size, decided.size);
       for (const { id, status } of decided.values()) assert.equal(decisions.get(id)?.status, status);
       for (const [id, attempts] of started) {
         assert.equal(attempts.size, 1, `${id} was started by ${[...attempts].join(" and ")}`);
-        assert.equal(starts.get(id)?.attempt, sha256Hex(utf8([...attempts][0] as string)));
+        assert.equal(phases.start.get(id)?.attempt, sha256Hex(utf8([...attempts][0] as string)));
       }
+      for (const id of reported) assert.equal(phases.result.get(id)?.success, true);
       return decisions;
     },
   };

@@ -1,7 +1,7 @@
 /** A start whose answer was lost is sent again by whoever made it: it is answered as before, and starts nothing twice. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { startService, type Answer, type Service } from "../../support/service.ts";
+import { approve, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: open
 rules:
@@ -111,6 +111,29 @@ describe("a start that is sent again", () => {
     assert.deepEqual(await again(), [409, "ACTION_NOT_STARTABLE"]);
   });
 
+  test("and had the action decided again is told so again, where it names its attempt", async () => {
+    for (const [effect, code] of [
+      ["deny", "NO_LONGER_ALLOWED"],
+      ["require_approval", "MORE_APPROVALS_NEEDED"],
+    ] as const) {
+      const { id } = await submitted();
+      const yaml = `policy: now\nrules:\n  - { name: now, operation: go, effect: ${effect} }\n`;
+      const made = await service.call("POST", "/v1/policies/import-yaml?activate=true", {
+        key: service.admin,
+        body: { yaml },
+      });
+      assert.deepEqual(said(await post(id, "start", { attempt: ATTEMPT })), [409, code]);
+      await service.call("DELETE", `/v1/policies/${made.body.policies[0].id}`, { key: service.admin });
+      assert.deepEqual(said(await post(id, "start", { attempt: ATTEMPT })), [409, code]);
+      assert.deepEqual(said(await post(id, "start", {})), [409, "ACTION_NOT_STARTABLE"]);
+      assert.deepEqual(said(await post(id, "start", { attempt: ATTEMPT }, executor)), [404, "ACTION_NOT_FOUND"]);
+      assert.equal((await entriesOf(id)).length, 2);
+      if (effect === "deny") continue;
+      await approve(service, id);
+      assert.deepEqual(said(await post(id, "start", { attempt: ATTEMPT })), [200, "executing"]);
+    }
+  });
+
   test("forty times at once under two attempts runs under one of them", async () => {
     const { id } = await submitted();
     const answers = await Promise.all(
@@ -133,6 +156,29 @@ describe("a start that is sent again", () => {
 });
 
 describe("a result", () => {
+  test("that is sent again with its attempt is answered as the first was, and is in the ledger once", async () => {
+    const { id, permit } = await submitted();
+    const result = { success: false, error: "declined", meta: { b: 1, a: [2] }, attempt: ATTEMPT };
+    assert.equal((await post(id, "start", { permit, attempt: ATTEMPT }, executor)).status, 200);
+    const first = await post(id, "result", result, executor);
+    assert.deepEqual(said(first), [200, "failed"]);
+    assert.equal(first.headers.get("idempotency-replayed"), null);
+    const again = await post(id, "result", { ...result, meta: { a: [2], b: 1 } }, executor);
+    assert.deepEqual([again.status, again.body], [200, first.body]);
+    assert.equal(again.headers.get("idempotency-replayed"), "true");
+    const { attempt: _, ...unnamed } = result;
+    const others = [unnamed, { ...result, attempt: OTHER }, { ...result, error: null }, { ...result, success: true }];
+    for (const other of others)
+      assert.deepEqual(said(await post(id, "result", other, executor)), [409, "ACTION_NOT_STARTED"]);
+    assert.deepEqual(said(await post(id, "result", result)), [409, "ACTION_NOT_STARTED"], "another key's");
+    assert.deepEqual(
+      (await entriesOf(id)).map(({ type, phase }) => phase ?? type),
+      ["decision", "start", "result"],
+    );
+    await service.call("POST", `/v1/actions/${id}/erase`, { key: service.admin, body: { reason: "asked to" } });
+    assert.equal((await post(id, "result", result, executor)).body.code, "ACTION_ERASED");
+  });
+
   test("that names an attempt ends that start and no other", async () => {
     const { id } = await submitted();
     assert.equal((await post(id, "start", { attempt: ATTEMPT })).status, 200);

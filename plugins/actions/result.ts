@@ -1,0 +1,88 @@
+/** One result of what was started, by the key that started it. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Foresee, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { ActionRow } from "../../src/contract/storage.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import { canonicalText } from "../../src/domain/canonical.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { aboutAction } from "../../src/domain/open-actions.ts";
+import { commitResult } from "../../src/domain/request.ts";
+import { maySee } from "../../src/domain/visibility.ts";
+import { assertRecorded } from "./recorded.ts";
+import { assertKept, unknownAction } from "./rows.ts";
+
+/** A result as it goes under the lock, in this process or in another. */
+export interface ResultCall {
+  id: string;
+  /** SHA-256 of the text that the start named its attempt by, hex. */
+  attempt: string | null;
+  result: { error: string | null; meta: JsonObject; success: boolean };
+}
+
+export interface Reported {
+  row: ActionRow;
+  /** This very result was reported before. */
+  repeated: boolean;
+  /** Of the call that this answers. */
+  attempt: string | null;
+}
+
+export const statusAfter = ({ success }: ResultCall["result"]): "succeeded" | "failed" =>
+  success ? "succeeded" : "failed";
+
+/**
+ * One that names the attempt of its start may be reported again: it is answered as the first time. So any process may
+ * run it again whose outcome is not known.
+ * @param who as the lock confirmed it
+ */
+export async function recordResult(
+  host: Host,
+  tx: LedgerTransaction,
+  who: Credential,
+  { id, attempt, result }: ResultCall,
+): Promise<Reported> {
+  const row = await tx.action(id);
+  const starter = row !== null && row.started_by === who.key.id;
+  if (row === null || !(maySee(who.visibility, row) || starter)) throw unknownAction(id);
+  assertKept(row);
+  const { start, result: reported } = await assertRecorded(host, tx, row);
+  const ofStart = starter && attempt !== null && start?.attempt === attempt;
+  const commitment = commitResult(row.salt, result);
+  // By the ledger, and not by the text in the row, which nothing vouches for.
+  if (ofStart && reported === commitment)
+    return { row: { ...row, result: canonicalText(result) }, repeated: true, attempt };
+  if (row.status !== "executing") {
+    const how = row.result === null ? "start it first" : "its result was reported already";
+    throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${how}`);
+  }
+  if (!starter)
+    throw new Refusal("NOT_THE_EXECUTOR", "another key started this action; only that key reports its result");
+  if (attempt !== null && !ofStart)
+    throw new Refusal(
+      "NOT_THE_EXECUTOR",
+      "another attempt started this action; its result is not this one's to report",
+    );
+  const status = statusAfter(result);
+  tx.record(
+    {
+      type: "execution",
+      v: 3,
+      ...aboutAction(row, tx.now),
+      phase: "result",
+      by: actorOf(who.key, who.principal),
+      permit: null,
+      attempt: null,
+      success: result.success,
+      result: commitment,
+      status,
+    },
+    row.submitted_by,
+  );
+  const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
+  tx.expect(tx.updateAction(id, { status: "executing" }, change));
+  return { row: { ...row, ...change }, repeated: false, attempt };
+}
+
+export const foreseeResult =
+  ({ id }: ResultCall): Foresee =>
+  () => ({ history: id });

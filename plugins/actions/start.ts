@@ -1,0 +1,147 @@
+/** Start once, as the submitter or with a permit. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Foresee, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { ActionRow } from "../../src/contract/storage.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import type { ExecutionEntry } from "../../src/domain/entries.ts";
+import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
+import { aboutAction } from "../../src/domain/open-actions.ts";
+import { groundOf } from "../../src/domain/permit.ts";
+import { countPeople } from "../../src/domain/standing.ts";
+import { maySee } from "../../src/domain/visibility.ts";
+import { behind } from "../../src/http/resource/people.ts";
+import { askMore, decideAgain, denyNow, isNoLongerAllowed, outcomeOf, type Redecision } from "./again.ts";
+import { assertInTime, assertStartable, permitFault } from "./permits.ts";
+import { assertRecorded, type Recorded } from "./recorded.ts";
+import { assertKept, isOverdue, unknownAction } from "./rows.ts";
+
+/** A start as it goes under the lock, in this process or in another. */
+export interface StartCall {
+  id: string;
+  permit: string | null;
+  /** SHA-256 of the text that the caller named it by, hex. */
+  attempt: string | null;
+}
+
+export interface Started {
+  /** Executing; or, where it was decided again and did not start, denied or pending. */
+  row: ActionRow;
+  /** This very call had started it before. */
+  repeated: boolean;
+  /** Of the call that this answers. */
+  attempt: string | null;
+}
+
+/**
+ * The key that submitted the action needs no permit: it would be given one. A tool that holds a permit may start an
+ * action it could not otherwise see: the permit is the proof.
+ *
+ * A start that names its attempt may be sent again: whoever did not hear the answer gets it then, as long as the action
+ * could still start now. What was denied or stopped since must not run, whoever was promised that it may. So any
+ * process may run it again whose outcome is not known.
+ * @param who as the lock confirmed it
+ */
+export async function decideStart(
+  host: Host,
+  tx: LedgerTransaction,
+  who: Credential,
+  { id, permit, attempt }: StartCall,
+): Promise<Started> {
+  const call = { permit: digestOf(permit), attempt };
+  const row = await tx.action(id);
+  const fault = row === null || permit === null ? null : permitFault(host, row, permit, tx.now);
+  const genuine = permit !== null && (fault === null || fault === "expired");
+  const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
+  if (!reachable) throw unknownAction(id);
+  assertKept(row);
+  const votes = row.quorum === null ? [] : await tx.approvals(id);
+  const { first, newest, grounds, start } = await assertRecorded(host, tx, row, votes);
+  const turnedDown = attempt !== null && wasTurnedDown(row, newest, who, tx.now);
+  if (row.approved_until === null && !turnedDown) assertStartable(row, tx.now);
+  if (permit === null && row.submitted_by !== who.key.id)
+    throw new Refusal(
+      "PERMIT_REQUIRED",
+      "another key submitted the action; send the `permit` that it was given, or take one from POST /v1/actions/{id}/permit",
+    );
+  if (permit !== null && !genuine)
+    throw new Refusal(
+      "PERMIT_INVALID",
+      "the permit was not made for this action by this log; take one from POST /v1/actions/{id}/permit",
+    );
+  if (turnedDown) return { row, repeated: false, attempt };
+  const repeated = row.status === "executing" && isSameStart(start, who, call);
+  if (repeated) assertInTime(row.approved_until ?? 0, tx.now);
+  else assertStartable(row, tx.now);
+  if (fault === "expired")
+    throw new Refusal("PERMIT_EXPIRED", "the permit has ended; take another from POST /v1/actions/{id}/permit");
+  if (permit !== null && !grounds.has(groundOf(permit)))
+    throw new Refusal(
+      "PERMIT_INVALID",
+      "the action waited for approval again after this permit was made; take another from POST /v1/actions/{id}/permit",
+    );
+  const by = actorOf(who.key, who.principal);
+  const again = await decideAgain(tx, row, first);
+  const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
+  const outcome = outcomeOf(again, approvals);
+  const cause = { occasion: "start", by } as const;
+  if (repeated) {
+    if (outcome !== "stands") throw mustNotRun(outcome, again);
+    return { row, repeated, attempt };
+  }
+  if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), repeated, attempt };
+  if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), repeated, attempt };
+  tx.record(
+    {
+      type: "execution",
+      v: 3,
+      ...aboutAction(row, tx.now),
+      phase: "start",
+      by,
+      ...call,
+      success: null,
+      result: null,
+      status: "executing",
+    },
+    row.submitted_by,
+  );
+  const change = { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now } as const;
+  tx.expect(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
+  return { row: { ...row, ...change }, repeated, attempt };
+}
+
+export const foreseeStart =
+  ({ id }: StartCall): Foresee =>
+  () => ({ history: id });
+
+/** By the key that made it, under the attempt that it named, and with the same permit or none. */
+function isSameStart(
+  start: ExecutionEntry | null,
+  { key }: Credential,
+  call: { permit: string | null; attempt: string | null },
+): boolean {
+  return (
+    start !== null &&
+    call.attempt !== null &&
+    start.attempt === call.attempt &&
+    start.permit === call.permit &&
+    start.by.key_id === key.id
+  );
+}
+
+/** A start by this key had it decided again, and that is how it still stands. Whoever did not hear it is told the same. */
+function wasTurnedDown(row: ActionRow, newest: Recorded["newest"], { key }: Credential, now: number): boolean {
+  const byStart = newest.type === "redecision" && newest.occasion === "start" && newest.by?.key_id === key.id;
+  return byStart && (isNoLongerAllowed(row) || (row.status === "pending_approval" && !isOverdue(row, now)));
+}
+
+/** It was started, and the answer was not heard. The action runs nowhere, and stays as it is: its result says so. */
+function mustNotRun(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
+  const because = `${decision.reason}; it was started with this attempt and must not run any more: report that as its result`;
+  return outcome === "denied"
+    ? new Refusal("NO_LONGER_ALLOWED", `it was decided again, and is denied: ${because}`)
+    : new Refusal("MORE_APPROVALS_NEEDED", `it was decided again, and more people have to approve it: ${because}`);
+}
+
+export function digestOf(text: string | null): string | null {
+  return text === null ? null : sha256Hex(utf8(text));
+}
