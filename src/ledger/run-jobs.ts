@@ -28,24 +28,31 @@ export async function runJobs(
   const outcomes: Outcome[] = [];
   const expecting: { pending: Pending; write: Expected }[] = [];
   let touched = false;
+  /** A write that failed, or hangs, fails whatever the store is asked behind it, and is to blame for that. */
+  const blameWrites = async (): Promise<void> => {
+    for (const { pending, write } of expecting) await cameTrue(pending, write, late);
+  };
   for (const pending of jobs) {
     const view = batch.currentView() ?? (await batch.makeView());
     const unrecorded = batch.watchHead();
     const before = batch.expected.length;
+    const expect = (): void => {
+      for (const write of batch.expected.slice(before)) expecting.push({ pending, write });
+    };
     try {
-      outcomes.push({ pending, value: await Promise.race([pending.job(view), late]) });
+      outcomes.push({ pending, value: await Promise.race([pending.job(view), late]).finally(expect) });
       if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
     } catch (error) {
+      if (error instanceof StorageError || error instanceof Late) await blameWrites();
       const fault = faultOf(pending, error);
       if (fault !== null) throw fault;
       if (!(error instanceof Refusal) || batch.changed) throw new Poisoned(pending, error);
       outcomes.push({ pending, refusal: error });
     }
-    for (const write of batch.expected.slice(before)) expecting.push({ pending, write });
     touched ||= batch.changed;
     batch.changed = false;
   }
-  for (const { pending, write } of expecting) await cameTrue(pending, write, late);
+  await blameWrites();
   return { outcomes, touched };
 }
 

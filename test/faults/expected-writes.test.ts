@@ -1,0 +1,96 @@
+/** On Postgres a statement that fails fails every one behind it in its transaction: whose it was pays for it alone. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import type { LedgerTransaction } from "../../src/contract/host.ts";
+import { actionRow, T0 } from "../../src/testing/suite/rows.ts";
+import { openLedgerOn } from "../support/ledger.ts";
+import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
+
+let server: PostgresServer | null = null;
+before(async () => {
+  if (withoutPostgres === false) server = await startPostgres();
+});
+after(() => server?.stop());
+
+const begin = (tx: LedgerTransaction, id: string, started_at = T0): Promise<boolean> =>
+  tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at, updated_at: T0 });
+
+/** A time at which the database lets nothing start, as often as it has failures. */
+const BAD = T0 + 1;
+
+/** The first job's write fails in the store; the second reads behind it. What a sequence has counted, no rollback takes back. */
+async function behind(
+  first: (tx: LedgerTransaction) => Promise<void>,
+  { state = "22023", failures = 1000, jobMs = 60_000 },
+): Promise<{ answers: string[]; statuses: unknown[] }> {
+  const { database, run } = server as PostgresServer;
+  const url = await database();
+  const storage = postgresStorage({ url, poolSize: 2, acceptUnsafeServer: true });
+  await storage.open();
+  await storage.write(async (tx) => {
+    for (const n of [1, 2]) await tx.insertAction(actionRow(n));
+  });
+  await run(url, (client) =>
+    client.unsafe(`CREATE SEQUENCE failed;
+      CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF nextval('failed') <= ${failures} THEN RAISE EXCEPTION 'it fails' USING ERRCODE = '${state}'; END IF;
+        RETURN new;
+      END $$;
+      CREATE TRIGGER fail BEFORE UPDATE ON actions FOR EACH ROW WHEN (new.started_at = ${BAD}) EXECUTE FUNCTION fail()`),
+  );
+  const ledger = await openLedgerOn(storage, { jobMs });
+  try {
+    const settled = await Promise.allSettled([
+      ledger.transact(async (tx) => first(tx).then(() => "answered")),
+      ledger.transact(async (tx) => {
+        await tx.action("action-2");
+        tx.expect(begin(tx, "action-2"));
+        return "answered";
+      }),
+    ]);
+    return {
+      answers: settled.map((one) => (one.status === "fulfilled" ? one.value : String(one.reason))),
+      statuses: [(await storage.action("action-1"))?.status, (await storage.action("action-2"))?.status],
+    };
+  } finally {
+    await ledger.close();
+    await storage.close();
+  }
+}
+
+test("a write that the store cannot keep costs its own job alone", { skip: withoutPostgres }, async () => {
+  const { answers, statuses } = await behind(async (tx) => Promise.resolve(tx.expect(begin(tx, "action-1", BAD))), {});
+  assert.match(answers[0] ?? "", /it fails/);
+  assert.deepEqual([answers[1], statuses], ["answered", ["allowed", "executing"]]);
+});
+
+test("a conflict is tried again, whoever asked behind it", { skip: withoutPostgres }, async () => {
+  const { answers, statuses } = await behind(async (tx) => Promise.resolve(tx.expect(begin(tx, "action-1", BAD))), {
+    state: "40001",
+    failures: 2,
+  });
+  assert.deepEqual(
+    [answers, statuses],
+    [
+      ["answered", "answered"],
+      ["executing", "executing"],
+    ],
+  );
+});
+
+test("a write that hangs costs its own job alone, whoever waited behind it", { skip: withoutPostgres }, async () => {
+  const { answers, statuses } = await behind(
+    async (tx) => {
+      const hangs = new Promise<boolean>(() => undefined);
+      tx.expect(hangs);
+      // Like a statement behind one that waits for a row's lock.
+      const { action } = tx;
+      Object.assign(tx, { action: async (id: string) => (await hangs, action(id)) });
+      return Promise.resolve();
+    },
+    { jobMs: 300 },
+  );
+  assert.match(answers[0] ?? "", /did not end in time/);
+  assert.deepEqual([answers[1], statuses], ["answered", ["allowed", "executing"]]);
+});
