@@ -188,9 +188,9 @@ class Batch {
       agentFacts: (agentId: string) =>
         this.context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
       expect: (write: Promise<boolean>) => {
-        this.move();
-        // It may fail before anybody waits for it.
+        // It may fail before anybody waits for it; and nobody does once the batch is over.
         write.catch(() => undefined);
+        this.move();
         this.expected.push(write);
       },
       activatePolicySet: (digest: string) => {

@@ -196,3 +196,19 @@ test("a refusal after a write that is expected takes the write back", async () =
   assert.equal(await statusOf("action-1"), "allowed");
   await ledger.close();
 });
+
+test("a write that is handed over when its batch is over is refused, and nothing is left that nobody handles", async (t) => {
+  const { ledger, statusOf } = await opened();
+  const strays: unknown[] = [];
+  const note = (error: unknown): void => void strays.push(error);
+  process.on("unhandledRejection", note);
+  t.after(() => process.off("unhandledRejection", note));
+  let view: LedgerTransaction | null = null;
+  await ledger.transact((tx) => Promise.resolve(void (view = tx)));
+  const tx = view as unknown as LedgerTransaction;
+  assert.throws(() => tx.expect(Promise.reject(new StorageError("unavailable", "the transaction is over"))), /is over/);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(strays, []);
+  assert.equal(await statusOf("action-1"), "allowed");
+  await ledger.close();
+});
