@@ -4,12 +4,15 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { defineCommand, type LedgerCommand } from "../../src/contract/commands.ts";
 import type { Host } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
+import type { ActionRequest } from "../../src/domain/actions.ts";
 import { canonicalText } from "../../src/domain/canonical.ts";
-import { parseJson } from "../../src/domain/json.ts";
+import type { JsonValue } from "../../src/domain/json.ts";
+import { sealRequest } from "../../src/domain/request.ts";
 import { isNoLongerAllowed } from "./again.ts";
 import { WholeRow } from "./answered-row.ts";
 import { foreseeResult, recordResult, statusAfter, type Reported, type ResultCall } from "./result.ts";
-import { sizeOf } from "./rows.ts";
+import { recordAltered } from "./recorded.ts";
+import { assertKept, sizeOf } from "./rows.ts";
 import { Nullable, ResultBody } from "./schemas.ts";
 import { decideStart, foreseeStart, type StartCall, type Started } from "./start.ts";
 
@@ -20,7 +23,7 @@ export interface ExecutionCommands {
 
 /** Bytes of a row that comes back whole: a message has room for the answers to as many commands as another holds. */
 const LARGEST_ROW = 16_384;
-const LEFT_OUT = { request: "", past: null, meta: null };
+const LEFT_OUT = { request: "", past: null };
 
 /** As it stands in the path: of any form, because a payload that is not taken counts against the one that leads. */
 const Id = Type.String();
@@ -90,11 +93,26 @@ function answerOf({ row, ...rest }: Started | Reported): Started | Reported {
   return { row: sizeOf(row) > LARGEST_ROW ? { ...row, ...LEFT_OUT } : row, ...rest };
 }
 
-/** A row that an answer held, with what that left out. */
+/**
+ * A row that an answer held, with what that left out. Whoever writes to the database may have changed it since the leader
+ * held it against the ledger, and somebody runs what is answered. Throws RECORD_ALTERED, ACTION_ERASED.
+ */
 export async function withRequest(host: Pick<Host, "storage">, row: ActionRow): Promise<ActionRow> {
   if (row.request !== "") return row;
   const stored = await host.storage.action(row.id);
-  return stored === null ? row : { ...row, request: stored.request, past: stored.past, meta: stored.meta };
+  if (stored === null) throw recordAltered(row, ["request"]);
+  assertKept(stored);
+  const { request, past } = stored;
+  if (hashOf(request) !== row.request_hash) throw recordAltered(row, ["request"]);
+  return { ...row, request, past };
+}
+
+function hashOf(request: string): string | null {
+  try {
+    return sealRequest(JSON.parse(request) as ActionRequest).hash;
+  } catch {
+    return null;
+  }
 }
 
 /** By its attempt an answer is to this call, and to no other about the same action. */
@@ -105,9 +123,12 @@ function answerTo({ id, attempt }: StartCall | ResultCall, answer: unknown): Sta
   return { row, repeated, attempt };
 }
 
-/** Nothing that hashes stand for is taken on trust: what is hashed is what was parsed, and has one text. */
+/**
+ * Nothing that hashes stand for is taken on trust: what is hashed is what was parsed, and has one text. Whatever has no
+ * other is taken: 1e20, which an agent may write, stands there with all its digits, which an agent may not.
+ */
 function openResult({ id, attempt, result: text }: Static<typeof ResultPayload>): ResultCall {
-  const result = parseJson(text);
+  const result = JSON.parse(text) as JsonValue;
   if (!resultForm.Check(result) || canonicalText(result) !== text) throw new Error("the result is none");
   return { id, attempt, result: result as ResultCall["result"] };
 }

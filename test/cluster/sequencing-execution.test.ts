@@ -337,7 +337,8 @@ describe("starts and results in one of two processes", { skip: withoutPostgres }
       '{"error":null,"meta":{"a":1,"a":1},"success":true}',
       `{"error":"${"x".repeat(10_001)}","meta":{},"success":true}`,
       '{"error":null,"success":true}',
-      '{"error":null,"meta":{"a":9007199254740992},"success":true}',
+      '{"error":null,"meta":{"a":1e400},"success":true}',
+      '{"error":null,"meta":{"a":1e20},"success":true}',
       "null",
       "{",
     ])
@@ -348,6 +349,49 @@ describe("starts and results in one of two processes", { skip: withoutPostgres }
     for (const more of [{ attempt }, { attempt: null }, { permit: 1 }, { id: 1 }, { more: 1 }])
       assert.deepEqual(await ask("actions.start", { ...begin, ...more }), {}, JSON.stringify(more));
     assert.deepEqual(await entriesOf(id), ["decision", "start"]);
+  });
+
+  it("are done by the leader whatever numbers they hold", async () => {
+    for (const number of ["1e20", "9.007199254740992e15", "12345678901234567.0", "5e-324", "-0"]) {
+      const { id } = await submit();
+      const attempt = newAttempt();
+      await start(leader, id, attempt);
+      await sends();
+      const before = front.state().counts;
+      const response = await fetch(`${front.listening.url}/v1/actions/${id}/result`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${agent}`, "content-type": "application/json" },
+        // As other languages write it; JSON.stringify would write every digit, and that is refused.
+        body: `{"success":true,"meta":{"number":${number}},"attempt":"${attempt}"}`,
+      });
+      assert.equal(response.status, 200, await response.text());
+      const { counts, way, ok } = front.state();
+      assert.deepEqual([counts.sent - before.sent, counts.recovered - before.recovered], [1, 0], number);
+      assert.deepEqual([way, ok], ["sends", true]);
+      const stored = (await leader.service.storage.action(id))?.result ?? "";
+      assert.deepEqual(JSON.parse(stored), { error: null, meta: { number: Number(number) + 0 }, success: true });
+    }
+  });
+
+  it("say nothing of a request that was changed after the leader held it against the ledger", async () => {
+    const { id } = await submit({ ...ALLOWED, params: { amount: 1, text: "x".repeat(20_000) } });
+    const sql = postgres(url, { max: 1, onnotice: () => {} });
+    const attempt = newAttempt();
+    await sends();
+    try {
+      await sql.unsafe(`create function change() returns trigger language plpgsql as $$ begin
+          new.request := replace(new.request, '"amount":1', '"amount":9');
+          return new;
+        end $$;
+        create trigger change before update on actions for each row when (new.id = '${id}') execute function change()`);
+      assert.deepEqual(said(await start(front, id, attempt)), [409, "RECORD_ALTERED"]);
+      await sql.unsafe(`set session_replication_role = replica; drop trigger change on actions;
+        update actions set request = replace(request, '"amount":9', '"amount":1') where id = '${id}'`);
+      const again = await start(front, id, attempt);
+      assert.deepEqual([said(again), again.body.params.amount], [[200, "executing"], 1]);
+    } finally {
+      await sql.end();
+    }
   });
 
   it("take the permits of every key that the ledger has under the lock", async () => {
