@@ -3,7 +3,7 @@
  * (an append-only file system, a disk of somebody else's) it shows which history was signed, and when. A place that is
  * away holds up nothing, and a later checkpoint covers what it missed.
  */
-import { mkdir, open } from "node:fs/promises";
+import { mkdir, open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Logger, SignedCheckpoint } from "../contract/host.ts";
 
@@ -26,23 +26,25 @@ export function appendCheckpoints(
   let writing: Promise<void> = Promise.resolve();
   let written = -1;
   let complaint = "";
-  /** The last write, or that of an earlier process, may have left part of a line. */
-  let torn = true;
+  /** True while the file might end inside a line: at first, because of an earlier process, and after a failed write. */
+  let mayBeTorn = true;
+  let hasFolder = false;
 
   async function append(): Promise<void> {
     const signed = newest();
     if (signed === null || signed.size <= written) return;
     try {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      // Created once: a folder that disappears later was moved or unmounted, and a new one would hide that.
+      if (!hasFolder) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      const begin = mayBeTorn && (await endsInsideLine(path)) ? "\n" : "";
       const file = await open(path, "a", 0o600);
+      hasFolder = true;
       try {
         const line = JSON.stringify({ at: new Date(clock()).toISOString(), note: signed.note, size: signed.size });
-        // An empty line harms no reader; a line that begins inside another is lost.
-        const begin = torn && (await file.stat()).size > 0 ? "\n" : "";
-        torn = true;
+        mayBeTorn = true;
         await file.appendFile(`${begin}${line}\n`);
         await file.sync();
-        torn = false;
+        mayBeTorn = false;
       } finally {
         await file.close();
       }
@@ -79,4 +81,22 @@ export function appendCheckpoints(
       await (writing = writing.then(append));
     },
   };
+}
+
+/** A file that only lets its writer append might be unreadable. It counts as torn: an empty line does no harm. */
+async function endsInsideLine(path: string): Promise<boolean> {
+  let file: FileHandle;
+  try {
+    file = await open(path, "r");
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ENOENT";
+  }
+  try {
+    const { size } = await file.stat();
+    if (size === 0) return false;
+    const { buffer } = await file.read(new Uint8Array(1), 0, 1, size - 1);
+    return buffer[0] !== 0x0a;
+  } finally {
+    await file.close();
+  }
 }

@@ -3,8 +3,8 @@
  * older copy of itself; whoever remembers a later checkpoint can.
  */
 import { randomUUID } from "node:crypto";
-import { readFileSync, renameSync } from "node:fs";
-import { mkdir, open, rename } from "node:fs/promises";
+import { mkdirSync, readFileSync, renameSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Logger, Vault } from "../contract/host.ts";
 import type { LedgerHead } from "../contract/storage.ts";
@@ -55,22 +55,19 @@ export function keepCheckpoint(
     const note = newest();
     if (note === null || note === written || unusable) return;
     try {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      // Of this process alone: several may keep their checkpoint in one place.
-      const part = `${path}.${randomUUID().slice(0, 8)}.new`;
-      const file = await open(part, "wx", 0o600);
-      try {
-        await file.writeFile(note);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await rename(part, path);
+      await replaceFile(path, note);
       written = note;
     } catch (error) {
       if (optional) skip(error);
       else log.warn("the newest checkpoint could not be kept beside the store", { path, error: String(error) });
     }
+  }
+
+  // Only at the start: a folder that disappears later was moved, and the checkpoint must not appear at its old place.
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch {
+    // The first write reports it.
   }
 
   return {
@@ -105,6 +102,26 @@ export function keepCheckpoint(
       await (writing = writing.then(write));
     },
   };
+}
+
+/** Replaces the file's content in one step, durably. A failed write leaves the old content and no other file. */
+async function replaceFile(path: string, content: string): Promise<void> {
+  // The name is this process's alone, because several processes may keep their checkpoint at one path.
+  const part = `${path}.${randomUUID().slice(0, 8)}.new`;
+  try {
+    const file = await open(part, "wx", 0o600);
+    try {
+      await file.writeFile(content);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(part, path);
+  } catch (error) {
+    // The first error says more than one from cleaning up.
+    await rm(part, { force: true }).catch(() => {});
+    throw error;
+  }
 }
 
 /** By the system, or by Deno's permissions. */

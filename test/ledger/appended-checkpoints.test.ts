@@ -1,6 +1,15 @@
 /** Checkpoints at the end of a file that is only appended to. */
 import assert from "node:assert/strict";
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it } from "node:test";
@@ -50,6 +59,37 @@ it("each stands behind the others and is signed; a torn line costs none, and a p
     for (const { note, size } of linesOf(path))
       assert.equal(openCheckpoint(note, ledger.vkey, (...args) => vault.verify(...args)).size, size);
     await ledger.close();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    await storage.close();
+  }
+});
+
+it("a restart adds no empty line, and a folder that was moved away is not created again", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "assent-appended-"));
+  const place = join(folder, "place");
+  const path = join(place, "checkpoints.jsonl");
+  const storage = memoryStorage();
+  await storage.open();
+  try {
+    for (const i of [0, 1, 2]) {
+      const ledger = await openLedgerOn(storage, { checkpointLog: { path, everyMs: 20 } });
+      await ledger.transact((tx) => Promise.resolve(tx.record(entry(i))));
+      await ledger.close();
+    }
+    assert.deepEqual(
+      readFileSync(path, "utf8")
+        .split("\n")
+        .map((line) => (line === "" ? "" : (JSON.parse(line) as Line).size)),
+      [1, 2, 3, ""],
+    );
+    const ledger = await openLedgerOn(storage, { checkpointLog: { path, everyMs: 20 } });
+    await ledger.transact((tx) => Promise.resolve(tx.record(entry(3))));
+    await until("the fourth is there", () => linesOf(path).some(({ size }) => size === 4));
+    renameSync(place, join(folder, "moved"));
+    await ledger.transact((tx) => Promise.resolve(tx.record(entry(4))));
+    await ledger.close();
+    assert.deepEqual(readdirSync(folder), ["moved"]);
   } finally {
     rmSync(folder, { recursive: true, force: true });
     await storage.close();

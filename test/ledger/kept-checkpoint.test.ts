@@ -1,0 +1,46 @@
+/** The file of the newest checkpoint: what a failed write and a moved data folder leave behind. */
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { memoryStorage } from "../../src/testing/index.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
+
+let folder: string;
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), "assent-kept-"));
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+test("a write that fails leaves no other file behind", async () => {
+  const storage = memoryStorage();
+  await storage.open();
+  const path = join(folder, "full", "checkpoint");
+  const ledger = await openLedgerOn(storage, { keptCheckpoint: path });
+  await ledger.transact((tx) => Promise.resolve(tx.record(entry(0))));
+  // The new content is written, and cannot take the place of a folder that holds something.
+  mkdirSync(path, { recursive: true });
+  writeFileSync(join(path, "something"), "");
+  await ledger.close();
+  assert.deepEqual(readdirSync(join(folder, "full")), ["checkpoint"]);
+  await storage.close();
+});
+
+test("a data folder that was moved gets no new checkpoint at its old place", async () => {
+  const storage = memoryStorage();
+  await storage.open();
+  const data = join(folder, "data");
+  const path = join(data, "checkpoint");
+  const first = await openLedgerOn(storage, { keptCheckpoint: path });
+  await first.transact((tx) => Promise.resolve(tx.record(entry(0))));
+  await first.close();
+  const kept = readFileSync(path, "utf8");
+  const second = await openLedgerOn(storage, { keptCheckpoint: path });
+  renameSync(data, join(folder, "moved"));
+  await second.transact((tx) => Promise.resolve(tx.record(entry(1))));
+  await second.close();
+  assert.ok(!readdirSync(folder).includes("data"));
+  assert.equal(readFileSync(join(folder, "moved", "checkpoint"), "utf8"), kept);
+  await storage.close();
+});
