@@ -31,12 +31,12 @@ export interface Meter {
 const TICK = 10_000;
 
 /**
- * User and system time of a process with its threads, or of one of them alone. Microseconds; NaN where there is no /proc.
+ * User and system time of a process with its threads. Microseconds; NaN where there is no /proc.
  * @param children with those of its children that it has waited for
  */
-export function cpuOf(pid: number | undefined, children = false, thread?: number): number {
+export function cpuOf(pid: number | undefined, children = false): number {
   try {
-    const stat = readFileSync(`/proc/${pid}/${thread === undefined ? "" : `task/${thread}/`}stat`, "utf8");
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     // The name, in brackets, may hold spaces.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     // utime, stime, cutime, cstime: fields 14 to 17 of proc(5).

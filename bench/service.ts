@@ -5,8 +5,7 @@ import { answerCounts, countedSqlite } from "./counters.ts";
 // As the command line starts it: before the rest is loaded.
 holdYoungSpace();
 const { createLogger, createRuntime, loadConfig } = await import("../src/index.ts");
-const { onSignals } = await import("../src/serve/index.ts");
-const { responseFor, serveWith } = await import("../src/serve/threads/index.ts");
+const { onSignals, serve, ServerResponse } = await import("../src/serve/index.ts");
 
 const [data, policies] = process.argv.slice(2) as [string, string];
 const given = [
@@ -17,7 +16,6 @@ const given = [
   "ASSENT_LOG_ORIGIN",
   "ASSENT_ADMIN_KEY",
   "ASSENT_PEER_URL",
-  "ASSENT_THREADS",
 ].map((name) => [name, process.env[name]]);
 const { config } = loadConfig({
   cwd: data,
@@ -33,11 +31,11 @@ await countedSqlite();
 let key = process.env["ASSENT_ADMIN_KEY"] ?? "";
 const runtime = await createRuntime(config, {
   log: createLogger("info", () => {}),
-  Response: responseFor(config.server.threads),
+  Response: ServerResponse,
 });
 await runtime.start();
 await runtime.createFirstKeys((keys) => (key = keys.agent));
-const { url, stop } = await serveWith(runtime.fetch, { ...config.server, log: runtime.host.log });
+const { url, stop } = await serve(runtime.fetch, config.server);
 releaseYoungSpace();
 // A clean end writes the profile that --cpu-prof asks for.
 onSignals(async () => {

@@ -7,8 +7,7 @@ import { PluginError } from "../extension/options.ts";
 import { PluginLoadError } from "../extension/loader.ts";
 import { createRuntime, type Runtime } from "../runtime.ts";
 import { guardStrays } from "../delivery/notifier-errors.ts";
-import { onSignals, type Listening } from "../serve/index.ts";
-import { responseFor, serveWith, threadsFault } from "../serve/threads/index.ts";
+import { onSignals, serve as serveHttp, ServerResponse, type Listening } from "../serve/index.ts";
 import { placeOf, showFirstKeys } from "./first-keys.ts";
 import { beginHere, isUnbegun } from "./init.ts";
 import { listen } from "./listen.ts";
@@ -18,7 +17,7 @@ import { CommandError, parse, usage, type Command } from "./command.ts";
 
 export const serve: Command = {
   summary: "run the service",
-  help: `usage: assent serve [--config FILE] [--host HOST] [--port PORT] [--threads N] [--first-keys print|file]
+  help: `usage: assent serve [--config FILE] [--host HOST] [--port PORT] [--first-keys print|file]
                     [--accept-rollback] [--accept-secret]
 
 Runs the service until SIGINT or SIGTERM. Reads assent.yaml in the working folder when it is there;
@@ -28,7 +27,6 @@ writes first what "assent init" writes. The first start that serves shows an adm
   --config FILE   configuration file
   --host HOST     address to listen on (127.0.0.1)
   --port PORT     port; 0 picks a free one (8000)
-  --threads N     one decides and writes, the others speak HTTP (1)
   --first-keys WHERE  print, or file: first-keys in the data folder, for its user alone, as the main process of a
                   container does by itself (ASSENT_FIRST_KEYS)
   --accept-rollback   start though the store is older than the checkpoint kept beside it: after a restore
@@ -44,20 +42,16 @@ examples:
       config: { type: "string" },
       host: { type: "string" },
       port: { type: "string" },
-      threads: { type: "string" },
       "first-keys": { type: "string" },
       "accept-rollback": { type: "boolean" },
       "accept-secret": { type: "boolean" },
     });
     if (values.port !== undefined && !(/^\d{1,5}$/.test(values.port) && Number(values.port) <= 65_535))
       throw usage(`--port takes 0 to 65535, not "${values.port}"`);
-    if (values.threads !== undefined && !/^[1-9]\d{0,2}$/.test(values.threads))
-      throw usage(`--threads takes 1 or more, not "${values.threads}"`);
     const env = {
       ...process.env,
       ...(values.host === undefined ? {} : { ASSENT_HOST: values.host }),
       ...(values.port === undefined ? {} : { ASSENT_PORT: values.port }),
-      ...(values.threads === undefined ? {} : { ASSENT_THREADS: values.threads }),
     };
     const place = placeOf(values["first-keys"], env);
     if (values.config === undefined && isUnbegun(env)) {
@@ -69,11 +63,9 @@ examples:
       throw new CommandError(
         "the configuration has no plugins, so there is nothing to serve; without `plugins` it has the built-in ones",
       );
-    const fault = threadsFault(config.server.threads);
-    if (fault !== null) throw new CommandError(fault);
     const runtime = await startRuntime(() =>
       createRuntime(config, {
-        Response: responseFor(config.server.threads),
+        Response: ServerResponse,
         acceptRollback: values["accept-rollback"] === true,
         acceptSecret: values["accept-secret"] === true,
       }),
@@ -81,10 +73,7 @@ examples:
     guardStrays(runtime.host.log);
     let listening: Listening;
     try {
-      listening = await listen(
-        serveWith(runtime.fetch, { ...config.server, log: runtime.host.log }),
-        "--port or ASSENT_PORT",
-      );
+      listening = await listen(serveHttp(runtime.fetch, config.server), "--port or ASSENT_PORT");
     } catch (error) {
       await runtime.stop();
       throw error;

@@ -40,7 +40,6 @@ export const ENVIRONMENT: readonly { name: string; path: readonly string[]; isNu
   { name: "ASSENT_PORT", path: ["server", "port"], isNumber: true },
   { name: "ASSENT_PUBLIC_URL", path: ["server", "public_url"] },
   { name: "ASSENT_PEER_URL", path: ["server", "peer_url"] },
-  { name: "ASSENT_THREADS", path: ["server", "threads"], isNumber: true },
   { name: "ASSENT_DATA", path: ["data"] },
   { name: "ASSENT_STATE", path: ["state"] },
   { name: "ASSENT_POLICIES", path: ["policies"] },

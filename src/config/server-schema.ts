@@ -19,13 +19,6 @@ export const ServerSchema = Type.Object(
       description:
         "How the other processes on the same Postgres reach this one, so that one of them does the ledger's work for all. `{hostname}` in it is this machine's name. `auto`: over loopback, where they run on one Linux machine. `off`: each takes its turn. ASSENT_PEER_URL wins.",
     }),
-    threads: Type.Integer({
-      default: 1,
-      minimum: 1,
-      maximum: 64,
-      description:
-        "Threads of the service: one decides, the others speak HTTP. More than 2 need Linux, and Node 22.12 or later, Deno or Bun. ASSENT_THREADS wins.",
-    }),
     max_body_bytes: Type.Integer({
       default: 65_536,
       minimum: 1024,

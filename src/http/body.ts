@@ -133,7 +133,7 @@ async function hasBody(request: Request, info: RequestInfo, share: Share): Promi
 }
 
 /** Whether no body comes, where no length is told. HTTP/2 has no header for one, and is spoken where `info` reads none. */
-export function isUnsent(request: Request, info: RequestInfo): boolean {
+function isUnsent(request: Request, info: RequestInfo): boolean {
   if (request.headers.get("transfer-encoding") !== null) return false;
   return info.readBody !== undefined || request.body === null;
 }
@@ -178,7 +178,7 @@ async function readStream(request: Request, max: number, take: (bytes: number) =
 }
 
 /** Whoever is still sending when the connection ends does not see the answer: reads a little more, as long as it keeps coming. */
-export async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, most: number): Promise<void> {
+async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, most: number): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   for (let size = 0; size < most;) {
     const pause = new Promise<null>((resolve) => {

@@ -4,12 +4,8 @@ export interface RequestInfo {
   inner?: true;
   /** Address of the client. */
   ip?(): string | undefined;
-  /** Its headers as they came: names and values by turns. */
-  headers?(): string[];
   /** A quicker way to the body than the Request's. Rejects with BodyTooLarge above `max` bytes, and with what `take` throws, which is told of bytes before they are held. */
   readBody?(max: number, take: (bytes: number) => void): Promise<Uint8Array>;
-  /** Its body in pieces, where the Request's own is slower or hides it: a GET's has none. Asked for once, and instead of `readBody`. */
-  body?(): ReadableStream<Uint8Array>;
   /** Reads and throws away what comes of a body that `readBody` gave up or never began, at most `most` bytes, while it keeps coming. */
   discardBody?(most: number, patienceMs: number): Promise<void>;
 }

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { FastResponse, serve as listen, type Server, type ServerRequest } from "srvx";
 import type { FetchHandler } from "../http/handler.ts";
 import type { RequestInfo } from "../http/request-info.ts";
-import { discardNodeBody, readNodeBody, streamNodeBody } from "./node-body.ts";
+import { discardNodeBody, readNodeBody } from "./node-body.ts";
 
 export interface Listening {
   url: string;
@@ -16,8 +16,6 @@ export interface Listening {
 export interface ServeOptions {
   host: string;
   port: number;
-  /** Other threads listen at the same port. */
-  shared?: boolean;
 }
 
 /** How often connections that have turned idle are closed while the service stops. */
@@ -35,7 +33,6 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
     error: () => new Response("Internal Server Error\n", { status: 500 }),
     hostname: options.host,
     port: options.port,
-    reusePort: options.shared === true,
     manual: true,
     silent: true,
     gracefulShutdown: false,
@@ -88,9 +85,7 @@ function infoOf(request: ServerRequest): RequestInfo {
   if (node === undefined) return { ip: () => request.ip };
   return {
     ip: () => request.ip,
-    headers: () => (node.req as IncomingMessage).rawHeaders,
     readBody: (max, take) => readNodeBody(node.req as IncomingMessage, max, take),
-    body: () => streamNodeBody(node.req as IncomingMessage),
     discardBody: (most, patienceMs) => discardNodeBody(node.req as IncomingMessage, most, patienceMs),
   };
 }
@@ -104,7 +99,7 @@ async function bind(server: Server, at: ServeOptions): Promise<void> {
 }
 
 /** Why an address cannot be had, for people. */
-export function explainBinding(error: unknown, { host, port }: Pick<ServeOptions, "host" | "port">): unknown {
+function explainBinding(error: unknown, { host, port }: ServeOptions): unknown {
   const code = (error as { code?: string }).code;
   if (code === "EADDRINUSE") return new Error(`port ${port} on ${host} is taken by another process`, { cause: error });
   if (code === "EACCES")

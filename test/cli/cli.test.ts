@@ -68,7 +68,6 @@ describe("help and usage", () => {
       [["policy", "backtest", "--format", "html"], /text, json or markdown, not "html"/],
       [["actions"], /set ASSENT_API_KEY/],
       [["serve", "--port", "http"], /--port takes 0 to 65535, not "http"/],
-      [["serve", "--threads", "0"], /--threads takes 1 or more, not "0"/],
       [["hook", "install", "--host", "x"], /run ".* hook install --help"/],
     ] as [string[], RegExp][]) {
       // As processes only where the environment matters, and once for the way out of one.

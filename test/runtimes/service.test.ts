@@ -1,4 +1,4 @@
-/** The same service as a real process on Node, Deno and Bun, on both stores, and with threads for HTTP. Deno runs with the permissions of its task, and no more. */
+/** The same service as a real process on Node, Deno and Bun, on both stores. Deno runs with the permissions of its task, and no more. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -17,7 +17,6 @@ import {
   stopProcess,
   type ServiceProcess,
 } from "../support/process.ts";
-import { sharingPorts } from "../support/nodes.ts";
 import { commandOf, denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES, type Answer } from "../support/service.ts";
 import { eventually, pause } from "../support/wait.ts";
@@ -115,12 +114,12 @@ async function stream(service: ServiceProcess, headers?: Record<string, string>)
 
 for (const runtime of RUNTIMES) {
   describe(`the service on ${runtime}`, { skip: without(runtime) }, () => {
-    for (const store of ["SQLite", "Postgres", "SQLite and several threads"] as const) {
+    for (const store of ["SQLite", "Postgres"] as const) {
       describe(`with ${store}`, { skip: store === "Postgres" && withoutPostgres }, () => {
         let server: PostgresServer | null = null;
         let service: ServiceProcess;
         let env: Record<string, string>;
-        let program = programOf(runtime);
+        const program = programOf(runtime);
         const folder = mkdtempSync(join(tmpdir(), "assent-runtimes-"));
 
         before(async () => {
@@ -132,11 +131,6 @@ for (const runtime of RUNTIMES) {
               ...SHARED,
               DATABASE_URL: await server.database(),
             };
-          }
-          if (store === "SQLite and several threads") {
-            const sharing = sharingPorts(runtime);
-            env["ASSENT_THREADS"] = sharing.threads;
-            ({ program } = sharing);
           }
           service = await startProcess(env, [], runtime, program);
         });

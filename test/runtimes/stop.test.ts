@@ -8,10 +8,9 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { startProcess, type ServiceProcess } from "../support/process.ts";
-import { sharingPorts } from "../support/nodes.ts";
 import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
-import { bounded, pause, until } from "../support/wait.ts";
+import { bounded, until } from "../support/wait.ts";
 
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
@@ -43,16 +42,14 @@ const last = ({ received }: Connection): string => received.slice(received.lastI
 
 async function withService(
   runtime: RuntimeName,
-  program: string | null,
-  threads: string,
   work: (service: ServiceProcess, folder: string) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "assent-stop-"));
   const service = await startProcess(
-    { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN, ASSENT_THREADS: threads },
+    { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN },
     [],
     runtime,
-    program,
+    programOf(runtime),
   );
   try {
     await work(service, folder);
@@ -62,13 +59,10 @@ async function withService(
   }
 }
 
-for (const [runtime, { program, threads }] of RUNTIMES.flatMap((name) => [
-  [name, { program: programOf(name), threads: "1" }] as const,
-  [name, sharingPorts(name)] as const,
-])) {
-  describe(`a stop on ${runtime} with threads: ${threads}`, { skip: without(runtime) }, () => {
+for (const runtime of RUNTIMES) {
+  describe(`a stop on ${runtime}`, { skip: without(runtime) }, () => {
     it("closes what is idle, ends what waits, and lets an upload finish, each with Connection: close", () =>
-      withService(runtime, program, threads, async (service) => {
+      withService(runtime, async (service) => {
         const asked = JSON.stringify(ASKED);
         const [idle, waiting, upload] = [new Connection(service), new Connection(service), new Connection(service)];
         idle.ask("POST", "/v1/actions", asked);
@@ -80,9 +74,8 @@ for (const [runtime, { program, threads }] of RUNTIMES.flatMap((name) => [
         waiting.ask("GET", `/v1/actions/${id}?wait=60`);
         const text = JSON.stringify(ALLOWED);
         upload.ask("POST", "/v1/actions", text, 20);
-        // Behind both of them where HTTP has one thread, so that they have begun.
+        // After both of them, so that they have begun.
         for (let i = 0; i < 20; i++) await fetch(`${service.url}/healthz`);
-        if (threads === "3") await pause(500);
         service.child.kill("SIGTERM");
         await until("the idle one is closed", () => idle.ended);
         await until("the wait ends", () => waiting.answers === 2);
@@ -98,7 +91,7 @@ for (const [runtime, { program, threads }] of RUNTIMES.flatMap((name) => [
       }));
 
     it("under load answers every decision that it records", () =>
-      withService(runtime, program, threads, async (service, folder) => {
+      withService(runtime, async (service, folder) => {
         let stopped = false;
         let answered = 0;
         let cut = 0;

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { programOf, ROOT, type RuntimeName } from "./runtimes.ts";
+import { ROOT } from "./runtimes.ts";
 
 const FOLDER = join(ROOT, "node_modules/.cache/assent-nodes");
 
@@ -32,11 +32,4 @@ export function nodeOf(version: string): string | null {
 /** For `skip` of a test: false, or why it cannot run. */
 export function withoutNode(program: string | null): string | false {
   return program === null ? "this version of Node cannot be had from the registry" : false;
-}
-
-/** The runtime as it is where three threads can share a port, which Node has no way to before 22.12. */
-export function sharingPorts(runtime: RuntimeName): { program: string | null; threads: string } {
-  const program = runtime === "node" ? nodeOf("24.14.0") : programOf(runtime);
-  if (process.platform === "linux" && program !== null) return { program, threads: "3" };
-  return { program: programOf(runtime), threads: "2" };
 }

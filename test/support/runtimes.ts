@@ -53,7 +53,7 @@ export function denoPermissions(task: string, data?: string): string[] {
   const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as {
     tasks: Record<string, { command: string }>;
   };
-  const flags = (tasks[task]?.command ?? "").split(" ").filter((word) => /^--(?:allow|no|unstable)-/.test(word));
+  const flags = (tasks[task]?.command ?? "").split(" ").filter((word) => /^--(?:allow|no)-/.test(word));
   return data === undefined
     ? flags
     : flags.map((flag) => flag.replace("./data", data).replace("--allow-read=.", `--allow-read=.,${data}`));

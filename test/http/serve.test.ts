@@ -1,0 +1,95 @@
+/** The HTTP server in front of the handler: what it does with clients that leave, flood or break off. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { after, before, describe, it } from "node:test";
+import type { FetchHandler } from "../../src/http/handler.ts";
+import { serve, ServerResponse, type Listening } from "../../src/serve/index.ts";
+import { until } from "../support/wait.ts";
+
+function dial({ url }: Listening): Socket {
+  const { hostname, port } = new URL(url);
+  return connect(Number(port), hostname).on("error", () => undefined);
+}
+
+/** Everything that arrives until the connection is closed. */
+function receiveAll(socket: Socket): Promise<string> {
+  let text = "";
+  socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
+  return new Promise((resolve) => socket.on("close", () => resolve(text)));
+}
+
+/** Deno and Bun hide the body of a GET, and close connections by their own rules. */
+const otherServer = "deno" in process.versions || "bun" in process.versions ? "not Node's HTTP server" : false;
+
+describe("the HTTP server", () => {
+  let listening: Listening;
+  let handle: FetchHandler;
+  before(async () => {
+    listening = await serve((request, info) => handle(request, info), { host: "127.0.0.1", port: 0 });
+  });
+  after(() => listening.stop(0));
+
+  it("tells the handler that a client has left, while it waits and while it streams", async () => {
+    const left: string[] = [];
+    let isWaiting = false;
+    handle = async (request) => {
+      if (request.url.endsWith("/wait")) {
+        isWaiting = true;
+        await once(request.signal, "abort");
+        left.push("wait");
+        return new ServerResponse("late", {});
+      }
+      const start = (stream: ReadableStreamDefaultController<Uint8Array>): void => stream.enqueue(new Uint8Array(3));
+      return new ServerResponse(new ReadableStream({ start, cancel: () => void left.push("stream") }), {});
+    };
+    for (const path of ["/wait", "/stream"]) {
+      const socket = dial(listening);
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      if (path === "/stream") await once(socket, "data");
+      else await until("the handler waits", () => isWaiting);
+      socket.destroy();
+    }
+    await until("the handler was notified twice", () => left.length === 2);
+  });
+
+  it("passes on the body of a GET, so that it can be refused", { skip: otherServer }, async () => {
+    handle = async (_, info) => {
+      const body = await info?.readBody?.(100, () => undefined);
+      return new ServerResponse(Buffer.from(body ?? []).toString(), { headers: {} });
+    };
+    const socket = dial(listening);
+    socket.write(
+      "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    );
+    assert.match(await receiveAll(socket), /\r\n\r\nabc$/);
+  });
+
+  it("closes a connection that pipelines requests without limit", { skip: otherServer }, async () => {
+    let handled = 0;
+    handle = async (request) => {
+      handled += 1;
+      await once(request.signal, "abort");
+      return new ServerResponse("late", {});
+    };
+    const socket = dial(listening);
+    const sent = 100_000;
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(sent));
+    assert.equal(await receiveAll(socket), "");
+    await until("the handler got some of them", () => handled >= 128);
+    // The chunk that holds the first request over the limit is still parsed whole.
+    assert.ok(handled < sent / 10, `${handled} were handled`);
+  });
+
+  it("answers 500 without details when the handler throws", async () => {
+    handle = () => Promise.reject(new Error("a fault"));
+    const response = await fetch(listening.url);
+    assert.deepEqual([response.status, await response.text()], [500, "Internal Server Error\n"]);
+  });
+
+  it("names a port that another process has", async () => {
+    await assert.rejects(serve(handle, { host: "127.0.0.1", port: listening.port }), {
+      message: `port ${listening.port} on 127.0.0.1 is taken by another process`,
+    });
+  });
+});
