@@ -13,7 +13,6 @@ import type { ActionRequest } from "../actions.ts";
 import { CEL_2, type CelEdition } from "./cel.ts";
 import { Meter, onMeter } from "./cel-meter.ts";
 import { toCelValue } from "./cel-values.ts";
-import { makeOnce } from "./cel-constants.ts";
 import { bracketsTooDeep, inspect, MAX_DEPTH, ShapeFault, VARIABLES, type Shape } from "./condition-shape.ts";
 import { foldName } from "../names.ts";
 import type { Facts } from "./types.ts";
@@ -128,7 +127,6 @@ export function compileExpression(
   try {
     const parsed = parse(source);
     const shape = inspect(parsed, what === "condition", variables);
-    makeOnce(parsed.expr);
     const run = plan(edition.env, parsed);
     return {
       ok: true,
