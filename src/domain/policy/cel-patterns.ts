@@ -24,7 +24,7 @@ export function compilePattern(source: string): Pattern {
   let pattern = patterns.get(source);
   if (pattern === undefined) {
     const regex = RE2JS.compile(source);
-    const size = regex.re2Input.prog.inst.length;
+    const size = regex.re2().prog.inst.length;
     pattern = { regex, size, price: priceOf(regex) };
     if (patterns.size >= MAX_PATTERNS) patterns.clear();
     patterns.set(source, pattern);
@@ -40,7 +40,7 @@ function priceBySize(instructions: number): number {
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
   const matches = regex.test(text);
   // An automaton that a hostile text has blown up is dropped: it holds memory, or has given up and is slow.
-  const { dfa } = regex.re2Input;
+  const { dfa } = regex.re2();
   if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_OTHERS) patterns.delete(source);
   return matches;
 }
