@@ -95,15 +95,13 @@ try {
     fleets.push({ name, servers });
     for (let i = 0; i < processes; i++) servers.push(await start("service", mkdtempSync(join(folder, "data-")), env));
   };
-  const on = async (way: string): Promise<Record<string, string>> => ({
+  const onPostgres = async (): Promise<Record<string, string>> => ({
     ...shared,
-    ASSENT_PEER_URL: way,
     DATABASE_URL: await postgres.database(),
   });
   await open("SQLite, 1 process", 1, {});
-  await open("Postgres, 1 process", 1, await on("off"));
-  await open(`Postgres, ${PROCESSES} processes`, PROCESSES, await on("auto"));
-  await open("the same in turns", PROCESSES, await on("off"));
+  await open("Postgres, 1 process", 1, await onPostgres());
+  await open(`Postgres, ${PROCESSES} processes`, PROCESSES, await onPostgres());
   for (const fleet of fleets) await turn(fleet, 2);
   const turns = fleets.map((): Turn[] => []);
   for (let round = 0; round < ROUNDS; round++)

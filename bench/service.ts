@@ -15,7 +15,6 @@ const given = [
   "ASSENT_PERMIT_KEY",
   "ASSENT_LOG_ORIGIN",
   "ASSENT_ADMIN_KEY",
-  "ASSENT_PEER_URL",
 ].map((name) => [name, process.env[name]]);
 const { config } = loadConfig({
   cwd: data,
@@ -43,5 +42,4 @@ onSignals(async () => {
   await runtime.stop();
 });
 answerCounts();
-runtime.listensAt(url);
 process.stdout.write(`${JSON.stringify({ url, key })}\n`);

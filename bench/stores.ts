@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { sharedEnvironment } from "../test/support/deployment.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { end, measure, start, type Server } from "./load.ts";
-import { cpuOf, postgresMeter, sqliteMeter, type Meter } from "./meter.ts";
+import { postgresMeter, sqliteMeter, type Meter } from "./meter.ts";
 import { HEADER, percent, rowOf, Turns } from "./table.ts";
 
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 8);
@@ -33,27 +33,21 @@ async function compare(...fleets: readonly Fleet[]): Promise<void> {
   for (const { servers } of fleets) await measure(servers, 32, 2);
   for (const connections of CONNECTIONS) {
     const turns = fleets.map(() => new Turns());
-    const spent = fleets.map(({ servers }) => servers.map(() => 0));
     for (let round = 0; round < ROUNDS; round++) {
       for (const [i, { servers, meter }] of fleets.entries()) {
         const before = await meter.read();
-        const cpu = servers.map(({ child }) => cpuOf(child.pid));
         const measured = await measure(servers, connections, SECONDS / ROUNDS);
-        const shares = spent[i] as number[];
-        for (const [j, { child }] of servers.entries())
-          shares[j] = (shares[j] ?? 0) + (cpuOf(child.pid) - (cpu[j] as number)) / measured.requests / ROUNDS;
         turns[i]?.add(measured, before, await meter.read());
       }
     }
     const [ours] = turns as [Turns];
-    for (const [i, { name, servers }] of fleets.entries()) {
+    for (const [i, { name }] of fleets.entries()) {
       const notes =
         i > 0
           ? []
           : fleets
               .slice(1)
               .map((other, j) => `${percent(ours.mean().rps / (turns[j + 1] as Turns).mean().rps)} of ${other.name}`);
-      if (servers.length > 1) notes.push(await sharesOf(servers, spent[i] as number[]));
       out(rowOf(connections, name, turns[i] as Turns, notes.join(", ")));
     }
   }
@@ -61,21 +55,6 @@ async function compare(...fleets: readonly Fleet[]): Promise<void> {
     await meter.end?.();
     await Promise.all(servers.map(end));
   }
-}
-
-/** Of the CPU of a decision: what the process that decides for all has, and what the others have together. */
-async function sharesOf(servers: readonly Server[], spent: readonly number[]): Promise<string> {
-  const ways = await Promise.all(
-    servers.map(async ({ url }) => {
-      const { sequencer } = (await (await fetch(`${url}/readyz`)).json()) as { sequencer: { way: string } };
-      return sequencer.way;
-    }),
-  );
-  const sum = (of: (way: string) => boolean): string =>
-    spent.reduce((total, cpu, i) => (of(ways[i] as string) ? total + cpu : total), 0).toFixed(0);
-  return ways.includes("leads")
-    ? `the one that decides ${sum((way) => way === "leads")} µs, the others ${sum((way) => way !== "leads")}`
-    : "in turns";
 }
 
 try {
@@ -87,18 +66,15 @@ try {
     { name: "bare SQLite", servers: [limit], meter: sqliteMeter(limit, other, "bare.db") },
   );
   for (const processes of FLEETS) {
-    const fleet = async (name: string, env: Record<string, string>): Promise<Fleet> => {
-      const database = await postgres.database();
-      const servers: Server[] = [];
-      for (let i = 0; i < processes; i++)
-        servers.push(await start("service", here("postgres"), { ...shared, ...env, DATABASE_URL: database }));
-      return { name, servers, meter: await postgresMeter(servers, database) };
-    };
+    const database = await postgres.database();
+    const servers: Server[] = [];
+    for (let i = 0; i < processes; i++)
+      servers.push(await start("service", here("postgres"), { ...shared, DATABASE_URL: database }));
+    const name = `Postgres, ${processes} ${processes === 1 ? "process" : "processes"}`;
     const bare = await postgres.database();
     const limits = [await start("bare", here("bare"), { DATABASE_URL: bare })];
     await compare(
-      await fleet(`Postgres, ${processes} ${processes === 1 ? "process" : "processes"}`, { ASSENT_PEER_URL: "auto" }),
-      ...(processes === 1 ? [] : [await fleet("the same in turns", { ASSENT_PEER_URL: "off" })]),
+      { name, servers, meter: await postgresMeter(servers, database) },
       { name: "bare Postgres", servers: limits, meter: await postgresMeter(limits, bare) },
     );
   }

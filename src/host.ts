@@ -74,9 +74,6 @@ export function createHosts(options: HostOptions): {
     get ledger() {
       return after("ledger");
     },
-    get sequencing() {
-      return after("sequencing");
-    },
     get policies() {
       return after("policies");
     },

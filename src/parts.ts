@@ -6,9 +6,6 @@ import { StorageError, type Storage } from "./contract/storage.ts";
 import { createDirectory } from "./identity/directory.ts";
 import { createAgents, type AgentService } from "./identity/agents.ts";
 import { createStops } from "./identity/stops.ts";
-import type { LedgerCommand } from "./contract/commands.ts";
-import { likenessOf } from "./cluster/sequencing/likeness.ts";
-import { createSequencing, type OpenSequencing } from "./cluster/sequencing/index.ts";
 import { createProcesses, type ProcessList } from "./cluster/processes.ts";
 import type { Declarations } from "./extension/declarations.ts";
 import type { Outbox } from "./delivery/outbox.ts";
@@ -38,7 +35,6 @@ export interface Disposer {
 export interface Parts {
   storage: Storage;
   ledger: OpenLedger;
-  sequencing: OpenSequencing;
   policies: PolicyService;
   keys: KeyService;
   agents: AgentService;
@@ -59,7 +55,6 @@ export interface PartsOptions {
   outbox: Outbox;
   /** What plugins bring by name. */
   declared: Declarations;
-  commands: readonly LedgerCommand[];
   /** Tells this process from the others on the store. */
   instance: string;
   log: Logger;
@@ -161,23 +156,9 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   });
   ledger = opening;
   opened.push({ name: "ledger", close: opening.close });
-  const sequencing = createSequencing({
-    storage,
-    ledger: opening,
-    commands: options.commands,
-    credential: (id) => keys.lately(id),
-    isRecorded: (key) => directory.altered(key).length === 0,
-    vault,
-    instance: options.instance,
-    origin: first,
-    likeness: likenessOf(vault, config, options.commands),
-    log,
-  });
-  opened.push({ name: "sequencing", close: sequencing.stop });
   return {
     storage,
     ledger: opening,
-    sequencing,
     policies,
     keys,
     agents,

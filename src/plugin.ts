@@ -2,7 +2,6 @@ import type { Static, TObject } from "@sinclair/typebox";
 /** For options: a plugin's schemas must be of the TypeBox that checks them. */
 export { Type, type Static } from "@sinclair/typebox";
 import type { PluginCommand } from "./contract/command.ts";
-import type { LedgerCommand } from "./contract/commands.ts";
 import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { Facade } from "./contract/facade.ts";
@@ -26,8 +25,6 @@ export interface Contributions {
   notifiers?: Notifier[];
   pages?: Page[];
   facades?: Facade[];
-  /** What other processes on the store may be asked to do: `host.sequencing.run` takes one of these. */
-  ledgerCommands?: LedgerCommand[];
   /** Told of every request once its response is made. Must be quick; what it throws is logged and harms nobody. */
   onResponse?(request: AnsweredRequest): void;
   start?(): Promise<void>;
@@ -79,7 +76,6 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
 }
 
 export type { Credential, Host, Logger } from "./contract/host.ts";
-export { defineCommand, type LedgerCommand, type Sequencing } from "./contract/commands.ts";
 export type { Answer, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
 export { NotifierError, type Delivered, type Feed, type Message, type Notifier } from "./contract/notifier.ts";
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";

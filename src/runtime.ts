@@ -5,7 +5,6 @@ import type { Host, Logger } from "./contract/host.ts";
 import type { Route } from "./contract/resource.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
 import { createInFlight, createQueue } from "./http/in-flight.ts";
-import { withSideDoor } from "./http/side-door.ts";
 import { createChannels, readChannels, toldOfStops, type Channel } from "./delivery/channels.ts";
 import { courierFor } from "./delivery/courier-for.ts";
 import { createOutbox } from "./delivery/outbox.ts";
@@ -20,7 +19,6 @@ import {
 import { loadPolicies } from "./policies/follow.ts";
 import { createLogger } from "./serve/log.ts";
 import { createDuty } from "./cluster/duty.ts";
-import { PEER_PATH } from "./cluster/sequencing/frames.ts";
 import { createIdempotencySweep } from "./cluster/sweep-idempotency.ts";
 import { createFolding } from "./cluster/fold-sums.ts";
 import { loadPlugins, type LoadedPlugin } from "./extension/loader.ts";
@@ -77,8 +75,6 @@ export interface Runtime {
   rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]>;
   /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
   rotateLogKey: Parts["rotateLogKey"];
-  /** To be told where it listens, once it does: from then on the other processes on the store may reach it there. */
-  listensAt(url: string): void;
   /** Ends long waits, so that their requests can be answered before the server closes. */
   beginStop(): void;
   /** Finishes what was taken, then closes. Idempotent. */
@@ -129,7 +125,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     stops: toldOfStops(config.stop.notify, channels),
     newId,
   });
-  const api = createFetch({
+  const fetch = createFetch({
     routes: registry.routes,
     pages: registry.pages,
     facades: registry.facades,
@@ -143,13 +139,6 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     queue,
     onResponse: registry.onResponse,
     ...(options.Response === undefined ? {} : { Response: options.Response }),
-  });
-
-  const fetch = withSideDoor(api, {
-    path: PEER_PATH,
-    enter: async (request, read) => (await parts?.sequencing.door.enter(request, read)) ?? null,
-    inFlight,
-    onResponse: registry.onResponse,
   });
 
   /** Each part says how it is closed when it is opened; the stop goes through them in reverse. */
@@ -167,7 +156,6 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           storage,
           declared,
           sources: registry.policySources.map(({ name }) => name),
-          commands: registry.ledgerCommands,
           outbox,
           instance,
           log,
@@ -240,8 +228,6 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
 
   function beginStop(): void {
     stopping.abort(new Error("the service is stopping"));
-    // Another may lead while this one finishes.
-    void parts?.sequencing.stop();
   }
 
   async function createAdminKey(name: string): ReturnType<Runtime["createAdminKey"]> {
@@ -277,7 +263,6 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     createAdminKey,
     rotatePermitKey: (rotation) => after("permits").rotate(after("ledger"), rotation),
     rotateLogKey: (rotation) => after("rotateLogKey")(rotation),
-    listensAt: (url) => after("sequencing").join(config.server.peer_url, url),
     beginStop,
     stop,
     host: hostOf("assent"),

@@ -29,8 +29,6 @@ const REST = [
   "test/mcp/",
   "test/hook/",
   "test/faults/",
-  "test/cluster/sequencing.test.ts",
-  "test/cluster/sequencing-execution.test.ts",
   "test/identity/",
   "test/delivery/",
   "test/plugins/deliveries/",

@@ -3,14 +3,13 @@ import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
 import { REPLAYED } from "../../src/http/resource/idempotency.ts";
 import { reportResult, startAction } from "./execute.ts";
-import type { ExecutionCommands } from "./execution-commands.ts";
 import type { Expiry } from "./expiry.ts";
 import { isNoLongerAllowed, noLongerAllowed } from "./again.ts";
 import { grantPermit } from "./permits.ts";
 import { answerWith, RECORD, redecisionOf } from "./record.ts";
 import * as schema from "./schemas.ts";
 
-export function executionRoutes(host: Host, tag: string, commands: ExecutionCommands, expiry: Expiry): Route[] {
+export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[] {
   return [
     defineRoute({
       method: "POST",
@@ -79,7 +78,7 @@ export function executionRoutes(host: Host, tag: string, commands: ExecutionComm
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {
-        const { row, repeated } = await startAction(host, commands, credential, params.id, body);
+        const { row, repeated } = await startAction(host, credential, params.id, body);
         return answerWith(host, row, credential, repeated ? { headers: REPLAYED } : {});
       },
     }),
@@ -100,7 +99,7 @@ export function executionRoutes(host: Host, tag: string, commands: ExecutionComm
       },
       errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
       async handle({ credential, params, body }) {
-        const { row, repeated } = await reportResult(host, commands, credential, params.id, body);
+        const { row, repeated } = await reportResult(host, credential, params.id, body);
         return answerWith(host, row, credential, repeated ? { headers: REPLAYED } : {});
       },
     }),

@@ -4,12 +4,10 @@ import { definePlugin } from "../../src/plugin.ts";
 import { createAsks } from "./asks.ts";
 import { erasureRoutes } from "./erasure.ts";
 import { executionRoutes } from "./execution.ts";
-import { executionCommands } from "./execution-commands.ts";
 import { createExpiry } from "./expiry.ts";
 import { lookupRoutes } from "./lookup.ts";
 import { createRetention } from "./retention.ts";
 import { submissionRoutes } from "./submission.ts";
-import { submitCommand } from "./submit-command.ts";
 import { verdictRoutes } from "./verdicts.ts";
 import { createWaiters } from "./wait.ts";
 
@@ -35,15 +33,12 @@ export default definePlugin({
     const asks = createAsks(host);
     const waiters = createWaiters(host, options.max_waits_per_key, asks);
     const retention = createRetention(host);
-    const submit = submitCommand(host);
-    const execution = executionCommands(host);
     return {
-      ledgerCommands: [submit, execution.start, execution.result],
       routes: [
-        ...submissionRoutes(host, TAG, submit, expiry, waiters),
+        ...submissionRoutes(host, TAG, expiry, waiters),
         ...lookupRoutes(host, TAG, expiry, waiters),
         ...verdictRoutes(host, TAG),
-        ...executionRoutes(host, TAG, execution, expiry),
+        ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
       ],
       async start() {

@@ -1,6 +1,6 @@
 /** One result of what was started, by the key that started it. */
 import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Foresee, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { Credential, Host, LedgerTransaction, Prefetch } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { canonicalText } from "../../src/domain/canonical.ts";
@@ -11,7 +11,7 @@ import { maySee } from "../../src/domain/visibility.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, unknownAction } from "./rows.ts";
 
-/** A result as it goes under the lock, in this process or in another. */
+/** A result as it is recorded under the lock. */
 export interface ResultCall {
   id: string;
   /** SHA-256 of the text that the start named its attempt by, hex. */
@@ -23,16 +23,10 @@ export interface Reported {
   row: ActionRow;
   /** This very result was reported before. */
   repeated: boolean;
-  /** Of the call that this answers. */
-  attempt: string | null;
 }
 
-export const statusAfter = ({ success }: ResultCall["result"]): "succeeded" | "failed" =>
-  success ? "succeeded" : "failed";
-
 /**
- * One that names the attempt of its start may be reported again: it is answered as the first time. So any process may
- * run it again whose outcome is not known.
+ * One that names the attempt of its start may be reported again: it is answered as the first time.
  * @param who as the lock confirmed it
  */
 export async function recordResult(
@@ -49,8 +43,7 @@ export async function recordResult(
   const ofStart = starter && attempt !== null && start?.attempt === attempt;
   const commitment = commitResult(row.salt, result);
   // By the ledger, and not by the text in the row, which nothing vouches for.
-  if (ofStart && reported === commitment)
-    return { row: { ...row, result: canonicalText(result) }, repeated: true, attempt };
+  if (ofStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, repeated: true };
   if (row.status !== "executing") {
     const how = row.result === null ? "start it first" : "its result was reported already";
     throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${how}`);
@@ -62,7 +55,7 @@ export async function recordResult(
       "NOT_THE_EXECUTOR",
       "another attempt started this action; its result is not this one's to report",
     );
-  const status = statusAfter(result);
+  const status = result.success ? "succeeded" : "failed";
   tx.record(
     {
       type: "execution",
@@ -80,9 +73,9 @@ export async function recordResult(
   );
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
   tx.expect(tx.updateAction(id, { status: "executing" }, change));
-  return { row: { ...row, ...change }, repeated: false, attempt };
+  return { row: { ...row, ...change }, repeated: false };
 }
 
-export const foreseeResult =
-  ({ id }: ResultCall): Foresee =>
+export const prefetchResult =
+  ({ id }: ResultCall): Prefetch =>
   () => ({ history: id });

@@ -1,6 +1,6 @@
 /** Start once, as the submitter or with a permit. */
 import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Foresee, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { Credential, Host, LedgerTransaction, Prefetch } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import type { ExecutionEntry } from "../../src/domain/entries.ts";
@@ -15,7 +15,7 @@ import { assertInTime, assertStartable, permitFault } from "./permits.ts";
 import { assertRecorded, type Recorded } from "./recorded.ts";
 import { assertKept, isOverdue, unknownAction } from "./rows.ts";
 
-/** A start as it goes under the lock, in this process or in another. */
+/** A start as it is decided under the lock. */
 export interface StartCall {
   id: string;
   permit: string | null;
@@ -28,8 +28,6 @@ export interface Started {
   row: ActionRow;
   /** This very call had started it before. */
   repeated: boolean;
-  /** Of the call that this answers. */
-  attempt: string | null;
 }
 
 /**
@@ -37,8 +35,7 @@ export interface Started {
  * action it could not otherwise see: the permit is the proof.
  *
  * A start that names its attempt may be sent again: whoever did not hear the answer gets it then, as long as the action
- * could still start now. What was denied or stopped since must not run, whoever was promised that it may. So any
- * process may run it again whose outcome is not known.
+ * could still start now. What was denied or stopped since must not run, whoever was promised that it may.
  * @param who as the lock confirmed it
  */
 export async function decideStart(
@@ -68,7 +65,7 @@ export async function decideStart(
       "PERMIT_INVALID",
       "the permit was not made for this action by this log; take one from POST /v1/actions/{id}/permit",
     );
-  if (turnedDown) return { row, repeated: false, attempt };
+  if (turnedDown) return { row, repeated: false };
   const repeated = row.status === "executing" && isSameStart(start, who, call);
   if (repeated) assertInTime(row.approved_until ?? 0, tx.now);
   else assertStartable(row, tx.now);
@@ -86,10 +83,10 @@ export async function decideStart(
   const cause = { occasion: "start", by } as const;
   if (repeated) {
     if (outcome !== "stands") throw mustNotRun(outcome, again);
-    return { row, repeated, attempt };
+    return { row, repeated };
   }
-  if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), repeated, attempt };
-  if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), repeated, attempt };
+  if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), repeated };
+  if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), repeated };
   tx.record(
     {
       type: "execution",
@@ -106,11 +103,11 @@ export async function decideStart(
   );
   const change = { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now } as const;
   tx.expect(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
-  return { row: { ...row, ...change }, repeated, attempt };
+  return { row: { ...row, ...change }, repeated };
 }
 
-export const foreseeStart =
-  ({ id }: StartCall): Foresee =>
+export const prefetchStart =
+  ({ id }: StartCall): Prefetch =>
   () => ({ history: id });
 
 /** By the key that made it, under the attempt that it named, and with the same permit or none. */

@@ -15,8 +15,15 @@ import { firstPermit, grantPermit, type Permit } from "./permits.ts";
 import { answerWith, RECORD } from "./record.ts";
 import { asOf } from "./rows.ts";
 import * as schema from "./schemas.ts";
-import type { SubmitCommand } from "./submit-command.ts";
-import { assertBinding, factsOf, metaOf, requestOf, sealSubmission } from "./submit.ts";
+import {
+  assertBinding,
+  decideSubmission,
+  factsOf,
+  metaOf,
+  prefetchSubmission,
+  requestOf,
+  sealSubmission,
+} from "./submit.ts";
 import { stillAllowed, type Waiters } from "./wait.ts";
 
 const PREFER = Type.Object({
@@ -44,17 +51,11 @@ const JOIN = Type.Object(
 );
 
 /** What an answer says of where its action came from. */
-const SAID = { made: {}, recovered: {}, replayed: REPLAYED, joined: { "Action-Joined": "true" } } as const;
+const SAID = { made: {}, replayed: REPLAYED, joined: { "Action-Joined": "true" } } as const;
 
 const JOINED = { "Action-Joined": "`true` where `join=open` answers with an action that was there." };
 
-export function submissionRoutes(
-  host: Host,
-  tag: string,
-  submit: SubmitCommand,
-  expiry: Expiry,
-  waiters: Waiters,
-): Route[] {
+export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
   return [
     defineRoute({
       method: "POST",
@@ -89,7 +90,10 @@ export function submissionRoutes(
           idempotencyKey: idempotencyKeyOf(headers),
           join: query.join === "open",
         });
-        const taken = await host.sequencing.run(submit, credential, submission);
+        const taken = await host.ledger.transact(
+          async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
+          prefetchSubmission(credential, submission),
+        );
         let row = taken.row;
         let who = credential;
         const extra: Record<string, string> = { ...SAID[taken.by] };

@@ -1,6 +1,6 @@
 /** From a request to a recorded decision. */
 import { Refusal } from "../../src/contract/errors.ts";
-import type { AgentFacts, Credential, Foresee, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { AgentFacts, Credential, Host, LedgerTransaction, Prefetch } from "../../src/contract/host.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { actorOf } from "../../src/domain/actor.ts";
@@ -97,14 +97,11 @@ async function assertFewWait(host: Host, tx: LedgerTransaction, { key }: Credent
 
 export interface Submitted {
   row: ActionRow;
-  /**
-   * `recovered`: it was made of this very submission, by a process that was not heard of again. `replayed`: an
-   * idempotency key answers with what it made. `joined`: the same was asked for already, and is open.
-   */
-  by: "made" | "recovered" | "replayed" | "joined";
+  /** `replayed`: an idempotency key answers with what it made. `joined`: the same was asked for already, and is open. */
+  by: "made" | "replayed" | "joined";
 }
 
-/** A submission as it goes under the lock, in this process or in another: whatever is made of it has its id. */
+/** A submission as it is decided under the lock: whatever is made of it has its id. */
 export interface SealedSubmission {
   id: string;
   /** 32 random bytes, hex. */
@@ -112,16 +109,11 @@ export interface SealedSubmission {
   request: ActionRequest;
   /** Its canonical form and the hash of that. */
   sealed: { text: string; hash: string };
-  /** As its author ordered it. Throws for one that is another request. */
-  shown(): string;
   /** Its `meta`. */
   beside: { commitment: string | null; text: string | null };
   call: IdempotentCall | null;
   join: boolean;
 }
-
-export const callOf = (key: string | null): IdempotentCall | null =>
-  key === null ? null : { key, route: SUBMIT_ROUTE, bodyHash: "" };
 
 export function sealSubmission(
   host: Pick<Host, "newId">,
@@ -134,9 +126,8 @@ export function sealSubmission(
     salt: newSalt(),
     request,
     sealed: sealRequest(request),
-    shown: () => JSON.stringify(request),
     beside: sealMeta(meta, newSalt),
-    call: callOf(idempotencyKey),
+    call: idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" },
     join,
   };
 }
@@ -144,19 +135,15 @@ export function sealSubmission(
 /**
  * Decides under the ledger's lock, so that the policy set and the key are those of this very moment.
  * @param who as the lock confirmed it
- * @param again the submission may have been decided already
  */
 export async function decideSubmission(
   host: Host,
   tx: LedgerTransaction,
   who: Credential,
   submission: SealedSubmission,
-  again: boolean,
 ): Promise<Submitted> {
   const { id, request, sealed, call, join } = submission;
   assertBinding(host, who, request.agent_id);
-  const own = again ? await tx.action(id) : null;
-  if (own !== null) return { row: ownOf(own, who, submission), by: "recovered" };
   const earlier = await createdEarlier(tx, who, call);
   if (call !== null && earlier !== null) {
     const row = await reread(tx, earlier);
@@ -188,22 +175,9 @@ export async function decideSubmission(
   return { row, by: "made" };
 }
 
-/** What was made of the submission before. Another's action is never an answer, whatever its id. */
-function ownOf(row: ActionRow, who: Credential, { id, sealed }: SealedSubmission): ActionRow {
-  if (row.submitted_by === who.key.id) assertKept(row);
-  if (row.submitted_by !== who.key.id || row.request_hash !== sealed.hash)
-    throw new Refusal("IDEMPOTENCY_CONFLICT", `the action ${id} is of another request; send this one again`);
-  return row;
-}
-
 /** By what is known before the lock; agents' rows are not, so that a limit that asks for them is read later. */
-export function foreseeSubmission(
-  credential: Credential,
-  { id, request, call }: SealedSubmission,
-  again: boolean,
-): Foresee {
+export function prefetchSubmission(credential: Credential, { request, call }: SealedSubmission): Prefetch {
   return ({ now, activePolicies: { compiled } }) => ({
-    ...(again ? { action: id } : {}),
     ...(call === null ? {} : { idempotency: nameOf(credential, call) }),
     ...(compiled.limited
       ? { limits: limitNeeds(new Evaluation(compiled, request, factsOf(credential, {}), now)).map(spanOf) }
@@ -250,7 +224,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Decided)
     tool: request.tool,
     operation: request.operation,
     // Whoever is asked reads it in the order that its author gave it.
-    request: decision.approval === null ? sealed.text : it.shown(),
+    request: decision.approval === null ? sealed.text : JSON.stringify(request),
     request_hash: sealed.hash,
     salt,
     past,

@@ -40,18 +40,6 @@ const Ready = Type.Object(
           "Processes that share the store, this one among them. One that died is counted for half a minute. Does not count for readiness.",
       },
     ),
-    sequencer: Type.Object(
-      {
-        ok: Type.Boolean(),
-        detail: Type.String(),
-        way: Type.Union([Type.Literal("own"), Type.Literal("leads"), Type.Literal("sends")]),
-      },
-      {
-        additionalProperties: false,
-        description:
-          "Who decides submissions to this process: itself (`own`), itself and for the others (`leads`), or the one that does it for all (`sends`). Does not count for readiness.",
-      },
-    ),
     stops: Type.Object(
       { ok: Type.Boolean(), detail: Type.String(), held: Type.Integer() },
       {
@@ -136,8 +124,6 @@ export default definePlugin({
           const ledger = await probe(async () => void (await host.ledger.checkpoint()));
           const { migrations, lag } = await progressOf(host);
           const replicas = await replicasOf(host);
-          const { way, why, ok } = host.sequencing.state();
-          const sequencer = { ok, detail: why, way };
           const stops = await stopsOf(host);
           const { state, trouble } = await policyState(() => host.policies.state());
           const active = state.count > 0;
@@ -161,7 +147,7 @@ export default definePlugin({
           const ready = storage.ok && migrations.ok && ledger.ok && active && !host.stopping.aborted;
           return {
             status: ready ? 200 : 503,
-            json: { ready, storage, migrations, ledger, lag, replicas, sequencer, stops, policies },
+            json: { ready, storage, migrations, ledger, lag, replicas, stops, policies },
           };
         },
       }),

@@ -106,19 +106,6 @@ function gauges(host: Host, register: Registry): void {
   gauge("assent_ledger_queue_requests", "Requests of agents on their way into the ledger, of ledger.max_queue.", (it) =>
     it.set(host.load.queued()),
   );
-  gauge(
-    "assent_sequencer_leads",
-    "1 where this process decides for the others on the store, 0 where it does not.",
-    (it) => it.set(host.sequencing.state().way === "leads" ? 1 : 0),
-  );
-  gauge(
-    "assent_sequencer_commands",
-    "Submissions since the start that this process decided by itself (own), had decided by the one that leads (sent), decided for others (served), and decided by itself because the one that leads did not answer (recovered).",
-    (it) => {
-      for (const [way, count] of Object.entries(host.sequencing.state().counts)) it.set({ way }, count);
-    },
-    ["way"],
-  );
   gauge("assent_ledger_size", "Entries in the ledger.", async (it) => it.set((await host.ledger.head()).size));
   gauge(
     "assent_ledger_lag_entries",

@@ -100,7 +100,6 @@ examples:
         await runtime.stop();
         resolve(0);
       });
-      runtime.listensAt(listening.url);
       io.out(`assent is listening on ${listening.url}`);
     });
   },

@@ -2,9 +2,9 @@
 import type { Logger, Processes } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-export const PROCESS_PREFIX = "process/";
+const PROCESS_PREFIX = "process/";
 /** Milliseconds. A process that is gone is still counted for this long. */
-export const PROCESS_TERM = 30_000;
+const PROCESS_TERM = 30_000;
 const EVERY = 10_000;
 
 export interface ProcessList extends Processes {
@@ -32,7 +32,7 @@ export function createProcesses(storage: Storage, instance: string, log: Logger)
       const alive = held.filter((lease) => lease.name.startsWith(PROCESS_PREFIX)).map(({ holder }) => holder);
       const duties = held
         .filter((lease) => !lease.name.startsWith(PROCESS_PREFIX))
-        .map((lease) => ({ name: lease.name, here: lease.holder.split(" ")[0] === instance }));
+        .map((lease) => ({ name: lease.name, here: lease.holder === instance }));
       return { count: Math.max(alive.length, 1), duties };
     },
     async start() {

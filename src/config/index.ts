@@ -6,7 +6,6 @@ import { LineCounter, isScalar, parseDocument, visit, type Document } from "yaml
 import { isNoteName } from "../domain/checkpoint.ts";
 import { parseWitnessVkey } from "../domain/cosignature.ts";
 import { explainFault, siblingsAt } from "../domain/validation.ts";
-import { isPeerUrl } from "./peer-url.ts";
 import { ConfigSchema, type Config } from "./schema.ts";
 
 export { ConfigSchema, type Config } from "./schema.ts";
@@ -39,7 +38,6 @@ export const ENVIRONMENT: readonly { name: string; path: readonly string[]; isNu
   { name: "ASSENT_HOST", path: ["server", "host"] },
   { name: "ASSENT_PORT", path: ["server", "port"], isNumber: true },
   { name: "ASSENT_PUBLIC_URL", path: ["server", "public_url"] },
-  { name: "ASSENT_PEER_URL", path: ["server", "peer_url"] },
   { name: "ASSENT_DATA", path: ["data"] },
   { name: "ASSENT_STATE", path: ["state"] },
   { name: "ASSENT_POLICIES", path: ["policies"] },
@@ -124,17 +122,6 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
         line: null,
         column: null,
         message: "/database_url: it does not begin with postgres://; write postgres://user:password@host:port/database",
-      },
-    ]);
-  }
-  const { peer_url } = settings.server;
-  if (!["auto", "off"].includes(peer_url) && !isPeerUrl(peer_url)) {
-    throw new ConfigError([
-      {
-        origin: fromEnvironment.get("/server/peer_url") ?? path,
-        line: null,
-        column: null,
-        message: `/server/peer_url: ${JSON.stringify(peer_url)} is neither an address such as http://10.1.2.3:8000 nor "auto" nor "off"`,
       },
     ]);
   }

@@ -14,11 +14,6 @@ export const ServerSchema = Type.Object(
       default: null,
       description: "How people reach the service, for links. ASSENT_PUBLIC_URL wins.",
     }),
-    peer_url: Type.String({
-      default: "auto",
-      description:
-        "How the other processes on the same Postgres reach this one, so that one of them does the ledger's work for all. `{hostname}` in it is this machine's name. `auto`: over loopback, where they run on one Linux machine. `off`: each takes its turn. ASSENT_PEER_URL wins.",
-    }),
     max_body_bytes: Type.Integer({
       default: 65_536,
       minimum: 1024,

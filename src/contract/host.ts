@@ -20,7 +20,6 @@ import type {
 } from "./storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import type { Stops } from "../domain/stops.ts";
-import type { Sequencing } from "./commands.ts";
 import type { Containment } from "./containment.ts";
 import type { Route } from "./resource.ts";
 import type { StopFacts, StopList } from "./stops.ts";
@@ -28,7 +27,7 @@ import type { Ledger } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { ActivePolicies, Policies } from "./policies.ts";
 
-export type { Foresee, Foresight, InclusionProof, Ledger, LogKeyView, SignedCheckpoint } from "./ledger.ts";
+export type { InclusionProof, Ledger, LogKeyView, Prefetch, PrefetchKeys, SignedCheckpoint } from "./ledger.ts";
 export type { Contained, Containment, OpenPlace } from "./containment.ts";
 export type { StopFacts, StopList } from "./stops.ts";
 export type { ActivePolicies, PlannedSet, Policies, PolicyEdit } from "./policies.ts";
@@ -225,8 +224,6 @@ export interface Host {
   readonly storage: HostStorage;
   /** After start. */
   readonly ledger: Ledger;
-  /** Has commands done by the process that does it for all, where there is one. After start. */
-  readonly sequencing: Sequencing;
   /** After start. */
   readonly policies: Policies;
   /** After start. */

@@ -3,18 +3,16 @@ import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Job, LedgerTransaction, UrgentJob } from "./host.ts";
 import type { EntryRow, IdempotencyName, LedgerHead, LimitSpan } from "./storage.ts";
 
-/** What a job is likely to read under the lock; what it does not name is read all the same. */
-export interface Foresight {
-  /** An action: its row, or that there is none. */
-  action?: string;
-  /** An action's row, its entries, and the key that submitted it. */
+/** What a job is likely to read under the lock. The job reads anything else when it needs it. */
+export interface PrefetchKeys {
+  /** Id of an action: its row, its entries, and the key that submitted it. */
   history?: string;
   idempotency?: IdempotencyName;
   limits?: readonly LimitSpan[];
 }
 
-/** Called before the job's batch runs, each time. What it throws is passed over: the job will meet it. */
-export type Foresee = (tx: Pick<LedgerTransaction, "now" | "activePolicies">) => Foresight;
+/** Called before each run of the job's batch. An error is ignored here, because the job will meet it again. */
+export type Prefetch = (tx: Pick<LedgerTransaction, "now" | "activePolicies">) => PrefetchKeys;
 
 export interface SignedCheckpoint {
   size: number;
@@ -44,7 +42,7 @@ export interface LogKeyView {
 
 export interface Ledger {
   /** Resolves after the job's batch is committed. Rejects with the job's Refusal, or StorageError when the outcome is unknown or negative. */
-  transact<T>(job: Job<T>, foresee?: Foresee): Promise<T>;
+  transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T>;
   /** The same in a batch of its own, before every job that waits. */
   transactFirst<T>(job: UrgentJob<T>): Promise<T>;
   /** The committed head: the last one this process knows when the store is exclusive, else a fresh read. */

@@ -1,6 +1,5 @@
 /** What `setup` returned, looked at before anything relies on it: nobody has compiled a plugin that is loaded by path. */
 import { ERRORS } from "../contract/errors.ts";
-import type { LedgerCommand } from "../contract/commands.ts";
 import type { Route } from "../contract/resource.ts";
 import { suggest } from "../domain/suggest.ts";
 import type { Contributions } from "../plugin.ts";
@@ -22,18 +21,6 @@ const LISTS = {
   notifiers: { name: "string", deliver: "function" },
   pages: { path: "string", title: "string", serve: "function" },
   facades: { path: "string", title: "string", serve: "function", fault: "function" },
-  ledgerCommands: {
-    name: "string",
-    scope: "string",
-    payload: "object",
-    answer: "object",
-    pack: "function",
-    open: "function",
-    run: "function",
-    foresee: "function",
-    reply: "function",
-    read: "function",
-  },
 } as const satisfies Partial<Record<keyof Contributions, Members>>;
 
 const ONES = {
@@ -63,7 +50,7 @@ export function contributionsFault(brought: unknown, declared: Declarations): st
     if (items === undefined) continue;
     if (!Array.isArray(items)) return `"${name}" must be a list, and it is ${wordFor(items)}`;
     for (const [i, item] of items.entries()) {
-      const fault = itemFault(item, members) ?? otherFault(name, item, declared);
+      const fault = itemFault(item, members) ?? (name === "routes" ? routeFault(item as Route, declared) : null);
       if (fault !== null) return `${name}[${i}] ${fault}`;
     }
   }
@@ -79,13 +66,6 @@ function itemFault(item: unknown, members: Members): string | null {
     if (value === "") return `has an empty "${member}"`;
   }
   return null;
-}
-
-function otherFault(list: string, item: unknown, declared: Declarations): string | null {
-  if (list === "routes") return routeFault(item as Route, declared);
-  if (list !== "ledgerCommands") return null;
-  const { name, scope } = item as LedgerCommand;
-  return notAmong(`(${name}) has the scope`, [scope], declared.scopes);
 }
 
 /** A route without `scope` would be open or shut by accident: it has to say. */

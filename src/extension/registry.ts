@@ -1,6 +1,5 @@
 /** Collects what the plugins bring, refuses what clashes, then is fixed. */
 import type { Host, Logger } from "../contract/host.ts";
-import type { LedgerCommand } from "../contract/commands.ts";
 import type { Facade } from "../contract/facade.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Page } from "../contract/page.ts";
@@ -18,7 +17,6 @@ export interface Registry {
   readonly facades: readonly Facade[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
-  readonly ledgerCommands: readonly LedgerCommand[];
   onResponse(request: AnsweredRequest): void;
   /** In order. When one fails, those started are stopped in reverse and its error is passed on. */
   start(): Promise<void>;
@@ -76,19 +74,12 @@ export async function collect(
     (notifier) => notifier.name,
     (notifier) => `the notifier "${notifier.name}"`,
   );
-  const ledgerCommands = unique(
-    parts,
-    (b) => b.ledgerCommands,
-    (command) => command.name,
-    (command) => `the ledger command "${command.name}"`,
-  );
   return Object.freeze({
     routes,
     pages,
     facades,
     policySources,
     notifiers,
-    ledgerCommands,
     onResponse: observers(parts, log),
     ...lifecycle(parts, log),
   });

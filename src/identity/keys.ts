@@ -33,15 +33,11 @@ export interface KeyService extends Keys {
    */
   authenticate(value: string, options?: { confirmed?: boolean }): Promise<Credential | null>;
   confirm(tx: StorageReader, credential: Credential, epoch: number, now: number): Promise<Credential>;
-  /** The key of an id as it was lately, live or not, to be confirmed under the lock. Null where there is none. */
-  lately(id: string): Promise<Credential | null>;
 }
 
 export function createKeys(options: KeysOptions): KeyService {
   let cache = new Map<string, Credential>();
   let cachedEpoch = -1;
-  /** The same by id, for those whose value this process has not seen. */
-  const byId = new Map<string, Credential>();
   /** The newest epoch that a batch or the head was under; no lasting one where its batch was lost. */
   let newestEpoch = -1;
   /** Ids of keys that were refused because their time was over: a clock that goes back makes none of them good again. */
@@ -89,20 +85,6 @@ export function createKeys(options: KeysOptions): KeyService {
         if (cachedEpoch === epoch) cache.set(value, credential);
       }
       return admit(credential);
-    },
-
-    async lately(id) {
-      const cached = byId.get(id);
-      if (cached !== undefined && cached.epoch >= newestEpoch) return cached;
-      // The head first, as above.
-      const { epoch } = await options.head();
-      newestEpoch = epoch;
-      const row = await options.storage.key(id);
-      if (row === null) return null;
-      if (byId.size > CACHE_LIMIT) byId.clear();
-      const credential = credentialOf(row, epoch);
-      byId.set(id, credential);
-      return credential;
     },
 
     async refresh(credential) {

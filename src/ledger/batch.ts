@@ -23,7 +23,7 @@ import { stopFacts, withStop, type Stops } from "../domain/stops.ts";
 import { withOwn } from "./own-entries.ts";
 import { completedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";
-import { foresee, type Foreseen } from "./foreseen.ts";
+import { prefetch, type Prefetched } from "./prefetch.ts";
 import { Late, type Outcome, type Pending } from "./job.ts";
 import { runJobs, type Expected } from "./run-jobs.ts";
 
@@ -88,7 +88,7 @@ export async function runBatch(
   late.catch(() => undefined);
   let done: { outcomes: Outcome[]; touched: boolean };
   try {
-    await batch.foresee(jobs);
+    await batch.prefetch(jobs);
     done = await runJobs(batch, jobs, late);
   } finally {
     clearTimeout(timer);
@@ -117,7 +117,7 @@ class Batch {
   private view: LedgerTransaction | null = null;
   private sealed = false;
   private stops: Stops;
-  private foreseen: Foreseen | null = null;
+  private prefetched: Prefetched | null = null;
   /** What is read of agents is no longer what a commit has made lasting, also before the epoch says so. */
   private agentsChanged = false;
 
@@ -152,14 +152,14 @@ class Batch {
   }
 
   /** Reads for all jobs at once what they are known to read. */
-  async foresee(jobs: readonly Pending[]): Promise<void> {
-    if (jobs.every((pending) => pending.foresee === undefined)) return;
+  async prefetch(jobs: readonly Pending[]): Promise<void> {
+    if (jobs.every((pending) => pending.prefetch === undefined)) return;
     const view = await this.makeView();
-    this.foreseen = await foresee(
+    this.prefetched = await prefetch(
       this.tx,
-      jobs.flatMap(({ foresee }) => {
+      jobs.flatMap((pending) => {
         try {
-          return foresee?.(view) ?? [];
+          return pending.prefetch?.(view) ?? [];
         } catch {
           return [];
         }
@@ -206,15 +206,15 @@ class Batch {
     for (const name of READS) view[name] = (tx[name] as (...args: never[]) => unknown).bind(tx);
     Object.assign(
       view,
-      withOwn(tx, this.base.size, this.rows, (id) => (this.foreseen ?? tx).entriesOfAction(id)),
+      withOwn(tx, this.base.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
     );
     for (const name of WRITES) {
       const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
       view[name] = (...args: unknown[]) => {
         this.changed = true;
         this.agentsChanged ||= name === "insertAgent" || name === "updateAgent";
-        const { foreseen } = this;
-        if (foreseen !== null && name in foreseen) (foreseen[name as keyof Foreseen] as typeof write)(...args);
+        const { prefetched } = this;
+        if (prefetched !== null && name in prefetched) (prefetched[name as keyof Prefetched] as typeof write)(...args);
         return write(...args);
       };
     }
@@ -225,8 +225,8 @@ class Batch {
 
   /** What was read for all jobs at once answers in place of the store. */
   private lookAhead(): void {
-    if (this.view === null || this.foreseen === null) return;
-    const { action, idempotency, key, limitUsed } = this.foreseen;
+    if (this.view === null || this.prefetched === null) return;
+    const { action, idempotency, key, limitUsed } = this.prefetched;
     Object.assign(this.view, { action, idempotency, key, limitUsed });
   }
 

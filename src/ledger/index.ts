@@ -247,7 +247,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     },
     logKeyProofs: ({ size }) => proveLogKeys(logKeys.keys(), size, storage, proofs),
     origin,
-    transact: (job, foresee) => sequencer.transact(job, foresee),
+    transact: (job, prefetch) => sequencer.transact(job, prefetch),
     transactFirst: (job) => sequencer.transactFirst(job),
     head,
     checkpoint,

@@ -1,12 +1,12 @@
 /** A job of a batch, and what becomes of it there. */
 import type { Refusal } from "../contract/errors.ts";
-import type { Foresee, Job, NotPrepared } from "../contract/host.ts";
+import type { Job, NotPrepared, Prefetch } from "../contract/host.ts";
 
 export interface Pending {
   job: Job<unknown>;
   /** Goes before all that are not. */
   urgent: boolean;
-  foresee?: Foresee | undefined;
+  prefetch?: Prefetch | undefined;
   resolve(value: unknown): void;
   reject(error: unknown): void;
 }

@@ -12,7 +12,7 @@
 import { setImmediate } from "node:timers";
 import { setTimeout } from "node:timers/promises";
 import { Refusal } from "../contract/errors.ts";
-import { NotPrepared, type Foresee, type Job, type Logger, type UrgentJob } from "../contract/host.ts";
+import { NotPrepared, type Job, type Logger, type Prefetch, type UrgentJob } from "../contract/host.ts";
 import { StorageError, type EntryRow, type LedgerHead, type Storage, type StorageReader } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { rootOfEdge } from "../domain/merkle.ts";
@@ -49,7 +49,7 @@ export interface SequencerOptions extends TrustedHistory {
 }
 
 export interface Sequencer {
-  transact<T>(job: Job<T>, foresee?: Foresee): Promise<T>;
+  transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T>;
   transactFirst<T>(job: UrgentJob<T>): Promise<T>;
   /** The last committed head, or null when it is not certain what the store holds. */
   lastHead(): LedgerHead | null;
@@ -241,13 +241,13 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     if (last !== undefined) options.clock.saw(last.created_at);
   }
 
-  function take<T>(job: Pending["job"], urgent: boolean, foresee?: Foresee): Promise<T> {
+  function take<T>(job: Pending["job"], urgent: boolean, prefetch?: Prefetch): Promise<T> {
     if (closed)
       return Promise.reject(
         new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"),
       );
     return new Promise<T>((resolve, reject) => {
-      const pending: Pending = { job, urgent, foresee, resolve: resolve as (value: unknown) => void, reject };
+      const pending: Pending = { job, urgent, prefetch, resolve: resolve as (value: unknown) => void, reject };
       if (urgent) queue = behindUrgent(queue, pending);
       else queue.push(pending);
       running ??= run();
@@ -255,8 +255,8 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
   }
 
   return {
-    // A store in this process answers at once: to find out beforehand what to ask it costs more than the asking.
-    transact: (job, foresee) => take(job, false, storage.exclusive ? undefined : foresee),
+    // A store in this process answers at once, so that prefetching would cost more than it saves.
+    transact: (job, prefetch) => take(job, false, storage.exclusive ? undefined : prefetch),
     transactFirst: (job) => take(job, true),
     lastHead: () => lastHead,
     halted: () => halted,

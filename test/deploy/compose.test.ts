@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
-import { isPeerUrl } from "../../src/config/peer-url.ts";
 import { ROOT } from "../support/process.ts";
 
 const text = (path: string): string => readFileSync(join(ROOT, "deploy", path), "utf8");
@@ -48,7 +47,7 @@ test("compose: what it mounts and asks for is there, and its processes can write
   assert.deepEqual([...new Set(asked)].sort(), offered.sort());
 });
 
-test("compose: what is in plain text goes over a network that the proxy is not on, and by an address of it", () => {
+test("compose: the proxy is not on the network of the database", () => {
   const { services, networks } = compose;
   const on = (network: string): string[] =>
     Object.keys(services).filter((name) => services[name]?.networks?.includes(network));
@@ -59,12 +58,4 @@ test("compose: what is in plain text goes over a network that the proxy is not o
     Object.keys(services).filter((name) => services[name]?.ports !== undefined),
     ["proxy"],
   );
-  // Without the network's name a container's name leads to its address on either, as Docker pleases.
-  const url = services["assent"]?.environment?.["ASSENT_PEER_URL"] ?? "";
-  assert.equal(url, `http://{hostname}.${networks["inside"]?.name}:8000`);
-  const ofContainer = (id: string): string =>
-    url.replace("{hostname}", id).replace("${COMPOSE_PROJECT_NAME:-assent}", "assent");
-  // A container's name may be digits alone: by itself that is read as a number, and no address.
-  for (const id of ["0123456789ab", "123456789012"]) assert.ok(isPeerUrl(ofContainer(id)), id);
-  assert.equal(isPeerUrl("http://123456789012:8000"), false);
 });

@@ -13,7 +13,7 @@ import { freePort, startPostgres, withoutPostgres, type PostgresServer } from ".
 import { MAIN, ROOT, startCommand, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { commandOf } from "../support/runtimes.ts";
 import { ALLOWED, POLICIES } from "../support/service.ts";
-import { eventually, until } from "../support/wait.ts";
+import { until } from "../support/wait.ts";
 
 const FOLDER = join(ROOT, "deploy/kubernetes");
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
@@ -172,90 +172,73 @@ describe("the manifests for Kubernetes", () => {
     assert.equal(labels["pod-security.kubernetes.io/enforce"], "restricted");
   });
 
-  it("let the pods of Assent and the ingress controller in, and nobody else", () => {
+  it("let the ingress controller in, and nothing else", () => {
     const policy = only(manifests, "NetworkPolicy");
     assert.deepEqual(policy.spec.policyTypes, ["Ingress"]);
     const pod = workload().spec.template.metadata.labels as object;
     const ingress = { "kubernetes.io/metadata.name": "ingress" };
     const port = Number(IMAGE["ASSENT_PORT"]);
-    assert.ok(admits(policy, { pod, namespace: "its own", port }));
     assert.ok(admits(policy, { pod: { app: "controller" }, namespace: ingress, port }));
     for (const other of [
+      { pod, namespace: "its own", port } as const,
       { pod: { app: "agent" }, namespace: "its own", port } as const,
       { pod, namespace: { "kubernetes.io/metadata.name": "other" }, port },
-      { pod, namespace: "its own", port: port + 1 } as const,
       { pod: { app: "controller" }, namespace: ingress, port: port + 1 },
     ])
       assert.equal(admits(policy, other), false, JSON.stringify(other));
   });
 
   const cannot = withoutPostgres || (process.platform === "linux" ? false : "127.0.0.2 is there on Linux alone");
-  it(
-    "end in two pods that are well, one of which decides for both, and which start on no older database",
-    { skip: cannot },
-    async () => {
-      const { spec, container } = workload();
-      assert.equal(spec.replicas, 2);
-      const port = String(await freePort());
-      const pods: ServiceProcess[] = [];
-      const root = mkdtempSync(join(tmpdir(), "assent-pods-"));
-      async function start(ip: string, more: Record<string, string> = {}): Promise<void> {
-        const env = { ...IMAGE, ...environmentOf(manifests, container, { "status.podIP": ip }), ...more };
-        const at = mountInto(join(root, ip), manifests, { spec, container });
-        for (const [name, value] of Object.entries(env)) env[name] = at(value).replace(/:8000$/, `:${port}`);
-        // A pod has all of an address for itself; here they share the port.
-        Object.assign(env, { ASSENT_HOST: ip, ASSENT_PORT: port, KUBERNETES_SERVICE_HOST: "10.0.0.1" });
-        const [program, args] = commandOf("node", MAIN, ["serve"], []);
-        const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-        pods.push(await startCommand(["env", ["-i", ...variables, program, ...args]], {}, { cwd: root }));
-      }
-      try {
-        for (const ip of IPS) await start(ip);
-        const urls = pods.map(({ url }) => url);
-        assert.deepEqual(urls, [`http://127.0.0.1:${port}`, `http://127.0.0.2:${port}`]);
-        for (const url of urls)
-          for (const name of ["startupProbe", "livenessProbe", "readinessProbe"])
-            assert.equal((await fetch(`${url}${container[name].httpGet.path}`)).status, 200, name);
+  it("end in two pods that are well, and which start on no older database", { skip: cannot }, async () => {
+    const { spec, container } = workload();
+    assert.equal(spec.replicas, 2);
+    const port = String(await freePort());
+    const pods: ServiceProcess[] = [];
+    const root = mkdtempSync(join(tmpdir(), "assent-pods-"));
+    async function start(ip: string, more: Record<string, string> = {}): Promise<void> {
+      const env = { ...IMAGE, ...environmentOf(manifests, container, {}), ...more };
+      const at = mountInto(join(root, ip), manifests, { spec, container });
+      for (const [name, value] of Object.entries(env)) env[name] = at(value).replace(/:8000$/, `:${port}`);
+      // A pod has all of an address for itself; here they share the port.
+      Object.assign(env, { ASSENT_HOST: ip, ASSENT_PORT: port, KUBERNETES_SERVICE_HOST: "10.0.0.1" });
+      const [program, args] = commandOf("node", MAIN, ["serve"], []);
+      const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+      pods.push(await startCommand(["env", ["-i", ...variables, program, ...args]], {}, { cwd: root }));
+    }
+    try {
+      for (const ip of IPS) await start(ip);
+      const urls = pods.map(({ url }) => url);
+      assert.deepEqual(urls, [`http://127.0.0.1:${port}`, `http://127.0.0.2:${port}`]);
+      for (const url of urls)
+        for (const name of ["startupProbe", "livenessProbe", "readinessProbe"])
+          assert.equal((await fetch(`${url}${container[name].httpGet.path}`)).status, 200, name);
 
-        const call = async (url: string, path: string, key: string, body?: object): Promise<Manifest> => {
-          const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-          const post = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-          const answer = await fetch(`${url}${path}`, { headers, ...post });
-          assert.ok(answer.ok, `${path}: ${answer.status}`);
-          return answer.json();
-        };
-        const sender = await eventually(
-          async () => {
-            const states = await Promise.all(urls.map((url) => call(url, "/readyz", ADMIN)));
-            const ways = states.map(({ sequencer }) => sequencer.way as string);
-            return ways.includes("leads") ? urls[ways.indexOf("sends")] : undefined;
-          },
-          () => "one leads and the other sends",
-        );
-        // Whether what is sent arrives is seen from submissions alone; one may be late on a busy machine.
-        const { key } = await call(sender, "/v1/api-keys", ADMIN, { name: "support", agent_id: ALLOWED.agent_id });
-        await until("the one that leads decides for the other", async () => {
-          assert.equal((await call(sender, "/v1/actions", key as string, ALLOWED)).status, "allowed");
-          const metrics = await fetch(`${sender}/metrics`, { headers: { authorization: `Bearer ${ADMIN}` } });
-          return /^assent_sequencer_commands\{way="sent"\} [1-9]/m.test(await metrics.text());
-        });
+      const call = async (url: string, path: string, key: string, body?: object): Promise<Manifest> => {
+        const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+        const post = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+        const answer = await fetch(`${url}${path}`, { headers, ...post });
+        assert.ok(answer.ok, `${path}: ${answer.status}`);
+        return answer.json();
+      };
+      const [first, second] = urls as [string, string];
+      const { key } = await call(first, "/v1/api-keys", ADMIN, { name: "support", agent_id: ALLOWED.agent_id });
+      for (const url of urls)
+        assert.equal((await call(url, "/v1/actions", key as string, ALLOWED)).status, "allowed", url);
+      await until("each sees the other", async () => (await call(second, "/readyz", ADMIN)).replicas.processes === 2);
 
-        const { paths } = await call(sender, "/openapi.json", ADMIN);
-        const ingress = only(manifests, "Ingress");
-        const inside = ["/healthz", "/readyz", "/metrics"];
-        for (const path of [...Object.keys(paths as object), "/", "/approve", "/docs/errors", "/redoc"])
-          assert.equal(passes(ingress, path), !inside.includes(path), path);
-        for (const path of ["/_assent/commands", "//_assent/commands"])
-          assert.equal(passes(ingress, path), false, path);
-        for (const { child } of pods) child.kill("SIGTERM");
-        assert.deepEqual(await Promise.all(pods.map(({ ended }) => ended)), [0, 0]);
-        // By the volume of each.
-        const older = { DATABASE_URL: (await server?.database()) ?? "" };
-        for (const ip of IPS) await assert.rejects(start(ip, older), /an older copy of the store was put back/);
-      } finally {
-        await Promise.all(pods.map((pod) => stopProcess(pod)));
-        rmSync(root, { recursive: true, force: true });
-      }
-    },
-  );
+      const { paths } = await call(first, "/openapi.json", ADMIN);
+      const ingress = only(manifests, "Ingress");
+      const inside = ["/healthz", "/readyz", "/metrics"];
+      for (const path of [...Object.keys(paths as object), "/", "/approve", "/docs/errors", "/redoc"])
+        assert.equal(passes(ingress, path), !inside.includes(path), path);
+      for (const { child } of pods) child.kill("SIGTERM");
+      assert.deepEqual(await Promise.all(pods.map(({ ended }) => ended)), [0, 0]);
+      // By the volume of each.
+      const older = { DATABASE_URL: (await server?.database()) ?? "" };
+      for (const ip of IPS) await assert.rejects(start(ip, older), /an older copy of the store was put back/);
+    } finally {
+      await Promise.all(pods.map((pod) => stopProcess(pod)));
+      rmSync(root, { recursive: true, force: true });
+    }
+  });
 });

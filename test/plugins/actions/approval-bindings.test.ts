@@ -4,7 +4,6 @@ import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { cancelAction, voteOn } from "../../../plugins/actions/approve.ts";
 import { startAction } from "../../../plugins/actions/execute.ts";
-import { executionCommands } from "../../../plugins/actions/execution-commands.ts";
 import { Refusal } from "../../../src/contract/errors.ts";
 import type { Credential } from "../../../src/contract/host.ts";
 import { canonicalText } from "../../../src/domain/canonical.ts";
@@ -84,7 +83,7 @@ describe("a verdict", () => {
     await assert.rejects(voteOn(host, { credential: arrived, id }, { token, approve: true }), gone);
     await assert.rejects(cancelAction(host, arrivedExecutor, mine.id as string, null), gone);
     await assert.rejects(
-      startAction(host, executionCommands(host), arrivedExecutor, allowed.id as string, {
+      startAction(host, arrivedExecutor, allowed.id as string, {
         permit: allowed.permit as string,
       }),
       gone,

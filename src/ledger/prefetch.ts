@@ -1,8 +1,8 @@
 /**
- * What the jobs of a batch are known to read, read for all of them at once before the first one runs: each would else
- * wait for the database under the ledger's lock. What the jobs write of it afterwards is followed here.
+ * Reads what the jobs of a batch are known to need in one round trip, before the first job runs. Otherwise each job
+ * would wait for the database under the ledger's lock. Later writes of the jobs update or evict what was prefetched.
  */
-import type { Foresight } from "../contract/host.ts";
+import type { PrefetchKeys } from "../contract/host.ts";
 import {
   unlessCorrupt,
   type ActionRow,
@@ -21,8 +21,8 @@ type Reader = Pick<
 >;
 type Used = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 
-/** Reads as the jobs see them; the rest is told when a job writes. */
-export interface Foreseen extends Pick<Reader, "action" | "entriesOfAction" | "idempotency" | "key" | "limitUsed"> {
+/** Reads as the jobs see them; the other methods are called when a job writes. */
+export interface Prefetched extends Pick<Reader, "action" | "entriesOfAction" | "idempotency" | "key" | "limitUsed"> {
   insertAction(row: Pick<ActionRow, "id">): void;
   noteAsked(id: string): void;
   updateAction(id: string): void;
@@ -37,21 +37,19 @@ export interface Foreseen extends Pick<Reader, "action" | "entriesOfAction" | "i
 
 const textOf = (...parts: readonly (string | number)[]): string => JSON.stringify(parts);
 
-/** `foresights` may be wrong: what nobody foresaw is read when it is asked for. */
-export async function foresee(tx: Reader, foresights: readonly Foresight[]): Promise<Foreseen> {
-  const ids = new Set<string>();
+/** `requests` need not be complete: what is missing is read when a job needs it. */
+export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
   const histories = new Set<string>();
   const names = new Map<string, IdempotencyName>();
   const spans = new Map<string, LimitSpan>();
-  for (const { action, history, idempotency, limits = [] } of foresights) {
-    if (action !== undefined) ids.add(action);
+  for (const { history, idempotency, limits = [] } of requests) {
     if (history !== undefined) histories.add(history);
     if (idempotency !== undefined)
       names.set(textOf(idempotency.key_id, idempotency.route, idempotency.idempotency_key), idempotency);
     for (const span of limits) spans.set(textOf(span.policy, span.limit_name, span.subject, span.since), span);
   }
   const [lives, rows, used] = await Promise.all([
-    livesOf(tx, ids, histories),
+    livesOf(tx, histories),
     names.size === 0 ? [] : tx.idempotencies([...names.values()]),
     spans.size === 0 ? [] : tx.limitsUsed([...spans.values()]),
   ]);
@@ -114,19 +112,16 @@ interface Lives {
   keys: Map<string, KeyRow>;
 }
 
-/** @param whole those of which entries and keys are read, too */
-async function livesOf(tx: Reader, ids: ReadonlySet<string>, whole: ReadonlySet<string>): Promise<Lives> {
-  const all = [...new Set([...ids, ...whole])];
-  const rows = all.length === 0 ? [] : await tx.actionsById(all);
-  const lives = rows.filter(({ id }) => whole.has(id));
+async function livesOf(tx: Reader, ids: ReadonlySet<string>): Promise<Lives> {
+  const rows = ids.size === 0 ? [] : await tx.actionsById([...ids]);
   const [entries, keys] = await Promise.all([
     // One statement each, which find them by the index whatever the planner expects; and bytes that are damaged are one action's fault.
-    Promise.all(lives.map(({ id }) => unlessCorrupt(tx.entriesOfAction(id)))),
-    Promise.all([...new Set(lives.map(({ submitted_by }) => submitted_by))].map((id) => tx.key(id))),
+    Promise.all(rows.map(({ id }) => unlessCorrupt(tx.entriesOfAction(id)))),
+    Promise.all([...new Set(rows.map(({ submitted_by }) => submitted_by))].map((id) => tx.key(id))),
   ]);
   return {
-    actions: new Map([...all.map((id) => [id, null] as const), ...rows.map((row) => [row.id, row] as const)]),
-    entries: new Map(lives.flatMap(({ id }, i) => (entries[i] == null ? [] : [[id, entries[i]] as const]))),
+    actions: new Map([...[...ids].map((id) => [id, null] as const), ...rows.map((row) => [row.id, row] as const)]),
+    entries: new Map(rows.flatMap(({ id }, i) => (entries[i] == null ? [] : [[id, entries[i]] as const]))),
     keys: new Map(keys.flatMap((key) => (key === null ? [] : [[key.id, key] as const]))),
   };
 }

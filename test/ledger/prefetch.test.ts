@@ -55,7 +55,7 @@ test("whether actions are there is read once for all, and one that a job makes i
           if (id === "action-2" && row === null) await tx.insertAction(actionRow(2));
           return row?.id ?? null;
         },
-        () => ({ action: id }),
+        () => ({ history: id }),
       ),
     ),
   );
@@ -64,7 +64,7 @@ test("whether actions are there is read once for all, and one that a job makes i
   await ledger.close();
 });
 
-test("a store that this process has to itself is asked when a job asks, and nobody is asked to foresee", async () => {
+test("a store that this process has to itself is asked when a job asks, and nothing is prefetched", async () => {
   const { ledger, calls } = await opened({ exclusive: true });
   const job = ledger.transact(
     (tx) => tx.limitUsed(SPAN.policy, SPAN.limit_name, SPAN.subject, SPAN.since),
@@ -91,7 +91,7 @@ test("a read for a whole batch that fails refuses its jobs, and the next batch r
   await ledger.close();
 });
 
-test("what nobody foresaw, or what was foreseen in vain, is read when it is asked for", async () => {
+test("what no job prefetched is read when a job needs it", async () => {
   const { storage, ledger } = await opened();
   await storage.write((tx) => tx.insertLimitUse(useRow(1, { amount: 5 })));
   const used = (span: typeof SPAN) =>
