@@ -1,7 +1,7 @@
 /** A policy decision point of the OpenID AuthZEN Authorization API 1.0, with the Access Request and Approval Profile. */
 import { Type } from "@sinclair/typebox";
 import { Unreadable } from "../../src/http/resource/json-body.ts";
-import { definePlugin, defineRoute, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
+import { definePlugin, defineRoute, Refusal, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { evaluate, evaluateAll } from "./evaluate.ts";
 import { cancelTask, requestAccess, task } from "./requests.ts";
 
@@ -26,7 +26,9 @@ export default definePlugin({
   options: Options,
   setup(host, { enabled }) {
     if (!enabled) return {};
-    const baseOf = (request: Request): string => host.config.server.public_url ?? new URL(request.url).origin;
+    // Never the request's Host: the client chooses it, and metadata is cached for others.
+    const base = host.config.server.public_url?.replace(/\/+$/, "") ?? null;
+    const requests = `${base ?? ""}/access/v1/requests`;
     const facade = (
       path: string,
       methods: Facade["methods"],
@@ -38,7 +40,7 @@ export default definePlugin({
       title,
       async serve(call) {
         try {
-          return echo(call.request, await serve(call, `${baseOf(call.request)}/access/v1/requests`));
+          return echo(call.request, await serve(call, requests));
         } catch (error) {
           if (!(error instanceof Unreadable)) throw error;
           return echo(call.request, { status: 400, json: { error: error.message, code: "BAD_REQUEST" } });
@@ -66,15 +68,20 @@ export default definePlugin({
           summary: "Where AuthZEN requests go",
           scope: null,
           responses: { 200: { description: "Metadata of the policy decision point.", schema: Metadata } },
-          handle({ request }) {
-            const base = baseOf(request);
+          errors: ["NOT_FOUND"],
+          handle() {
+            if (base === null)
+              throw new Refusal(
+                "NOT_FOUND",
+                "AuthZEN metadata consists of absolute URLs: set `server.public_url` in the configuration",
+              );
             return {
               status: 200,
               json: {
                 policy_decision_point: base,
                 access_evaluation_endpoint: `${base}/access/v1/evaluation`,
                 access_evaluations_endpoint: `${base}/access/v1/evaluations`,
-                access_request_endpoint: `${base}/access/v1/requests`,
+                access_request_endpoint: requests,
                 capabilities: ["urn:openid:authzen:capability:access-request"],
               },
             };

@@ -1,6 +1,7 @@
 /** Envoy's external authorization over HTTP (`envoy.filters.http.ext_authz`, `http_service`). */
 import { Type } from "@sinclair/typebox";
 import { GATEWAY_OPTIONS, gatewayFacade } from "../../src/http/resource/gateway-facade.ts";
+import { Unreadable } from "../../src/http/resource/json-body.ts";
 import type { Seen } from "../../src/http/resource/gateway.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
 
@@ -15,17 +16,22 @@ export default definePlugin({
     enabled ? { facades: [gatewayFacade({ path: PREFIX, below: true, title: "Envoy ext_authz" }, options, seen)] } : {},
 });
 
-/** Envoy sends the original method and headers, and the body where it buffers it, to `path_prefix` and the original path. */
-function seen({ request, body }: FacadeCall): Seen {
-  const { headers, url } = request;
-  // Behind the host, which is the client's to choose: "ext-authz" is one, too.
-  const path = url.slice(url.indexOf("/", url.indexOf("://") + 3));
+/**
+ * Envoy sends the original method and headers, and the body where it buffers it, to `path_prefix` and the original path.
+ * The target as sent is what the upstream receives; the URL of the request is already normalised.
+ */
+function seen({ request, target, body }: FacadeCall): Seen {
+  const { headers } = request;
+  if (target === null)
+    throw new Unreadable("this server does not report the path as it was sent: run ext-authz on Node or Deno");
+  if (!target.startsWith(`${PREFIX}/`)) throw new Unreadable(`the path does not begin with ${PREFIX}/`);
   const partial = headers.get(PARTIAL);
   return {
     method: request.method,
     host: headers.get("host") ?? "",
-    uri: path.slice(PREFIX.length),
+    uri: target.slice(PREFIX.length),
     headers,
+    gatewayHeaders: [],
     body: partial === "false" ? body : null,
     declaredLength: partial === null || partial === "false" ? null : "partial",
   };

@@ -37,6 +37,7 @@ function seen({ request: { headers }, body }: FacadeCall, passesBody: boolean): 
     host: headers.get("x-forwarded-host") ?? "",
     uri: headers.get("x-forwarded-uri") ?? "",
     headers,
+    gatewayHeaders: ["x-forwarded-method", "x-forwarded-uri"],
     body: passesBody ? body : null,
     declaredLength:
       headers.get("x-forwarded-content-length") ??

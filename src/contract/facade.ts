@@ -33,6 +33,11 @@ export interface FacadeFault {
 
 export interface FacadeCall {
   readonly request: Request;
+  /**
+   * Path and query as the client sent them. `request.url` is normalised: dot segments are resolved, and backslashes are
+   * slashes. Null where the server only knows that form (Bun).
+   */
+  readonly target: string | null;
   /** Percent-decoded. */
   readonly params: Readonly<Record<string, string>>;
   /** The whole body, as it came. */

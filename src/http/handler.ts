@@ -140,7 +140,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
       const inner: RequestInfo = { ...(info.ip === undefined ? {} : { ip: info.ip }), inner: true };
       const ask: FacadeCall["ask"] = async (method, path, what) =>
         answerOf(await serve(requestFor(request, key, method, path, what), inner));
-      return await facade.serve({ request, params, body, ask, log });
+      return await facade.serve({ request, target: info.target?.() ?? null, params, body, ask, log });
     } catch (error) {
       const { status, body, headers } = problemOf(error, call.id, log, options.errors);
       const reply = facade.fault({ status, code: body.code, detail: body.detail });

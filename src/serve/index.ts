@@ -18,6 +18,12 @@ export interface ServeOptions {
   port: number;
 }
 
+/**
+ * Header lines of one request. Node reads 2,000 by default and drops the rest without a word: a gateway would then pass
+ * on headers that nobody here saw. Deno and Bun have limits of about this size, and refuse by themselves.
+ */
+const MAX_HEADER_LINES = 128;
+
 /** How often connections that have turned idle are closed while the service stops. */
 const IDLE_LOOK_MS = 50;
 
@@ -28,7 +34,7 @@ export const ServerResponse: typeof Response = FastResponse;
 export async function serve(fetch: FetchHandler, options: ServeOptions): Promise<Listening> {
   const cut = new AbortController();
   const server = listen({
-    fetch: (request) => fetch(request, infoOf(request)),
+    fetch: (request) => (hasTooManyHeaders(request) ? tooManyHeaders() : fetch(request, infoOf(request))),
     // The handler answers every fault itself; what arrives here is the server's own, and says nothing.
     error: () => new Response("Internal Server Error\n", { status: 500 }),
     hostname: options.host,
@@ -40,7 +46,10 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
     bun: { idleTimeout: 255 },
     deno: { signal: cut.signal },
   });
-  server.node?.server?.on("clientError", answerUnread).on("request", cutEndless);
+  const node = server.node?.server;
+  // 0: Node drops no line, so that all of them can be counted. The size of all headers together is limited by Node.
+  if (node !== undefined && "maxHeadersCount" in node) node.maxHeadersCount = 0;
+  node?.on("clientError", answerUnread).on("request", cutEndless);
   await bind(server, options);
   const url = (server.url ?? `http://${options.host}:${options.port}/`).replace(/\/$/, "");
   let stopped: Promise<void> | null = null;
@@ -68,6 +77,16 @@ function answerUnread({ code = "" }: NodeJS.ErrnoException, socket: Duplex): voi
   socket.end(`${head}\r\n\r\n${body}`, () => socket.destroy());
 }
 
+function hasTooManyHeaders({ runtime }: ServerRequest): boolean {
+  const request = runtime?.node?.req as IncomingMessage | undefined;
+  return request !== undefined && request.rawHeaders.length > 2 * MAX_HEADER_LINES;
+}
+
+function tooManyHeaders(): Response {
+  const body = `431 Request Header Fields Too Large: at most ${MAX_HEADER_LINES} header lines\n`;
+  return new FastResponse(body, { status: 431, headers: { Connection: "close", "Content-Type": "text/plain" } });
+}
+
 /** Requests of one connection that may wait for their answers at once. */
 const MOST_PIPELINED = 128;
 const waiting = new WeakMap<Duplex, number>();
@@ -82,12 +101,18 @@ function cutEndless({ socket }: IncomingMessage, response: ServerResponseOfNode)
 
 function infoOf(request: ServerRequest): RequestInfo {
   const node = request.runtime?.node;
-  if (node === undefined) return { ip: () => request.ip };
+  if (node === undefined) return { ip: () => request.ip, target: () => sentTarget(request.url) };
   return {
     ip: () => request.ip,
+    target: () => (node.req as IncomingMessage).url ?? null,
     readBody: (max, take) => readNodeBody(node.req as IncomingMessage, max, take),
     discardBody: (most, patienceMs) => discardNodeBody(node.req as IncomingMessage, most, patienceMs),
   };
+}
+
+/** Deno reports the URL as it was sent. Bun resolves dot segments and backslashes first. */
+function sentTarget(url: string): string | null {
+  return "bun" in process.versions ? null : url.slice(url.indexOf("/", url.indexOf("://") + 3));
 }
 
 async function bind(server: Server, at: ServeOptions): Promise<void> {

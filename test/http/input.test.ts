@@ -386,6 +386,14 @@ describe("over a socket", () => {
     );
   });
 
+  test("a header line beyond the limit is answered with 431, however short the lines are", async () => {
+    const request = (lines: number): string =>
+      `GET /healthz HTTP/1.1\r\nHost: x\r\n${"a:b\r\n".repeat(lines)}X-Last: 1\r\nConnection: close\r\n\r\n`;
+    assert.match(await raw(request(60)), /^HTTP\/1\.1 200 /);
+    // Deno answers 400 by itself.
+    for (const lines of [300, 2100, 3900]) assert.match(await raw(request(lines)), /^HTTP\/1\.1 4(?:31|00) /);
+  });
+
   test("headers cannot be injected through what is echoed", async () => {
     const seen = await raw(`GET /v1/nope HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\r\n b\r\nConnection: close\r\n\r\n`);
     assert.ok(!/^ b/m.test(seen));

@@ -16,6 +16,8 @@ export interface Seen {
   uri: string;
   /** Of the question, which has the client's among them. */
   headers: Headers;
+  /** Headers by which the gateway itself describes the request. It overwrites the client's. */
+  gatewayHeaders: readonly string[];
   /** Null: the gateway did not pass it on. */
   body: Uint8Array | null;
   /** Its length as the client declared it; null where nothing is known. */
@@ -24,23 +26,25 @@ export interface Seen {
 
 const BODYLESS = ["GET", "HEAD", "OPTIONS"];
 const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
-/** Frameworks take the method or the address from these, and would run another request than is decided. */
-const OVERRIDES = [
-  "x-http-method-override",
-  "x-http-method",
-  "x-method-override",
-  "x-original-url",
-  "x-rewrite-url",
-] as const;
+/**
+ * Frameworks and servers take the method or the path from headers such as `X-HTTP-Method-Override`, `X-Original-URL` or
+ * `Script-Name`, and would run another request than is decided. There are more of them than a list can name, so every
+ * header with one of these words in its name is refused.
+ */
+const OVERRIDE = /(?:^|-)(?:method|ur[il]|path|prefix|script|override|rewrite|destinationurl)(?:-|$)/;
+/** Have such a word in their name, and change nothing: CORS, MCP, htmx. */
+const HARMLESS: readonly string[] = ["access-control-request-method", "mcp-method", "hx-current-url"];
 /** What goes through a connection that stays open is decided by nobody. */
 const UPGRADES = ["upgrade", "x-forwarded-upgrade", "sec-websocket-key", "http2-settings"] as const;
 
 /** Whatever is compared of it: one request that is its own alone. Throws Unreadable. */
-export function assertOne({ method, headers }: Pick<Seen, "method" | "headers">): void {
+export function assertOne({ method, headers, gatewayHeaders }: Seen): void {
   // Some servers take "get" for GET, and others for a method of its own.
   if (!/^[A-Z]{1,20}$/.test(method)) throw new Unreadable("the gateway names no method");
   const sent = namesOf(headers);
-  const override = OVERRIDES.find((name) => sent.has(name));
+  const override = [...sent].find(
+    (name) => OVERRIDE.test(name) && !HARMLESS.includes(name) && !gatewayHeaders.includes(name),
+  );
   if (override !== undefined) throw new Unreadable(`the header ${override} can make another request of this one`);
   if (method === "CONNECT" || UPGRADES.some((name) => sent.has(name)))
     throw new Unreadable("a connection that stays open for another protocol cannot be decided");
@@ -85,10 +89,16 @@ function plainPath(path: string): string {
   if (/\/\/|\/\.{1,2}(?:\/|$)|[\\;]|%(?:2f|5c|2e|25|3b|00)/i.test(path))
     throw new Unreadable("the path is not in its plain form: servers would read it in different ways");
   const plain = decoded(path);
+  // Some servers compare and store names in NFKC, where a fullwidth full stop is a full stop.
+  if (marksIn(plain.normalize("NFKC")) !== marksIn(plain))
+    throw new Unreadable("the path holds characters that some servers read as dots or slashes");
   for (const char of plain)
     if (char < " " || char === "\u007f") throw new Unreadable("the path holds control characters");
   return plain;
 }
+
+/** How many characters there are that separate or address something in a path. */
+const marksIn = (path: string): number => path.match(/[./\\%;?#]/g)?.length ?? 0;
 
 function queryOf(query: string): JsonObject {
   const values = new Map<string, JsonValue>();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import authzen from "../../../plugins/authzen/index.ts";
-import { approve, startService, type Answer, type Service } from "../../support/service.ts";
+import { approve, makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 
 const FIXTURE = `
 policy: records
@@ -61,6 +61,7 @@ describe("an AuthZEN policy decision point", () => {
   before(async () => {
     service = await startService({
       policy: FIXTURE,
+      change: (config) => (config.server.public_url = "https://pdp.example/"),
       plugins: [{ plugin: authzen, options: { enabled: true }, origin: "authzen" }],
     });
     const made = await service.call("POST", "/v1/api-keys", {
@@ -204,8 +205,8 @@ describe("an AuthZEN policy decision point", () => {
   it("publishes where its endpoints are (6)", async () => {
     const { status, body } = await service.call("GET", "/.well-known/authzen-configuration", { key: null });
     assert.equal(status, 200);
-    assert.equal(body.policy_decision_point, "http://assent.test");
-    assert.equal(body.access_evaluation_endpoint, "http://assent.test/access/v1/evaluation");
+    assert.equal(body.policy_decision_point, "https://pdp.example");
+    assert.equal(body.access_evaluation_endpoint, "https://pdp.example/access/v1/evaluation");
     for (const what of ["subject", "resource", "action"]) {
       // Section 9.1.1: what is not in the metadata is not supported.
       assert.ok(!(`search_${what}_endpoint` in body), "search is not offered");
@@ -292,4 +293,23 @@ describe("an AuthZEN policy decision point", () => {
     assert.deepEqual([late.status, late.body.type.split(":").at(-1)], [409, "invalid_task_state"]);
     assert.equal((await service.call("GET", "/access/v1/requests/nothing", { key })).status, 404);
   });
+});
+
+it("publishes no address that the client chose: without a public URL there is no metadata", async () => {
+  const service = await startService({
+    policy: FIXTURE,
+    plugins: [{ plugin: authzen, options: { enabled: true }, origin: "authzen" }],
+  });
+  try {
+    const headers = { host: "evil.example", "x-forwarded-host": "evil.example" };
+    const metadata = await service.call("GET", "/.well-known/authzen-configuration", { key: null, headers });
+    assert.deepEqual([metadata.status, metadata.body.code], [404, "NOT_FOUND"]);
+    assert.match(metadata.body.detail as string, /server\.public_url/);
+    const { key } = await makeKey(service, { name: "gateway", preset: "agent" });
+    const body = { subject: alice, action: { name: "export" }, resource: record1 };
+    const waits = await service.call("POST", "/access/v1/evaluation", { key, headers, body });
+    assert.equal(waits.body.context.access_request.endpoint, "/access/v1/requests");
+  } finally {
+    await service.close();
+  }
 });

@@ -1,10 +1,11 @@
 /** What Envoy, nginx, Traefik and Caddy ask, in the shapes in which they ask it. */
 import assert from "node:assert/strict";
 import { request } from "node:http";
+import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
 import extAuthz from "../../../plugins/ext-authz/index.ts";
 import forwardAuth from "../../../plugins/forward-auth/index.ts";
-import { serve } from "../../../src/serve/index.ts";
+import { serve, type Listening } from "../../../src/serve/index.ts";
 import { approve, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -29,6 +30,7 @@ rules:
 
 describe("a gateway's question", () => {
   let service: Service;
+  let listening: Listening;
   let envoy: (method: string, path: string, options?: Question) => Promise<Answer>;
   let forward: (method: string, uri: string, options?: Question) => Promise<Answer>;
   interface Question {
@@ -43,12 +45,14 @@ describe("a gateway's question", () => {
         { plugin: forwardAuth, options: { enabled: true, passes_body: true }, origin: "forward-auth" },
       ],
     });
-    const gateway = { "assent-key": service.agent, host: "api.example" };
+    const gateway = { "assent-key": service.agent, host: "api.example", authorization: "the-clients-own-credential" };
+    listening = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
     envoy = (method, path, { body, headers } = {}) =>
-      service.call(method, `/ext-authz${path}`, {
-        key: "the-clients-own-credential",
-        ...(body === undefined ? {} : { raw: body }),
-        headers: { ...gateway, "x-envoy-auth-partial-body": "false", ...headers },
+      sent(listening.port, method, `/ext-authz${path}`, body, {
+        ...gateway,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        "x-envoy-auth-partial-body": "false",
+        ...headers,
       });
     forward = (method, uri, { body, headers } = {}) =>
       service.call(body === undefined ? "GET" : "POST", "/forward-auth", {
@@ -63,7 +67,10 @@ describe("a gateway's question", () => {
         },
       });
   });
-  after(() => service.close());
+  after(async () => {
+    await listening.stop(0);
+    await service.close();
+  });
 
   it("passes what policy allows, started before it is said, and nothing else", async () => {
     for (const ask of [envoy, forward]) {
@@ -147,6 +154,18 @@ describe("a gateway's question", () => {
       ["x-http-method", "DELETE"],
       ["x-original-url", "/pay"],
       ["x-rewrite-url", "/pay"],
+      ["x-original-uri", "/pay"],
+      ["x-original-method", "DELETE"],
+      ["x-override-url", "/pay"],
+      ["x-forwarded-path", "/pay"],
+      ["x-http-path-override", "/pay"],
+      ["x-forwarded-prefix", "/pay"],
+      ["x-http-destinationurl", "/pay"],
+      ["x-waws-unencoded-url", "/pay"],
+      ["x-middleware-rewrite", "/pay"],
+      ["script_name", "/pay"],
+      ["path-info", "/pay"],
+      ["request-uri", "/pay"],
       ["upgrade", "websocket"],
       ["x-forwarded-upgrade", "h2c"],
       ["sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="],
@@ -184,25 +203,48 @@ describe("a gateway's question", () => {
       assert.equal((await ask("POST", "/pay", { body, headers: { "content-encoding": "identity" } })).status, 200);
   });
 
-  it("reads the path behind the host, whatever the host is called", async () => {
-    const listening = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
-    try {
-      for (const host of ["ext-authz", "ext-authz.example"]) {
-        const status = await new Promise<number | undefined>((resolve, reject) => {
-          const headers = { host, "assent-key": service.agent };
-          request({ port: listening.port, path: "/ext-authz/docs/named", headers }, (answer) => {
-            answer.resume();
-            resolve(answer.statusCode);
-          })
-            .on("error", reject)
-            .end();
-        });
-        const { body } = await service.call("GET", "/v1/actions?tool=http&limit=1");
-        assert.deepEqual([status, body.actions[0].params], [200, { host, path: "/docs/named", query: {} }]);
-      }
-    } finally {
-      await listening.stop(0);
+  it("reads the path after the host, whatever the host is called", async () => {
+    for (const host of ["ext-authz", "ext-authz.example"]) {
+      const { status } = await envoy("GET", "/docs/named", { headers: { host } });
+      const { body } = await service.call("GET", "/v1/actions?tool=http&limit=1");
+      assert.deepEqual([status, body.actions[0].params], [200, { host, path: "/docs/named", query: {} }]);
     }
+  });
+
+  it("decides on the path as it was sent, not on what becomes of it here", async () => {
+    for (const path of [
+      "/admin/../docs/a",
+      "/admin\\..\\docs/a",
+      "/./docs/a",
+      "/docs/a/.",
+      "/%2e%2e/ext-authz/docs/a",
+      "/docs/.%2E/docs/a",
+      "/../ext-authz/docs/a",
+      "/docs/a\\b",
+      "/docs//a",
+      "/docs/a%2fb",
+      // Fullwidth full stops.
+      "/docs/%EF%BC%8E%EF%BC%8E/pay",
+    ]) {
+      const answer = await envoy("GET", path);
+      assert.deepEqual([answer.status, answer.body.code], [403, "REQUEST_UNREADABLE"], path);
+    }
+    assert.equal((await envoy("GET", "/docs/a'b!")).status, 200);
+  });
+
+  it("refuses where the server only knows a changed path", async () => {
+    const { status, body } = await service.call("GET", "/ext-authz/docs/a", {
+      key: null,
+      headers: { "assent-key": service.agent, host: "api.example", "x-envoy-auth-partial-body": "false" },
+    });
+    assert.deepEqual([status, body.code], [403, "REQUEST_UNREADABLE"]);
+    assert.match(body.detail as string, /does not report the path/);
+  });
+
+  it("refuses a request with more header lines than are read", async () => {
+    const lines = Object.fromEntries(Array.from({ length: 2100 }, (_, i) => [`a${i}`, ""]));
+    const headers = { ...lines, "x-http-method-override": "DELETE" };
+    assert.equal((await envoy("GET", "/docs/a", { headers })).status, 431);
   });
 
   it("passes what policy allows to each of those who ask for it at once, as an action of its own", async () => {
@@ -275,6 +317,31 @@ describe("a gateway's question", () => {
       assert.notEqual((await envoy("GET", path)).status, 200, path);
   });
 });
+
+/** One request over a socket, its path as written: `fetch` would change it. */
+function sent(
+  port: number,
+  method: string,
+  path: string,
+  body: string | undefined,
+  headers: Record<string, string>,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+    request({ port, method, path, headers: { ...length, ...headers }, agent: false }, (response) => {
+      text(response).then((content) => {
+        const isJson = response.headers["content-type"]?.includes("json") === true && content !== "";
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: new Headers(response.headers as Record<string, string>),
+          body: isJson ? JSON.parse(content) : content,
+        });
+      }, reject);
+    })
+      .on("error", reject)
+      .end(body);
+  });
+}
 
 describe("a permit shown to a gateway", () => {
   let service: Service;
