@@ -106,7 +106,7 @@ examples:
     const query = { status: status as ActionQuery["status"], agent_id: agent, tool, limit };
     const page = await reaching(() => client().actionsPage(query));
     if (values.json === true) io.out(JSON.stringify(page));
-    else table(io, ["id", "status", "agent", "tool", "operation", "created"], page.actions.map(row));
+    else table(io, ["id", "status", "agent", "tool", "operation", "created", "request"], page.actions.map(row));
     return EXIT.ok;
   },
 };
@@ -119,7 +119,21 @@ function row(action: ActionRecord): string[] {
     safe(action.tool),
     safe(action.operation),
     action.created_at,
+    safe(requestSummary(action)),
   ];
+}
+
+const LONGEST_SUMMARY = 160;
+
+/** What the action does, in one line: the command, the files or the addresses; else all parameters as JSON. */
+function requestSummary({ params, erased_at: erased }: ActionRecord): string {
+  if (erased !== null) return "erased";
+  const { command, paths, urls } = params;
+  const list = [paths, urls].find((value) => Array.isArray(value)) as unknown[] | undefined;
+  const text =
+    typeof command === "string" ? command : list === undefined ? JSON.stringify(params) : list.map(String).join(" ");
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > LONGEST_SUMMARY ? `${line.slice(0, LONGEST_SUMMARY - 1)}…` : line;
 }
 
 function onlyId(positionals: string[], verb: string): string {

@@ -181,6 +181,16 @@ describe("against a running service", () => {
     assert.equal((JSON.parse(stdin.out) as { status: string }).status, "allowed");
   });
 
+  test("actions lists what each action does", async () => {
+    const command = `docker ps --filter name=x\n${"x".repeat(300)}`;
+    const submitted = ["--tool", "shell", "--operation", "run", "--params", JSON.stringify({ command })];
+    await as(keys.agent, ["submit", "--agent", "support-bot", ...submitted]);
+    const { out } = await as(keys.admin, ["actions", "--limit", "1"]);
+    assert.match(out, /\tshell\trun\t[^\t]+\tdocker ps --filter name=x x{130,}…\n$/);
+    await as(keys.agent, refund(1));
+    assert.match((await as(keys.admin, ["actions", "--limit", "1"])).out, /\t{"amount":1,"currency":"USD"}\n$/);
+  });
+
   test("approve and deny act as the key's owner", async () => {
     const pending = JSON.parse((await as(keys.agent, [...refund(500), "--json"])).out) as { id: string };
     const own = await as(keys.agent, ["approve", pending.id]);

@@ -228,6 +228,33 @@ describe("files", () => {
       assert.ok(paths(text).includes("/etc/y"), text);
     assert.ok(paths("sed -e 1p /etc/y").includes("/etc/y"));
   });
+  test("are not the text of echo, the pattern of git grep, a message of git or the words for a test script", () => {
+    for (const text of [
+      "echo .env",
+      "printf '%s' .env",
+      "git grep -n credentials",
+      "git commit -m .env",
+      "git commit -am secrets",
+      "npm test -- secrets",
+    ])
+      assert.deepEqual(
+        paths(text).filter((path) => /env|credentials|secrets/.test(path)),
+        [],
+        text,
+      );
+    for (const text of [
+      "echo .env | xargs cat",
+      "cat $(echo .env)",
+      "echo x > .env",
+      "git grep -f .env",
+      "git grep KEY -- .env",
+      "git grep -O x .env",
+      "git commit -F .env",
+      "git diff .env",
+      "npm test -- ./.env",
+    ])
+      assert.ok(paths(text).includes("/work/app/.env"), text);
+  });
   test("are what stands behind a pattern, whatever the options before it look like", () => {
     for (const text of [
       "rg -tasm . /etc/y",

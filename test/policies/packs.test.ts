@@ -189,7 +189,8 @@ describe("the packs", () => {
       const wrong = evasions.flatMap(([outcome, tool, operation, params]) => {
         const action = { agent_id: "a", tool, operation, params };
         const { effect, approval, rule, reason_code } = ask(compiled, action);
-        const seen = outcome === "two" && (approval?.quorum ?? 1) > 1 ? "two" : effect;
+        const quorum = (approval?.quorum ?? 1) > 1 ? "two" : "one";
+        const seen = effect === "require_approval" && outcome === quorum ? quorum : effect;
         return seen === outcome && reason_code === "POLICY_RULE"
           ? []
           : [`${shown(action)}: ${outcome}, but ${rule} says ${effect} (${reason_code})`];

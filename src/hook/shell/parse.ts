@@ -12,6 +12,7 @@ import {
 import { resolve } from "node:path/posix";
 import { Directories } from "./directories.ts";
 import { Runs } from "./runs.ts";
+import { textWords } from "./searches.ts";
 import type { ParsedShell, ShellPlace, Unclear } from "./types.ts";
 import { isExpanded, join, valueOf } from "./words.ts";
 import { isHarmless } from "./wrappers.ts";
@@ -77,6 +78,8 @@ export class Reading {
   /** Standard streams that are opened for writing: a file, where one that is read from is put in their place. */
   private readonly streams = new Set<string>();
   private readonly unclear = new Set<Unclear>();
+  /** Words that name files only where something on the line is unclear. */
+  private readonly texts: Argument[] = [];
   private words = 0;
   private source = "";
   readonly directories: Directories;
@@ -93,6 +96,7 @@ export class Reading {
 
   outcome(): ParsedShell {
     if (this.reads.size > 0) for (const path of this.streams) this.writes.add(path);
+    if (this.unclear.size > 0) for (const argument of this.texts) this.path(argument);
     return {
       version: 1,
       commands: this.commands,
@@ -127,7 +131,9 @@ export class Reading {
     if (this.commands.length >= COMMANDS || this.words > WORDS) return this.note("size");
     const plain = this.directories.commandName(name);
     this.commands.push({ name: plain, args: args.map(({ text }) => text), via: [...via] });
-    for (const argument of files) this.path(argument);
+    const texts = textWords(plain, args);
+    this.texts.push(...texts);
+    for (const argument of files) if (!texts.includes(argument)) this.path(argument);
     if (plain.includes("/")) this.path(name);
   }
 

@@ -1,4 +1,4 @@
-/** Which word of `grep`, `rg` and `sed` is the pattern or the script, and so names no file. */
+/** Which words of a command name no file: patterns and scripts of `grep`, `rg` and `sed`, messages of `git`, text of `echo`. */
 import type { Argument } from "./parse.ts";
 
 /**
@@ -37,12 +37,40 @@ const COMMANDS: Readonly<Record<string, Options>> = {
   },
   sed: { flags: "nErsuz", values: {}, long: /^--(quiet|silent)$/ },
 };
+const GIT_GREP: Options = {
+  flags: "EFGHILPWachilnopqvwz0123456789",
+  values: { A: NUMBER, B: NUMBER, C: NUMBER, m: NUMBER },
+  long: /^--(line-number|ignore-case|count|files-with-matches|word-regexp|fixed-strings|cached|heading|break|show-function|no-color)$/,
+};
 
 /** The words that may be files: all but the pattern. All, where one of the options is not in the table. */
 export function withoutPattern(name: string, args: readonly Argument[]): readonly Argument[] {
   const at = patternAt(COMMANDS[name] as Options, args);
   if (at === null || (name === "sed" && !PRINTS.test((args[at] as Argument).text))) return args;
   return args.filter((_, i) => i !== at);
+}
+
+/** Runs a script of the project by its name; what follows is text for that script, which is code that reads any file. */
+const RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
+const MESSAGE = /^(-[a-z]*m|--message)$/;
+
+/**
+ * The words that are text as far as this command is concerned. Another command on the line may still take them for files
+ * (`echo .env | xargs cat`), so the caller treats them as files unless the whole line is clear.
+ */
+export function textWords(name: string, args: readonly Argument[]): readonly Argument[] {
+  if (name === "echo" || name === "printf") return args;
+  if (RUNNERS.has(name)) return args.filter(({ text }) => /^[\w-]+$/.test(text));
+  if (name !== "git") return [];
+  const [verb, ...rest] = args;
+  if (verb?.text === "grep") {
+    const at = patternAt(GIT_GREP, rest);
+    return at === null ? [] : [rest[at] as Argument];
+  }
+  if (!["commit", "tag", "merge", "stash"].includes(verb?.text ?? "")) return [];
+  return rest.filter(
+    ({ text }, at) => text.startsWith("--message=") || (at > 0 && MESSAGE.test((rest[at - 1] as Argument).text)),
+  );
 }
 
 /** Options behind the pattern count, too: one of them may bring another pattern, and the word is a file. */

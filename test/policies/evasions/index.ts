@@ -10,8 +10,8 @@ import { mcp } from "./mcp.ts";
 import { payments } from "./payments.ts";
 import { shell } from "./shell.ts";
 
-/** `two` asks for two approvers or more; `require_approval` for any number. */
-export type Outcome = Effect | "two";
+/** `one` requires exactly one approver, `two` at least two, `require_approval` any number. */
+export type Outcome = Effect | "one" | "two";
 export type Evasion = [outcome: Outcome, tool: string, operation: string, params?: Record<string, unknown>];
 
 /** By the name of the pack. */

@@ -2,7 +2,121 @@
 import type { Evasion } from "../index.ts";
 import { file, WORKSPACE } from "./asking.ts";
 
+/** Each runs later, says what runs, or instructs an agent: on another machine, in an editor, at the next install. */
+const LASTING = [
+  // Instructions of agents.
+  "AGENTS.md CLAUDE.md CLAUDE.local.md docs/agents.md GEMINI.md .cursorrules .windsurfrules .clinerules .aider.conf.yml SKILL.md",
+  ".junie/guidelines.md .roo/rules/x.md .continue/config.yaml .agents/x.md rules/style.mdc .goosehints",
+  // CI and deployment.
+  ".github/workflows/x.yml .gitlab-ci.yml .circleci/config.yml .travis.yml azure-pipelines.yml bitbucket-pipelines.yml",
+  ".drone.yml .woodpecker.yml .buildkite/pipeline.yml Jenkinsfile appveyor.yml cloudbuild.yaml buildspec.yml .ci/run",
+  "netlify.toml vercel.json fly.toml wrangler.toml Procfile render.yaml Dockerfile api/Dockerfile.prod Containerfile",
+  "docker-compose.yml compose.prod.yaml Vagrantfile skaffold.yaml Tiltfile",
+  // Hooks of git and of editors.
+  "lefthook.yml .lefthook.toml lefthook-local.yml .pre-commit-config.yaml .husky/pre-commit .overcommit.yml .lintstagedrc",
+  ".lintstagedrc.json .githooks/post-index-change .gitmodules .gitattributes sub/.gitconfig CODEOWNERS",
+  ".vscode/tasks.json .idea/runConfigurations/x.xml .devcontainer/devcontainer.json .zed/tasks.json app.code-workspace .exrc",
+  // Builds and what they install.
+  "package.json Makefile GNUmakefile rules.mk justfile Taskfile.yml Rakefile Gemfile Cargo.toml crates/a/Cargo.toml build.rs",
+  "go.mod go.work pyproject.toml setup.py setup.cfg tox.ini noxfile.py conftest.py requirements.txt requirements-dev.txt Pipfile",
+  "composer.json build.gradle build.gradle.kts settings.gradle gradle.properties gradlew gradle/wrapper/x.jar pom.xml mvnw",
+  ".mvn/extensions.xml build.sbt mix.exs Package.swift CMakeLists.txt meson.build BUILD BUILD.bazel WORKSPACE .bazelrc",
+  "flake.nix shell.nix deno.json deno.jsonc bunfig.toml pnpm-workspace.yaml .pnpmfile.cjs .yarnrc.yml .yarn/releases/yarn.cjs",
+  "vite.config.ts jest.config.js eslint.config.mjs .eslintrc.json .eslintrc.cjs .babelrc .mocharc.yml .swcrc Directory.Build.props app.csproj",
+  // Lockfiles and installed code.
+  "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb Cargo.lock go.sum poetry.lock uv.lock",
+  "Gemfile.lock composer.lock flake.lock deno.lock gradle.lockfile node_modules/.bin/jest node_modules/x/index.js .pnp.cjs",
+  ".venv/bin/python venv/lib/x.py lib/site-packages/x.pth sitecustomize.py",
+  // Which programs run, and what a search leaves out.
+  "rust-toolchain.toml .cargo/config.toml .tool-versions mise.toml sub/.mise.local.toml .nvmrc .node-version .python-version",
+  ".ruby-version global.json .bare/config sub/HEAD sub/commondir .ignore sub/.rgignore sub/.gitIgnore deploy/app.service",
+]
+  .join(" ")
+  .split(" ");
+
+/** Secrets that a file tool never reads. */
+const SECRETS = [
+  ".env prod.env prod.env.local config/app.env~ .env.production .envrc .dev.vars .dev.vars.staging terraform.tfstate",
+  "terraform.tfstate.backup terraform.tfstate.1700000000.backup id_rsa id_rsa.bak deploy/id_ed25519.old id_ecdsa~ server.key",
+  "server.pem.bak cert.p12 key.p8 key.ppk vault.kdbx .npmrc .npmrc.bak .netrc _netrc .htpasswd .s3cfg .git-credentials",
+  "secrets.yml secrets.prod.yaml credentials.json client_secret_1.json service-account.json google-service_account-x.json",
+]
+  .join(" ")
+  .split(" ");
+
+/** Settings that may hold tokens: reading them requires an approval. */
+const SETTINGS =
+  ".git .git/config .git/modules/x/config .mcp.json mcp.json .claude .claude/settings.local.json .cursor/mcp.json .vscode/mcp.json .codex/config.toml .gemini/settings.json opencode.json".split(
+    " ",
+  );
+
+/** Patterns that may name hidden files, ignored files or files with secrets. */
+const WIDE = [
+  "*.npmrc",
+  "*.json",
+  "**/*.env",
+  "*.yml",
+  "*.toml",
+  "*.txt",
+  "*",
+  "**/*",
+  "*.{ts,env}",
+  "*.{ts,json}",
+  ".env*",
+  "[.]env",
+  "*.tfstate",
+  "!*.ts",
+  ".env,*.ts",
+  "{.env,x}.*",
+  "package.json",
+  "*.ts\n.env",
+];
+
 export const files: readonly Evasion[] = [
+  ...LASTING.map((path) => file("one", "write", `/work/app/${path}`)),
+  ...SECRETS.flatMap((path) => [
+    file("deny", "read", `/work/app/${path}`),
+    file("deny", "search", `/work/app/${path}`),
+    file("deny", "write", `/work/app/${path}`),
+  ]),
+  ...SETTINGS.flatMap((path) => [file("one", "read", `/work/app/${path}`), file("one", "search", `/work/app/${path}`)]),
+  ...WIDE.flatMap((pattern) => [
+    ...["glob", "include", "include_pattern", "includePattern", "file_pattern"].map((option) =>
+      file("one", "search", WORKSPACE, { options: { pattern: "KEY", [option]: pattern } }),
+    ),
+    file("one", "search", WORKSPACE, { options: { pattern: "KEY", include: [pattern, "*.ts"] } }),
+    ...(/^[^*?[{]*$|env|npmrc|tfstate/.test(pattern) ? [] : [file("one", "read", `/work/app/src/${pattern}`)]),
+  ]),
+  ...[
+    { no_ignore: true },
+    { hidden: true },
+    { includeIgnoredFiles: true },
+    { include_ignored: "yes" },
+    { respect_git_ignore: false },
+    { respectGitIgnore: false },
+    { file_filtering_options: { respect_git_ignore: false } },
+    { useDefaultExcludes: false },
+    { follow_symlinks: true },
+    { type: "json" },
+    { type: "all" },
+  ].map((options) => file("one", "search", WORKSPACE, { options })),
+  // What an agent needs all day.
+  ...["*.ts", "**/*.{ts,tsx}", "src/**/*.py", "*.md"].map((glob) =>
+    file("allow", "search", WORKSPACE, { options: { pattern: "KEY", glob } }),
+  ),
+  file("allow", "search", WORKSPACE, { options: { pattern: "KEY", "-n": true, output_mode: "content", type: "ts" } }),
+  file("allow", "search", WORKSPACE, { options: { pattern: "KEY", no_ignore: false, respect_git_ignore: true } }),
+  ...[
+    "AGENTS.md package.json Cargo.lock .github/workflows/x.yml .vscode/tasks.json .env.example example.env src/env.ts",
+    "src/app.env.ts app/[id]/page.tsx src/credentials.ts src/secrets/index.ts id_rsa.pub .npmrc.example .claude/commands/x.md",
+    ".git-blame-ignore-revs .gitignore node_modules/x/index.js",
+  ]
+    .join(" ")
+    .split(" ")
+    .map((path) => file("allow", "read", `/work/app/${path}`)),
+  ...["src/main.ts", "docs/agent.md", "README.md", "src/lock.ts", "data/package.json5", "src/build.ts"].map((path) =>
+    file("allow", "write", `/work/app/${path}`),
+  ),
   file("deny", "write", "/work/app2/x"),
   file("deny", "write", "/work/app"),
   file("deny", "write", "/work/app/../x"),
@@ -13,19 +127,6 @@ export const files: readonly Evasion[] = [
   file("deny", "write", "/work/app/.mcp.json"),
   file("deny", "write", "/work/app/.git"),
   file("deny", "write", "/work/app/sub/.GIT"),
-  file("require_approval", "write", "/work/app/sub/HEAD"),
-  file("require_approval", "write", "/work/app/sub/commondir"),
-  file("require_approval", "write", "/work/app/package.json"),
-  // What git and version managers take programs from, also for "--version".
-  ...[".gitconfig", ".githooks/post-index-change", ".bare/config", ".yarnrc.yml", ".yarn/releases/yarn.cjs"].map(
-    (path) => file("require_approval", "write", `/work/app/${path}`),
-  ),
-  ...["rust-toolchain.toml", ".cargo/config.toml", ".tool-versions", "mise.toml", "sub/.mise.local.toml"].map((path) =>
-    file("require_approval", "write", `/work/app/${path}`),
-  ),
-  file("require_approval", "write", "/work/app/.ignore"),
-  file("require_approval", "write", "/work/app/sub/.rgignore"),
-  file("require_approval", "write", "/work/app/sub/.gitIgnore"),
   file("require_approval", "search", WORKSPACE, { options: { glob: ".env*" } }),
   file("require_approval", "search", WORKSPACE, { options: { include: "*" } }),
   file("require_approval", "search", WORKSPACE, { options: { type: "sh" } }),
@@ -45,7 +146,6 @@ export const files: readonly Evasion[] = [
   file("require_approval", "read", "/etc/hosts"),
   file("require_approval", "delete", "/work/app/x"),
   file("require_approval", "write", "/work/app/x", { deletes: ["/work/app/x"] }),
-  file("require_approval", "write", "/work/app/.github/workflows/x.yml"),
   // The web.
   ["deny", "web", "fetch", { urls: ["http://localhost:8080/"], hosts: ["localhost"] }],
   ["deny", "web", "fetch", { urls: ["http://[::1]/"], hosts: ["[::1]"] }],

@@ -91,10 +91,6 @@ export const hidden: readonly Evasion[] = [
   'cat "$=HOME/x"',
   "cat $é/x",
   "cat <<E\n$=TOKEN\nE",
-  String.raw`cat $'\.env'`,
-  "cat <&-.env",
-  "cat 0<&-.env",
-  "cat <&3.env",
   // What zsh takes for an expression, and a count that printf puts into a variable: PATH may become "0".
   "exit 'path[$(touch x)]'",
   "exit PATH=0",
@@ -109,7 +105,6 @@ export const hidden: readonly Evasion[] = [
   // Patterns of zsh with extendedglob.
   "cat .e^x",
   "cat .enx#v",
-  "cat id_rsa~x",
   "cat < .e^x",
   // Redirections to what looks like an option or a standard stream.
   "echo x > -",
@@ -146,7 +141,6 @@ export const hidden: readonly Evasion[] = [
   "node --version -e x",
   "command -v x y",
   // Where the pattern of sed ends, and what stands behind it.
-  String.raw`sed -n '1,/x\/p;/e cat .env #/p' README.md`,
   String.raw`sed -n '/x\/p;/w x #/p' README.md`,
   "sed -n '/[/]p;/e cat x #/p' README.md",
   // An option's value that looks like the option, and options behind which the pattern is another word.
@@ -157,7 +151,6 @@ export const hidden: readonly Evasion[] = [
   "grep -r --exclude=zzz --include='*.ts' KEY .",
   "grep -rS --include='*.ts' KEY .",
   String.raw`rg -g '.e\nv' KEY`,
-  "rg -g '.npmrc ' KEY",
   "rg --glob -x KEY",
   "rg --type=all KEY",
   "rg -t all KEY",
