@@ -22,18 +22,15 @@ import {
   PolicyCompileError,
   preparePolicySet,
 } from "../domain/policy/compile.ts";
-import { NEWEST_FORMAT } from "../domain/policy/semantics.ts";
 import type { PolicyDocument } from "../domain/policy/types.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { recordSet } from "./record.ts";
 
-/** Throws PolicyCompileError. The policies that no edit names stay as they are; the set is of the newest format. */
+/** Throws PolicyCompileError. Policies without an edit stay as they are. */
 export function planSet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet {
   const { digest: current, compiled } = tx.activePolicies;
-  const isNewest = compiled.document.format === NEWEST_FORMAT;
-  if (edits.size === 0 && (isNewest || current === null))
-    return { digest: current, document: compiled.document, text: "" };
+  if (edits.size === 0) return { digest: current, document: compiled.document, text: "" };
   const members = tx.activePolicies.compiled.document.policies.filter(({ policy }) => !edits.has(policy));
   for (const [policy, edit] of edits)
     if (edit !== null) members.push({ policy, version: edit.version, definition: edit.definition });

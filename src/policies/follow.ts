@@ -42,7 +42,6 @@ export async function loadPolicies(
   }
   try {
     for (const source of sources) await begin(source);
-    await policies.renew();
     await tellOrphans(policies, log);
   } catch (error) {
     // The ones before it watch already, and would keep the process from ending.

@@ -23,20 +23,11 @@ import {
   preparePolicySet,
 } from "../domain/policy/compile.ts";
 import { unknownChannels } from "../domain/policy/channels.ts";
-import { NEWEST_FORMAT } from "../domain/policy/semantics.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
 import { shadowReport } from "./backtest.ts";
 import type { Trials } from "../contract/trials.ts";
 import { checkBundle } from "./bundle.ts";
-import {
-  planSet,
-  activateBundle,
-  basisOf,
-  commitSet,
-  sourceOfSet,
-  planSetOrRefuse,
-  recordRefusal,
-} from "./activate.ts";
+import { activateBundle, basisOf, commitSet, sourceOfSet, planSetOrRefuse, recordRefusal } from "./activate.ts";
 
 /** CompiledPolicySet sets kept besides the active one: replay of old decisions uses them. */
 const KEPT_SETS = 16;
@@ -61,8 +52,6 @@ export interface PolicyService extends Policies {
   within(tx: StorageReader, digest: string | null): Promise<ActivePolicies>;
   /** Active policies of sources that are no longer configured. */
   orphans(): Promise<string[]>;
-  /** Brings the active set into the newest format: what an earlier version made active is read as it was until then. */
-  renew(): Promise<void>;
   /** Loads a source and activates it; a faulty one keeps the last good set and is told in `state`. */
   sync(source: PolicySource): Promise<void>;
 }
@@ -165,31 +154,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     }
   }
 
-  async function renew(): Promise<void> {
-    const { format } = (await service.current()).compiled.document;
-    if ((await options.head()).policy_set === null || format === NEWEST_FORMAT) return;
-    try {
-      await options.ledger().transact(async (tx) => {
-        const source = { ...tx.activePolicies.source, renewed_from: tx.activePolicies.compiled.document.format };
-        await commitSet(tx, planSet(tx, new Map()), source, null, []);
-      });
-      options.log.info("the active policies are read as this version of Assent reads policies", { before: format });
-    } catch (error) {
-      const faults = faultsOf("the active policies", error);
-      if (faults === null) throw error;
-      trouble.set("", { since: options.clock(), faults, source: {} });
-      options.log.error(
-        "the active policies are read as an earlier version of Assent read them, until they are mended",
-        {
-          format,
-          faults: faults.map(formatFault),
-        },
-      );
-    }
-  }
-
   const service: PolicyService = {
-    renew,
     sources: options.sources,
     async orphans() {
       const rows = await options.storage.policies();

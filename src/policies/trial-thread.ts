@@ -94,7 +94,7 @@ async function compiledOf({ digest, text }: WrittenSet, turn: Turn): Promise<Com
   if (kept !== undefined) return kept;
   const { format, policies } = JSON.parse(text) as PolicySetDocument;
   for (const policy of policies) {
-    preparePolicySet({ format, policies: [policy] });
+    preparePolicySet({ policies: [policy] });
     await turn.breathe();
   }
   const set = compilePolicySet({ format, policies });

@@ -21,7 +21,7 @@ import {
 import { tests as data } from "@bufbuild/cel-spec/testdata/conformance.js";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { CEL_2 } from "../../src/domain/policy/cel.ts";
+import { CEL, MAX_STEPS } from "../../src/domain/policy/cel.ts";
 import { Meter, onMeter } from "../../src/domain/policy/cel-meter.ts";
 import { inspect, ShapeFault } from "../../src/domain/policy/condition-shape.ts";
 
@@ -141,7 +141,7 @@ function evaluated({ expr, bindings = {} }: Case): string {
       // Stricter than the specification: an unknown name is refused when the policy is loaded.
       if (!(error instanceof ShapeFault)) throw error;
     }
-    return shown(onMeter(new Meter(CEL_2.maxSteps), () => plan(CEL_2.env, parsed)(variables)));
+    return shown(onMeter(new Meter(MAX_STEPS), () => plan(CEL, parsed)(variables)));
   } catch {
     return "an error";
   }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
-import { CEL_2 } from "../../src/domain/policy/cel.ts";
+import { MAX_STEPS } from "../../src/domain/policy/cel.ts";
 import { Activation, compileCondition, type Condition } from "../../src/domain/policy/condition.ts";
 import { chance } from "../support/chance.ts";
 import { hostileBody, hostileCondition } from "../support/hostile.ts";
@@ -120,7 +120,7 @@ describe("what conditions cost", () => {
         watched.looks = 0;
         const activation = on(watched.value as JsonObject);
         condition.evaluate(activation);
-        const steps = CEL_2.maxSteps - activation.meter(false).left;
+        const steps = MAX_STEPS - activation.meter(false).left;
         // Keys of a map are listed once, and counted for each use.
         if (watched.looks > 200 + 10 * steps + watched.keys)
           free.push(`${watched.looks} looks for ${steps} steps: ${source}`);

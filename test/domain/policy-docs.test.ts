@@ -11,7 +11,7 @@ import {
   MAX_LENGTH,
   MAX_NESTING,
 } from "../../src/domain/policy/condition.ts";
-import { CEL_2 } from "../../src/domain/policy/cel.ts";
+import { MAX_STEPS } from "../../src/domain/policy/cel.ts";
 import { MAX_PATTERN } from "../../src/domain/policy/cel-patterns.ts";
 import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse.ts";
 import { RuleSchema } from "../../src/domain/policy/schema.ts";
@@ -108,5 +108,5 @@ test("the page has every key of a rule and the limits of the code", () => {
   );
   assert.equal(MAX_NESTING, 2);
   assert.ok(page.includes(`most ${MAX_PATTERN} instructions`));
-  assert.ok(page.includes(`${number(CEL_2.maxSteps)} steps`));
+  assert.ok(page.includes(`${number(MAX_STEPS)} steps`));
 });

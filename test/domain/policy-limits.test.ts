@@ -390,14 +390,6 @@ describe("a limit and the rules", () => {
     assert.deepEqual([denied.effect, denied.reason_code, denied.rule], ["deny", "LIMIT_EXCEEDED", "l"]);
   });
 
-  test("in a set of the first format it asks by itself, as it did", () => {
-    const old = compilePolicySet({
-      format: "assent-policy-set/1",
-      policies: [{ policy: "p", version: 1, definition: limiting }],
-    });
-    assert.equal(decided(old).effect, "require_approval");
-  });
-
   test("a limit is evaluated once for a decision, and a replay comes out the same", () => {
     // Two of them are more than one decision may spend.
     const costly = "params.l.all(x, params.l.all(y, x + y >= 0))";

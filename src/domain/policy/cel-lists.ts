@@ -105,16 +105,3 @@ export function inList(value: unknown, list: CelList): boolean {
   for (let i = 0; i < list.size; i++) if (sameValue(list.get(i), value)) return true;
   return false;
 }
-
-/** Steps to walk a value; stops counting where the limit is reached anyway. */
-export function weight(value: unknown, limit: number): number {
-  if (typeof value !== "object" || value === null) return 1 + (lengthOf(value) >> 6);
-  if (value instanceof Uint8Array) return 1 + (value.length >> 2);
-  let sum = 1;
-  if (isCelList(value)) {
-    for (const item of value) if ((sum += weight(item, limit - sum)) > limit) break;
-  } else if (isCelMap(value)) {
-    for (const [key, item] of value) if ((sum += 2 + weight(key, limit) + weight(item, limit - sum)) > limit) break;
-  }
-  return sum;
-}

@@ -49,10 +49,6 @@ export function charge(steps: number): void {
   meter.charge(steps);
 }
 
-export function stepsLeft(): number {
-  return meter.left;
-}
-
 /** A function of the evaluator, by what of it is called. */
 export interface Callable {
   readonly name: string;
@@ -105,10 +101,8 @@ function test({ kind, name }: Typed): (value: unknown) => boolean {
 /**
  * The same function: charged before, and its errors without the values in them, because reasons are kept forever while
  * arguments can be erased.
- *
- * @param eager whether it is charged before it is known to take these values, as in the first edition
  */
-export function metered(func: Callable, cost: Cost | undefined, eager: boolean): Callable {
+export function metered(func: Callable, cost: Cost | undefined): Callable {
   const refusal = `"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`;
   const targetFits = func.target === undefined ? (value: unknown) => value === undefined : test(func.target);
   const tests = func.arguments.map(test);
@@ -122,13 +116,12 @@ export function metered(func: Callable, cost: Cost | undefined, eager: boolean):
   return Object.create(func, {
     call: {
       value(id: number, target: unknown, args: unknown[]): unknown {
-        if (!eager && !fits(target, args)) return undefined;
+        if (!fits(target, args)) return undefined;
         try {
           if (cost !== undefined) meter.charge(cost(target, args));
         } catch (error) {
           return celError(meter.tripped ? error : refusal, id);
         }
-        if (eager && !fits(target, args)) return undefined;
         const result = unchecked.call(id, target, args);
         return isCelError(result) ? celError(refusal, id) : result;
       },

@@ -32,11 +32,6 @@ export function compilePattern(source: string): Pattern {
   return pattern;
 }
 
-/** Of the first edition, for each character. */
-function priceBySize(instructions: number): number {
-  return 1 + instructions * Math.min(0.5, Math.max(0.125, instructions / 200));
-}
-
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
   const matches = regex.test(text);
   // An automaton that a hostile text has blown up is dropped: it holds memory, or has given up and is slow.
@@ -45,13 +40,7 @@ function find(source: string, { regex }: Pattern, text: string, others: number):
   return matches;
 }
 
-export function matches1(this: string, source: string): boolean {
-  const pattern = compilePattern(source);
-  charge(1 + this.length * priceBySize(pattern.size));
-  return find(source, pattern, this, 0);
-}
-
-export function matches2(this: string, source: string): boolean {
+export function matches(this: string, source: string): boolean {
   const pattern = compilePattern(source);
   charge(1 + (this.length >> 5));
   const others = countOthers(this);

@@ -1,11 +1,9 @@
 /**
- * CEL as conditions have it, in two editions. A set says by its format which one its conditions are evaluated in, so that
- * what was decided comes out the same when it is decided again, down to the step.
+ * CEL as conditions use it: conversions follow the CEL specification (cel-conversions.ts), text compares by code points,
+ * calendar fields do not depend on the time zone of the process, and no error repeats a value of the request.
  *
- * The first edition has the evaluator's own conversions; what it charges is left as it was. The second converts as CEL
- * does (cel-conversions.ts), compares texts by code points, and charges every function by what it does.
- * Changed in both: `size` of text and `+` of lists take linear time; `matches` keeps compiled patterns; calendar fields
- * do not depend on the time zone of the process; and no error repeats a value.
+ * Every function costs steps in proportion to its work, so that no condition can delay a decision. A decision that is
+ * replayed must cost the same: changing a cost changes the meaning of a policy set.
  */
 import {
   celEnv,
@@ -21,16 +19,13 @@ import {
 } from "@bufbuild/cel";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { CONVERSIONS, NO_CONVERSIONS } from "./cel-conversions.ts";
-import { concatLists, inList, sameValue, weight } from "./cel-lists.ts";
-import { charge, lengthOf, metered, stepsLeft, type Callable, type Cost } from "./cel-meter.ts";
-import { matches1, matches2 } from "./cel-patterns.ts";
+import { concatLists, inList, sameValue } from "./cel-lists.ts";
+import { charge, lengthOf, metered, type Callable, type Cost } from "./cel-meter.ts";
+import { matches } from "./cel-patterns.ts";
 import { CALENDAR, wallClock } from "./cel-time.ts";
 
-export interface CelEdition {
-  readonly env: ReturnType<typeof celEnv>;
-  /** Steps that all conditions of one decision may take together. Measured worst case: see docs/policies.md. */
-  readonly maxSteps: number;
-}
+/** Steps that all conditions of one decision can take together. docs/policies.md has the measured worst case. */
+export const MAX_STEPS = 100_000;
 
 /** Characters of a text that is made a number, a time or a duration. */
 const MAX_LITERAL = 128;
@@ -39,39 +34,6 @@ const literal: Cost = (_, [value]) => {
   if (lengthOf(value) > MAX_LITERAL) throw new Error("the text is too long");
   return typeof value === "string" ? 10 : 0;
 };
-const isContainer = (value: unknown): boolean => isCelList(value) || isCelMap(value);
-
-const compareText: Cost = (_, [a, b]) => Math.min(lengthOf(a), lengthOf(b)) >> 6;
-const compareDeep: Cost = (target, [a, b]) =>
-  isContainer(a) && isContainer(b) ? weight(a, stepsLeft()) : compareText(target, [a, b]);
-
-const COSTS_1: Readonly<Record<string, Cost>> = {
-  "_==_": compareDeep,
-  "_!=_": compareDeep,
-  "_<_": compareText,
-  "_<=_": compareText,
-  "_>_": compareText,
-  "_>=_": compareText,
-  "_+_": (_, [a, b]) => (lengthOf(a) + lengthOf(b)) >> 4,
-  "@in": (_, [value, range]) => {
-    if (isCelList(range))
-      return isContainer(value) ? weight(range, stepsLeft()) : range.size * (1 + (lengthOf(value) >> 6));
-    return 0;
-  },
-  // V8 looks for a text in O(n × m): half a megabyte in a megabyte takes seconds.
-  contains: (target, [needle]) => (lengthOf(target) * Math.max(1, lengthOf(needle))) / 512,
-  startsWith: (_, [a]) => lengthOf(a) >> 6,
-  endsWith: (_, [a]) => lengthOf(a) >> 6,
-  int: literal,
-  uint: literal,
-  double: literal,
-  bool: literal,
-  timestamp: literal,
-  duration: literal,
-  bytes: (_, [a]) => lengthOf(a) >> 3,
-  string: (_, [a]) => (a instanceof Uint8Array ? a.length >> 3 : 0),
-};
-
 const ordered: Cost = (_, [a, b]) => 1 + (Math.min(lengthOf(a), lengthOf(b)) >> 4);
 /** Messages (times, durations) are made anew by each function that gives one. */
 const arithmetic: Cost = (_, [a, b]) =>
@@ -80,7 +42,7 @@ const arithmetic: Cost = (_, [a, b]) =>
     : (lengthOf(a) + lengthOf(b)) >> 4;
 const affix: Cost = (target, [a]) => 1 + (Math.min(lengthOf(target), lengthOf(a)) >> 4);
 
-const COSTS_2: Readonly<Record<string, Cost>> = {
+const COSTS: Readonly<Record<string, Cost>> = {
   "_<_": ordered,
   "_<=_": ordered,
   "_>_": ordered,
@@ -144,21 +106,6 @@ export const RANGE = "@range";
 
 const standard = [...celEnv().funcs] as unknown as Callable[];
 
-const own1 = [
-  celFunc("size", [STRING], INT, countCodePoints),
-  celMethod("size", STRING, [], INT, function () {
-    return countCodePoints(this);
-  }),
-  celFunc("_+_", [LIST, LIST], LIST, (a, b) => concatLists(a, b, (_, all) => charge(all >> 2))),
-  celMethod("matches", STRING, [STRING], BOOL, matches1),
-  celFunc("@in", [STRING, MAP], BOOL, (key, map) => map.get(key) !== undefined),
-  celFunc(RANGE, [DYN, INT], DYN, (range, nodes) => {
-    if (isCelList(range) || isCelMap(range)) charge(range.size * Number(nodes));
-    return range;
-  }),
-  ...Object.keys(CALENDAR).flatMap(calendar),
-] as Callable[];
-
 /** Numbers of keys are counted once for each map, but counted. */
 function sizeOfMap(map: { size: number }): bigint {
   charge(map.size >> 4);
@@ -177,10 +124,18 @@ function compareTexts(a: string, b: string): number {
   return isHalf(x) === isHalf(y) ? x - y : isHalf(x) ? 1 : -1;
 }
 
-const own2 = [
-  ...own1,
+const own = [
+  celFunc("size", [STRING], INT, countCodePoints),
+  celMethod("size", STRING, [], INT, function () {
+    return countCodePoints(this);
+  }),
+  celMethod("matches", STRING, [STRING], BOOL, matches),
+  celFunc(RANGE, [DYN, INT], DYN, (range, nodes) => {
+    if (isCelList(range) || isCelMap(range)) charge(range.size * Number(nodes));
+    return range;
+  }),
+  ...Object.keys(CALENDAR).flatMap(calendar),
   ...CONVERSIONS,
-  celMethod("matches", STRING, [STRING], BOOL, matches2),
   celFunc("size", [MAP], INT, sizeOfMap),
   celMethod("size", MAP, [], INT, function () {
     return sizeOfMap(this);
@@ -200,7 +155,7 @@ const own2 = [
   celFunc("_>=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
 ] as unknown as Callable[];
 
-const functions = [...standard, ...own2].filter(({ id }) => !NO_CONVERSIONS.includes(id));
+const functions = [...standard, ...own].filter(({ id }) => !NO_CONVERSIONS.includes(id));
 const names = [...new Set(functions.map(({ name }) => name))];
 
 /** A function that accepts no value, in place of one that the evaluator has and CEL does not. */
@@ -223,24 +178,14 @@ function mismatch(name: string): Callable {
   };
 }
 
-/** Later functions of the same signature win. */
-const edition = (funcs: readonly Callable[], maxSteps: number): CelEdition => ({
-  env: celEnv({ funcs: funcs as never }),
-  maxSteps,
-});
-
-export const CEL_1 = edition(
-  [...standard, ...own1].map((func) => metered(func, COSTS_1[func.name], true)),
-  250_000,
-);
-export const CEL_2 = edition(
-  [
-    ...functions.map((func) => metered(func, COSTS_2[func.name], false)),
+/** The environment that conditions are planned in. Of two functions with the same signature the later one is used. */
+export const CEL = celEnv({
+  funcs: [
+    ...functions.map((func) => metered(func, COSTS[func.name])),
     ...standard.filter(({ id }) => NO_CONVERSIONS.includes(id)).map(absent),
     ...names.map(mismatch),
-  ],
-  100_000,
-);
+  ] as never,
+});
 
 /** Every function and method a condition can call by name, for suggestions. */
 export const FUNCTION_NAMES: readonly string[] = names.filter((name) => /^[a-z]/i.test(name));

@@ -7,7 +7,7 @@ import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "
 import { compileCondition, compileExpression, type Condition, type Expression } from "./condition.ts";
 import { isGlob } from "./glob.ts";
 import { patternFaults } from "./pattern-faults.ts";
-import { readPatterns, type NameReading, type Semantics } from "./semantics.ts";
+import { readPatterns } from "./name-patterns.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "./types.ts";
 import { parseWindow } from "./window.ts";
 
@@ -18,29 +18,17 @@ export const DEFAULT_EXPIRY_MS = 86_400_000;
 /** What does not depend on the set that the policy is in. */
 export type CompiledDefinition = Omit<CompiledPolicy, "order" | "version">;
 
-/** How one policy is read. */
-type Reading = NameReading & Pick<Semantics, "cel">;
-
 /** One policy by itself, with all its faults. */
-export function compileDefinition(
-  definition: PolicyDocument,
-  semantics: Semantics,
-): { policy: CompiledDefinition; faults: CompileFault[] } {
+export function compileDefinition(definition: PolicyDocument): { policy: CompiledDefinition; faults: CompileFault[] } {
   const faults: CompileFault[] = [];
   const name = definition.policy;
-  const reading: Reading = {
-    fold: semantics.foldsNames && definition.case_sensitive !== true,
-    units: semantics.globUnits,
-    cel: semantics.cel,
-  };
-  // Sets of the first format took every text.
-  if (semantics.foldsNames)
-    for (const { rule, message } of patternFaults(definition)) faults.push({ policy: name, rule, message });
+  const caseSensitive = definition.case_sensitive === true;
+  for (const { rule, message } of patternFaults(definition)) faults.push({ policy: name, rule, message });
   const exact = new Map<string, CompiledRule[]>();
   const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
   for (const [position, rule] of definition.rules.entries()) {
-    const compiled = compileRule(name, rule, position, reading, faults);
-    const tools = list(rule.tool, reading);
+    const compiled = compileRule(name, rule, position, caseSensitive, faults);
+    const tools = list(rule.tool, caseSensitive);
     if (tools === null || tools.some(isGlob)) {
       patterns.push({ rule: compiled, globs: tools });
       continue;
@@ -54,13 +42,13 @@ export function compileDefinition(
   const policy: CompiledDefinition = {
     name,
     shadow: definition.mode === "shadow",
-    reading,
-    tools: list(definition.applies_to?.tools, reading),
-    agents: list(definition.applies_to?.agents, reading),
+    caseSensitive,
+    tools: list(definition.applies_to?.tools, caseSensitive),
+    agents: list(definition.applies_to?.agents, caseSensitive),
     exact,
     patterns,
     limits: (definition.limits ?? []).flatMap(
-      (limit, i) => compileLimit(name, limit, definition.rules.length + i, reading, faults) ?? [],
+      (limit, i) => compileLimit(name, limit, definition.rules.length + i, caseSensitive, faults) ?? [],
     ),
   };
   return { policy, faults };
@@ -71,17 +59,17 @@ function compileLimit(
   policy: string,
   limit: LimitDocument,
   order: number,
-  reading: Reading,
+  caseSensitive: boolean,
   faults: CompileFault[],
 ): CompiledLimit | null {
   const fault = (message: string): void => void faults.push({ policy, rule: limit.name, message });
   const { name, description: _, per, count, sum, at_most, window: span, time_zone, effect = "deny", ...rest } = limit;
   const before = faults.length;
-  const rule = compileRule(policy, { name, effect, ...rest }, order, reading, faults);
+  const rule = compileRule(policy, { name, effect, ...rest }, order, caseSensitive, faults);
   const window = parseWindow(span, time_zone);
   if (typeof window === "string") fault(window);
   const expression = (source: string, what: string): Expression | null => {
-    const compiled = compileExpression(source, what, reading.cel);
+    const compiled = compileExpression(source, what);
     if (compiled.ok) return compiled.expression;
     fault(compiled.message);
     return null;
@@ -92,7 +80,7 @@ function compileLimit(
   const basis = sha256Hex(utf8(canonicalText([per ?? null, sum ?? null]))).slice(0, BASIS_DIGITS);
   return {
     rule,
-    tools: list(limit.tool, reading),
+    tools: list(limit.tool, caseSensitive),
     basis,
     per: by,
     count: count ?? 0,
@@ -105,12 +93,12 @@ function compileRule(
   policy: string,
   rule: RuleDocument,
   order: number,
-  reading: Reading,
+  caseSensitive: boolean,
   faults: CompileFault[],
 ): CompiledRule {
   let condition: Condition | null = null;
   if (rule.when !== undefined) {
-    const compiled = compileCondition(rule.when, reading.cel);
+    const compiled = compileCondition(rule.when);
     if (compiled.ok) condition = compiled.condition;
     else faults.push({ policy, rule: rule.name, message: compiled.message });
   }
@@ -128,8 +116,8 @@ function compileRule(
     effect: rule.effect,
     risk: rule.risk ?? null,
     reason: rule.reason ?? null,
-    operations: list(rule.operation, reading),
-    agents: list(rule.agent, reading),
+    operations: list(rule.operation, caseSensitive),
+    agents: list(rule.agent, caseSensitive),
     condition,
     approval:
       rule.effect === "require_approval"
@@ -143,7 +131,7 @@ function compileRule(
   };
 }
 
-function list(value: string | string[] | undefined, reading: NameReading): readonly string[] | null {
+function list(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   if (value === undefined) return null;
-  return readPatterns(typeof value === "string" ? [value] : value, reading);
+  return readPatterns(typeof value === "string" ? [value] : value, caseSensitive);
 }

@@ -7,9 +7,16 @@ import { compileDefinition } from "./compile-definition.ts";
 import type { Condition, Expression } from "./condition.ts";
 import { foldName } from "../names.ts";
 import { isGlob } from "./glob.ts";
-import { NEWEST_FORMAT, semanticsOf, type NameReading, type Semantics } from "./semantics.ts";
 import type { Window } from "./window.ts";
-import type { Decision, Effect, PolicyDocument, PolicySetDocument, PolicySetMember, Risk } from "./types.ts";
+import {
+  POLICY_SET_FORMAT,
+  type Decision,
+  type Effect,
+  type PolicyDocument,
+  type PolicySetDocument,
+  type PolicySetMember,
+  type Risk,
+} from "./types.ts";
 
 export { DEFAULT_EXPIRY_MS, MICRO } from "./compile-definition.ts";
 
@@ -47,8 +54,8 @@ export interface CompiledPolicy {
   name: string;
   version: number;
   shadow: boolean;
-  /** How it compares names; its patterns stand as that takes them. */
-  reading: NameReading;
+  /** Names match exactly; otherwise both sides are folded. */
+  caseSensitive: boolean;
   tools: readonly string[] | null;
   agents: readonly string[] | null;
   /** Rules that name this very tool and no glob. */
@@ -62,7 +69,6 @@ export interface CompiledPolicySet {
   /** SHA-256 of the document's canonical JSON, hex; null for the set before the first activation. */
   readonly digest: string | null;
   readonly document: PolicySetDocument;
-  readonly semantics: Semantics;
   readonly policies: readonly CompiledPolicy[];
   /** Policies that speak of nothing but the tools they name, by the tool's folded name. */
   readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
@@ -96,7 +102,7 @@ export class PolicyCompileError extends Error {
 /** Sorted by name, so that the digest does not depend on the order of files. */
 export function buildPolicySet(members: readonly PolicySetMember[]): PolicySetDocument {
   return {
-    format: NEWEST_FORMAT,
+    format: POLICY_SET_FORMAT,
     policies: [...members].sort((a, b) => (a.policy < b.policy ? -1 : a.policy > b.policy ? 1 : 0)),
   };
 }
@@ -105,16 +111,19 @@ export function policySetDigest(document: PolicySetDocument): string {
   return sha256Hex(utf8(canonicalText(document as unknown as JsonValue)));
 }
 
-/** Of the first format: what was decided before the first activation was decided by it. */
+/** Returns the set that decides before the first activation: it denies everything. */
 export function emptyPolicySet(): CompiledPolicySet {
-  const document: PolicySetDocument = { format: "assent-policy-set/1", policies: [] };
-  const semantics = semanticsOf(document.format);
-  return { digest: null, document, semantics, policies: [], byTool: new Map(), wide: [], limited: false };
+  const document = buildPolicySet([]);
+  return { digest: null, document, policies: [], byTool: new Map(), wide: [], limited: false };
 }
 
-/** Throws PolicyCompileError with every fault, and Error for a format of a later version. */
+/** Throws PolicyCompileError with every fault, and Error if another version of Assent wrote the set in a format of its own. */
 export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet {
-  const semantics = semanticsOf(document.format);
+  const format: string = document.format;
+  if (format !== POLICY_SET_FORMAT)
+    throw new Error(
+      `the policy set has the format "${format}", and this version of Assent reads "${POLICY_SET_FORMAT}"; use the version that wrote it`,
+    );
   const faults: CompileFault[] = [];
   const names = new Set<string>();
   const byTool = new Map<string, CompiledPolicy[]>();
@@ -127,7 +136,7 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
         message: "appears twice in the set; give each policy a name of its own",
       });
     names.add(member.policy);
-    const compiled = compiledOnce(member.definition, document.format);
+    const compiled = compiledOnce(member.definition);
     for (const fault of compiled.faults) faults.push({ ...fault, policy: member.policy });
     const policy: CompiledPolicy = { ...compiled.policy, order, name: member.policy, version: member.version };
     const tools = namedTools(policy);
@@ -144,7 +153,6 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
   return {
     digest: policySetDigest(document),
     document,
-    semantics,
     policies,
     byTool,
     wide,
@@ -161,18 +169,18 @@ const contentDigests = new WeakMap<PolicyDocument, string>();
 const KEPT_DEFINITIONS = 4096;
 let mostTogether = 0;
 
-function keyOf(definition: PolicyDocument, format: string): string {
+function keyOf(definition: PolicyDocument): string {
   let digest = contentDigests.get(definition);
   if (digest === undefined) {
     digest = sha256Hex(utf8(canonicalText(definition as unknown as JsonValue)));
     contentDigests.set(definition, digest);
   }
-  return `${format} ${digest}`;
+  return digest;
 }
 
-function compiledOnce(definition: PolicyDocument, format: string): ReturnType<typeof compileDefinition> {
-  const key = keyOf(definition, format);
-  const compiled = compiledDefinitions.get(key) ?? compileDefinition(definition, semanticsOf(format));
+function compiledOnce(definition: PolicyDocument): ReturnType<typeof compileDefinition> {
+  const key = keyOf(definition);
+  const compiled = compiledDefinitions.get(key) ?? compileDefinition(definition);
   // What was used last is dropped last.
   compiledDefinitions.delete(key);
   compiledDefinitions.set(key, compiled);
@@ -185,16 +193,16 @@ function compiledOnce(definition: PolicyDocument, format: string): ReturnType<ty
 }
 
 /** Whether `compilePolicySet` would find every policy compiled already, and so cost little. */
-export function isPrepared({ format, policies }: PolicySetDocument): boolean {
-  return policies.every(({ definition }) => compiledDefinitions.has(keyOf(definition, format)));
+export function isPrepared({ policies }: PolicySetDocument): boolean {
+  return policies.every(({ definition }) => compiledDefinitions.has(keyOf(definition)));
 }
 
 /**
  * Compiles what `compilePolicySet` will need, before somebody holds a lock for it. Faults are reported there, not here.
  */
-export function preparePolicySet({ format, policies }: PolicySetDocument): void {
+export function preparePolicySet({ policies }: Pick<PolicySetDocument, "policies">): void {
   mostTogether = Math.max(mostTogether, policies.length);
-  for (const { definition } of policies) compiledOnce(definition, format);
+  for (const { definition } of policies) compiledOnce(definition);
 }
 
 /** The tools a policy can speak of, by their folded names; null when globs leave that open. */

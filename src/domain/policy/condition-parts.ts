@@ -1,6 +1,6 @@
 /** A condition taken apart: each expression inside it with the value it has for one request. For explanations; decisions do not use it. */
 import { isCelError, parse, plan, unparse, type CelInput } from "@bufbuild/cel";
-import { RANGE } from "./cel.ts";
+import { CEL, MAX_STEPS, RANGE } from "./cel.ts";
 import { Meter, onMeter } from "./cel-meter.ts";
 import { itemsOf, showCel } from "./cel-show.ts";
 import { explainError, type Activation } from "./condition.ts";
@@ -38,16 +38,15 @@ export function conditionParts(source: string, activation: Activation): Conditio
   const byId = new Map<bigint, Expr>();
   collect(metered.expr, byId);
   const parts: ConditionPart[] = [];
-  const { env, maxSteps } = activation.edition;
-  let purse = MAX_DECISIONS * maxSteps;
+  let purse = MAX_DECISIONS * MAX_STEPS;
 
   function evaluate(expr: Expr, bindings: Bindings): { result: unknown } | { error: string } {
-    const meter = new Meter(Math.min(maxSteps, purse));
+    const meter = new Meter(Math.min(MAX_STEPS, purse));
     const most = meter.left;
     const tooMuch = { error: "it takes too many steps" };
     if (most <= 0) return tooMuch;
     try {
-      const run = plan(env, byId.get(expr.id) ?? expr) as (bindings: Bindings) => unknown;
+      const run = plan(CEL, byId.get(expr.id) ?? expr) as (bindings: Bindings) => unknown;
       const result = onMeter(meter, () => run(bindings));
       if (meter.tripped) return tooMuch;
       return isCelError(result) ? { error: explainError(result.message, names) } : { result };

@@ -10,7 +10,7 @@ import { isCelError, parse, plan, type CelInput } from "@bufbuild/cel";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../actions.ts";
-import { CEL_2, type CelEdition } from "./cel.ts";
+import { CEL, MAX_STEPS } from "./cel.ts";
 import { Meter, onMeter } from "./cel-meter.ts";
 import { toCelValue } from "./cel-values.ts";
 import { bracketsTooDeep, inspect, MAX_DEPTH, ShapeFault, VARIABLES, type Shape } from "./condition-shape.ts";
@@ -46,11 +46,8 @@ export class Activation {
   private readonly now: number;
   private variables: Record<string, CelInput> | null = null;
   private meters: (Meter | null)[] = [null, null];
-  /** The edition of the policy set. */
-  readonly edition: CelEdition;
 
-  constructor(request: ActionRequest, facts: Pick<Facts, "principal">, now: number, edition: CelEdition = CEL_2) {
-    this.edition = edition;
+  constructor(request: ActionRequest, facts: Pick<Facts, "principal">, now: number) {
     this.request = request;
     this.facts = facts;
     this.now = now;
@@ -61,14 +58,14 @@ export class Activation {
     const { principal } = this.facts;
     const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
     const facts = { principal: { ...principal, agent_id: bound } };
-    const renamed = new Activation({ ...this.request, ...names }, facts, this.now, this.edition);
+    const renamed = new Activation({ ...this.request, ...names }, facts, this.now);
     renamed.meters = this.meters;
     return renamed;
   }
 
   /** What the conditions of the decision may still spend; those of shadow policies have their own. */
   meter(shadow: boolean): Meter {
-    return (this.meters[shadow ? 1 : 0] ??= new Meter(this.edition.maxSteps));
+    return (this.meters[shadow ? 1 : 0] ??= new Meter(MAX_STEPS));
   }
 
   bindings(): Record<string, CelInput> {
@@ -88,8 +85,8 @@ export class Activation {
   }
 }
 
-export function compileCondition(source: string, edition: CelEdition = CEL_2): CompiledCondition {
-  const compiled = compileExpression(source, "condition", edition);
+export function compileCondition(source: string): CompiledCondition {
+  const compiled = compileExpression(source, "condition");
   if (!compiled.ok) return compiled;
   const { expression } = compiled;
   return {
@@ -112,7 +109,6 @@ export type CompiledExpression = { ok: true; expression: Expression } | { ok: fa
 export function compileExpression(
   source: string,
   what = "expression",
-  edition: CelEdition = CEL_2,
   variables: readonly string[] = VARIABLES,
 ): CompiledExpression {
   const fail = (message: string, offset = 0): CompiledExpression => ({ ok: false, message, offset });
@@ -127,7 +123,7 @@ export function compileExpression(
   try {
     const parsed = parse(source);
     const shape = inspect(parsed, what === "condition", variables);
-    const run = plan(edition.env, parsed);
+    const run = plan(CEL, parsed);
     return {
       ok: true,
       expression: { evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) },
@@ -151,19 +147,19 @@ function evaluate(
     meter.charge(shape.nodes);
     const result = onMeter(meter, () => run(bindings));
     // `||` and `&&` absorb errors: a result that was reached in spite of a refusal does not count.
-    if (meter.tripped) return tooMuch(activation);
+    if (meter.tripped) return TOO_MUCH;
     if (isCelError(result)) return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
     return { value: result };
   } catch (error) {
-    if (meter.tripped || error instanceof RangeError) return tooMuch(activation);
+    if (meter.tripped || error instanceof RangeError) return TOO_MUCH;
     return { error: "CONDITION_ERROR", message: explainError("", shape.names) };
   }
 }
 
-function tooMuch({ edition }: Activation): { error: "CONDITION_LIMIT"; message: string } {
-  const message = `the conditions need more than ${edition.maxSteps} steps for this request`;
-  return { error: "CONDITION_LIMIT", message };
-}
+const TOO_MUCH = {
+  error: "CONDITION_LIMIT",
+  message: `the conditions need more than ${MAX_STEPS} steps for this request`,
+} as const;
 
 /** An error of the evaluator without any value of the request: reasons are kept forever, arguments can be erased. */
 export function explainError(message: string, names: ReadonlySet<string>): string {

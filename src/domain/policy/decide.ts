@@ -7,8 +7,7 @@ import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } f
 import { rulesForTool } from "./rule-index.ts";
 import { Evaluation } from "./evaluation.ts";
 import { isExceeded, matchLimit, matchLimits, usedBefore } from "./limits.ts";
-import { matchNames, readPatterns } from "./semantics.ts";
-import { foldName } from "../names.ts";
+import { matchesAnyName } from "./name-patterns.ts";
 import { clipText } from "../text.ts";
 import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome, StopFact } from "./types.ts";
 
@@ -46,7 +45,7 @@ function judge(evaluation: Evaluation, facts: Facts): { decision: Decision; stop
   const { compiled, request } = evaluation;
   const stop = facts.stops?.find(({ policy }) => policy === null);
   if (stop !== undefined) return { decision: stopping(stop, []), stop };
-  const barred = agentBar(compiled, request, facts);
+  const barred = agentBar(request, facts);
   if (barred !== null) return { decision: denial(barred.code, barred.reason, []) };
   if (compiled.policies.length === 0)
     return { decision: denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []) };
@@ -67,7 +66,7 @@ function judge(evaluation: Evaluation, facts: Facts): { decision: Decision; stop
     shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
   const answering = facts.stops?.find(({ policy }) => findings.some((finding) => finding.policy.name === policy));
   if (answering !== undefined) return { decision: stopping(answering, shadow), stop: answering };
-  if (!hasAnswer(compiled, findings)) {
+  if (!hasAnswer(findings)) {
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
@@ -84,12 +83,9 @@ export function consultAll(compiled: CompiledPolicySet, request: ActionRequest, 
   return findingsOf(new Evaluation(compiled, request, facts, now), facts);
 }
 
-function findingsOf(begun: Evaluation, facts: Facts): Finding[] {
-  const { compiled, request, now } = begun;
-  const { limitsFirst } = compiled.semantics;
-  // Sets of the first format evaluated their limits twice, each time after the rules or alone.
-  const evaluation = limitsFirst ? begun : new Evaluation(compiled, request, facts, now);
-  if (limitsFirst) matchLimits(evaluation);
+function findingsOf(evaluation: Evaluation, facts: Facts): Finding[] {
+  // Limits first: `limitNeeds` evaluates them before what was used of them is read.
+  matchLimits(evaluation);
   const findings: Finding[] = [];
   for (const policy of evaluation.policies()) {
     const finding = consult(policy, evaluation);
@@ -103,8 +99,7 @@ function findingsOf(begun: Evaluation, facts: Facts): Finding[] {
 }
 
 /** A limit alone allows nothing: only a rule can say that somebody may be asked. A deny is always an answer. */
-function hasAnswer({ semantics }: CompiledPolicySet, findings: readonly Finding[]): boolean {
-  if (!semantics.limitsNeedRules) return findings.length > 0;
+function hasAnswer(findings: readonly Finding[]): boolean {
   return findings.some(({ effect, reason_code }) => effect === "deny" || reason_code === "POLICY_RULE");
 }
 
@@ -138,11 +133,7 @@ function consultLimit(
   };
 }
 
-function agentBar(
-  { semantics }: CompiledPolicySet,
-  request: ActionRequest,
-  facts: Facts,
-): { code: ReasonCode; reason: string } | null {
+function agentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {
   const { agent } = facts;
   if (facts.key_ended === true)
     return { code: "KEY_ENDED", reason: "the key that submitted the action was revoked or has expired" };
@@ -151,10 +142,7 @@ function agentBar(
     return { code: "AGENT_NOT_REGISTERED", reason: `the agent ${clip(request.agent_id)} is not registered` };
   }
   if (agent.suspended) return { code: "AGENT_SUSPENDED", reason: `the agent ${clip(request.agent_id)} is suspended` };
-  const reading = { fold: semantics.foldsNames, units: semantics.globUnits };
-  const tool = reading.fold ? foldName(request.tool) : request.tool;
-  if (agent.allowed_tools === null || matchNames(readPatterns(agent.allowed_tools, reading), tool, reading))
-    return null;
+  if (agent.allowed_tools === null || matchesAnyName(agent.allowed_tools, request.tool)) return null;
   return {
     code: "TOOL_NOT_ALLOWED",
     reason: `the agent ${clip(request.agent_id)} may not use the tool ${clip(request.tool)}`,

@@ -4,7 +4,7 @@ import { foldName } from "../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } from "./compile.ts";
 import { policiesForTool } from "./rule-index.ts";
 import { Activation } from "./condition.ts";
-import { matchNames } from "./semantics.ts";
+import { matchNames } from "./name-patterns.ts";
 import type { Facts, ReasonCode } from "./types.ts";
 
 /** The names of a request. */
@@ -37,34 +37,32 @@ export class Evaluation {
     this.compiled = compiled;
     this.request = request;
     this.now = now;
-    this.activation = new Activation(request, facts, now, compiled.semantics.cel);
+    this.activation = new Activation(request, facts, now);
     this.written = { tool, operation, agent };
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
   }
 
   /** Evaluates what a limit counts by, with folded names: another spelling is not another subject. */
   get subjects(): Activation {
-    return (this.ofSubjects ??= this.compiled.semantics.foldsNames
-      ? this.activation.renamed({ ...this.folded, agent_id: this.folded.agent })
-      : this.activation);
+    return (this.ofSubjects ??= this.activation.renamed({ ...this.folded, agent_id: this.folded.agent }));
   }
 
   /** As the policy reads names. */
-  names({ reading }: Pick<CompiledPolicy, "reading">): Names {
-    return reading.fold ? this.folded : this.written;
+  names({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Names {
+    return caseSensitive ? this.written : this.folded;
   }
 
   /** Policies that speak of the action, in the order of the set. */
   policies(): CompiledPolicy[] {
     return policiesForTool(this.compiled, this.request.tool).filter((policy) => {
       const { tool, agent } = this.names(policy);
-      return matchNames(policy.tools, tool, policy.reading) && matchNames(policy.agents, agent, policy.reading);
+      return matchNames(policy.tools, tool) && matchNames(policy.agents, agent);
     });
   }
 
   /** Whether a rule's matchers other than the tool let it speak of the action. */
   concerns(policy: CompiledPolicy, { operations, agents }: CompiledRule): boolean {
     const { operation, agent } = this.names(policy);
-    return matchNames(operations, operation, policy.reading) && matchNames(agents, agent, policy.reading);
+    return matchNames(operations, operation) && matchNames(agents, agent);
   }
 }

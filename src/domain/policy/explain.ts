@@ -5,7 +5,7 @@ import { conditionParts, type ConditionPart } from "./condition-parts.ts";
 import { decide } from "./decide.ts";
 import { Evaluation } from "./evaluation.ts";
 import { isExceeded, matchLimit, matchLimits, MICRO, usedBefore } from "./limits.ts";
-import { matchNames, readPatterns } from "./semantics.ts";
+import { matchNames, readPatterns } from "./name-patterns.ts";
 import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "./types.ts";
 
 export interface MatcherExplanation {
@@ -84,7 +84,7 @@ export function explain(compiled: CompiledPolicySet, request: ActionRequest, fac
   if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
   // One for all policies, as in decide(): what the first ones spend is gone for the others.
   const evaluation = new Evaluation(compiled, request, facts, now);
-  if (compiled.semantics.limitsFirst) matchLimits(evaluation);
+  matchLimits(evaluation);
   const policies = compiled.policies.map((policy) => {
     const definition = compiled.document.policies[policy.order]?.definition as PolicyDocument;
     return {
@@ -213,6 +213,6 @@ function matcher(
   if (given === undefined) return null;
   const patterns = [given].flat();
   const { agent_id: agent, tool, operation } = evaluation.request;
-  const matches = matchNames(readPatterns(patterns, policy.reading), evaluation.names(policy)[field], policy.reading);
+  const matches = matchNames(readPatterns(patterns, policy.caseSensitive), evaluation.names(policy)[field]);
   return { field, patterns, value: { agent, tool, operation }[field], matches };
 }

@@ -14,13 +14,11 @@ export function isGlob(pattern: string): boolean {
 }
 
 /**
- * As they stand: whoever compares without regard to case folds both before. O(pattern × text) at worst, without
- * backtracking into earlier stars: only the last one is ever widened.
- *
- * @param units whether `?` stands for a UTF-16 code unit, as it did in sets of the first format
+ * Compares code points exactly; to ignore case, fold both arguments first. At worst O(pattern × text): only the last
+ * star is ever widened, so there is no backtracking into earlier ones.
  */
-export function matchGlob(pattern: string, text: string, units = false): boolean {
-  return units ? match(pattern, text) : match(codePoints(pattern), codePoints(text));
+export function matchGlob(pattern: string, text: string): boolean {
+  return match(codePoints(pattern), codePoints(text));
 }
 
 const SURROGATE = /[\ud800-\udfff]/;
@@ -53,13 +51,13 @@ function match(pattern: ArrayLike<string>, text: ArrayLike<string>): boolean {
   return p === pattern.length;
 }
 
-export function matchesAny(patterns: readonly string[], text: string, units = false): boolean {
+export function matchesAny(patterns: readonly string[], text: string): boolean {
   const first = text.charCodeAt(0);
   for (const pattern of patterns) {
     // Most begin otherwise, and are no more looked at: `*` is 0x2a, `?` is 0x3f.
     const c = pattern.charCodeAt(0);
     if (c !== first && c !== 0x2a && c !== 0x3f && pattern !== "") continue;
-    if (isGlob(pattern) ? matchGlob(pattern, text, units) : pattern === text) return true;
+    if (isGlob(pattern) ? matchGlob(pattern, text) : pattern === text) return true;
   }
   return false;
 }

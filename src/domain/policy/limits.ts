@@ -9,7 +9,7 @@ import { sha256Hex, utf8 } from "../hash.ts";
 import type { CompiledLimit, CompiledPolicy, CompiledPolicySet } from "./compile.ts";
 import { MICRO } from "./compile.ts";
 import { Evaluation, type LimitMatch } from "./evaluation.ts";
-import { matchNames } from "./semantics.ts";
+import { matchNames } from "./name-patterns.ts";
 import type { Facts, LimitFact } from "./types.ts";
 import { endOfWindow, startOfWindow } from "./window.ts";
 
@@ -73,7 +73,7 @@ export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluat
 function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
   const { rule } = limit;
   const { activation } = evaluation;
-  if (!matchNames(limit.tools, evaluation.names(policy).tool, policy.reading)) return { kind: "none" };
+  if (!matchNames(limit.tools, evaluation.names(policy).tool)) return { kind: "none" };
   if (!evaluation.concerns(policy, rule)) return { kind: "none" };
   if (rule.condition !== null) {
     const result = rule.condition.evaluate(activation, policy.shadow);

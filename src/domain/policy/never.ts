@@ -14,8 +14,6 @@ export function isNeverAllowed(evaluation: Evaluation): boolean {
     const effects = effectsOf(policy, evaluation);
     if (effects.size === 1 && effects.has("deny")) return true;
     answered ||= effects.has("allow") || effects.has("require_approval");
-    // In sets of the first format a limit that is exceeded answers alone, and may only ask.
-    answered ||= !evaluation.compiled.semantics.limitsNeedRules && policy.limits.length > 0;
   }
   return !answered;
 }

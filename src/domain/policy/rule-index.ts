@@ -1,7 +1,7 @@
 /** Finding what could speak of a tool, without a look at the rest. */
 import { foldName } from "../names.ts";
 import type { CompiledPolicy, CompiledPolicySet, CompiledRule } from "./compile.ts";
-import { matchNames } from "./semantics.ts";
+import { matchNames } from "./name-patterns.ts";
 
 /** Policies that could say something about a tool, in the order of the set. */
 export function policiesForTool({ byTool, wide }: CompiledPolicySet, tool: string): readonly CompiledPolicy[] {
@@ -19,7 +19,7 @@ export function* rulesForTool(policy: CompiledPolicy, tool: string): Generator<C
   const exact = policy.exact.get(tool) ?? [];
   let e = 0;
   for (const { rule, globs } of policy.patterns) {
-    if (!matchNames(globs, tool, policy.reading)) continue;
+    if (!matchNames(globs, tool)) continue;
     while (e < exact.length && (exact[e] as CompiledRule).order < rule.order) yield exact[e++] as CompiledRule;
     yield rule;
   }

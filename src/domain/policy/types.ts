@@ -1,5 +1,7 @@
 import type { JsonObject } from "../json.ts";
-import type { PolicySetFormat } from "./semantics.ts";
+
+/** Names the meaning of a policy set: a set of another format is refused, because a decision must come out the same when it is replayed. */
+export const POLICY_SET_FORMAT = "assent-policy-set/1";
 
 export type Effect = "allow" | "deny" | "require_approval";
 export type Risk = "low" | "medium" | "high" | "critical";
@@ -78,7 +80,7 @@ export interface PolicySetMember {
 
 /** All active policy versions, sorted by name. Its canonical JSON is what the digest addresses. */
 export interface PolicySetDocument {
-  format: PolicySetFormat;
+  format: typeof POLICY_SET_FORMAT;
   policies: PolicySetMember[];
 }
 
