@@ -7,6 +7,7 @@ import type { Declarations } from "./extension/declarations.ts";
 import { createDocuments } from "./extension/documents.ts";
 import { READER_METHODS, type Storage } from "./contract/storage.ts";
 import { openApiDocument } from "./http/openapi.ts";
+import { createReadTurns } from "./http/read-turns.ts";
 import { containment } from "./identity/containment.ts";
 import type { Parts } from "./parts.ts";
 import { VERSION } from "./version.ts";
@@ -50,6 +51,7 @@ export function createHosts(options: HostOptions): {
     log,
     clock,
     stopping,
+    readTurn: createReadTurns(),
     newId,
     scopes: declared.scopes,
     entryTypes: declared.entryTypes,

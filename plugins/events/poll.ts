@@ -1,5 +1,4 @@
 /** One page of events, for those who ask again instead of holding a stream. */
-import { setImmediate } from "node:timers/promises";
 import type { Host } from "../../src/contract/host.ts";
 import { withoutGap } from "../../src/contract/storage.ts";
 import { PAGE } from "./feed.ts";
@@ -17,9 +16,8 @@ export async function poll(host: Host, query: PageQuery, filter: EventFilter, si
   let full = false;
   let next = (query.after ?? -1) + 1;
   const end = Math.min(size, next + MAX_LOOKED_AT);
-  for (let pages = 0; next < end && events.length < limit && !full; pages++) {
-    // An embedded store reads at once: a poll of others' entries would hold up everybody for all its pages.
-    if (pages > 0) await setImmediate();
+  while (next < end && events.length < limit && !full) {
+    await host.readTurn();
     const to = Math.min(end, next + PAGE);
     for (const row of withoutGap(await host.storage.entries(next, to), next, to)) {
       if (events.length === limit) break;

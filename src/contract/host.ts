@@ -204,6 +204,11 @@ export interface Host {
     /** Requests of agents on their way into the ledger. */
     queued(): number;
   };
+  /**
+   * Resolves in a later turn of the event loop, for one caller a turn. Await it before each slice of a long read, so
+   * that decisions are made between the slices, however many clients read.
+   */
+  readTurn(): Promise<void>;
   /** UUIDv7. */
   newId(): string;
   /** Aborts when the service begins to stop: long waits answer what they have. */
