@@ -5,6 +5,7 @@ import type { Host, Logger } from "./contract/host.ts";
 import type { Route } from "./contract/resource.ts";
 import { createFetch, type FetchHandler } from "./http/handler.ts";
 import { createInFlight, createQueue } from "./http/in-flight.ts";
+import { createResponsesInFlight } from "./http/responses-in-flight.ts";
 import { createChannels, readChannels, toldOfStops, type Channel } from "./delivery/channels.ts";
 import { courierFor } from "./delivery/courier-for.ts";
 import { createOutbox } from "./delivery/outbox.ts";
@@ -99,10 +100,12 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   refuseTwice(plugins);
   const declared = declarationsOf(plugins);
   const inFlight = createInFlight(config.server.max_bytes_in_flight);
+  const { max_response_bytes: total, max_response_bytes_per_key: perKey } = config.server;
+  const responses = createResponsesInFlight({ total, perKey });
   const queue = createQueue(config.ledger.max_queue);
   const { hostOf, after } = createHosts({
     config,
-    load: { bodyBytes: () => inFlight.bytes, queued: () => queue.length },
+    load: { bodyBytes: () => inFlight.bytes, responseBytes: () => responses.bytes, queued: () => queue.length },
     log,
     clock,
     newId,
@@ -136,6 +139,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     newId,
     stopping: stopping.signal,
     inFlight,
+    responses,
     queue,
     onResponse: registry.onResponse,
     ...(options.Response === undefined ? {} : { Response: options.Response }),

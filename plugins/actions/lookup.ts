@@ -2,11 +2,11 @@
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import type { ActionFilter } from "../../src/contract/storage.ts";
+import type { ActionFilter, ActionRow } from "../../src/contract/storage.ts";
 import { openEntry } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
-import { decodeSeqCursor, DEFAULT_LIMIT, nextLink, readPage } from "../../src/http/resource/paging.ts";
+import { decodeSeqCursor, DEFAULT_LIMIT, listReply, nextLink, readPage } from "../../src/http/resource/paging.ts";
 import type { Expiry } from "./expiry.ts";
 import { answerWith, readRecord, RECORD } from "./record.ts";
 import { asOf, isOverdue, sizeOf, visibleAction } from "./rows.ts";
@@ -27,32 +27,28 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
       query: schema.ListQuery,
       responses: { 200: { description: "A page.", schema: schema.ActionList } },
       errors: ["INVALID_CURSOR"],
-      async handle({ query, credential }) {
+      async handle({ query, credential, holdResponse }) {
         const now = host.clock();
         const filter = { ...filterOf(query, credential), as_of: now };
-        const { rows, next_cursor, cut } = await readPage(
+        const { items, next_cursor } = await readPage<ActionRow>(
           LIST,
-          { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes },
-          (after, limit) =>
-            host.storage.actions(
-              after === null ? { ...filter, limit } : { ...filter, offset: 0, before_seq: after.decision_seq, limit },
-            ),
-          sizeOf,
-          (row) => row.decision_seq,
+          { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes, offset: query.offset },
+          {
+            read: (after, limit) =>
+              host.storage.actions(
+                after === null ? { ...filter, limit } : { ...filter, offset: 0, before_seq: after.decision_seq, limit },
+              ),
+            size: sizeOf,
+            position: (row) => row.decision_seq,
+            render(row) {
+              if (isOverdue(row, now)) expiry.notice();
+              return readRecord(host, row, credential, { token: false });
+            },
+            turn: host.readTurn,
+            hold: holdResponse,
+          },
         );
-        // Who counts in offsets would skip what did not fit.
-        if (cut && query.offset !== undefined)
-          throw invalid(
-            "limit",
-            `only ${rows.length} of these actions fit into a page of ${host.config.server.max_page_bytes} bytes; ask for fewer, or go on by next_cursor instead of offset`,
-          );
-        if (rows.some((row) => isOverdue(row, now))) expiry.notice();
-        const actions = await Promise.all(rows.map((row) => readRecord(host, row, credential, { token: false })));
-        return {
-          status: 200,
-          json: { actions, next_cursor },
-          headers: nextLink("/v1/actions", query, next_cursor),
-        };
+        return listReply("actions", items, { next_cursor }, nextLink("/v1/actions", query, next_cursor));
       },
     }),
     defineRoute({

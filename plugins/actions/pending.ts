@@ -7,6 +7,7 @@ import {
   badCursor,
   decodeCursor,
   DEFAULT_LIMIT,
+  listReply,
   nextLink,
   PAGE_QUERY,
   readPage,
@@ -40,28 +41,28 @@ export function pendingRoute(host: Host, tag: string): Route {
       "Pending actions whose time has not run out. One that is submitted while the pages are read is found on them where it expires behind the cursor.",
     responses: { 200: { description: "A page.", schema: Answer } },
     errors: ["INVALID_CURSOR"],
-    async handle({ query, credential }) {
+    async handle({ query, credential, holdResponse }) {
       const now = host.clock();
       const place = query.cursor === undefined ? null : placeOf(query.cursor);
       // What is overdue stays out whether or not it is marked so already: this read waits for no write.
       const after =
         place !== null && place.expires_at > now ? place : { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
-      const [{ rows, next_cursor }, total] = await Promise.all([
-        readPage(
+      const [{ items, next_cursor }, total] = await Promise.all([
+        readPage<ActionRow>(
           LIST,
           { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes },
-          (last, limit) => host.storage.pendingActions(credential.visibility, placeAfter(last) ?? after, limit),
-          sizeOf,
-          (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
+          {
+            read: (last, limit) => host.storage.pendingActions(credential.visibility, placeAfter(last) ?? after, limit),
+            size: sizeOf,
+            position: (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
+            render: (row) => readRecord(host, row, credential, { token: false }),
+            turn: host.readTurn,
+            hold: holdResponse,
+          },
         ),
         host.storage.pendingCount(credential.visibility, now),
       ]);
-      const actions = await Promise.all(rows.map((row) => readRecord(host, row, credential, { token: false })));
-      return {
-        status: 200,
-        json: { actions, total, next_cursor },
-        headers: nextLink("/v1/approvals", query, next_cursor),
-      };
+      return listReply("actions", items, { total, next_cursor }, nextLink("/v1/approvals", query, next_cursor));
     },
   });
 }

@@ -5,7 +5,7 @@ import type { AgentRow } from "../../src/contract/storage.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { idempotentCall, REPLAYED } from "../../src/http/resource/idempotency.ts";
-import { cutPage, decodeSeqCursor, DEFAULT_LIMIT, nextLink } from "../../src/http/resource/paging.ts";
+import { decodeSeqCursor, DEFAULT_LIMIT, listReply, nextLink, readPage } from "../../src/http/resource/paging.ts";
 import { IF_MATCH } from "../../src/http/resource/preconditions.ts";
 import {
   assertToolsFit,
@@ -36,7 +36,7 @@ function routes(host: Host): Route[] {
       description: "A key that is bound to an agent sees that one alone.",
       responses: { 200: { description: "A page.", schema: schema.AgentList } },
       errors: ["INVALID_CURSOR"],
-      async handle({ query, credential: { visibility } }) {
+      async handle({ query, credential: { visibility }, holdResponse }) {
         // A bound key learns nothing of the other agents.
         if ("agent_id" in visibility) {
           const own = await host.storage.agent(visibility.agent_id);
@@ -47,19 +47,29 @@ function routes(host: Host): Route[] {
             (query.status === undefined || (query.status === "suspended") === (own.suspended_at !== null));
           return { status: 200, json: { agents: own !== null && fits ? [show(own)] : [], next_cursor: null } };
         }
-        const limit = query.limit ?? DEFAULT_LIMIT;
-        const result = await host.storage.agents({
-          limit: limit + 1,
-          ...(query.status === undefined ? {} : { suspended: query.status === "suspended" }),
-          ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor("agents", query.cursor) }),
-          ...(query.offset === undefined ? {} : { offset: query.offset }),
-        });
-        const { rows, next_cursor } = cutPage("agents", result, limit, (row) => row.registered_seq);
-        return {
-          status: 200,
-          json: { agents: rows.map(show), next_cursor },
-          headers: nextLink("/v1/agents", query, next_cursor),
-        };
+        const { items, next_cursor } = await readPage<AgentRow>(
+          "agents",
+          { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes, offset: query.offset },
+          {
+            read: (after, limit) =>
+              host.storage.agents({
+                limit,
+                ...(query.status === undefined ? {} : { suspended: query.status === "suspended" }),
+                ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor("agents", query.cursor) }),
+                ...(after === null
+                  ? query.offset === undefined
+                    ? {}
+                    : { offset: query.offset }
+                  : { before_seq: after.registered_seq }),
+              }),
+            size: ({ metadata, allowed_tools }) => metadata.length + JSON.stringify(allowed_tools).length,
+            position: (row) => row.registered_seq,
+            render: show,
+            turn: host.readTurn,
+            hold: holdResponse,
+          },
+        );
+        return listReply("agents", items, { next_cursor }, nextLink("/v1/agents", query, next_cursor));
       },
     }),
     defineRoute({

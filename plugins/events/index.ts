@@ -123,10 +123,13 @@ export default definePlugin({
       return stream(query, credential, last === undefined ? size : last + 1);
     }
 
-    async function page({ query, credential }: PageRequest): Promise<Reply> {
+    async function page({ query, credential, holdResponse }: PageRequest): Promise<Reply> {
       checkAgent(query);
       const size = await sizeBehind(query.after);
-      return { status: 200, json: await poll(host, query, createFilter(query, credential, toolOf), size) };
+      return {
+        status: 200,
+        json: await poll(host, query, createFilter(query, credential, toolOf), size, holdResponse),
+      };
     }
 
     return {

@@ -9,7 +9,13 @@ import type { Event, EventPage, PageQuery } from "./schemas.ts";
 const MAX_LOOKED_AT = 10 * PAGE;
 
 /** @param size of the ledger, more than `query.after` */
-export async function poll(host: Host, query: PageQuery, filter: EventFilter, size: number): Promise<EventPage> {
+export async function poll(
+  host: Host,
+  query: PageQuery,
+  filter: EventFilter,
+  size: number,
+  hold: (bytes: number) => void,
+): Promise<EventPage> {
   const limit = query.limit ?? 100;
   const events: Event[] = [];
   let bytes = 0;
@@ -28,7 +34,10 @@ export async function poll(host: Host, query: PageQuery, filter: EventFilter, si
         full = true;
         break;
       }
-      if (passes) events.push(eventOf(row));
+      if (passes) {
+        hold(row.bytes.length);
+        events.push(eventOf(row));
+      }
       next = row.seq + 1;
     }
   }

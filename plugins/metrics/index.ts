@@ -103,6 +103,11 @@ function gauges(host: Host, register: Registry): void {
   gauge("assent_http_body_bytes", "Bytes of request bodies that are in flight, of server.max_bytes_in_flight.", (it) =>
     it.set(host.load.bodyBytes()),
   );
+  gauge(
+    "assent_http_response_bytes",
+    "Bytes of large responses that are put together or not read yet, of server.max_response_bytes.",
+    (it) => it.set(host.load.responseBytes()),
+  );
   gauge("assent_ledger_queue_requests", "Requests of agents on their way into the ledger, of ledger.max_queue.", (it) =>
     it.set(host.load.queued()),
   );

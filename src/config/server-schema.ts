@@ -33,6 +33,19 @@ export const ServerSchema = Type.Object(
       description:
         "Bytes of request bodies that are read or worked on at once, over all requests; bodies of more than 64 KiB get half of it. Beyond it 503 with Retry-After.",
     }),
+    max_response_bytes: Type.Integer({
+      default: 67_108_864,
+      minimum: 1_048_576,
+      maximum: 68_719_476_736,
+      description:
+        "Bytes of responses of more than 16 KiB that are put together or that their clients have not read yet, over all keys. Beyond it 503 with Retry-After.",
+    }),
+    max_response_bytes_per_key: Type.Integer({
+      default: 16_777_216,
+      minimum: 1_048_576,
+      maximum: 68_719_476_736,
+      description: "The same of one API key. Beyond it 429 with Retry-After.",
+    }),
     max_page_bytes: Type.Integer({
       default: 4_194_304,
       minimum: 65_536,

@@ -27,6 +27,7 @@ export const ERRORS = {
   VALIDATION_FAILED: [422, "The request does not have the expected form"],
   INVALID_CURSOR: [422, "The cursor is not one of ours"],
   RATE_LIMITED: [429, "Too many requests"],
+  TOO_MANY_BYTES: [429, "Too many bytes of responses are on their way"],
   TOO_MANY_PENDING: [429, "Too many actions wait for approval"],
   TOO_MANY_STREAMS: [429, "Too many open event streams"],
   TOO_MANY_WAITS: [429, "Too many requests wait for verdicts"],

@@ -201,6 +201,8 @@ export interface Host {
   readonly load: {
     /** Bytes of request bodies in flight. */
     bodyBytes(): number;
+    /** Bytes of large responses that are put together or not read yet. */
+    responseBytes(): number;
     /** Requests of agents on their way into the ledger. */
     queued(): number;
   };

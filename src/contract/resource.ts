@@ -28,6 +28,11 @@ export interface RequestContext<
   readonly signal: AbortSignal;
   /** For a route that is `queued`: its work is done, and what is left is waiting. It makes room for the next. */
   rests(): void;
+  /**
+   * Counts bytes of a large response before they are held in memory. Throws TOO_MANY_BYTES or OVERLOADED when this key,
+   * or all together, have as many on their way as they may. They are given back with the request.
+   */
+  holdResponse(bytes: number): void;
   readonly log: Logger;
 }
 
@@ -68,7 +73,7 @@ export interface Route {
   body?: TSchema;
   /** Media types taken as text instead of JSON, e.g. `application/yaml`. */
   textBodies?: readonly string[];
-  /** Never counted against a rate limit: for probes. */
+  /** Never counted against the rate limit of a key or an address, but for wrong keys: for probes. */
   unlimited?: boolean;
   /** Counts in `ledger.max_queue` until it is answered, and is refused with OVERLOADED, before its body is read, while that is full: for what agents send, not for what people decide. */
   queued?: boolean;

@@ -11,6 +11,7 @@ const CREDENTIAL: readonly ErrorCode[] = [
   "SHUTTING_DOWN",
 ];
 const BODY: readonly ErrorCode[] = ["INVALID_UTF8", "BODY_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "OVERLOADED"];
+const RESPONSE: readonly ErrorCode[] = ["TOO_MANY_BYTES", "OVERLOADED"];
 const JSON_BODY: readonly ErrorCode[] = [
   "MALFORMED_JSON",
   "DUPLICATE_KEY",
@@ -35,6 +36,8 @@ export function coreErrorsOf(route: Route): ErrorCode[] {
     ...(route.body === undefined && route.textBodies === undefined ? [] : BODY),
     ...(route.body === undefined ? [] : JSON_BODY),
     ...(route.scope === null ? [] : CREDENTIAL),
-    ...(route.unlimited === true ? [] : (["RATE_LIMITED"] as const)),
+    // Wrong keys are counted at every address that takes one.
+    ...(route.unlimited === true && route.scope === null ? [] : (["RATE_LIMITED"] as const)),
+    ...(route.method === "GET" ? RESPONSE : []),
   ];
 }

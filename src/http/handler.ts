@@ -16,6 +16,7 @@ import { sameEntity } from "./entity-tag.ts";
 import { answerOf, createGatewayCheck, keyIn, requestFor } from "./facade.ts";
 import { requestId, standingHeaders } from "./headers.ts";
 import { FREE, type InFlight, type Queue, type Share } from "./in-flight.ts";
+import { SMALL_RESPONSE, streamHeld, type ResponseShare, type ResponsesInFlight } from "./responses-in-flight.ts";
 import { problemOf } from "./problem.ts";
 import { createRateLimits, type Standing } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -36,6 +37,7 @@ export interface FetchOptions {
   onResponse?(request: AnsweredRequest): void;
   stopping: AbortSignal;
   inFlight: InFlight;
+  responses: ResponsesInFlight;
   queue: Queue;
   /** The response class of the server at hand, where a faster one than the global exists. */
   Response?: typeof Response;
@@ -96,7 +98,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
     if (credential !== null) {
       const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
       const permitted = wanted.some((scope) => credential.holds(scope));
-      if (info.inner !== true && (!permitted || route.urgent !== true)) call.standing = limits.key(credential.key.id);
+      const isCounted = info.inner !== true && route.unlimited !== true && route.urgent !== true;
+      if (isCounted || (info.inner !== true && !permitted)) call.standing = limits.key(credential.key.id);
       if (!permitted) throw insufficient(credential, wanted);
     } else if (route.unlimited !== true) {
       call.standing = limits.address(addressOf(request, info));
@@ -116,6 +119,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
       credential,
       headers: request.headers,
       rests: () => call.leave?.(),
+      holdResponse: (bytes) => responseOf(call).hold(bytes),
       // Made on demand: most handlers never wait.
       get signal() {
         return AbortSignal.any([request.signal, options.stopping]);
@@ -183,6 +187,19 @@ export function createFetch(options: FetchOptions): FetchHandler {
     return credential;
   }
 
+  const responseOf = (call: Call): ResponseShare => (call.response ??= options.responses.share(call.keyId ?? ""));
+
+  /** A large body is held until its client has read it. What a GET found can be refused; what a POST did must be answered. */
+  function held(call: Call, body: string | Uint8Array, isRead: boolean): BodyInit {
+    if (body.length <= SMALL_RESPONSE || !isRead) return body as BodyInit;
+    const bytes = typeof body === "string" ? utf8(body) : body;
+    const share = options.responses.share(call.keyId ?? "");
+    // In place of what its parts held.
+    call.response?.release();
+    share.hold(bytes.length);
+    return streamHeld(bytes, share, STALL_MS);
+  }
+
   /** A client that goes on asking on the same connection would hold up the stop until it is cut. */
   const closing = (): Record<string, string> => (options.stopping.aborted ? CLOSE : NONE);
 
@@ -210,7 +227,11 @@ export function createFetch(options: FetchOptions): FetchHandler {
       reply.stream?.cancel().catch(() => undefined);
       body = null;
     }
-    return new Answer(body as BodyInit | null, { status: call.status, headers });
+    if (typeof body === "string" || body instanceof Uint8Array) {
+      if (body.length > SMALL_RESPONSE) headers["Content-Length"] = String(Buffer.byteLength(body));
+      return new Answer(held(call, body, request?.method === "GET"), { status: call.status, headers });
+    }
+    return new Answer(body, { status: call.status, headers });
   }
 
   /** A page brings its own headers; what it leaves open is filled in. */
@@ -242,6 +263,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
       const reply: Reply = { status, headers: { "Content-Type": "application/problem+json", ...headers } };
       response = respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
     } finally {
+      call.response?.release();
       call.share.release();
       call.leave?.();
     }
@@ -276,9 +298,13 @@ interface Call {
   cors: Record<string, string>;
   /** What it holds of its body. */
   share: Share;
+  /** What it holds of its response while that is put together. */
+  response?: ResponseShare;
   leave?: () => void;
 }
 
+/** How long a client may leave a large response unread. Milliseconds. */
+const STALL_MS = 30_000;
 const NONE: Record<string, string> = {};
 const CLOSE = { Connection: "close" };
 

@@ -88,42 +88,97 @@ export function cutPage<Row>(
   return { rows, next_cursor: result.length > limit && last !== undefined ? encodeCursor(list, position(last)) : null };
 }
 
-/** Rows that are read at once of a page whose bytes are bounded. */
-const CHUNK = 64;
+/** The first read of a page, in rows: as many as most pages have. */
+const FIRST_READ = DEFAULT_LIMIT + 1;
+/** The bounds of each further read. Bytes are estimated by the rows so far. */
+const [READ_ROWS, READ_BYTES] = [64, 262_144];
+/** Bytes of a rendered row besides those that `size` counts, about. */
+const OVERHEAD = 1024;
 
-export interface BoundedPage<Row> extends Page<Row> {
-  /** The page has fewer rows than were asked for because of their size. */
-  cut: boolean;
+export interface BoundedPage {
+  /** The rows of the page as JSON. */
+  items: string[];
+  next_cursor: string | null;
+}
+
+/** How the rows of a page are read and shown. */
+export interface PageSource<Row> {
+  /** Reads up to `limit` rows after a row, or from the beginning. */
+  read(after: Row | null, limit: number): Promise<Row[]>;
+  /** Bytes of a row, for the bound of the page. */
+  size(row: Row): number;
+  position(row: Row): string | number;
+  /** The row as the API shows it. */
+  render(row: Row): Promise<object> | object;
+  /** `host.readTurn`: a slice of the page is read and rendered in one turn of the event loop. */
+  turn(): Promise<void>;
+  /** `context.holdResponse`. */
+  hold(bytes: number): void;
 }
 
 /**
- * A page that ends where `limit` rows or `bytes` bytes are full, whichever comes first, with one row at least: what is
- * behind it is never in memory.
- * @param read at most so many rows behind one, or from the beginning
- * @param size of a row, in bytes
+ * Reads a page that ends at `limit` rows or at `bytes` bytes, whichever comes first, with one row at least. At any
+ * moment the rows of one slice are in memory, and of those before it only their JSON; both are held.
+ * Throws VALIDATION_FAILED for a page that its bytes would cut and that was asked for by offset: the next offset would
+ * skip what did not fit.
+ * @param list names the list, so that a cursor of another one is refused
  */
 export async function readPage<Row>(
   list: string,
-  most: { limit: number; bytes: number },
-  read: (after: Row | null, limit: number) => Promise<Row[]>,
-  size: (row: Row) => number,
-  position: (row: Row) => string | number,
-): Promise<BoundedPage<Row>> {
-  const rows: Row[] = [];
-  let bytes = 0;
+  most: { limit: number; bytes: number; offset?: number | undefined },
+  { read, size, position, render, turn, hold }: PageSource<Row>,
+): Promise<BoundedPage> {
+  const items: string[] = [];
+  let last: Row | null = null;
+  let [bytes, seen] = [0, 0];
+  let slice = FIRST_READ;
   for (;;) {
+    await turn();
     // One more than fits tells whether there is another page.
-    const count = Math.min(CHUNK, most.limit + 1 - rows.length);
-    const chunk = await read(rows.at(-1) ?? null, count);
-    for (const row of chunk) {
+    const count = Math.min(slice, most.limit + 1 - items.length);
+    const rows = await read(last, count);
+    hold(rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0));
+    let since = bytes;
+    for (const row of rows) {
+      // The first read may have brought large rows.
+      if (bytes - since > READ_BYTES) {
+        await turn();
+        since = bytes;
+      }
       bytes += size(row);
-      const cut = bytes > most.bytes && rows.length > 0;
-      if (cut || rows.length === most.limit)
-        return { rows, next_cursor: encodeCursor(list, position(rows.at(-1) as Row)), cut: rows.length < most.limit };
-      rows.push(row);
+      const cut = bytes > most.bytes && items.length > 0;
+      if (cut && most.offset !== undefined && items.length < most.limit)
+        throw cutByOffset(list, items.length, most.bytes);
+      if (cut || items.length === most.limit) return { items, next_cursor: encodeCursor(list, position(last as Row)) };
+      items.push(JSON.stringify(await render(row)));
+      last = row;
     }
-    if (chunk.length < count) return { rows, next_cursor: null, cut: false };
+    if (rows.length < count) return { items, next_cursor: null };
+    seen += rows.length;
+    slice = Math.max(1, Math.min(READ_ROWS, Math.floor(READ_BYTES / Math.max(1, bytes / seen))));
   }
+}
+
+function cutByOffset(list: string, fitting: number, bytes: number): Refusal {
+  const detail = `only ${fitting} of these ${list} fit into a page of ${bytes} bytes; ask for fewer, or go on by next_cursor instead of offset`;
+  return new Refusal("VALIDATION_FAILED", `the query parameter limit cannot be used: ${detail}`, {
+    errors: [{ parameter: "limit", detail }],
+  });
+}
+
+/** The reply of a list whose items are JSON already. */
+export function listReply(
+  name: string,
+  items: readonly string[],
+  rest: object,
+  headers: Record<string, string>,
+): { status: number; text: string; headers: Record<string, string> } {
+  const members = JSON.stringify(rest).slice(1);
+  return {
+    status: 200,
+    text: `{${JSON.stringify(name)}:[${items.join(",")}]${members === "}" ? "" : ","}${members}`,
+    headers: { "Content-Type": "application/json", ...headers },
+  };
 }
 
 /** A page of a short list that is in memory: newest first by creation, then by id. */

@@ -87,17 +87,52 @@ describe("a page", () => {
 
   it("reads no more than a few rows behind its end", async () => {
     let rows = 0;
+    let turns = 0;
     const page = await readPage<number>(
       "test",
       { limit: 1000, bytes: 10_000 },
-      async (last, limit) => {
-        rows += limit;
-        return Array.from({ length: limit }, (_, i) => (last ?? 0) + i + 1);
+      {
+        async read(last, limit) {
+          rows += limit;
+          return Array.from({ length: limit }, (_, i) => (last ?? 0) + i + 1);
+        },
+        size: () => 1000,
+        position: (row) => row,
+        render: (row) => ({ row }),
+        turn: async () => void turns++,
+        hold: () => undefined,
       },
-      () => 1000,
-      (row) => row,
     );
-    assert.deepEqual([page.rows.length, page.cut], [10, true]);
+    assert.deepEqual([page.items.length, page.next_cursor !== null, turns], [10, true, 1]);
     assert.ok(rows <= 64, String(rows));
+  });
+
+  it("is read in slices of a bounded size, each in a turn of its own, and nothing is read once there is no room", async () => {
+    const [held, slices]: [number[], number[]] = [[], []];
+    let turns = 0;
+    const read = (room: number) =>
+      readPage<number>(
+        "test",
+        { limit: 1000, bytes: 10_000_000 },
+        {
+          async read(last, limit) {
+            slices.push(limit);
+            return Array.from({ length: limit }, (_, i) => (last ?? 0) + i + 1);
+          },
+          size: () => 100_000,
+          position: (row) => row,
+          render: (row) => ({ row }),
+          turn: async () => void turns++,
+          hold(bytes) {
+            held.push(bytes);
+            if (held.reduce((a, b) => a + b) > room) throw new Error("no room");
+          },
+        },
+      );
+    await assert.rejects(read(3_000_000), /^Error: no room$/);
+    assert.deepEqual(slices, [21, 2, 2, 2, 2, 2]);
+    // The first slice is rendered in several.
+    assert.ok(turns >= slices.length + 6, String(turns));
+    assert.equal(held[0], 21 * 101_024);
   });
 });

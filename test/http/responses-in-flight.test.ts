@@ -1,0 +1,157 @@
+/** What one process holds of responses: bounded for each key and over all, whether or not their clients read them. */
+import assert from "node:assert/strict";
+import { connect, type Socket } from "node:net";
+import { after, before, describe, it } from "node:test";
+import { createResponsesInFlight, SMALL_RESPONSE, streamHeld } from "../../src/http/responses-in-flight.ts";
+import { serve, type Listening } from "../../src/serve/index.ts";
+import { ALLOWED, makeKey, startService, type Service } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+const MIB = 1_048_576;
+
+describe("bytes of responses", () => {
+  let service: Service;
+  let server: Listening;
+  const keys: string[] = [];
+  const open: Socket[] = [];
+  let most = 0;
+  let observer: ReturnType<typeof setInterval>;
+  const held = () => service.runtime.host.load.responseBytes();
+
+  before(async () => {
+    service = await startService({
+      change({ server }) {
+        server.max_response_bytes = 20 * MIB;
+        server.max_response_bytes_per_key = 9 * MIB;
+      },
+    });
+    server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+    for (let i = 0; i < 75; i++)
+      await service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { pad: "x".repeat(60_000) } } });
+    for (let i = 0; i < 4; i++)
+      keys.push((await makeKey(service, { name: `reader ${i}`, scopes: ["actions:read", "actions:submit"] })).key);
+    observer = setInterval(() => (most = Math.max(most, held())), 1);
+  });
+  after(async () => {
+    clearInterval(observer);
+    for (const socket of open) socket.destroy();
+    await server.stop(500);
+    await service.close();
+  });
+
+  /** Asks for a page, and reads nothing behind its head. */
+  function ask(key: string, path = "/v1/actions?limit=1000"): { head: () => string; socket: Socket } {
+    const socket = connect(server.port, "127.0.0.1");
+    open.push(socket);
+    let head = "";
+    socket.on("data", (chunk: Buffer) => {
+      head += chunk.toString().slice(0, 2000);
+      socket.pause();
+    });
+    socket.on("error", () => undefined);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+    return { socket, head: () => head };
+  }
+
+  it("that one key has on their way are bounded: 429 with Retry-After, and other keys and small responses get through", async () => {
+    const lists = Array.from({ length: 30 }, () => ask(keys[0] as string));
+    await until("all are answered", () => lists.every(({ head }) => head() !== ""));
+    const heads = lists.map(({ head }) => head());
+    const [full, refused] = [
+      /^HTTP\/1\.1 200 /,
+      /^HTTP\/1\.1 429 [\s\S]*retry-after: 1\r\n[\s\S]*"code":"TOO_MANY_BYTES"/i,
+    ];
+    assert.ok(
+      heads.every((head) => full.test(head) || refused.test(head)),
+      heads.join("\n\n"),
+    );
+    assert.ok(heads.some((head) => full.test(head)) && heads.some((head) => refused.test(head)), heads.join("\n\n"));
+    assert.ok(most > 4 * MIB && most <= 9 * MIB, `${most} bytes`);
+    const small = await service.call("GET", "/v1/actions/019346a0-0000-7000-8000-000000000000", {
+      key: keys[0] as string,
+    });
+    assert.equal(small.status, 404);
+    const other = await service.call("GET", "/v1/actions?limit=1000", { key: keys[1] as string });
+    assert.deepEqual([other.status, other.body.actions.length > 20], [200, true]);
+    const decided = await service.call("POST", "/v1/actions", { key: keys[0] as string, body: ALLOWED });
+    assert.equal(decided.status, 200);
+    for (const { socket } of lists) socket.destroy();
+    await until("they are given back", () => held() === 0);
+  });
+
+  it("are bounded over all keys: 503 with Retry-After", async () => {
+    const lists = keys.flatMap((key) => Array.from({ length: 6 }, () => ask(key)));
+    await until("all are answered", () => lists.every(({ head }) => head() !== ""));
+    const codes = lists.map(({ head }) => /"code":"(\w+)"/.exec(head())?.[1] ?? head().slice(9, 12));
+    assert.ok(codes.includes("OVERLOADED") && codes.includes("200"), codes.join());
+    assert.ok(most <= 20 * MIB, `${most} bytes`);
+    const metrics = await service.call("GET", "/metrics", { key: service.admin });
+    assert.match(String(metrics.body), /^assent_http_response_bytes [1-9]\d+$/m);
+    for (const { socket } of lists) socket.destroy();
+    await until("they are given back", () => held() === 0);
+  });
+
+  it("are given back once they are read, and whole", async () => {
+    const response = await fetch(`${server.url}/v1/events/page?limit=1000`, {
+      headers: { authorization: `Bearer ${service.admin}` },
+    });
+    const text = await response.text();
+    assert.equal(response.headers.get("content-length"), String(Buffer.byteLength(text)));
+    assert.ok(JSON.parse(text).events.length > 0);
+    await until("they are given back", () => held() === 0);
+  });
+});
+
+describe("a share of responses", () => {
+  it("refuses what goes beyond the bound of its key or of all, and never the only one or a small one", () => {
+    const all = createResponsesInFlight({ total: 300_000, perKey: 200_000 });
+    const first = all.share("a");
+    first.hold(250_000);
+    assert.throws(() => all.share("a").hold(20_000), { code: "TOO_MANY_BYTES" });
+    all.share("a").hold(SMALL_RESPONSE);
+    assert.throws(() => all.share("b").hold(60_000), { code: "OVERLOADED" });
+    assert.equal(all.bytes, 250_000 + SMALL_RESPONSE);
+    first.release();
+    first.release();
+    assert.equal(all.bytes, SMALL_RESPONSE);
+    const parts = all.share("b");
+    parts.hold(150_000);
+    parts.hold(50_000);
+    assert.equal(all.bytes, 200_000 + SMALL_RESPONSE);
+  });
+
+  it("is given back when a client reads nothing", async () => {
+    const all = createResponsesInFlight({ total: 300_000, perKey: 300_000 });
+    const share = all.share("a");
+    share.hold(200_000);
+    const reader = streamHeld(new Uint8Array(200_000), share, 1).getReader();
+    assert.equal((await reader.read()).value?.length, 65_536);
+    await until("it is given back", () => all.bytes === 0);
+    await assert.rejects(reader.read(), /does not read/);
+  });
+});
+
+it("metrics are never refused to a key that may read them, and say that wrong keys are slowed down", async () => {
+  const service = await startService({
+    change({ rate_limits }) {
+      rate_limits.per_key = { requests: 2, seconds: 60 };
+      rate_limits.per_address = { requests: 2, seconds: 60 };
+    },
+  });
+  try {
+    const answers = [];
+    for (let i = 0; i < 5; i++) answers.push(await service.call("GET", "/metrics", { key: service.admin }));
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200, 200, 200],
+    );
+    for (let i = 0; i < 3; i++) answers.push(await service.call("GET", "/metrics", { key: "wrong" }));
+    assert.equal(answers.at(-1)?.status, 429);
+    const { paths } = service.runtime.host.openapi({ description: "", tags: {} }) as {
+      paths: Record<string, { get: { responses: object } }>;
+    };
+    assert.ok("429" in (paths["/metrics"]?.get.responses ?? {}));
+  } finally {
+    await service.close();
+  }
+});
