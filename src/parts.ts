@@ -1,5 +1,4 @@
 /** What a runtime is made of, opened in order. */
-import { join } from "node:path";
 import type { Config } from "./config/index.ts";
 import type { Logger, StopList, Vault } from "./contract/host.ts";
 import { StorageError, type Storage } from "./contract/storage.ts";
@@ -24,6 +23,7 @@ import { equalBytes } from "./domain/hash.ts";
 import { currentVkey, vkeysOf } from "./domain/log-keys.ts";
 import type { LedgerClock } from "./ledger/clock.ts";
 import { createLogKeyBook, type LogKeyBook } from "./ledger/log-key-book.ts";
+import { checkpointFile } from "./ledger/kept-checkpoint.ts";
 import { openLedger, type OpenLedger } from "./ledger/index.ts";
 
 /** How a part is closed. */
@@ -139,7 +139,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     origin,
     maxBatch: config.ledger.max_batch,
     verifyAtStart: config.ledger.verify_at_start,
-    keptCheckpoint: config.ledger.checkpoint_file ?? join(config.data, "checkpoint"),
+    keptCheckpoint: checkpointFile(config),
     stateFolder: config.state,
     checkpointLog:
       config.ledger.checkpoint_log === null

@@ -1,10 +1,19 @@
 import { readFileSync } from "node:fs";
-import { equalBytes } from "../domain/hash.ts";
-import { currentVkey, openLogCheckpoint } from "../domain/log-keys.ts";
+import type { Config } from "../config/index.ts";
+import type { Storage } from "../contract/storage.ts";
+import { vkeyAt } from "../domain/log-keys.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { auditStore } from "../ledger/audit-store.ts";
+import { auditStore, type StoreAuditReport } from "../ledger/audit-store.ts";
+import {
+  checkKept,
+  checkpointFile,
+  isForbidden,
+  readCheckpointFile,
+  stateCheckpointPath,
+} from "../ledger/kept-checkpoint.ts";
 import { createProofReader } from "../ledger/reader.ts";
+import { LedgerTampered } from "../ledger/tampered.ts";
 import { EXIT, parse, usage, CommandError, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { repairsOf, repairStore, said } from "./repair.ts";
@@ -14,8 +23,9 @@ export const audit: Command = {
   summary: "check a whole store against its ledger",
   help: `usage: assent audit [--config FILE] [--key VKEY] [--checkpoint FILE] [--json] [--repair [--copy FILE]]
 
-Hashes every entry again, builds the tree anew, and holds tiles, head, newest checkpoint, actions, votes and
-policy sets against it. Only reads; the service may be running meanwhile. Exits with 6 when anything does not hold.
+Hashes every entry again, builds the tree from the hashes, and compares tiles, head, newest checkpoint and every table
+with it. Also compares the store with the checkpoint files that the service reads at its start. Only reads; the
+service may be running meanwhile. Exits with 6 when it finds a fault.
 
   --config FILE       configuration file that names the store
   --key VKEY          the log's key as you know it, the present one or an earlier, instead of the one that the store names
@@ -50,32 +60,25 @@ examples:
     }
     const report = await withStore(config, { readOnly: true }, async (storage) => {
       await assertCurrent(storage);
-      const vkey = values.key ?? (await storage.meta("log_vkey"));
+      const storedKey = await storage.meta("log_vkey");
+      const vkey = values.key ?? storedKey;
+      // Read before the store, which a running service adds to: it must contain them by then.
+      const kept = keptCheckpoints(config, [storedKey, vkey]);
+      if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {
         verify: verifyEd25519,
         progress: progress(io),
         ...(vkey === null ? {} : { vkey }),
       });
-      if (note !== null) {
-        try {
-          if (vkey === null) throw new Error("the store names no key; give it with --key");
-          const kept = openLogCheckpoint(note, done.logKeys, verifyEd25519);
-          if (kept.size > done.size)
-            done.faults.push(
-              `the kept checkpoint was signed over ${kept.size} entries, and the store holds ${done.size}: entries were lost, or an older copy was put back`,
-            );
-          else if (!equalBytes(await createProofReader(storage).rootAt(kept.size), kept.root))
-            done.faults.push(
-              `the store does not contain what the kept checkpoint was signed over (size ${kept.size}): it is another history`,
-            );
-        } catch (error) {
-          done.faults.push(
-            `the kept checkpoint cannot be used: ${error instanceof Error ? error.message : String(error)}`,
-          );
-        }
-      }
-      const present = vkey === null ? null : currentVkey(done.logKeys);
-      return { ...done, vkey: present, repairs: await repairsOf(storage) };
+      if (storedKey === null && done.size > 0)
+        done.faults.push(
+          `the store holds ${done.size} entries and does not name the log's key: the key was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
+        );
+      done.faults.push(...kept.faults);
+      done.warnings.push(...kept.warnings);
+      const contained = await compareKept(storage, done, kept.notes);
+      const signer = done.signedSize === null ? null : vkeyAt(done.logKeys, done.signedSize);
+      return { ...done, vkey: signer, contained, repairs: await repairsOf(storage) };
     });
     if (values.json === true) io.out(JSON.stringify(report));
     else if (report.faults.length === 0) {
@@ -84,7 +87,18 @@ examples:
         io.out(
           `${report.erased} of the actions were erased, and an entry says by whom; what they asked for is not there to be compared`,
         );
-      io.out(report.vkey === null ? "the log has no key yet" : `the newest checkpoint is signed by ${report.vkey}`);
+      if (report.vkey === null) io.out("nothing is recorded or signed yet");
+      else {
+        io.out(
+          `the newest checkpoint covers ${report.signedSize} of ${report.size} entries and is signed by ${report.vkey}`,
+        );
+        if (values.key === undefined)
+          io.out(
+            "that is the key that the store itself names; compare it with the one you know, or give that with --key",
+          );
+      }
+      for (const { path, size } of report.contained)
+        io.out(`the store contains what ${path} was signed over (${size})`);
       for (const { seq, vkey, previous, previous_until } of report.logKeys.changes)
         io.out(
           `entry ${seq} gave the log the key ${vkey}, by the word of ${previous}, which signs along until ${toRfc3339(previous_until)}`,
@@ -95,6 +109,57 @@ examples:
     return report.faults.length === 0 ? EXIT.ok : EXIT.unverified;
   },
 };
+
+interface KeptNotes {
+  notes: { path: string; note: string }[];
+  faults: string[];
+  warnings: string[];
+}
+
+/** The checkpoints that the service compares with the store when it starts. */
+function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): KeptNotes {
+  const paths = [checkpointFile(config)];
+  for (const vkey of new Set(vkeys))
+    if (vkey !== null && config.state !== null) paths.push(stateCheckpointPath(config.state, vkey));
+  const kept: KeptNotes = { notes: [], faults: [], warnings: [] };
+  for (const path of paths) {
+    try {
+      const note = readCheckpointFile(path);
+      if (note !== null) kept.notes.push({ path, note });
+    } catch (error) {
+      const message = `the checkpoint kept in ${path} cannot be read: ${(error as Error).message}`;
+      // The service does without the state folder where it may not read it.
+      (path !== paths[0] && isForbidden(error) ? kept.warnings : kept.faults).push(message);
+    }
+  }
+  return kept;
+}
+
+/** Adds a fault for each that the store contradicts, and returns the others. */
+async function compareKept(
+  storage: Storage,
+  report: StoreAuditReport,
+  notes: KeptNotes["notes"],
+): Promise<{ path: string; size: number }[]> {
+  const contained: { path: string; size: number }[] = [];
+  const history = {
+    size: report.size,
+    keys: report.logKeys,
+    verify: verifyEd25519,
+    rootAt: (size: number) => createProofReader(storage).rootAt(size),
+  };
+  for (const { path, note } of notes) {
+    try {
+      const { size, fault } = await checkKept({ path, note }, history);
+      if (fault === null) contained.push({ path, size });
+      else report.faults.push(fault);
+    } catch (error) {
+      if (!(error instanceof LedgerTampered)) throw error;
+      report.faults.push(...error.faults);
+    }
+  }
+  return contained;
+}
 
 function read(path: string): string {
   try {

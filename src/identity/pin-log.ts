@@ -1,5 +1,5 @@
 import { uuidv7 } from "uuidv7";
-import type { Storage } from "../contract/storage.ts";
+import { StorageError, type Storage } from "../contract/storage.ts";
 import { formatVkey } from "../domain/checkpoint.ts";
 import { currentVkey, vkeysOf, type LogKeys } from "../domain/log-keys.ts";
 import { VaultError } from "./key-files.ts";
@@ -18,6 +18,12 @@ export async function pinLog(storage: Storage, configured: string | null, public
     // Looked at again under the lock: several processes may start on one empty store.
     await storage.write(async (tx) => {
       if ((await tx.meta("log_vkey")) !== null) return;
+      const { size } = await tx.head();
+      if (size > 0)
+        throw new StorageError(
+          "corrupt",
+          `the store holds ${size} entries and does not name the log's key, which is stored before the first entry: the key was removed. Put a backup back, and run assent audit with --key`,
+        );
       await tx.putMeta("log_origin", name);
       await tx.putMeta("log_vkey", formatVkey(name, publicKey));
     });

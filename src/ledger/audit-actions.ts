@@ -143,15 +143,22 @@ function openRequest(row: ActionRow, { commitment }: ActionHistory, fault: Fault
   return before ? request : null;
 }
 
-function checkResult(row: ActionRow, { result }: ActionHistory, fault: Fault): void {
-  if (row.result === null && result === null) return;
-  const text = row.result;
-  const stored = text === null ? null : attempt(() => JSON.parse(text) as Parameters<typeof commitResult>[1]);
-  const same =
-    stored !== null &&
-    attempt(() => commitResult(row.salt, stored)) === result &&
-    attempt(() => canonicalText(stored)) === text;
-  if (!same) fault("its result is not the one in the ledger");
+function checkResult(row: ActionRow, { result: commitment }: ActionHistory, fault: Fault): void {
+  if (commitment === null) {
+    if (row.result !== null) fault("it has a result, and none was reported");
+    return;
+  }
+  if (row.result === null || !opensResult(row.result, row.salt, commitment))
+    fault("its result is not the one in the ledger");
+}
+
+function opensResult(text: string, salt: string, commitment: string): boolean {
+  try {
+    const result = JSON.parse(text) as Parameters<typeof commitResult>[1];
+    return commitResult(salt, result) === commitment && canonicalText(result) === text;
+  } catch {
+    return false;
+  }
 }
 
 function checkKept({ past, meta }: ActionRow, entries: readonly ActionEntry[], fault: Fault): void {

@@ -29,6 +29,8 @@ export interface AuditOptions {
   /** The log's keys, asked for when every entry was given to `onEntry`. Absent: the newest checkpoint is not looked at. */
   keys?: () => LogKeys;
   verify: Vault["verify"];
+  /** Entries without a signed checkpoint are no fault: the operator accepts a store that lacks what was signed. */
+  allowUnsigned?: boolean;
   /** `body` is what the entry says; null where it says nothing that could be relied on. */
   onEntry?(row: EntryRow, body: Record<string, unknown> | null): void;
   /** Called in its turn for an entry that the store cannot give, of which only the leaf hash is there. */
@@ -40,6 +42,8 @@ export interface AuditOptions {
 export interface AuditReport {
   size: number;
   entries: number;
+  /** Entries that the newest checkpoint covers; null when none was verified. */
+  signedSize: number | null;
   /** Empty when the ledger is sound. */
   faults: string[];
 }
@@ -51,7 +55,12 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   };
   const head = await reader.head();
   if (!(Number.isSafeInteger(head.size) && head.size >= 0))
-    return { size: 0, entries: 0, faults: [`the head says that the ledger holds ${head.size} entries`] };
+    return {
+      size: 0,
+      entries: 0,
+      signedSize: null,
+      faults: [`the head says that the ledger holds ${head.size} entries`],
+    };
   const from = Math.max(0, Math.min(options.from, head.size));
   let counted = 0;
   await guarded("the entries", fault, async () => {
@@ -61,13 +70,16 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
     if (behind && (await reader.head()).size === head.size) fault(`an entry stands at ${head.size}, behind the head`);
   });
   // A head that promises more than there is has been told of: nobody looks for tiles and nodes that cannot be.
-  if (from + counted < head.size) return { size: head.size, entries: counted, faults };
+  if (from + counted < head.size) return { size: head.size, entries: counted, signedSize: null, faults };
   await guarded("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
   await guarded("the head", fault, () => checkHead(reader, head, fault));
-  const { keys } = options;
+  const { keys, verify, allowUnsigned = false } = options;
+  let signedSize: number | null = null;
   if (keys !== undefined)
-    await guarded("the newest checkpoint", fault, () => checkCheckpoint(reader, keys(), options.verify, fault));
-  return { size: head.size, entries: counted, faults };
+    await guarded("the newest checkpoint", fault, async () => {
+      signedSize = await checkCheckpoint(reader, { keys: keys(), verify, allowUnsigned }, fault);
+    });
+  return { size: head.size, entries: counted, signedSize, faults };
 }
 
 /** What cannot be read or understood is a fault like any other. A store that is away has none. */
@@ -238,27 +250,33 @@ async function checkHead(reader: StorageReader, head: LedgerHead, fault: (messag
   if (!equalBytes(root, head.root)) fault("the head's root is not the root of its right edge");
 }
 
+/** Resolves to the size of the checkpoint when its signature is valid and the ledger contains what was signed. */
 async function checkCheckpoint(
   reader: StorageReader,
-  keys: LogKeys,
-  verify: Vault["verify"],
+  { keys, verify, allowUnsigned }: { keys: LogKeys; verify: Vault["verify"]; allowUnsigned: boolean },
   fault: (message: string) => void,
-): Promise<void> {
+): Promise<number | null> {
   const stored = await reader.checkpoint();
-  if (stored === null) return;
   const head = await reader.head();
+  if (stored === null) {
+    // The service stores the signature of an empty log together with the first entries.
+    if (head.size > 0 && !allowUnsigned)
+      fault(`the store holds ${head.size} entries and no signed checkpoint: the checkpoint was removed`);
+    return null;
+  }
   try {
     const checkpoint = openLogCheckpoint(stored.note, keys, verify);
     if (checkpoint.size !== stored.size)
       fault(`the stored checkpoint says size ${checkpoint.size} and is filed under ${stored.size}`);
-    if (checkpoint.size > head.size) {
+    else if (checkpoint.size > head.size)
       fault(
         `the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was put back`,
       );
-    } else if (!equalBytes(await createProofReader(reader).rootAt(checkpoint.size), checkpoint.root)) {
+    else if (!equalBytes(await createProofReader(reader).rootAt(checkpoint.size), checkpoint.root))
       fault(`the ledger does not contain what was signed at size ${checkpoint.size}`);
-    }
+    else return checkpoint.size;
   } catch (error) {
     fault(`the newest signed checkpoint cannot be used: ${error instanceof Error ? error.message : String(error)}`);
   }
+  return null;
 }

@@ -1,9 +1,7 @@
 /** The ledger as the rest of the core and the plugins see it: sequencer, proofs, checkpoints and tail behind one object. */
-import { join } from "node:path";
 import type { Ledger, Logger, SignedCheckpoint, Vault } from "../contract/host.ts";
 import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
-import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { currentVkey } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
 import { auditLedger } from "./audit.ts";
@@ -16,7 +14,7 @@ import { createProofReader } from "./reader.ts";
 import { createSequencer, type SequencerOptions } from "./sequencer.ts";
 import { sharedRead } from "./shared-read.ts";
 import { createTail } from "./tail.ts";
-import { compareWithKept, keepCheckpoint, type KeptCheckpoint } from "./kept-checkpoint.ts";
+import { compareWithKept, keepCheckpoint, stateCheckpointPath, type KeptCheckpoint } from "./kept-checkpoint.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./log-key-book.ts";
 import { LedgerTampered } from "./tampered.ts";
 import { witnessedCheckpoint } from "./witnesses.ts";
@@ -80,6 +78,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     from: Math.max(0, start.size - options.verifyAtStart),
     keys: () => logKeys.keys(),
     verify,
+    allowUnsigned: options.acceptRollback,
   });
   if (report.faults.length > 0) throw new LedgerTampered(report.faults);
 
@@ -90,24 +89,19 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     proofs,
     await storedCheckpoint(storage, logKeys.keys(), verify),
   );
+  // The first batch stores this signature with its entries: entries without a checkpoint show that it was removed.
+  if (start.size === 0 && checkpoints.latest() === null) checkpoints.signNext(start);
   const newest = (): string | null => checkpoints.latest()?.note ?? null;
   const kept: KeptCheckpoint[] = [];
   if (options.keptCheckpoint !== null) kept.push(keepCheckpoint(options.keptCheckpoint, newest, log));
-  // Whoever puts the whole data folder back puts the checkpoint in it back, too. By the log's first key: one place serves all logs.
+  // Whoever puts the whole data folder back puts the checkpoint in it back, too.
   if (typeof options.stateFolder === "string")
     kept.push(
-      keepCheckpoint(
-        join(options.stateFolder, `${sha256Hex(utf8(logKeys.keys().first)).slice(0, 32)}.checkpoint`),
-        newest,
-        log,
-        {
-          optional: true,
-        },
-      ),
+      keepCheckpoint(stateCheckpointPath(options.stateFolder, logKeys.keys().first), newest, log, { optional: true }),
     );
   for (const place of kept)
     await compareWithKept(place, {
-      head: start,
+      size: start.size,
       keys: logKeys.keys(),
       verify,
       rootAt: (size) => proofs.rootAt(size),

@@ -5,13 +5,23 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
+import type { Config } from "../config/index.ts";
 import type { Logger, Vault } from "../contract/host.ts";
-import type { LedgerHead } from "../contract/storage.ts";
 import { NoteError, parseCheckpoint, readNote } from "../domain/checkpoint.ts";
-import { equalBytes } from "../domain/hash.ts";
+import { equalBytes, sha256Hex, utf8 } from "../domain/hash.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { LedgerTampered } from "./tampered.ts";
+
+/** The file in the data folder, unless the configuration names another one. */
+export function checkpointFile({ data, ledger }: Pick<Config, "data" | "ledger">): string {
+  return ledger.checkpoint_file ?? join(data, "checkpoint");
+}
+
+/** In the state folder, which keeps the checkpoints of all logs of a machine: named by the log's first key. */
+export function stateCheckpointPath(stateFolder: string, firstKey: string): string {
+  return join(stateFolder, `${sha256Hex(utf8(firstKey)).slice(0, 32)}.checkpoint`);
+}
 
 /** A crash forgets at most what was signed in this time. Milliseconds. */
 const EVERY = 5000;
@@ -74,11 +84,8 @@ export function keepCheckpoint(
     path,
     read() {
       try {
-        const note = readFileSync(path, "utf8");
-        // What a power loss may leave of a file that was being written.
-        return note.trim() === "" ? null : note;
+        return readCheckpointFile(path);
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
         if (!optional || !isForbidden(error)) throw error;
         skip(error);
         return null;
@@ -124,17 +131,72 @@ async function replaceFile(path: string, content: string): Promise<void> {
   }
 }
 
+/** Null when there is no such file, or an empty one, which a power loss can leave. Throws when it cannot be read. */
+export function readCheckpointFile(path: string): string | null {
+  try {
+    const note = readFileSync(path, "utf8");
+    return note.trim() === "" ? null : note;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
 /** By the system, or by Deno's permissions. */
-function isForbidden(error: unknown): boolean {
+export function isForbidden(error: unknown): boolean {
   const { code, name } = error as NodeJS.ErrnoException;
   return code === "EACCES" || code === "EPERM" || name === "NotCapable" || name === "PermissionDenied";
 }
 
-export interface Comparison {
-  head: LedgerHead;
+/** What a store must contain because it was signed. */
+export interface StoredHistory {
+  /** Entries that the store holds. */
+  size: number;
   keys: LogKeys;
   verify: Vault["verify"];
   rootAt(size: number): Promise<Uint8Array>;
+}
+
+/**
+ * Compares a store with a checkpoint that was kept outside of it. `fault` is null when the store contains what was
+ * signed. Throws LedgerTampered for a note that cannot be used.
+ */
+export async function checkKept(
+  { path, note }: { path: string; note: string },
+  { size: stored, keys, verify, rootAt }: StoredHistory,
+): Promise<{ size: number; fault: string | null }> {
+  try {
+    const { size, origin } = parseCheckpoint(readNote(note).text);
+    const place = `the checkpoint kept in ${path}`;
+    try {
+      const { root } = openLogCheckpoint(note, keys, verify);
+      if (size > stored)
+        return {
+          size,
+          fault: `the store holds ${stored} entries, and ${place} was signed over ${size}: an older copy of the store was put back, or entries were lost`,
+        };
+      if (equalBytes(await rootAt(size), root)) return { size, fault: null };
+      return {
+        size,
+        fault: `the store does not contain what ${place} was signed over (size ${size}): it is another history`,
+      };
+    } catch (error) {
+      // By a key that followed after this copy of the store was made, perhaps.
+      const isUnknown = error instanceof NoteError && error.reason === "unknown_key";
+      if (!isUnknown || size <= stored || !keys.first.startsWith(`${origin}+`)) throw error;
+      return {
+        size,
+        fault: `the store holds ${stored} entries, and ${place} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was put back, or entries were lost`,
+      };
+    }
+  } catch (error) {
+    throw new LedgerTampered([
+      `the checkpoint kept in ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}; put the right file back, or move it away`,
+    ]);
+  }
+}
+
+export interface Comparison extends StoredHistory {
   /** Goes on with a store that does not hold it. */
   acceptRollback: boolean;
   log: Logger;
@@ -142,41 +204,22 @@ export interface Comparison {
 
 /** Rejects with LedgerTampered when the store does not hold what was signed and kept, unless that is accepted. */
 export async function compareWithKept(kept: KeptCheckpoint, comparison: Comparison): Promise<void> {
-  const { head, keys, verify, rootAt, acceptRollback, log } = comparison;
   const note = kept.read();
   if (note === null) return;
-  let size: number;
-  let fault: string;
-  try {
-    const unverified = parseCheckpoint(readNote(note).text);
-    size = unverified.size;
-    try {
-      const { root } = openLogCheckpoint(note, keys, verify);
-      if (size <= head.size && equalBytes(await rootAt(size), root)) return;
-      fault =
-        size > head.size
-          ? `the store holds ${head.size} entries, and the checkpoint kept in ${kept.path} was signed over ${size}: an older copy of the store was put back, or entries were lost`
-          : `the store does not contain what the checkpoint kept in ${kept.path} was signed over (size ${size}): it is another history`;
-    } catch (error) {
-      // By a key that followed after this copy of the store was made, perhaps.
-      const unknown = error instanceof NoteError && error.reason === "unknown_key";
-      if (!unknown || size <= head.size || !keys.first.startsWith(`${unverified.origin}+`)) throw error;
-      fault = `the store holds ${head.size} entries, and the checkpoint kept in ${kept.path} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was put back, or entries were lost`;
-    }
-  } catch (error) {
-    throw new LedgerTampered([
-      `the checkpoint kept in ${kept.path} cannot be used: ${error instanceof Error ? error.message : String(error)}; put the right file back, or move it away`,
-    ]);
-  }
-  if (!acceptRollback) {
+  const { size, fault } = await checkKept({ path: kept.path, note }, comparison);
+  if (fault === null) return;
+  if (!comparison.acceptRollback) {
     throw new LedgerTampered([
       `${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`,
     ]);
   }
   const aside = kept.setAside(size);
-  log.warn("the store is older than the checkpoint that was kept; going on because --accept-rollback was given", {
-    size: head.size,
-    kept_size: size,
-    kept_as: aside,
-  });
+  comparison.log.warn(
+    "the store is older than the checkpoint that was kept; going on because --accept-rollback was given",
+    {
+      size: comparison.size,
+      kept_size: size,
+      kept_as: aside,
+    },
+  );
 }

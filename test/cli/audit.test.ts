@@ -1,0 +1,138 @@
+/** `assent audit` reports what it verified and nothing else: no checkpoint, no log key or an older copy is a fault. */
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { pinLog } from "../../src/identity/pin-log.ts";
+import { assentHere, type Run } from "../support/cli.ts";
+import { openLedgerOn, signer } from "../support/ledger.ts";
+import { ALLOWED, quiet, startService } from "../support/service.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "assent-audit-command-"));
+const state = join(folder, "state");
+let vkey = "";
+let earlySize = 0;
+let executing = "";
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+before(async () => {
+  const service = await startService({ change: (config) => (config.state = state) });
+  const copy = async (name: string): Promise<void> => {
+    await quiet(service);
+    cpSync(service.folder, join(folder, name), { recursive: true, filter: (path) => !/assent\.db/.test(path) });
+    await service.storage.backup?.(join(folder, name, "assent.db"));
+  };
+  try {
+    vkey = service.runtime.host.ledger.vkey;
+    await service.call("POST", "/v1/actions", { body: ALLOWED });
+    await quiet(service);
+    await service.runtime.stop();
+    cpSync(service.folder, join(folder, "early"), { recursive: true });
+    await service.storage.open({ readOnly: true });
+    earlySize = (await service.storage.head()).size;
+    await service.storage.close();
+    await service.restart();
+    executing = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body.id as string;
+    await service.call("POST", `/v1/actions/${executing}/start`, { body: {} });
+    await copy("late");
+  } finally {
+    await service.close();
+  }
+});
+
+/** Audits a copy of a data folder after `sql` ran on its store. */
+async function auditCopy(
+  name: string,
+  sql: string,
+  { own = false, args = [] }: { own?: boolean; args?: string[] } = {},
+): Promise<Run & { data: string }> {
+  const data = mkdtempSync(join(folder, "copy-"));
+  cpSync(join(folder, name), data, { recursive: true });
+  const { DatabaseSync } = await loadSqlite();
+  const db = new DatabaseSync(join(data, "assent.db"));
+  // They refuse such changes; whoever has the file can drop them.
+  for (const { name } of db.prepare("select name from sqlite_schema where type = 'trigger'").all() as {
+    name: string;
+  }[])
+    db.exec(`drop trigger "${name}"`);
+  db.exec(sql);
+  db.close();
+  const config = join(data, "assent.yaml");
+  writeFileSync(config, JSON.stringify({ data, state: own ? join(data, "state") : state, agents: "any" }));
+  return { ...(await assentHere("audit", "--config", config, ...args)), data };
+}
+
+test("a whole store: how much is signed, by which key, and which kept checkpoints it contains", async () => {
+  const whole = await auditCopy("late", "");
+  assert.equal(whole.code, 0, whole.out);
+  assert.match(
+    whole.out,
+    new RegExp(`the newest checkpoint covers (\\d+) of \\1 entries and is signed by ${vkey.replaceAll("+", "\\+")}\n`),
+  );
+  assert.match(whole.out, /the key that the store itself names/);
+  assert.match(whole.out, /the store contains what .*copy-.*checkpoint was signed over/);
+  assert.match(whole.out, /the store contains what .*state.*\.checkpoint was signed over/);
+  const pinned = await auditCopy("late", "", { args: ["--key", vkey] });
+  assert.doesNotMatch(pinned.out, /that the store itself names/);
+});
+
+test("entries without a checkpoint, or without the log's key, are a fault, also with the key given", async () => {
+  for (const args of [[], ["--key", vkey]]) {
+    for (const sql of ["delete from checkpoint", "update checkpoint set size = 0, note = null"]) {
+      const unsigned = await auditCopy("late", sql, { args });
+      assert.deepEqual([unsigned.code, unsigned.out.includes("signed by")], [6, false]);
+      assert.match(unsigned.out, /the store holds \d+ entries and no signed checkpoint: the checkpoint was removed/);
+    }
+    const nameless = await auditCopy("late", "delete from meta", { args });
+    assert.equal(nameless.code, 6);
+    assert.match(nameless.out, /does not name the log's key: the key was removed/);
+    assert.doesNotMatch(nameless.out, /no key yet/);
+    const json = await auditCopy("late", "delete from checkpoint", { args: [...args, "--json"] });
+    const { signedSize, vkey: signedBy } = JSON.parse(json.out) as { signedSize: unknown; vkey: unknown };
+    assert.deepEqual([signedSize, signedBy], [null, null]);
+  }
+});
+
+test("the service refuses to start on such a store", async () => {
+  for (const [sql, open, words] of [
+    ["delete from checkpoint", openLedgerOn, /no signed checkpoint: the checkpoint was removed/],
+    [
+      "delete from checkpoint; delete from meta",
+      (storage: ReturnType<typeof sqliteStorage>) => pinLog(storage, null, signer.publicKey),
+      /does not name the log's key/,
+    ],
+  ] as const) {
+    const { data } = await auditCopy("late", sql);
+    const storage = sqliteStorage({ path: join(data, "assent.db") });
+    await storage.open();
+    await assert.rejects(async () => open(storage), words);
+    await storage.close();
+  }
+});
+
+test("a data folder that was put back as a whole fails as it does at the start of the service", async () => {
+  const back = await auditCopy("early", "");
+  assert.equal(back.code, 6, back.out);
+  assert.match(
+    back.out,
+    new RegExp(
+      `the store holds ${earlySize} entries, and the checkpoint kept in .*state.*\\.checkpoint was signed over \\d+: an older copy`,
+    ),
+  );
+  // On a machine that never saw a later checkpoint nothing contradicts the copy.
+  assert.equal((await auditCopy("early", "", { own: true })).code, 0);
+});
+
+test("a result on an action that reported none is a fault", async () => {
+  for (const result of ['{"error":null,"meta":{},"success":true}', '{"success":true}', "null"]) {
+    const forged = await auditCopy(
+      "late",
+      `update actions set result = '${result}' where id = unhex('${executing}', '-')`,
+    );
+    assert.equal(forged.code, 6, result);
+    assert.match(forged.out, /it has a result, and none was reported/, result);
+  }
+});
