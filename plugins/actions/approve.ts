@@ -1,7 +1,7 @@
 /** Verdicts on pending actions: votes, cancellation and expiry. Each is one compare-and-set beside its entry. */
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow, StartablePlace } from "../../src/contract/storage.ts";
+import type { ActionRow, ApprovalRow, StartablePlace } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { aboutAction, cancellation } from "../../src/domain/open-actions.ts";
 import { countPeople } from "../../src/domain/standing.ts";
@@ -17,15 +17,16 @@ import type { ApprovalBody } from "./schemas.ts";
 import { isSubmitter } from "./standing.ts";
 import { linkedAction, voterByKey, voterByLink } from "./voter.ts";
 
-/** Throws APPROVAL_EXPIRED for one that ran out, and NO_LONGER_ALLOWED for one that is denied now: recorded before that is said. */
+/** Returns the action and the votes on it as this vote left them. Throws APPROVAL_EXPIRED for one that ran out, and NO_LONGER_ALLOWED for one that is denied now: recorded before that is said. */
 export async function voteOn(
   host: Host,
   by: { credential: Credential; id: string } | "link",
   body: ApprovalBody,
-): Promise<ActionRow> {
+): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
+  let votesSoFar: readonly ApprovalRow[] = [];
   // Without a key only a valid token leads to the ledger's lock, which all decisions wait for.
   if (by === "link") await voterByLink(host, host.storage, await linkedAction(host.storage, body.token), body.token);
-  return verdictOn(host, async (tx) => {
+  const row = await verdictOn(host, async (tx) => {
     const who = by === "link" ? null : await confirmed(tx, by.credential, "approvals:decide");
     let row = await (by === "link" || who === null ? linkedAction(tx, body.token) : visibleAction(tx, by.id, who));
     const { id } = row;
@@ -83,7 +84,7 @@ export async function voteOn(
       },
       row.submitted_by,
     );
-    const fresh = await tx.insertApproval({
+    const vote = {
       action_id: id,
       principal: actor.principal,
       key_id: actor.key_id,
@@ -92,7 +93,9 @@ export async function voteOn(
       self_approval: self !== null,
       seq,
       created_at: tx.now,
-    });
+    };
+    const fresh = await tx.insertApproval(vote);
+    votesSoFar = [...votes, vote];
     const moved = await tx.updateAction(
       id,
       { status: "pending_approval", expires_after: tx.now },
@@ -108,6 +111,7 @@ export async function voteOn(
     if (!fresh || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
     return reread(tx, id);
   });
+  return { row, votes: votesSoFar };
 }
 
 export function cancelAction(

@@ -5,13 +5,14 @@ import { defineRoute, type Route } from "../../src/contract/resource.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { voteOn } from "./approve.ts";
-import { votesOf } from "./record.ts";
+import { readVotes, votesOf } from "./record.ts";
 import { asOf } from "./rows.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
 import { lookByLink } from "./voter.ts";
 
 async function linkAnswer(host: Host, token: string): Promise<Static<typeof LinkAnswer>> {
-  const { row, approver, refusal } = await lookByLink(host, token);
+  const { row: linked, approver, refusal } = await lookByLink(host, token);
+  const { row, votes } = await readVotes(host, linked);
   const { params, context } = requestOf(row) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
   const { status } = asOf(row, host.clock());
@@ -31,7 +32,7 @@ async function linkAnswer(host: Host, token: string): Promise<Static<typeof Link
       policy,
       rule,
       request_hash,
-      approvals: votesOf(await host.storage.approvals(id)),
+      approvals: votesOf(votes),
       approvals_needed: row.quorum,
       expires_at: row.expires_at === null ? null : toRfc3339(row.expires_at),
       created_at: toRfc3339(row.created_at),

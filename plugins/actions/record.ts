@@ -40,6 +40,8 @@ export interface RecordOptions {
   token: boolean;
   permit?: Permit | null;
   redecision?: ActionRecord["redecision"];
+  /** The votes that belong to the row. Absent: they are read. */
+  votes?: readonly ApprovalRow[];
 }
 
 function toRecord(
@@ -79,7 +81,7 @@ function toRecord(
     permit: permit?.text ?? null,
     permit_expires_at: time(permit?.expires_at ?? null),
     expires_at: time(row.expires_at),
-    result: row.result === null ? null : (JSON.parse(row.result) as ActionRecord["result"]),
+    result: resultOf(row),
     waiting: isWaitedFor(row, host.clock()),
     asked_at: toRfc3339(row.asked_at ?? row.created_at),
     erased_at: time(row.erased_at),
@@ -90,6 +92,12 @@ function toRecord(
   if (token !== null) record.approval_token = token;
   if (redecision !== undefined) record.redecision = redecision;
   return record;
+}
+
+/** Null before a result was reported, whatever the column holds then: someone else wrote it. The audit reports it. */
+function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
+  const isReported = status === "succeeded" || status === "failed";
+  return isReported && result !== null ? (JSON.parse(result) as ActionRecord["result"]) : null;
 }
 
 export function votesOf(votes: readonly ApprovalRow[]): ActionRecord["approvals"] {
@@ -103,6 +111,24 @@ export function votesOf(votes: readonly ApprovalRow[]): ActionRecord["approvals"
   }));
 }
 
+/**
+ * The action with its votes as of one moment. The two are read one after the other, and a vote between the reads would
+ * appear on an action that still waits for it: while the action is pending, its row is read again after the votes.
+ */
+export async function readVotes(
+  { storage }: Pick<Host, "storage">,
+  row: ActionRow,
+): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
+  if (row.quorum === null) return { row, votes: [] };
+  for (let present = row; ;) {
+    const votes = await storage.approvals(row.id);
+    if (present.status !== "pending_approval" || votes.length === 0) return { row: present, votes };
+    const later = (await storage.action(row.id)) ?? present;
+    if (later.status === present.status && later.updated_at === present.updated_at) return { row: present, votes };
+    present = later;
+  }
+}
+
 /** Reads the votes where there can be any. */
 export async function readRecord(
   host: Host,
@@ -110,8 +136,9 @@ export async function readRecord(
   credential: Credential,
   options: RecordOptions,
 ): Promise<ActionRecord> {
-  const votes = row.quorum === null ? [] : await host.storage.approvals(row.id);
-  return toRecord(host, row, votes, credential, options);
+  const { votes } = options;
+  const current = votes === undefined ? await readVotes(host, row) : { row, votes };
+  return toRecord(host, current.row, current.votes, credential, options);
 }
 
 export const RECORD = { description: "The action.", schema: ActionRecord };

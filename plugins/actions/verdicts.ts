@@ -37,7 +37,8 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {
-        return answerWith(host, await voteOn(host, { credential, id: params.id }, body), credential);
+        const { row, votes } = await voteOn(host, { credential, id: params.id }, body);
+        return answerWith(host, row, credential, { votes });
       },
     }),
     pendingRoute(host, tag),

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import {
   ALLOWED,
   ASKED,
@@ -365,5 +367,41 @@ test("with allow_self_approval the submitter may approve, and the record says so
     assert.equal(events.body.events.at(-1).entry.self_approval, true);
   } finally {
     await alone.close();
+  }
+});
+
+test("a vote between two reads of one answer does not appear on an action that is still pending", async () => {
+  let beforeVotes: (() => Promise<void>) | null = null;
+  const racing = await startService({
+    change: (config) => (config.approvals.trust_key_makers = true),
+    storage(folder) {
+      const storage = sqliteStorage({ path: join(folder, "assent.db") });
+      return {
+        ...storage,
+        async approvals(id) {
+          const between = beforeVotes;
+          beforeVotes = null;
+          await between?.();
+          return storage.approvals(id);
+        },
+      };
+    },
+  });
+  try {
+    const { id } = (await racing.call("POST", "/v1/actions", { body: ASKED })).body;
+    const token = (await racing.call("GET", `/v1/actions/${id}`, { key: racing.admin })).body.approval_token;
+    let status = 0;
+    beforeVotes = async () => {
+      const answer = await racing.call("POST", `/v1/actions/${id}/approval`, {
+        key: racing.admin,
+        body: { token, approve: true },
+      });
+      status = answer.status;
+    };
+    const { body } = await racing.call("GET", `/v1/actions/${id}`, { key: racing.admin });
+    assert.equal(status, 200);
+    assert.deepEqual([body.status, body.approvals.length, body.approvals_needed], ["approved", 1, 1]);
+  } finally {
+    await racing.close();
   }
 });

@@ -181,3 +181,12 @@ test("votes that come in one batch see each other's entries", async () => {
   }
   assert.match(service.logged.join("\n"), /an action in the store is not the one in the ledger/);
 });
+
+test("a result that was put in before one was reported is not shown", async () => {
+  const { id } = await submit(ALLOWED);
+  await alter("actions", id, { result: '{"error":null,"meta":{"refund":"re_9"},"success":true}' });
+  const shown = (await service.call("GET", `/v1/actions/${id}`)).body;
+  assert.deepEqual([shown.status, shown.result], ["allowed", null]);
+  const { actions } = (await service.call("GET", "/v1/actions", { key: service.admin })).body;
+  assert.equal(actions.find((action: { id: string }) => action.id === id).result, null);
+});
