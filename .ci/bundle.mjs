@@ -143,6 +143,8 @@ function bundle(names, outdir) {
       format: "esm",
       platform: "node",
       target: "node20",
+      // The main file is UMD, whose "require" esbuild does not follow.
+      alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
       // Names stay: they are what a stack trace shows.
       minifySyntax: true,
       minifyWhitespace: true,

@@ -129,8 +129,18 @@ for (const host of HOSTS)
         assert.equal(withoutHook(withHook(theirs, { host, command: COMMAND }), host), theirs);
       });
       test("settings that cannot be read are left alone", () => {
-        const twice = '{ "hooks": {}, "hooks": {} }';
-        for (const text of ["{", "[]", '{ "hooks": 1 }', '{ "a": 1 } x', '{ "a": 01 }', '{ "a": "\u0001" }', twice])
+        const twice = ['{ "hooks": {}, "hooks": {} }', '{ "a": { "b": 1, "\\u0062": 2 } }'];
+        const deep = `{ "a": ${"[".repeat(100_000)}${"]".repeat(100_000)} }`;
+        const broken = [
+          "{",
+          "[]",
+          '{ "hooks": 1 }',
+          '{ "a": 1 } x',
+          '{ "a": 01 }',
+          '{ "a": "\u0001" }',
+          '{ "a": [,] }',
+        ];
+        for (const text of [...broken, ...twice, deep])
           assert.throws(() => withHook(text, { host, command: COMMAND }), SettingsFault, text);
       });
     } else
