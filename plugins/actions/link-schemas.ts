@@ -48,6 +48,7 @@ export const LinkAnswer = Type.Object(
         "risk_level",
         "policy",
         "rule",
+        "shown_first",
         "request_hash",
         "approvals",
         "approvals_needed",

@@ -2,10 +2,11 @@
 import type { Static } from "@sinclair/typebox";
 import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { shownFirst } from "../../src/domain/policy/shown-first.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { voteOn } from "./approve.ts";
-import { readVotes, votesOf } from "./record.ts";
+import { readVotes, setFor, votesOf } from "./record.ts";
 import { asOf } from "./rows.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
 import { lookByLink } from "./voter.ts";
@@ -15,6 +16,7 @@ async function linkAnswer(host: Host, token: string): Promise<Static<typeof Link
   const { row, votes } = await readVotes(host, linked);
   const { params, context } = requestOf(row) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
+  const set = await setFor(host, row);
   const { status } = asOf(row, host.clock());
   return {
     approver,
@@ -31,6 +33,7 @@ async function linkAnswer(host: Host, token: string): Promise<Static<typeof Link
       risk_level,
       policy,
       rule,
+      ...(set === undefined ? {} : { shown_first: shownFirst(set, row) }),
       request_hash,
       approvals: votesOf(votes),
       approvals_needed: row.quorum,

@@ -8,7 +8,7 @@ import { toHex } from "../../src/domain/hash.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
 import { decodeSeqCursor, DEFAULT_LIMIT, listReply, nextLink, readPage } from "../../src/http/resource/paging.ts";
 import type { Expiry } from "./expiry.ts";
-import { answerWith, readRecord, RECORD } from "./record.ts";
+import { answerWith, readRecord, RECORD, setFor } from "./record.ts";
 import { asOf, isOverdue, sizeOf, visibleAction } from "./rows.ts";
 import * as schema from "./schemas.ts";
 import { stillAllowed, type Waiters } from "./wait.ts";
@@ -30,6 +30,7 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
       async handle({ query, credential, holdResponse }) {
         const now = host.clock();
         const filter = { ...filterOf(query, credential), as_of: now };
+        const { compiled: set } = await host.policies.current();
         const { items, next_cursor } = await readPage<ActionRow>(
           LIST,
           { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes, offset: query.offset },
@@ -42,7 +43,7 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
             position: (row) => row.decision_seq,
             render(row) {
               if (isOverdue(row, now)) expiry.notice();
-              return readRecord(host, row, credential, { token: false });
+              return readRecord(host, row, credential, { token: false, set });
             },
             turn: host.readTurn,
             hold: holdResponse,
@@ -67,7 +68,8 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
         const seen = await visibleAction(host.storage, params.id, credential);
         let row = asOf(seen, host.clock());
         if (row !== seen) expiry.notice();
-        if (query.wait === undefined || row.status !== "pending_approval") return answerWith(host, row, credential);
+        if (query.wait === undefined || row.status !== "pending_approval")
+          return answerWith(host, row, credential, { set: await setFor(host, row) });
         waiters.assertRoom(credential);
         row = (await waiters.verdict(row, waiters.grant(query.wait), context)) ?? row;
         return answerWith(host, row, await stillAllowed(host, credential));

@@ -43,6 +43,7 @@ export function pendingRoute(host: Host, tag: string): Route {
     errors: ["INVALID_CURSOR"],
     async handle({ query, credential, holdResponse }) {
       const now = host.clock();
+      const { compiled: set } = await host.policies.current();
       const place = query.cursor === undefined ? null : placeOf(query.cursor);
       // What is overdue stays out whether or not it is marked so already: this read waits for no write.
       const after =
@@ -55,7 +56,7 @@ export function pendingRoute(host: Host, tag: string): Route {
             read: (last, limit) => host.storage.pendingActions(credential.visibility, placeAfter(last) ?? after, limit),
             size: sizeOf,
             position: (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
-            render: (row) => readRecord(host, row, credential, { token: false }),
+            render: (row) => readRecord(host, row, credential, { token: false, set }),
             turn: host.readTurn,
             hold: holdResponse,
           },

@@ -3,6 +3,8 @@ import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
 import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
 import { openMeta } from "../../src/domain/meta.ts";
+import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
+import { shownFirst } from "../../src/domain/policy/shown-first.ts";
 import type { Decision } from "../../src/domain/policy/types.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
@@ -42,6 +44,13 @@ export interface RecordOptions {
   redecision?: ActionRecord["redecision"];
   /** The votes that belong to the row. Absent: they are read. */
   votes?: readonly ApprovalRow[];
+  /** The active policies, which say what approvers of a pending action see first. */
+  set?: CompiledPolicySet | undefined;
+}
+
+/** Reads the active policies for a pending action. */
+export async function setFor(host: Host, { status }: ActionRow): Promise<CompiledPolicySet | undefined> {
+  return status === "pending_approval" ? (await host.policies.current()).compiled : undefined;
 }
 
 function toRecord(
@@ -90,6 +99,7 @@ function toRecord(
   };
   const token = options.token ? tokenFor(host, row, votes, credential) : null;
   if (token !== null) record.approval_token = token;
+  if (options.set !== undefined && row.status === "pending_approval") record.shown_first = shownFirst(options.set, row);
   if (redecision !== undefined) record.redecision = redecision;
   return record;
 }

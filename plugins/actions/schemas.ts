@@ -237,6 +237,12 @@ export const ActionRecord = Type.Object(
     ),
     created_at: Time("When it was decided."),
     updated_at: Time("Last change of status."),
+    shown_first: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          "JSON pointers of the members of `params` and `context` that the policy names, in the order in which people see them. Where a pending action is read.",
+      }),
+    ),
     redecision: Type.Optional(Redecision),
     approval_token: Type.Optional(
       Type.String({ description: "For a credential that may approve this action, and nobody else." }),

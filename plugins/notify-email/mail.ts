@@ -1,12 +1,11 @@
 /** What stands in a mail: the same words as text and as HTML. */
 import type { ApprovalMessage, ClosedMessage, StopMessage } from "../../src/contract/notifier.ts";
-import { clipText } from "../../src/domain/text.ts";
+import { FOLD } from "../../src/domain/outline.ts";
 import { endingOf, factsOf, requestOf, titleOf } from "../../src/contract/notice.ts";
 import { stopFactsOf, stopMeaningOf, stopTitleOf } from "../../src/contract/stop-notice.ts";
 
-/** Characters of the request. What is longer is for the page: mail programs clip large messages without saying what is missing. */
-const MAX_REQUEST = 20_000;
-const CUT = "Cut here: the request goes on. The approval page shows all of it.";
+/** Mail programs clip large messages without saying what is missing: folds do. */
+const FOLDED = "Some lines are folded. The approval page shows all of them.";
 
 export interface Mail {
   subject: string;
@@ -28,11 +27,7 @@ export function write(message: ApprovalMessage | ClosedMessage | StopMessage): M
   const { action } = message;
   const title = titleOf(message);
   const facts = factsOf(action);
-  const request = requestOf(action).map(([name, json]) => ({
-    name,
-    json: clipText(json, MAX_REQUEST),
-    cut: json.length > MAX_REQUEST,
-  }));
+  const request = requestOf(action);
   const asks = message.kind !== "approval_closed";
   const opening = asks
     ? "An agent asks for your decision. It waits until somebody decides or the request expires."
@@ -56,7 +51,8 @@ function mailOf(parts: Parts): Mail {
     "",
     ...(link === null ? [] : [`${button}: ${link}`, about as string, ""]),
     ...facts.map(([name, value]) => `${`${name}:`.padEnd(width)}${value}`),
-    ...request.flatMap(({ name, json, cut }) => ["", `${name}:`, json, ...(cut ? [CUT] : [])]),
+    ...request.flatMap(([name, lines]) => ["", `${name}:`, ...lines.map((line) => `  ${line}`)]),
+    ...(isFolded(request) ? ["", FOLDED] : []),
     "",
   ].join("\n");
   return {
@@ -74,7 +70,7 @@ interface Parts {
   button: string;
   about: string | null;
   facts: [string, string][];
-  request: { name: string; json: string; cut: boolean }[];
+  request: [name: string, lines: string[]][];
 }
 
 /** Inline styles, nothing that is fetched. What an agent wrote is isolated, so that a text of another direction moves nothing beside it. */
@@ -100,11 +96,15 @@ function html({ title, opening, link, button: label, about, facts, request }: Pa
     ),
     "</table>",
     ...request.map(
-      ({ name, json, cut }) =>
-        `<h2 style="font-size:16px">${escape(name)}</h2><pre ${pre}>${escape(json)}</pre>${cut ? `<p><strong>${CUT}</strong></p>` : ""}`,
+      ([name, lines]) => `<h2 style="font-size:16px">${escape(name)}</h2><pre ${pre}>${escape(lines.join("\n"))}</pre>`,
     ),
+    ...(isFolded(request) ? [`<p><strong>${FOLDED}</strong></p>`] : []),
     "</body></html>",
   ].join("\n");
+}
+
+function isFolded(request: Parts["request"]): boolean {
+  return request.some(([, lines]) => lines.some((line) => FOLD.test(line)));
 }
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };

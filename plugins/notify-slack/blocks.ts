@@ -3,6 +3,7 @@
  * escaped: it is no markup, no link and no mention.
  */
 import type { ApprovalMessage, ClosedMessage, StopMessage } from "../../src/contract/notifier.ts";
+import { FOLD } from "../../src/domain/outline.ts";
 import { endingOf, factsOf, requestOf, titleOf } from "../../src/contract/notice.ts";
 import { stopFactsOf, stopMeaningOf, stopTitleOf } from "../../src/contract/stop-notice.ts";
 
@@ -78,18 +79,18 @@ function decision({ link, person }: ApprovalMessage): object[] {
 function code(message: ApprovalMessage | ClosedMessage): object[] {
   const blocks: object[] = [];
   let cut = false;
-  for (const [name, json] of requestOf(message.action)) {
-    // A backtick can only stand inside a string of the JSON, where this is the same character.
-    const parts = split(json.replaceAll("`", "\\u0060"), MAX_TEXT - 50);
+  for (const [name, lines] of requestOf(message.action)) {
+    // A backtick would end the code block.
+    const parts = split(lines.join("\n").replaceAll("`", "[U+0060]"), MAX_TEXT - 50);
     const room = MAX_CODE_BLOCKS - blocks.length;
     for (const [i, part] of parts.slice(0, room).entries())
       blocks.push({
         type: "section",
         text: { type: "mrkdwn", verbatim: true, text: `${i === 0 ? `*${name}*\n` : ""}\`\`\`\n${part}\n\`\`\`` },
       });
-    cut ||= parts.length > room;
+    cut ||= parts.length > room || lines.some((line) => FOLD.test(line));
   }
-  if (cut) blocks.push(note("Cut here: the request goes on. The approval page shows all of it."));
+  if (cut) blocks.push(note("Some lines are folded. The approval page shows all of them."));
   return blocks;
 }
 
@@ -107,11 +108,11 @@ function within(text: string, max: number): string {
   return second === undefined ? first : `${split(text, max - 1)[0] as string}…`;
 }
 
-/** Escaped and cut into parts of at most `max` characters, never inside an entity, an escape of JSON or a character; at line ends where there are some. */
+/** Escaped and cut into parts of at most `max` characters, never inside an entity, a mark or a character; at line ends where there are some. */
 function split(text: string, max: number): string[] {
   const parts: string[] = [];
   let part = "";
-  for (const [piece] of text.matchAll(/\\u[0-9a-f]{4}|\\.|[\s\S]/gu)) {
+  for (const [piece] of text.matchAll(/\[U\+[0-9A-F]+\]|[\s\S]/gu)) {
     const escaped = escape(piece);
     if (part.length + escaped.length > max) {
       const line = part.lastIndexOf("\n");

@@ -1,6 +1,8 @@
 /** The JSON that is sent: `{type, timestamp, data}`. */
 import { sha256, toHex } from "../../src/domain/hash.ts";
 import { canonicalBytes } from "../../src/domain/canonical.ts";
+import { requestOf } from "../../src/contract/notice.ts";
+import type { MessageAction } from "../../src/contract/notifier.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { NotifierError, type Message } from "../../src/plugin.ts";
 
@@ -22,15 +24,16 @@ export function bodyOf(message: Message, max = MAX_BODY): string {
   }
   const { action, kind, channel, person } = message;
   const link = message.kind === "approval_closed" ? {} : { link: message.link };
-  const whole = (shown: object): object => ({
+  const whole = (about: object): object => ({
     type: kind,
     timestamp: message.at,
-    data: { channel, person, ...link, action: shown },
+    data: { channel, person, ...link, action: about },
   });
-  const withoutParams = { ...action, truncated: true, params: null, params_digest: digest(action.params) };
+  const shown = { ...action, text: textOf(action) };
+  const withoutParams = { ...shown, truncated: true, params: null, params_digest: digest(action.params) };
   return fitting(
     [
-      whole({ ...action, truncated: false }),
+      whole({ ...shown, truncated: false }),
       whole(withoutParams),
       whole({ ...withoutParams, context: null, context_digest: digest(action.context) }),
     ],
@@ -47,6 +50,13 @@ function fitting(candidates: readonly object[], max: number): string {
   throw new NotifierError(`the message is larger than ${max} bytes even without parameters and context`, {
     permanent: true,
   });
+}
+
+/** The request as people see it in every other place. */
+function textOf(action: MessageAction): string {
+  return requestOf(action)
+    .map(([name, lines]) => `${name}:\n${lines.join("\n")}`)
+    .join("\n\n");
 }
 
 /** Of the canonical JSON. */

@@ -1,7 +1,8 @@
 /** Commands that talk to a running service: ASSENT_URL and ASSENT_API_KEY say to which and as whom. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
 import { isHttpUrl } from "../client/url.ts";
-import { parseJson } from "../domain/json.ts";
+import { requestOf } from "../contract/notice.ts";
+import { parseJson, type JsonObject } from "../domain/json.ts";
 import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";
 
 /** Seconds. A backtest looks at a million decisions before it answers. */
@@ -52,9 +53,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
     `  id        ${action.id}`,
     `  reason    ${safe(action.reason)}`,
     `  decided   ${action.decision}${action.policy === null ? "" : ` by ${safe(action.policy)} / ${safe(action.rule ?? "")}`}`,
-    action.erased_at === null
-      ? `  params    ${safe(JSON.stringify(action.params))}`
-      : `  erased    ${action.erased_at}`,
+    ...(action.erased_at === null ? requestLines(action) : [`  erased    ${action.erased_at}`]),
     ...(action.approvals_needed === null
       ? []
       : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),
@@ -68,6 +67,13 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
     `  record    ${action.decision_hash}`,
   ];
   for (const line of lines) io.out(line);
+}
+
+/** The request as approvers see it everywhere. `--json` prints all of it. */
+function requestLines({ params, context, shown_first = [] }: ActionRecord): string[] {
+  return requestOf({ params: params as JsonObject, context: context as JsonObject, shown_first }).flatMap(
+    ([name, lines]) => [`  ${name.toLowerCase()}`, ...lines.map((line) => `    ${line}`)],
+  );
 }
 
 /** JSON from a flag: itself, `@file`, or `-` for standard input. */

@@ -69,6 +69,8 @@ export interface Action {
   created_at: string;
   /** Last change of status. */
   updated_at: string;
+  /** JSON pointers of the members of `params` and `context` that the policy names, in the order in which people see them. Where a pending action is read. */
+  shown_first?: string[];
   /** What was decided again, in the answer to the request for a permit that made it. */
   redecision?: {
     effect: "allow" | "deny" | "require_approval";

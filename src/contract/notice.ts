@@ -1,6 +1,9 @@
 /** What people are told about an action, in words. Nothing an agent wrote can hide, break a line or reorder its surroundings; markup is the caller's to escape. */
 import type { ApprovalMessage, ClosedMessage, MessageAction } from "./notifier.ts";
-import { clipText, revealHidden, visibleJson } from "../domain/text.ts";
+import type { JsonObject } from "../domain/json.ts";
+import { outlineLines } from "../domain/outline.ts";
+import { clipText } from "../domain/text.ts";
+import { markedText } from "../domain/visible-text.ts";
 
 export type Outcome = "approved" | "denied" | "expired" | "cancelled";
 
@@ -58,11 +61,24 @@ export function factsOf(action: MessageAction): [name: string, value: string][] 
   );
 }
 
-/** The exact request: its parameters, and its context where it has one, as JSON. */
-export function requestOf({ params, context }: MessageAction): [name: string, json: string][] {
-  const parts: [string, string][] = [["Parameters", visibleJson(params)]];
-  if (Object.keys(context).length > 0) parts.push(["Context", visibleJson(context)]);
-  return parts;
+/** Lines of the parameters and of the context: the approval page shows the rest. */
+const MAX_PARAMETERS = 60;
+const MAX_CONTEXT = 20;
+
+/** The request as people see it: its parameters, and its context where it has one. Every fold says what it folds. */
+export function requestOf({
+  params,
+  context,
+  shown_first: first,
+}: Pick<MessageAction, "params" | "context" | "shown_first">): [name: string, lines: string[]][] {
+  const part = (name: string, root: string, value: JsonObject, lines: number): [string, string[]] => [
+    name,
+    Object.keys(value).length === 0 ? ["(none)"] : outlineLines(value, { root, first, lines }),
+  ];
+  return [
+    part("Parameters", "/params", params, MAX_PARAMETERS),
+    ...(Object.keys(context).length === 0 ? [] : [part("Context", "/context", context, MAX_CONTEXT)]),
+  ];
 }
 
 /** `ada` for owner:ada, `key 0193…` for a key without an owner. */
@@ -76,7 +92,7 @@ function operationOf({ tool, operation }: MessageAction): string {
 }
 
 export function shown(text: string, max: number): string {
-  return clipText(revealHidden(text), max);
+  return clipText(markedText(text), max);
 }
 
 /** To the second, in UTC: a message is read anywhere. */

@@ -24,6 +24,8 @@ export interface MessageAction {
   /** Principal that submitted it. */
   submitted_by: string;
   request_hash: string;
+  /** JSON pointers of the members of `params` and `context` that the policy names: to show first. */
+  shown_first: readonly string[];
   /** How many people must approve. */
   quorum: number;
   votes: readonly { approver: string; approve: boolean; reason: string | null; at: string }[];

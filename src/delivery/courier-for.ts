@@ -3,6 +3,7 @@ import { createDuty } from "../cluster/duty.ts";
 import type { Config } from "../config/index.ts";
 import type { Logger, Vault } from "../contract/host.ts";
 import type { Notifier } from "../contract/notifier.ts";
+import type { Policies } from "../contract/policies.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { Ledger } from "../contract/ledger.ts";
 import type { Channel } from "./channels.ts";
@@ -10,7 +11,12 @@ import { createCourier, type Courier } from "./courier.ts";
 import { createMessages } from "./message.ts";
 
 export function courierFor(
-  { storage, ledger, vault }: { storage: Storage; ledger: Ledger; vault: Vault },
+  {
+    storage,
+    ledger,
+    vault,
+    policies,
+  }: { storage: Storage; ledger: Ledger; vault: Vault; policies: Pick<Policies, "current"> },
   options: {
     config: Config;
     log: Logger;
@@ -32,7 +38,13 @@ export function courierFor(
     clock,
     notifiers,
     duty: createDuty(storage, "deliveries", instance),
-    messages: createMessages({ storage, clock, publicUrl, mac: (message) => vault.mac("approval-link", message) }),
+    messages: createMessages({
+      storage,
+      clock,
+      publicUrl,
+      policies: async () => (await policies.current()).compiled,
+      mac: (message) => vault.mac("approval-link", message),
+    }),
     timeoutMs: config.deliveries.timeout_seconds * 1000,
     keepMs: config.deliveries.keep_days * 86_400_000,
     random: Math.random,

@@ -3,6 +3,8 @@ import type { Message, MessageAction, MessageBase } from "../contract/notifier.t
 import type { ActionRow, ApprovalRow, DeliveryRow, Storage } from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { openEntry, type StopEntry } from "../domain/entries.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile.ts";
+import { shownFirst } from "../domain/policy/shown-first.ts";
 import { toHex } from "../domain/hash.ts";
 import { principalOf, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
@@ -21,6 +23,8 @@ export interface MessageOptions {
   storage: Storage;
   clock(): number;
   mac: Mac;
+  /** The active policies, which say what approvers see first. */
+  policies(): Promise<CompiledPolicySet>;
   /** Where people reach the service, without a slash at its end. */
   publicUrl(): string;
 }
@@ -39,7 +43,7 @@ export function runsOut(row: Pick<DeliveryRow, "kind">): boolean {
   return asks(row) || row.kind === "approval_reminder";
 }
 
-export function createMessages({ storage, clock, mac, publicUrl }: MessageOptions): MessageBuilder {
+export function createMessages({ storage, clock, mac, policies, publicUrl }: MessageOptions): MessageBuilder {
   async function build(row: DeliveryRow): Promise<Message | Obsolete> {
     const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };
     if (row.kind === "event") return event(row, base);
@@ -48,7 +52,12 @@ export function createMessages({ storage, clock, mac, publicUrl }: MessageOption
     if (action === null) return { obsolete: "the action is not there" };
     if (action.erased_at !== null) return { obsolete: "what was asked was erased" };
     const votes = await storage.approvals(action.id);
-    const about = { ...base, channel: row.channel ?? "", person: row.person, action: describe(action, votes) };
+    const about = {
+      ...base,
+      channel: row.channel ?? "",
+      person: row.person,
+      action: describe(action, votes, await policies()),
+    };
     const request = await requestBefore(row, action.id);
     if (row.kind === "approval_closed") {
       if (request?.state !== "delivered") return { obsolete: "the request itself was not delivered" };
@@ -115,7 +124,7 @@ export function createMessages({ storage, clock, mac, publicUrl }: MessageOption
   return { build };
 }
 
-function describe(row: ActionRow, votes: readonly ApprovalRow[]): MessageAction {
+function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPolicySet): MessageAction {
   const request = JSON.parse(row.request) as ActionRequest;
   return {
     id: row.id,
@@ -131,6 +140,7 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[]): MessageAction 
     rule: row.rule,
     submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
     request_hash: row.request_hash,
+    shown_first: shownFirst(set, row),
     quorum: row.quorum ?? 1,
     votes: votes.map((vote) => ({
       approver: vote.principal,

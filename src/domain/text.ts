@@ -8,9 +8,9 @@ export function clipText(text: string, max: number): string {
 /**
  * Characters that show nothing or change how others show: controls, formats (bidi marks, zero-width joiners, tags), what
  * Unicode lets a font ignore, separators, spaces other than the plain one, private use, unassigned, halves of surrogate
- * pairs. The same as in the console.
+ * pairs.
  */
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]|(?! )\p{Zs}/gu;
+export const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]|(?! )\p{Zs}/gu;
 
 export function hidesSomething(text: string): boolean {
   return text.search(HIDDEN) >= 0;
@@ -22,16 +22,4 @@ export function revealHidden(text: string): string {
     HIDDEN,
     (hidden) => `[U+${(hidden.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`,
   );
-}
-
-/** Indented JSON in which hidden characters stand as JSON's own escapes: exact, and the same value when parsed. */
-export function visibleJson(value: unknown): string {
-  const escape = (hidden: string): string =>
-    hidden === "\n"
-      ? hidden
-      : hidden
-          .split("")
-          .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
-          .join("");
-  return JSON.stringify(value, null, 2).replace(HIDDEN, escape);
 }

@@ -4,6 +4,7 @@ import { createHmac } from "node:crypto";
 import { afterEach, beforeEach, test } from "node:test";
 import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
 import { checkToken } from "../../src/domain/tokens.ts";
 import { createMessages, isObsolete } from "../../src/delivery/message.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
@@ -35,6 +36,7 @@ async function said(...rows: DeliveryRow[]): Promise<ApprovalMessage | ClosedMes
     storage,
     clock: () => now,
     mac,
+    policies: async () => emptyPolicySet(),
     publicUrl: () => "https://assent.example",
   }).build(rows.at(-1) as DeliveryRow);
   return isObsolete(built) ? built.obsolete : (built as ApprovalMessage);

@@ -148,6 +148,7 @@ const action: MessageAction = {
   rule: "other refunds",
   submitted_by: "owner:carl",
   request_hash: "ab".repeat(32),
+  shown_first: ["/params/amount"],
   quorum: 1,
   votes: [],
   created_at: "2026-01-31T12:00:00.000Z",

@@ -39,6 +39,7 @@ class ActionRecord(TypedDict, total=False):
     decision_hash: str
     approvals: List[Dict[str, Any]]
     approval_token: str
+    shown_first: List[str]
     approvals_needed: Optional[int]
     approved_until: Optional[str]
     expires_at: Optional[str]

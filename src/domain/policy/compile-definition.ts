@@ -5,6 +5,7 @@ import { parseDuration } from "../time.ts";
 import { BASIS_DIGITS, DEFAULT_VALIDITY_MS } from "./bounds.ts";
 import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compile.ts";
 import { compileCondition, compileExpression, type Condition, type Expression } from "./condition.ts";
+import { pointerOfMember } from "./condition-members.ts";
 import { isGlob } from "./glob.ts";
 import { patternFaults } from "./pattern-faults.ts";
 import { readPatterns } from "./name-patterns.ts";
@@ -128,6 +129,7 @@ function compileRule(
             notify: [...new Set(rule.approval?.notify ?? [])].sort(),
           }
         : null,
+    show: (rule.approval?.show ?? []).map(pointerOfMember),
   };
 }
 

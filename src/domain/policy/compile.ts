@@ -31,6 +31,8 @@ export interface CompiledRule {
   agents: readonly string[] | null;
   condition: Condition | null;
   approval: Decision["approval"];
+  /** JSON pointers of the members that its approvers see first. */
+  show: readonly string[];
 }
 
 export interface CompiledLimit {

@@ -13,6 +13,7 @@ import type { ActionRequest } from "../actions.ts";
 import { CEL, MAX_STEPS } from "./cel.ts";
 import { Meter, onMeter } from "./cel-meter.ts";
 import { toCelValue } from "./cel-values.ts";
+import { membersOf } from "./condition-members.ts";
 import { bracketsTooDeep, inspect, MAX_DEPTH, ShapeFault, VARIABLES, type Shape } from "./condition-shape.ts";
 import { foldName } from "../names.ts";
 import type { Facts } from "./types.ts";
@@ -26,10 +27,12 @@ export type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" |
 
 /** An expression of any type: strings, booleans and doubles come as such, integers as bigint. */
 export interface Expression {
+  /** JSON pointers of the members of the request that it reads. */
+  readonly members: readonly string[];
   evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
 }
 
-export interface Condition {
+export interface Condition extends Pick<Expression, "members"> {
   /** @param shadow spends from the purse of shadow policies, which must not influence the others */
   evaluate(activation: Activation, shadow?: boolean): ConditionResult;
 }
@@ -92,6 +95,7 @@ export function compileCondition(source: string): CompiledCondition {
   return {
     ok: true,
     condition: {
+      members: expression.members,
       evaluate(activation, shadow) {
         const result = expression.evaluate(activation, shadow);
         if ("error" in result) return result;
@@ -122,11 +126,12 @@ export function compileExpression(
   if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
   try {
     const parsed = parse(source);
+    const members = membersOf(parsed.expr);
     const shape = inspect(parsed, what === "condition", variables);
     const run = plan(CEL, parsed);
     return {
       ok: true,
-      expression: { evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) },
+      expression: { members, evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) },
     };
   } catch (error) {
     if (error instanceof ShapeFault) return fail(error.message, error.offset);

@@ -1,5 +1,6 @@
 /** The form of a policy, for validation and for editors. */
 import { Type } from "@sinclair/typebox";
+import { SHOWN_MEMBER } from "./condition-members.ts";
 
 const Glob = (what: string) =>
   Type.String({
@@ -25,6 +26,12 @@ const Terms = Type.Object(
     valid_for: Type.Optional(Type.String({ maxLength: 40, description: Valid })),
     notify: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to tell." }),
+    ),
+    show: Type.Optional(
+      Type.Array(Type.String({ pattern: SHOWN_MEMBER, maxLength: 200 }), {
+        maxItems: 16,
+        description: "What approvers see first, such as params.amount or context.ticket.",
+      }),
     ),
   },
   { additionalProperties: false, description: "How to ask; only with require_approval." },

@@ -28,6 +28,8 @@ export interface ApprovalTerms {
   expires_in?: string;
   valid_for?: string;
   notify?: string[];
+  /** Members of the request that approvers see first, such as `params.amount`. */
+  show?: string[];
 }
 
 /** One rule as written. An absent matcher matches everything. Matchers are globs (`*`, `?`). */

@@ -81,7 +81,7 @@ describe("mails", () => {
     }
     assert.equal(linkIn(first.text), message.link);
     assert.ok(first.html.includes(`href="${message.link}"`));
-    assert.match(first.text, /Parameters:\n\{\n {2}"amount": 500,\n {2}"currency": "USD"\n\}/);
+    assert.match(first.text, /Parameters:\n {2}amount: 500\n {2}currency: USD\n/);
     await deliver(askedMessage("team@example.com", { person: null }));
     assert.ok(newest().text.includes("asks for your key") && newest().html.includes("asks for your key"));
   });
@@ -182,20 +182,45 @@ describe("mails", () => {
       "tr",
     ]);
     assert.ok(text.includes("bot <script>alert(1)</script> <!channel> @channel [U+202E]gnp.exe"));
-    assert.deepEqual(JSON.parse(text.slice(text.indexOf("Parameters:\n") + 12)), HOSTILE.params);
+    assert.ok(
+      text.includes(
+        [
+          "Parameters:",
+          "  amount: 500",
+          "  note:",
+          "    | ```[U+000D]",
+          "    | Bcc: eve@example.com[U+000D]",
+          "    | [U+000D]",
+          "    | <b>approved</b> <!everyone> <@U0EVE0000> [U+202E][U+200B]",
+          "  <key>: 2 items",
+          "    1. &amp;",
+          "    2. *bold*",
+        ].join("\n"),
+      ),
+    );
     assert.doesNotMatch(text, /^Bcc:/m);
   });
 
-  test("a long request is cut, and says so", async () => {
-    await deliver(
-      askedMessage("anna@example.com", {}, { params: { note: "x".repeat(500_000) }, context: { also: "this" } }),
-    );
+  test("a long request is folded, and says so, and what the policy names comes first", async () => {
+    const params = {
+      note: "line\n".repeat(60),
+      list: Array.from({ length: 30_000 }, () => 1),
+      to: ["ada@example.com", "eve@exаmple.net"],
+      amount: 5000,
+    };
+    await deliver(askedMessage("anna@example.com", {}, { params, context: { also: "this" } }));
     assert.ok(newest().raw.length < 100_000);
+    assert.match(newest().text, /Parameters:\n {2}amount: 5000\n {2}note:\n/);
     for (const content of [newest().text, newest().html])
-      assert.ok(
-        content.includes("Cut here: the request goes on. The approval page shows all of it.") &&
-          content.includes("Context"),
-      );
+      for (const words of [
+        "… 55 more lines",
+        "30,000 items",
+        "1. ada@example.com",
+        "2. eve@exаmple.net [Cyrillic а U+0430]",
+        "Some lines are folded. The approval page shows all of them.",
+        "also: this",
+      ])
+        assert.ok(content.includes(words), words);
   });
 });
 

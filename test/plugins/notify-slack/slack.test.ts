@@ -40,10 +40,22 @@ const codes = ({ blocks }: SlackMessage): string[] =>
     .filter(({ type, text }) => type === "section" && text?.type === "mrkdwn")
     .map(({ text }) => text.text as string);
 /** The request as a reader would copy it out of the code blocks. */
-const shown = (message: SlackMessage): unknown => {
+const shown = (message: SlackMessage): string[] => {
   const [, code = ""] = /```\n([\s\S]*)\n```/.exec(codes(message)[0] as string) ?? [];
-  return JSON.parse(code.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&"));
+  return code.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&").split("\n");
 };
+
+const HOSTILE_LINES = [
+  "amount: 500",
+  "note:",
+  "  | [U+0060][U+0060][U+0060][U+000D]",
+  "  | Bcc: eve@example.com[U+000D]",
+  "  | [U+000D]",
+  "  | <b>approved</b> <!everyone> <@U0EVE0000> [U+202E][U+200B]",
+  "<key>: 2 items",
+  "  1. &amp;",
+  "  2. *bold*",
+];
 
 describe("messages", () => {
   test("a request shows what is asked, with a button to the page, and names where it stands", async () => {
@@ -61,7 +73,7 @@ describe("messages", () => {
       "Approvals\n0 of 1",
     ])
       assert.ok(texts.includes(fact), fact);
-    assert.deepEqual(shown(newest()), { amount: 500, currency: "USD" });
+    assert.deepEqual(shown(newest()), ["amount: 500", "currency: USD"]);
     assert.deepEqual(buttons(newest()), ["https://assent.example/approve#apl1_secret.mac"]);
     assert.ok(texts.some((text) => text.includes("decides as anna")));
     await deliver(askedMessage("C0123456789", { person: null }));
@@ -137,7 +149,7 @@ describe("messages", () => {
     }
     // Only code and our own labels are markup; all the rest is plain text.
     for (const code of codes(newest())) assert.match(code, /^(\*Parameters\*\n)?```\n[^`]*\n```$/);
-    assert.deepEqual(shown(newest()), HOSTILE.params);
+    assert.deepEqual(shown(newest()), HOSTILE_LINES);
     assert.ok(textsOf(newest()).some((text) => text.includes("[U+202E]gnp.exe")));
     assert.ok(textsOf(newest()).includes("Reason\n&lt;!channel&gt; *now*[U+000A]&lt;https://evil.example|approve&gt;"));
     const sent = JSON.parse(slack.receiver.received[0]?.body as string);
@@ -159,10 +171,10 @@ describe("messages", () => {
     assert.equal(codes(newest()).length, 3);
     for (const code of codes(newest()))
       assert.doesNotMatch(code, /&(?!amp;|lt;|gt;)|\\u[0-9a-f]{0,3}(?![0-9a-f])|[\ud800-\udbff](?![\udc00-\udfff])/);
-    assert.ok(textsOf(newest()).some((text) => text.startsWith("Cut here")));
+    assert.ok(textsOf(newest()).some((text) => text.startsWith("Some lines are folded")));
     assert.ok((newest().blocks[0].text.text as string).endsWith("…"));
-    await deliver(askedMessage("C0123456789", {}, { params: { a: "x".repeat(2000) } }));
-    assert.ok(!textsOf(newest()).some((text) => text.startsWith("Cut here")));
+    await deliver(askedMessage("C0123456789", {}, { params: { a: "x".repeat(500) } }));
+    assert.ok(!textsOf(newest()).some((text) => text.startsWith("Some lines are folded")));
   });
 
   test("when Slack does not take the request's length, people are asked without it", async () => {
@@ -264,7 +276,7 @@ describe("in a whole service", () => {
       assert.equal(submitted.status, 202, JSON.stringify(submitted.body));
       const asked = await message("D0ANNA00000", "Approval needed");
       await message("C0FINANCE00", "Approval needed");
-      assert.deepEqual(shown(asked), HOSTILE.params);
+      assert.deepEqual(shown(asked), HOSTILE_LINES);
       const [link = ""] = buttons(asked);
       const voted = await service.call("POST", "/v1/approval-link/verdict", {
         key: null,

@@ -140,6 +140,7 @@ describe("bodies", () => {
       [asked.data.action.params, asked.data.action.truncated, asked.data.action.request_hash],
       [{ amount: 500, currency: "USD" }, false, "ab".repeat(32)],
     );
+    assert.equal(asked.data.action.text, "Parameters:\namount: 500\ncurrency: USD");
     const closed = JSON.parse(bodyOf(closedMessage("ops", null)));
     assert.deepEqual(
       [closed.type, "link" in closed.data, closed.data.action.status, closed.data.action.votes[0].approver],
@@ -163,6 +164,7 @@ describe("bodies", () => {
     assert.ok(Buffer.byteLength(text) < 262_144);
     const { action } = JSON.parse(text).data;
     assert.deepEqual([action.truncated, action.params, action.context], [true, null, { a: 1 }]);
+    assert.match(action.text, /^Parameters:\nnote:\n( {2}\| ä{100}\n){6} {2}… 1,494 more lines\n\nContext:\na: 1$/);
     assert.match(action.params_digest, /^sha256:[0-9a-f]{64}$/);
     const both = JSON.parse(bodyOf(askedMessage("ops", {}, { params: large, context: large }))).data.action;
     assert.deepEqual(
@@ -172,8 +174,8 @@ describe("bodies", () => {
     const exact = bodyOf(askedMessage("ops"));
     assert.equal(JSON.parse(bodyOf(askedMessage("ops"), exact.length)).data.action.truncated, false);
     assert.equal(
-      JSON.parse(bodyOf(askedMessage("ops", {}, { params: { note: "x".repeat(300) } }), exact.length + 200)).data.action
-        .truncated,
+      JSON.parse(bodyOf(askedMessage("ops", {}, { params: { note: "x".repeat(9000) } }), exact.length + 1500)).data
+        .action.truncated,
       true,
     );
     assert.throws(

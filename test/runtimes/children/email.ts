@@ -35,6 +35,7 @@ const message: Message = {
     rule: null,
     submitted_by: "key:1",
     request_hash: "ab",
+    shown_first: [],
     quorum: 1,
     votes: [],
     created_at: "2026-01-31T12:00:00.000Z",

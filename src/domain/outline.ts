@@ -1,0 +1,200 @@
+/**
+ * Decides what of a JSON value a person sees first: at most so many lines, each member folded, and every fold counted.
+ * Nothing is left out without a number. Everything that shows a request to people uses this module, the console included.
+ */
+import { clipText } from "./text.ts";
+import { markedText } from "./visible-text.ts";
+
+export type Outline =
+  | { kind: "value"; text: string }
+  /** `quoted`: the text could be taken for another type. `more`: folded lines. */
+  | { kind: "text"; text: string; quoted: boolean; more: number }
+  | { kind: "empty"; list: boolean }
+  /** Too deep to be drawn member by member. */
+  | { kind: "json"; text: string; more: number }
+  /** `more`: folded lines of the members that are not in `members`. */
+  | { kind: "members"; list: boolean; count: number; members: OutlineMember[]; more: number };
+
+export interface OutlineMember {
+  name: string;
+  /** JSON pointer from the root. */
+  pointer: string;
+  value: Outline;
+}
+
+export interface OutlineOptions {
+  /** Lines of the whole value. */
+  lines?: number;
+  /** Lines of one member. */
+  each?: number;
+  /** JSON pointers of the members that come first at their level, in this order. */
+  first?: readonly string[];
+  /** Lines that a reader has unfolded, by JSON pointer. */
+  unfolded?: ReadonlyMap<string, number>;
+  /** Pointer of the root. */
+  root?: string;
+}
+
+/** Characters that count as one line of a text without line feeds. */
+export const LINE = 100;
+/** A value is never drawn longer than this, however often it is unfolded. */
+export const MAX_LINES = 1000;
+/** Levels that are drawn member by member: on a phone there is no room for more. */
+const MAX_DEPTH = 6;
+const MAX_NAME = 80;
+
+export function outline(
+  value: unknown,
+  { lines = 40, each = 6, first = [], unfolded = new Map(), root = "" }: OutlineOptions = {},
+): Outline {
+  const counted = new Map<object, number>();
+
+  /** Lines that the whole value takes. */
+  function linesOf(node: unknown): number {
+    if (typeof node === "string") return textLines(node);
+    if (node === null || typeof node !== "object") return 1;
+    let count = counted.get(node);
+    if (count === undefined) {
+      count = 1;
+      for (const member of Object.values(node)) count += linesOf(member);
+      counted.set(node, count);
+    }
+    return count;
+  }
+
+  const unfoldedIn = (pointer: string): number => {
+    let sum = 0;
+    for (const [at, count] of unfolded) if (at === pointer || at.startsWith(`${pointer}/`)) sum += count;
+    return sum;
+  };
+  const rank = (pointer: string): number => {
+    const at = first.findIndex((other) => other === pointer || other.startsWith(`${pointer}/`));
+    return at < 0 ? first.length : at;
+  };
+
+  function draw(node: unknown, pointer: string, depth: number, room: number): Outline {
+    if (typeof node === "string") return { kind: "text", quoted: isAmbiguous(node), ...foldText(node, room) };
+    if (node === null || typeof node !== "object") return { kind: "value", text: String(node) };
+    const list = Array.isArray(node);
+    const names = Object.keys(node);
+    if (names.length === 0) return { kind: "empty", list };
+    if (depth >= MAX_DEPTH) return { kind: "json", ...foldText(JSON.stringify(node, null, 2), room) };
+    const all = names.map((name) => ({ name, pointer: `${pointer}/${escapeToken(name)}` }));
+    if (first.length > 0 && !list) all.sort((a, b) => rank(a.pointer) - rank(b.pointer));
+    const valueOf = (name: string): unknown => (node as Record<string, unknown>)[name];
+    const drawn = all.slice(0, room);
+    // Each member gets a line before any gets a second.
+    let spare = room - drawn.length;
+    const members = drawn.map(({ name, pointer: at }): OutlineMember => {
+      const member = valueOf(name);
+      const wanted = Math.min(linesOf(member), each + unfoldedIn(at));
+      const extra = Math.min(spare, wanted - 1);
+      spare -= extra;
+      // The first line of a container is its name.
+      const inside = isContainer(member) ? extra : extra + 1;
+      return {
+        name: list ? `${Number(name) + 1}.` : clipName(name),
+        pointer: at,
+        value: draw(member, at, depth + 1, inside),
+      };
+    });
+    const more = all.slice(room).reduce((sum, { name }) => sum + linesOf(valueOf(name)), 0);
+    return { kind: "members", list, count: all.length, members, more };
+  }
+
+  return draw(value, root, 0, Math.min(MAX_LINES, lines + unfoldedIn(root)));
+}
+
+/** The outline as text, one string for each line, with every hidden or misleading character written out. */
+export function outlineLines(value: unknown, options: OutlineOptions = {}): string[] {
+  const lines: string[] = [];
+  const write = (node: Outline, indent: string, label: string): void => {
+    const opening = `${indent}${label}`;
+    const inner = label === "" ? indent : `${indent}  `;
+    if (node.kind === "value") lines.push(`${opening}${node.text}`);
+    else if (node.kind === "empty") lines.push(`${opening}${node.list ? "[]" : "{}"}`);
+    else if (node.kind === "members") {
+      if (label !== "") lines.push(`${opening}${countOf(node)}`);
+      for (const { name, value: member } of node.members)
+        write(member, inner, node.list ? `${name} ` : `${markedText(name)}: `);
+      if (node.more > 0) lines.push(`${inner}${moreLines(node.more)}`);
+    } else {
+      const wrapped = node.text.split("\n").flatMap((line) => wrap(markedText(line)));
+      const quote = node.kind === "text" && node.quoted ? '"' : "";
+      if (wrapped.length === 1 && node.more === 0) lines.push(`${opening}${quote}${wrapped[0] as string}${quote}`);
+      else {
+        // The bar tells lines of a text from members.
+        if (label !== "") lines.push(opening.trimEnd());
+        lines.push(...wrapped.map((line) => `${inner}| ${line}`));
+        if (node.more > 0) lines.push(`${inner}${moreLines(node.more)}`);
+      }
+    }
+  };
+  write(outline(value, options), "", "");
+  return lines;
+}
+
+function wrap(line: string): string[] {
+  return line.match(new RegExp(`[^]{1,${LINE}}`, "gu")) ?? [""];
+}
+
+/** A line that stands for folded ones. */
+export const FOLD = /^ *… [\d,]+ more lines?$/;
+export const moreLines = (count: number): string =>
+  `… ${count.toLocaleString("en")} more ${count === 1 ? "line" : "lines"}`;
+
+/** "2 items", "1 member": a fold never hides how long a list is. */
+export function countOf({ list, count }: { list: boolean; count: number }): string {
+  return `${count.toLocaleString("en")} ${list ? "item" : "member"}${count === 1 ? "" : "s"}`;
+}
+
+const isContainer = (value: unknown): boolean => typeof value === "object" && value !== null;
+
+/** Whether a text could be taken for another type, or for no text at all. */
+function isAmbiguous(text: string): boolean {
+  return (
+    text === "" ||
+    text !== text.trim() ||
+    /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|[[{"].*)$/s.test(text)
+  );
+}
+
+function textLines(text: string): number {
+  let lines = 0;
+  let start = 0;
+  for (;;) {
+    const end = text.indexOf("\n", start);
+    lines += Math.max(1, Math.ceil(((end < 0 ? text.length : end) - start) / LINE));
+    if (end < 0) return lines;
+    start = end + 1;
+  }
+}
+
+/** The first `room` lines of a text; a line that is longer than `LINE` counts as several. */
+function foldText(text: string, room: number): { text: string; more: number } {
+  const all = textLines(text);
+  if (all <= room) return { text, more: 0 };
+  let end = 0;
+  for (let left = room; left > 0;) {
+    const feed = text.indexOf("\n", end);
+    const stop = feed < 0 ? text.length : feed;
+    const takes = Math.max(1, Math.ceil((stop - end) / LINE));
+    if (takes > left) {
+      end += left * LINE;
+      // Not between the halves of a surrogate pair.
+      if (/[\ud800-\udbff]/.test(text[end - 1] ?? "")) end -= 1;
+      break;
+    }
+    left -= takes;
+    end = left > 0 ? stop + 1 : stop;
+  }
+  return { text: text.slice(0, end), more: all - room };
+}
+
+function clipName(name: string): string {
+  return name.length <= MAX_NAME
+    ? name
+    : `${clipText(name, MAX_NAME)} (${name.length.toLocaleString("en")} characters)`;
+}
+
+const escapeToken = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1");

@@ -1,0 +1,63 @@
+/** Members of a request that an expression reads. People who approve see them first. */
+import type { parse } from "@bufbuild/cel";
+
+type Expr = ReturnType<typeof parse>["expr"];
+
+/** JSON pointers into `{params, context}`, each once, in the order in which the expression names them. */
+export function membersOf(expression: Expr): string[] {
+  const pointers = new Set<string>();
+  const visit = (expr: Expr | undefined): void => {
+    if (expr === undefined) return;
+    const path = pathOf(expr);
+    if (path !== null) {
+      // `params` alone names no member.
+      if (path.length > 1) pointers.add(pointerOf(path));
+      return;
+    }
+    const kind = expr.exprKind;
+    if (kind.case === "selectExpr") visit(kind.value.operand);
+    else if (kind.case === "callExpr") for (const part of [kind.value.target, ...kind.value.args]) visit(part);
+    else if (kind.case === "listExpr") for (const element of kind.value.elements) visit(element);
+    else if (kind.case === "structExpr") for (const entry of kind.value.entries) visit(entry.value);
+    else if (kind.case === "comprehensionExpr")
+      for (const part of [kind.value.iterRange, kind.value.loopCondition, kind.value.loopStep, kind.value.result])
+        visit(part);
+  };
+  visit(expression);
+  return [...pointers];
+}
+
+/** Names from `params` or `context` on, of `params.a["b"].c`; null for any other expression. */
+function pathOf({ exprKind }: Expr): string[] | null {
+  if (exprKind.case === "identExpr") {
+    const name = exprKind.value.name.replace(/^\./, "");
+    return name === "params" || name === "context" ? [name] : null;
+  }
+  const [inner, name] =
+    exprKind.case === "selectExpr"
+      ? [exprKind.value.operand, exprKind.value.field]
+      : exprKind.case === "callExpr" && exprKind.value.function === "_[_]"
+        ? [exprKind.value.args[0], textOf(exprKind.value.args[1])]
+        : [undefined, null];
+  const path = inner === undefined || name === null ? null : pathOf(inner);
+  return path === null || name === null ? null : [...path, name];
+}
+
+function textOf(expr: Expr | undefined): string | null {
+  const kind = expr?.exprKind;
+  if (kind?.case !== "constExpr" || kind.value.constantKind.case !== "stringValue") return null;
+  return kind.value.constantKind.value;
+}
+
+const pointerOf = (path: readonly string[]): string =>
+  path.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+
+/** One entry of `approval.show`. */
+export const SHOWN_MEMBER = String.raw`^(params|context)(\.[A-Za-z_][A-Za-z0-9_]*|\["[^"\\]+"\])+$`;
+
+/** The pointer of `params.order["total net"]`. */
+export function pointerOfMember(text: string): string {
+  return pointerOf(
+    [...text.matchAll(/([A-Za-z_][A-Za-z0-9_]*)|\["([^"]+)"\]/g)].map(([, name, quoted]) => name ?? quoted ?? ""),
+  );
+}

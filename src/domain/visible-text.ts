@@ -1,0 +1,159 @@
+/** Marks what could mislead a reader of untrusted text: hidden characters, and words that imitate other words. The console loads this module, too. */
+import { HIDDEN } from "./text.ts";
+
+/** A run of text. `mark` says why it was marked; null for ordinary text. */
+export interface TextPart {
+  text: string;
+  kind: "plain" | "hidden" | "look-alike";
+  mark: string | null;
+}
+
+/** Marks in one text. The rest is one part with the marks in brackets, so that a text cannot fill a page with elements. */
+const MAX_MARKS = 40;
+/** Letters named for one word. */
+const MAX_NAMED = 3;
+
+const NAMES: Readonly<Record<number, string>> = {
+  0x00: "null",
+  0x07: "bell",
+  0x08: "backspace",
+  0x09: "tab",
+  0x0a: "line feed",
+  0x0d: "carriage return",
+  0x1b: "escape",
+  0x7f: "delete",
+  0xa0: "no-break space",
+  0xad: "soft hyphen",
+  0x200b: "zero width space",
+  0x200c: "zero width non-joiner",
+  0x200d: "zero width joiner",
+  0x200e: "left-to-right mark",
+  0x200f: "right-to-left mark",
+  0x2028: "line separator",
+  0x2029: "paragraph separator",
+  0x202a: "left-to-right embedding",
+  0x202b: "right-to-left embedding",
+  0x202c: "pop directional formatting",
+  0x202d: "left-to-right override",
+  0x202e: "right-to-left override",
+  0x2060: "word joiner",
+  0x2066: "left-to-right isolate",
+  0x2067: "right-to-left isolate",
+  0x2068: "first strong isolate",
+  0x2069: "pop directional isolate",
+  0xfeff: "byte order mark",
+};
+
+/** Scripts with letters that look like Latin ones, and the commonest others. */
+const SCRIPTS = ["Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Georgian", "Hebrew", "Arabic"].map(
+  (name) => ({ name, letter: new RegExp(`\\p{Script=${name}}`, "u") }),
+);
+/** Written together with Latin letters every day (Unicode TR 39, "highly restrictive"). */
+const EAST_ASIAN = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{scx=Hangul}]/u;
+/** Letters that most fonts draw like Latin ones. */
+const LIKE_LATIN = [
+  { name: "Cyrillic", letter: /\p{Script=Cyrillic}/u, like: /^[асеорхуѕіјһӏԁԛԝАВЕКМНОРСТУХЅІЈԚԜ]$/u },
+  { name: "Greek", letter: /\p{Script=Greek}/u, like: /^[ονυαικρχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]$/u },
+];
+
+const codeOf = (character: string): string =>
+  `U+${(character.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}`;
+
+function scriptOf(letter: string): string {
+  if (EAST_ASIAN.test(letter)) return "Latin";
+  return SCRIPTS.find((script) => script.letter.test(letter))?.name ?? "another script";
+}
+
+/** Hidden, or stacked so high that it covers its neighbours. */
+const MARKED = new RegExp(`(${HIDDEN.source}|(?<=\\p{M}{4})\\p{M})`, "u");
+
+/** Splits `text` into runs. With `lines`, line feeds and tabs are ordinary. */
+export function markText(text: string, { lines = false }: { lines?: boolean } = {}): TextPart[] {
+  // Most values are short ASCII.
+  if (/^[\x20-\x7e]*$/.test(text)) return text === "" ? [] : [plainPart(text)];
+  const parts: TextPart[] = [];
+  const scripts = proseScripts(text);
+  let marks = 0;
+  const add = (part: TextPart): void => {
+    if (part.mark !== null) marks += 1;
+    const last = parts.at(-1);
+    const next = part.mark !== null && marks > MAX_MARKS ? plainPart(inBrackets(part)) : part;
+    if (next.kind === "plain" && last?.kind === "plain") last.text += next.text;
+    else parts.push(next);
+  };
+  // Every second one is what the pattern captured.
+  for (const [i, run] of text.split(MARKED).entries()) {
+    if (run === "") continue;
+    if (i % 2 === 0) for (const part of markWords(run, scripts)) add(part);
+    else if (lines && (run === "\n" || run === "\t")) add(plainPart(run));
+    else add({ text: codeOf(run), kind: "hidden", mark: nameOf(run) });
+  }
+  return parts;
+}
+
+/** One line in which every mark is written out: `[U+202E]`, `pаypal [Cyrillic а U+0430]`. */
+export function markedText(text: string): string {
+  return markText(text)
+    .map((part) => (part.mark === null ? part.text : inBrackets(part)))
+    .join("");
+}
+
+function inBrackets({ text, kind, mark }: TextPart): string {
+  return kind === "hidden" ? `[${text}]` : `${text} [${mark ?? ""}]`;
+}
+
+const plainPart = (text: string): TextPart => ({ text, kind: "plain", mark: null });
+
+function nameOf(hidden: string): string {
+  const name = NAMES[hidden.codePointAt(0) as number];
+  if (name !== undefined) return name;
+  if (/\p{Cs}/u.test(hidden)) return "half of a surrogate pair";
+  if (/\p{M}/u.test(hidden)) return "stacked combining mark";
+  return /\p{Zs}/u.test(hidden) ? "unusual space" : "invisible character";
+}
+
+/** Scripts that `text` has letters of which look like no Latin ones: where its own language uses them, no word imitates Latin. */
+function proseScripts(text: string): ReadonlySet<string> {
+  const letters = new Set(text.match(/\p{L}/gu) ?? []);
+  return new Set(
+    LIKE_LATIN.filter(({ letter, like }) => [...letters].some((l) => letter.test(l) && !like.test(l))).map(
+      ({ name }) => name,
+    ),
+  );
+}
+
+function markWords(run: string, prose: ReadonlySet<string>): TextPart[] {
+  return run
+    .split(/(\s+)/)
+    .filter((word) => word !== "")
+    .map((word) => {
+      const mark = imitation(word, prose);
+      return mark === null ? plainPart(word) : { text: word, kind: "look-alike", mark };
+    });
+}
+
+/** Says which letters of `word` are not what they seem; null when nothing is suspicious. */
+function imitation(word: string, prose: ReadonlySet<string>): string | null {
+  if (!/[\u0080-\u{10ffff}]/u.test(word)) return null;
+  const characters = [...new Set(word.match(/[\p{L}\p{Nd}]/gu) ?? [])];
+  const styled = characters.filter((c) => c > "\x7f" && /^[0-9A-Za-z]+$/.test(c.normalize("NFKC")));
+  if (styled.length > 0) return `look-alikes ${list(styled)}`;
+  const scripts = new Map<string, string[]>();
+  for (const letter of characters.filter((c) => /(?!\p{Script=Common})\p{L}/u.test(c)))
+    scripts.set(scriptOf(letter), [...(scripts.get(scriptOf(letter)) ?? []), letter]);
+  if (scripts.size > 1)
+    return [...scripts]
+      .filter(([script]) => script !== "Latin")
+      .map(([script, letters]) => `${script} ${list(letters)}`)
+      .join(", ");
+  const [[script, letters] = ["", []]] = scripts;
+  const imitated = LIKE_LATIN.find(({ name }) => name === script);
+  if (imitated === undefined || prose.has(script) || !letters.every((letter) => imitated.like.test(letter)))
+    return null;
+  return `${script} letters that look like Latin`;
+}
+
+function list(letters: readonly string[]): string {
+  const named = letters.slice(0, MAX_NAMED).map((letter) => `${letter} ${codeOf(letter)}`);
+  return `${named.join(", ")}${letters.length > MAX_NAMED ? ", …" : ""}`;
+}

@@ -1,0 +1,49 @@
+/** What the policy names is told wherever a pending action is read, and to those who are notified. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
+import { testNotifier } from "../../support/notifier.ts";
+import { startService } from "../../support/service.ts";
+
+const POLICY = `policy: pay
+rules:
+  - { name: small, when: params.amount <= 100, effect: allow }
+  - { name: large, effect: require_approval, approval: { show: [params.destination], notify: [finance] } }
+`;
+const FIRST = ["/params/destination", "/params/amount"];
+
+test("a pending action says what people see first, in every answer that shows it and in messages", async () => {
+  const pigeon = testNotifier();
+  const service = await startService({
+    policy: POLICY,
+    plugins: [pigeon.plugin],
+    change: (config) =>
+      (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } }),
+  });
+  try {
+    const submit = async (amount: number): Promise<string> =>
+      (
+        await service.call("POST", "/v1/actions", {
+          body: { agent_id: "b", tool: "t", operation: "o", params: { amount } },
+        })
+      ).body.id as string;
+    const [id, small] = [await submit(500), await submit(5)];
+    const key = service.admin;
+    assert.deepEqual((await service.call("GET", `/v1/actions/${id}`, { key })).body.shown_first, FIRST);
+    assert.deepEqual((await service.call("GET", "/v1/approvals", { key })).body.actions[0].shown_first, FIRST);
+    const { actions } = (await service.call("GET", "/v1/actions", { key })).body;
+    assert.deepEqual(
+      actions.map((action: { id: string; shown_first?: string[] }) => [action.id, action.shown_first]),
+      [
+        [small, undefined],
+        [id, FIRST],
+      ],
+    );
+    const { link, action } = (await pigeon.next((one) => one.kind === "approval_requested")) as ApprovalMessage;
+    assert.deepEqual(action.shown_first, FIRST);
+    const linked = await service.call("POST", "/v1/approval-link", { body: { token: new URL(link).hash.slice(1) } });
+    assert.deepEqual(linked.body.action.shown_first, FIRST);
+  } finally {
+    await service.close();
+  }
+});
