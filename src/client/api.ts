@@ -1,7 +1,7 @@
 /**
  * Requests and answers of the API. Made of the OpenAPI document: change nothing here.
  *
- *   ASSENT_UPDATE=1 node test/run.mjs test/types/client-types.test.ts
+ *   ASSENT_UPDATE=1 node test/run.mjs test/types/client-types.slow.test.ts
  */
 
 export interface Action {

@@ -16,7 +16,7 @@ const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as {
 const CORE = tasks.test.command.split(" ").filter((word) => word.startsWith("build/test/"));
 
 /** What no engine does otherwise, and takes a fifth of the time: every byte flipped, large trees, each order of events. */
-const LONG = ["ledger/tamper.test.js", "ledger/large.test.js", "client/govern.test.js"];
+const LONG = ["ledger/tamper.slow.test.js", "ledger/large.test.js", "client/govern.slow.test.js"];
 
 const filesOf = (paths: readonly string[]): string[] =>
   paths

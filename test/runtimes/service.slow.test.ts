@@ -1,4 +1,5 @@
 /** The same service as a real process on Node, Deno and Bun, on both stores. Deno runs with the permissions of its task, and no more. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";

@@ -1,4 +1,5 @@
 /** What webhooks and mail are guarded by holds on every runtime: the address that was checked, the name's certificate, STARTTLS. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { dirname } from "node:path";

@@ -1,4 +1,5 @@
 /** What deploy/compose.yaml says. No Docker runs it here. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

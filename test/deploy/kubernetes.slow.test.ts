@@ -1,4 +1,5 @@
 /** What deploy/kubernetes says, carried out as far as it can be without a cluster. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,4 +1,5 @@
 /** What deploy/ says, carried out as far as this machine can. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import {

@@ -11,7 +11,7 @@ const FILE = join(ROOT, "src/client/api.ts");
 const HEAD = `/**
  * Requests and answers of the API. Made of the OpenAPI document: change nothing here.
  *
- *   ASSENT_UPDATE=1 node test/run.mjs test/types/client-types.test.ts
+ *   ASSENT_UPDATE=1 node test/run.mjs test/types/client-types.slow.test.ts
  */
 `;
 

@@ -1,4 +1,5 @@
 /** The package as somebody installs it: packed, put into an empty folder, imported, compiled against and served, on every runtime. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
 import {

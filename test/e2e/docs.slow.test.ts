@@ -1,4 +1,5 @@
 /** What the pages show works as shown: the plugin of docs/plugins.md from outside the package, the file of docs/configuration.md. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

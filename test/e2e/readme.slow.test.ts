@@ -1,4 +1,5 @@
 /** The README's commands, run as a newcomer would: the service by its start command, the tour with a shell. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";

@@ -1,4 +1,5 @@
 /** Coding agents themselves, offline, with an MCP server behind `assent mcp proxy` in the settings of each. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

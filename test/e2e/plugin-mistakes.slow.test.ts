@@ -1,4 +1,5 @@
 /** What an author gets wrong stops the start with a sentence, and docs/writing-a-plugin.md lists these sentences. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

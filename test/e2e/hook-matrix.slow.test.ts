@@ -1,4 +1,5 @@
 /** The matrix of docs/hooks.md: each host's hook as a process of its own, through what can happen. The page is held to it. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

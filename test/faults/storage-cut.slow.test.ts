@@ -2,6 +2,7 @@
  * The connection to Postgres is cut in the middle of a batch, at any place and in any way: what was answered is there
  * once, nothing else of it is, the process lives, and the store passes its audit.
  */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";

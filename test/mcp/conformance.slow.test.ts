@@ -2,6 +2,7 @@
  * The official conformance suite, which is installed on demand: its client before a proxy before a server that it knows,
  * and its servers behind a proxy. Policies allow everything, so that what fails fails for what the proxy does to messages.
  */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";

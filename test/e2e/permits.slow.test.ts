@@ -1,4 +1,5 @@
 /** The tool of docs/permits.md, as it stands there: it runs what the permit covers, once, and nothing else. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

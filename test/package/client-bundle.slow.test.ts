@@ -1,4 +1,5 @@
 /** What a page or a worker loads of `assent/client`. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { join } from "node:path";

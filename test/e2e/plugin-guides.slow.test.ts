@@ -1,4 +1,5 @@
 /** docs/writing-a-plugin.md, followed as a new user would, from an empty folder outside the package, on Node, Deno and Bun. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";

@@ -1,4 +1,5 @@
 /** docs/guide.md, followed from top to bottom in one shell, as a new user would. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -1,4 +1,5 @@
 /** Real gateways, configured as docs/gateways.md says, in front of a real service. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";

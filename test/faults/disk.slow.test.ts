@@ -1,4 +1,5 @@
 /** A full disk and a read-only one, under the whole service: 503, a clear log line, and recovery. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

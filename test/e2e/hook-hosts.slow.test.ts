@@ -2,6 +2,7 @@
  * Coding agents themselves, from the registry, offline: a model of our own on loopback asks for commands, and the hook,
  * in the settings that `install` writes, decides with a real service whether they run.
  */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

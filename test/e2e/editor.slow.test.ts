@@ -1,4 +1,5 @@
 /** The published schemas in the YAML language server that editors run: marks, completion and hover texts, offline. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";

@@ -1,4 +1,5 @@
 /** docs/writing-a-storage.md, followed as a new user would: the example outside the package, its suite, and the service on it. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -1,4 +1,5 @@
 /** What a stop does to open connections, on every runtime: what is in flight gets its answer, and nothing else holds it up. */
+import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";

@@ -1,0 +1,7 @@
+/**
+ * Imported first by tests that must write to the disk instead of to memory: tests of disks, tests that install many
+ * packages, and tests that start Deno, which gives no program access below /dev.
+ */
+const { ASSENT_TEST_DISK: folder, ASSENT_TEST_DISK_CACHE: cache } = process.env;
+if (folder !== undefined) process.env["TMPDIR"] = folder;
+if (cache !== undefined) process.env["ASSENT_TEST_CACHE"] = cache;
