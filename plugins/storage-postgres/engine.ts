@@ -16,6 +16,7 @@ import { bind } from "../storage-sql/statement.ts";
 import { db, postgresDialect } from "../storage-sql/dialects/postgres.ts";
 import { toStorageError } from "./errors.ts";
 import type { Address } from "./dial.ts";
+import { indexFaults } from "./integrity.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { checkServer } from "./server.ts";
 import { addressesOf, openSession, type Session, type SessionOptions } from "./session.ts";
@@ -146,6 +147,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     },
     query: (sql, values) => opened().shared(async (one) => (await one.query(sql, values)).rows),
     begin,
+    integrityFaults: () => opened().alone(indexFaults),
     snapshot: (work) =>
       opened().alone(async (one) => {
         await one.script("begin isolation level repeatable read read only");

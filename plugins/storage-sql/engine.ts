@@ -25,6 +25,8 @@ export interface SqlEngine extends Pick<Storage, "name" | "exclusive" | "watch" 
    * as others let it. Never rejects. Absent where the database has its own ways.
    */
   scrub?(): Promise<void>;
+  /** Compares every index with its table, and reports what else the database finds wrong with its files. For the audit. */
+  integrityFaults?(): Promise<string[]>;
   toStorageError(error: unknown, doing: string): StorageError;
   /** True where statements that are sent together are taken in order: then nobody waits for the answers between. */
   readonly pipelined?: boolean;

@@ -265,7 +265,16 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
         throw error;
       }
     },
-    inspect: async () => [...(await inspect(putOff)), ...(await misshapenRows(statements.misshapen, looks))],
+    async inspect() {
+      const faults = await look(async () => (await engine.integrityFaults?.()) ?? []);
+      try {
+        faults.push(...(await inspect(putOff)), ...(await misshapenRows(statements.misshapen, looks)));
+      } catch (error) {
+        if (!(error instanceof StorageError && error.kind === "corrupt")) throw error;
+        faults.push(`what the store keeps beside its tables cannot be read: ${error.message}`);
+      }
+      return faults;
+    },
     ...(dialect.suspendAppendOnly === undefined
       ? {}
       : {

@@ -45,6 +45,8 @@ interface OpenStore {
 const LOOK_MS = 500;
 /** Between two attempts to empty a WAL that another program reads from. Milliseconds. */
 const SCRUB_AGAIN = 1000;
+/** Of one integrity check. */
+const MAX_FAULTS = 20;
 /** SQLITE_PROTOCOL: a lock that was not given back keeps this process out of its own store, ten seconds a try. */
 const PROTOCOL = 15;
 
@@ -145,6 +147,19 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     query: async (sql, values) => {
       const { reader } = opened();
       return tried(() => reader.all(sql, values));
+    },
+    async integrityFaults() {
+      const { reader } = opened();
+      try {
+        const rows = reader
+          .all(`pragma integrity_check(${MAX_FAULTS})`, [])
+          .map((row) => String(row["integrity_check"]));
+        return rows.filter((row) => row !== "ok").map((row) => `SQLite's integrity check: ${row}`);
+      } catch (error) {
+        const failure = toStorageError(error, "check the integrity of the store");
+        if (failure.kind === "corrupt") return [failure.message];
+        throw failure;
+      }
     },
     async begin(): Promise<SqlTransaction> {
       const open = inPlace();

@@ -1,0 +1,84 @@
+/** Compares the indexes with their tables: a damaged index rejects good keys, and no one who reads the tables notices. */
+import { StorageError } from "../../src/contract/storage.ts";
+import { toStorageError } from "./errors.ts";
+import type { Session } from "./session.ts";
+
+interface Index {
+  oid: string;
+  name: string;
+  table: string;
+  /** Quoted and separated by commas, without expressions. */
+  columns: string | null;
+  has_expressions: boolean;
+  predicate: string | null;
+}
+
+const INDEXES = `select i.indexrelid::text as oid, i.indexrelid::regclass::text as name, i.indrelid::regclass::text as table,
+    (select string_agg(quote_ident(a.attname), ', ') from pg_attribute a
+      where a.attrelid = i.indrelid and a.attnum = any (i.indkey::int2[]) and a.attnum > 0) as columns,
+    0 = any (i.indkey::int2[]) as has_expressions,
+    pg_get_expr(i.indpred, i.indrelid) as predicate
+  from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am m on m.oid = c.relam
+  where c.relnamespace = current_schema()::regnamespace and m.amname = 'btree' order by 2`;
+const AMCHECK = `select quote_ident(n.nspname) || '.bt_index_check' as function
+  from pg_extension e join pg_namespace n on n.oid = e.extnamespace join pg_proc p on p.pronamespace = n.oid
+  where e.extname = 'amcheck' and p.proname = 'bt_index_check' and p.pronargs = 2 and has_function_privilege(p.oid, 'execute')`;
+const FROM_TABLE =
+  "set local enable_seqscan = on; set local enable_indexscan = off; set local enable_indexonlyscan = off; set local enable_bitmapscan = off";
+const FROM_INDEX =
+  "set local enable_seqscan = off; set local enable_indexscan = on; set local enable_indexonlyscan = on; set local enable_bitmapscan = off";
+
+/**
+ * With the extension amcheck where this role may use it; else by reading the columns of each index once from the table
+ * and once from the index. Works in a read-only transaction of its own.
+ */
+export async function indexFaults(session: Session): Promise<string[]> {
+  const [amcheck] = (await session.query(AMCHECK, [])).rows;
+  const indexes = (await session.query(INDEXES, [])).rows as unknown as Index[];
+  const faults: string[] = [];
+  for (const index of indexes) {
+    // One index after the other: a failed statement ends its transaction.
+    await session.script("begin isolation level repeatable read read only; set local statement_timeout = 0");
+    try {
+      const fault =
+        amcheck === undefined
+          ? await compareWithTable(session, index)
+          : await checkIndex(session, String(amcheck["function"]), index);
+      if (fault !== null) faults.push(`the index ${index.name} of ${index.table} ${fault}`);
+    } finally {
+      await session.script("rollback");
+    }
+  }
+  return faults;
+}
+
+async function checkIndex(session: Session, bt_index_check: string, { oid }: Index): Promise<string | null> {
+  try {
+    await session.query(`select ${bt_index_check}($1::oid::regclass, true)`, [oid]);
+    return null;
+  } catch (error) {
+    const failure = toStorageError(error, "check it");
+    if (failure.kind === "corrupt") return `is damaged: ${failure.message}`;
+    throw failure;
+  }
+}
+
+/** An index-only scan returns what the index holds, not what the table does. */
+async function compareWithTable(
+  session: Session,
+  { table, columns, has_expressions, predicate }: Index,
+): Promise<string | null> {
+  // No index-only scan returns an expression.
+  if (has_expressions || columns === null) return null;
+  const content = `select count(*)::text as rows, coalesce(sum(hashtextextended(row(${columns})::text, 0)::numeric), 0)::text as hash
+    from ${table}${predicate === null ? "" : ` where ${predicate}`}`;
+  const read = async (settings: string): Promise<{ rows: string; hash: string }> => {
+    // Not as a prepared statement: that would keep the plan of the first reading.
+    const row = (await session.script(`${settings}; ${content}`)).at(-1)?.rows[0];
+    if (row === undefined) throw new StorageError("unavailable", "Postgres answered without a row");
+    return { rows: String(row["rows"]), hash: String(row["hash"]) };
+  };
+  const [stored, indexed] = [await read(FROM_TABLE), await read(FROM_INDEX)];
+  if (stored.rows !== indexed.rows) return `has ${indexed.rows} rows, and the table ${stored.rows}`;
+  return stored.hash === indexed.hash ? null : "has other values than the table";
+}

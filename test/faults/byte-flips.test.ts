@@ -1,0 +1,108 @@
+/** A byte of a SQLite file that changes, as on a failing disk: the audit notices it, or it changes nothing that is recorded. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { isUnrecorded } from "../support/audit-flips.ts";
+import { chance } from "../support/chance.ts";
+import { fillStore } from "../support/every-row.ts";
+import { rawSqlite, type RawRow } from "../support/raw-store.ts";
+
+const FLIPS = 200;
+const SEED = 20_261_123;
+const PAGE = 8192;
+
+const folder = mkdtempSync(join(tmpdir(), "assent-flips-"));
+const path = join(folder, "assent.db");
+let vkey = "";
+let whole: Buffer;
+
+before(async () => {
+  vkey = await fillStore(
+    (own) => sqliteStorage({ path: join(own, "assent.db") }),
+    async ({ storage }) => storage.backup?.(path),
+  );
+  whole = readFileSync(path);
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function putInPlace(bytes: Buffer): void {
+  for (const suffix of ["-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
+  writeFileSync(path, bytes);
+}
+
+/** What the audit says about the file as it is; a store that cannot be opened says it too. */
+async function faults(): Promise<string[]> {
+  const storage = sqliteStorage({ path });
+  try {
+    await storage.open({ readOnly: true });
+    return (await auditStore(storage, vkey)).faults;
+  } catch (error) {
+    return [String(error)];
+  } finally {
+    await storage.close();
+  }
+}
+
+/** Everything that is recorded, as a reader of the tables finds it. */
+async function content(): Promise<string> {
+  const raw = await rawSqlite(path);
+  try {
+    const tables = [];
+    for (const table of raw.tables)
+      tables.push(
+        (await raw.rows(table)).map((row: RawRow) =>
+          table.columns.map((column) => (isUnrecorded({ table, row, column }) ? null : row[column])),
+        ),
+      );
+    return JSON.stringify(tables);
+  } finally {
+    await raw.close();
+  }
+}
+
+test(`${FLIPS} flipped bits: each is noticed, or nothing that is recorded has changed`, async (t) => {
+  assert.deepEqual(await faults(), []);
+  const expected = await content();
+  const written = [...whole.keys()].filter((at) => whole[at] !== 0);
+  const { random, pick } = chance(SEED);
+  const missed: number[] = [];
+  let harmless = 0;
+  for (let i = 0; i < FLIPS; i++) {
+    const [at, bit] = [pick(written), random(8)];
+    const bytes = Buffer.from(whole);
+    bytes[at] = (bytes[at] as number) ^ (1 << bit);
+    putInPlace(bytes);
+    if ((await faults()).length > 0) continue;
+    putInPlace(bytes);
+    if ((await content()) === expected) harmless++;
+    else missed.push(at);
+  }
+  t.diagnostic(`${harmless} of ${FLIPS} go unnoticed and change nothing that is recorded`);
+  assert.deepEqual(missed, []);
+});
+
+test("an index that disagrees with its table is a fault", async () => {
+  putInPlace(whole);
+  const { DatabaseSync } = await loadSqlite();
+  const db = new DatabaseSync(path);
+  const [key] = db.prepare("select hash from api_keys").all() as { hash: string | Uint8Array }[];
+  const [table] = db.prepare("select rootpage from sqlite_schema where name = 'api_keys'").all() as {
+    rootpage: number;
+  }[];
+  db.close();
+  assert.ok(key !== undefined && table !== undefined);
+  const ofTable = (at: number): boolean => Math.floor(at / PAGE) === table.rootpage - 1;
+  const hash = Buffer.from(key.hash as string);
+  let place = whole.indexOf(hash);
+  while (ofTable(place)) place = whole.indexOf(hash, place + 1);
+  assert.ok(place > 0, "an index holds the hash");
+  const bytes = Buffer.from(whole);
+  bytes[place] = (bytes[place] as number) ^ 1;
+  putInPlace(bytes);
+  assert.match((await faults()).join("\n"), /missing from index|wrong # of entries in index/);
+});
