@@ -8,7 +8,7 @@ import {
   type JWTVerifyGetKey,
 } from "jose";
 import type { JsonObject } from "../domain/json.ts";
-import { MAX_PERMIT_LENGTH, PERMIT_ALGORITHMS, PERMIT_TYPE } from "../domain/permit.ts";
+import { MAX_PERMIT_LENGTH, permitFormFault, PERMIT_ALGORITHMS, PERMIT_TYPE } from "../domain/permit.ts";
 import { actionDigest } from "../domain/request.ts";
 import {
   PermitRefused,
@@ -20,6 +20,11 @@ import {
 
 const TEXTS = ["iss", "sub", "aud", "jti", "agent_id", "operation"] as const;
 const DIGESTS = ["action_digest", "request_hash", "decision_hash"] as const;
+const FORM_FAULTS = {
+  malformed: "the permit's header, or its base64url, has another form than permits have",
+  wrong_algorithm: "permits are signed with Ed25519, and this is not",
+  wrong_type: `the permit's type is not ${PERMIT_TYPE}`,
+} as const;
 /** As long as the service lets its keys be kept. Milliseconds. */
 const MAX_AGE = 60_000;
 /** How often a key that is not in the set has it read again. Milliseconds. */
@@ -43,6 +48,8 @@ export async function checkPermit(
     throw new TypeError("verifyPermit needs a time of day, and a `clockTolerance` of 0 seconds or more");
   if (typeof permit !== "string" || permit.length > MAX_PERMIT_LENGTH)
     throw new PermitRefused("malformed", "this is no permit: a permit is a compact JWS of at most 8,192 characters");
+  const formFault = permitFormFault(permit);
+  if (formFault !== null) throw new PermitRefused(formFault, FORM_FAULTS[formFault]);
   const digest = digestOf(request);
   const keys = await keysOf(jwks);
   let payload: Record<string, unknown>;

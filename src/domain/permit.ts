@@ -110,12 +110,12 @@ export function checkPermit(
   keys: readonly PermitKey[],
   verify: (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean,
 ): PermitFault | null {
-  const parts = permit.length > MAX_PERMIT_LENGTH ? [] : permit.split(".");
-  if (parts.length !== 3) return "malformed";
+  if (permitFormFault(permit) !== null) return "malformed";
+  const parts = permit.split(".");
   const header = decode(parts[0]);
   const claims = decode(parts[1]);
   const signature = bytesOf(parts[2]);
-  if (header === null || claims === null || signature?.length !== 64 || !isHeader(header)) return "malformed";
+  if (header === null || claims === null || signature?.length !== 64) return "malformed";
   const key = keys.find(({ kid }) => kid === header["kid"]);
   if (key === undefined) return "unknown_key";
   if (!verify(key.publicKey, utf8(`${parts[0]}.${parts[1]}`), signature)) return "bad_signature";
@@ -131,6 +131,21 @@ export function checkPermit(
   if (!same) return "other_subject";
   if (claims.exp * 1000 <= now) return "expired";
   return Math.max(claims.iat, claims.nbf ?? 0) * 1000 > now ? "not_yet_valid" : null;
+}
+
+/**
+ * What is wrong with the text and the header of a permit; null when nothing is. A library for JWTs accepts more: members
+ * of the header that it does not know, members that appear twice, and several base64url texts of the same bytes.
+ */
+export function permitFormFault(permit: string): "malformed" | "wrong_algorithm" | "wrong_type" | null {
+  const parts = permit.length > MAX_PERMIT_LENGTH ? [] : permit.split(".");
+  const header = parts.length === 3 ? decode(parts[0]) : null;
+  if (header === null) return "malformed";
+  const { alg, typ, kid, ...others } = header;
+  if (!PERMIT_ALGORITHMS.includes(alg as string)) return "wrong_algorithm";
+  if (typ !== PERMIT_TYPE) return "wrong_type";
+  const isWhole = typeof kid === "string" && Object.keys(others).length === 0;
+  return isWhole && decode(parts[1]) !== null && bytesOf(parts[2]) !== null ? null : "malformed";
 }
 
 /** The entry that a permit names (`decision_hash`), of one that `checkPermit` finds no fault with but its time. */
@@ -158,16 +173,6 @@ interface Claims {
   decision_hash: string;
 }
 
-function isHeader(header: JsonObject): boolean {
-  const { alg, typ, kid, ...others } = header;
-  return (
-    PERMIT_ALGORITHMS.includes(alg as string) &&
-    typ === PERMIT_TYPE &&
-    typeof kid === "string" &&
-    Object.keys(others).length === 0
-  );
-}
-
 function hasClaims(claims: JsonObject): claims is JsonObject & Claims {
   return (
     ["iss", "sub", "aud", "jti", "agent_id", "operation", ...DIGESTS].every(
@@ -191,7 +196,7 @@ function encode(value: object): string {
 function decode(part: string | undefined): JsonObject | null {
   const text = decodeUtf8(bytesOf(part) ?? new Uint8Array(0));
   try {
-    const value = text === null ? null : parseJson(text, { maxDepth: 2, maxValues: 64 });
+    const value = text === null ? null : parseJson(text, { maxDepth: 8, maxValues: 256 });
     return typeof value === "object" && !Array.isArray(value) ? value : null;
   } catch {
     return null;

@@ -75,6 +75,18 @@ export async function permitVectors(): Promise<Record<string, string>> {
     const input = `${encode(head)}.${encode(body)}`;
     return `${input}.${toBase64Url(signer.sign(utf8(input)))}`;
   };
+  const signedText = (headText: string, bodyText: string): string =>
+    `${headText}.${bodyText}.${toBase64Url(signer.sign(utf8(`${headText}.${bodyText}`)))}`;
+  // Ends in unused bits, so that another last letter stands for the same bytes.
+  const loose = (text: string): string => {
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    return `${text.slice(0, -1)}${alphabet[alphabet.indexOf(text.at(-1) as string) + 1] as string}`;
+  };
+  const spaced = (json: string): string => {
+    let text = json;
+    while (utf8(text).length % 3 === 0) text += " ";
+    return loose(toBase64Url(utf8(text)));
+  };
   const hmacInput = `${encode({ ...typed, alg: "HS256" })}.${payload}`;
   const mac = createHmac("sha256", signer.publicKey).update(hmacInput).digest("base64url");
   const refused: Refused[] = [
@@ -87,6 +99,33 @@ export async function permitVectors(): Promise<Record<string, string>> {
       name: "a critical member that nobody knows",
       reason: "malformed",
       permit: signed({ ...typed, crit: ["x"], x: 1 }),
+    },
+    { name: "a header member that nobody knows", reason: "malformed", permit: signed({ ...typed, x: 1 }) },
+    { name: "a header with a key of its own", reason: "malformed", permit: signed({ ...typed, jwk: jwkOf(signer) }) },
+    {
+      name: "an algorithm that is named twice",
+      reason: "malformed",
+      permit: signedText(toBase64Url(utf8(`{"alg":"none",${JSON.stringify(typed).slice(1)}`)), payload),
+    },
+    {
+      name: "a claim that is named twice",
+      reason: "malformed",
+      permit: signedText(header, toBase64Url(utf8(`{"aud":"crm",${JSON.stringify(claims).slice(1)}`))),
+    },
+    {
+      name: "a header in other base64url than its bytes have",
+      reason: "malformed",
+      permit: signedText(spaced(JSON.stringify(typed)), payload),
+    },
+    {
+      name: "claims in other base64url than their bytes have",
+      reason: "malformed",
+      permit: signedText(header, spaced(JSON.stringify(claims))),
+    },
+    {
+      name: "a signature in other base64url than its bytes have",
+      reason: "malformed",
+      permit: `${header}.${payload}.${loose(signature)}`,
     },
     {
       name: "another log's key",
