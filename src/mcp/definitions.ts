@@ -35,8 +35,8 @@ export interface Change {
   now: Definition | null;
 }
 
-/** Members that no model is shown, and that servers write anew for each session. */
-const LEFT_OUT = new Set(["_meta", "icons"]);
+/** Members that no model is shown. Servers write some anew for each session, and `execution` only for clients of 2025-11-25. */
+const LEFT_OUT = new Set(["_meta", "icons", "execution"]);
 
 export function definitionOf(tool: JsonObject): Definition {
   const definition = Object.fromEntries(Object.entries(tool).filter(([key]) => !LEFT_OUT.has(key)));

@@ -20,13 +20,17 @@ export async function openAddress(
   // Its own headers only: what the client sent to the proxy goes no further.
   const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
   let closed = false;
+  /** Of requests of 2026-07-28 that were sent: the end of such a request's stream is its cancellation. */
+  let isModern = false;
   const channel: HttpChannel = {
     onmessage: () => {},
     onclose: () => {},
     setVersion: (version) => transport.setProtocolVersion(version),
     async send(message, { signal, headers: more } = {}) {
       const modern = isRequest(message) && META.version in metaOf(message.params);
-      // Since 2026-07-28 the end of a request's stream is its cancellation, and no message.
+      isModern ||= modern;
+      // Servers of that revision take requests only.
+      if (isModern && !isRequest(message)) return;
       try {
         await transport.send(message as never, {
           ...(modern && signal !== undefined ? { requestSignal: signal } : {}),

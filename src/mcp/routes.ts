@@ -5,6 +5,7 @@ import { paramHeaders } from "./http-headers.ts";
 import { createStandIn, PATIENCE } from "./late.ts";
 import { listAll, listEach, shownItem, withOwnNames, type Asking, type Listed, type Seen } from "./lists.ts";
 import { CODE, failure, isObject, metaOf, type JsonObject, type Reply, type Request } from "./message.ts";
+import { clipText } from "../domain/text.ts";
 import { asToolResult, goneRefusal, heldRefusal, refusalBecause } from "./refusal.ts";
 import { taskSupportOf, type Tasks } from "./tasks.ts";
 import { shownTool, type Tool, type Toolbox } from "./tools.ts";
@@ -103,7 +104,11 @@ export function createRoutes({
   /** Of a name that no tool has now. One that was there is told to be gone, and not to have never been. */
   function missing(name: string): Reply {
     const owner = toolbox.ownerOf(name);
-    if (owner === undefined) return failure(CODE.invalidParams, `there is no tool "${name}"`);
+    // As a result: clients show a model the errors of tools, and not those of the protocol.
+    if (owner === undefined) {
+      const why = `There is no tool "${clipText(name, 200)}"; list the tools to see which there are.`;
+      return { result: asToolResult(refusalBecause(why, "TOOL_UNKNOWN"), false) };
+    }
     const isThere = live().some(({ config }) => config.name === owner);
     return {
       result: asToolResult(

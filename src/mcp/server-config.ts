@@ -5,7 +5,7 @@ export interface ServerConfig {
   name: string;
   /** `tool` of its actions. */
   tool: string;
-  /** Which protocol it is spoken to in; `auto` asks an HTTP server, and takes 2025-11-25 for a process. */
+  /** Which protocol it is spoken to in; `auto` is the one that the client speaks, or else the other. */
   era: "auto" | "2025-11-25" | "2026-07-28";
   /** Tools that clients are not shown and cannot call, as patterns with `*`. */
   hide: string[];

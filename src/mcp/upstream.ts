@@ -14,7 +14,7 @@ import {
   type Notification,
   type Reply,
 } from "./message.ts";
-import { createPeer, messageOfFailure, type Channel, type Peer, type RequestOptions } from "./peer.ts";
+import { createPeer, messageOfFailure, RequestLost, type Channel, type Peer, type RequestOptions } from "./peer.ts";
 import { startProcess } from "./process-channel.ts";
 import type { ServerConfig } from "./server-config.ts";
 
@@ -80,7 +80,9 @@ export async function connectUpstream(
   given?: AbortSignal,
 ): Promise<Upstream> {
   const { reach, name } = config;
-  // A server of before 2026-07-28 answers the question for its version with an error.
+  const [first, second = null] = erasFor(config, client);
+  // A server refuses the revision that it does not speak: the first attempt is expected to fail.
+  let quiet = second !== null;
   const report = (line: string): void => void (quiet || log(line));
   // The official transport is not small: a process is spoken to without it.
   const open = async (): Promise<Channel> =>
@@ -94,36 +96,41 @@ export async function connectUpstream(
           ? Promise.resolve({ result: {} })
           : handlers.ask({ method: request.method, params: request.params ?? {} }, signal),
       onnotification: handlers.onnotification,
-      onclose: handlers.onclose,
+      onclose: (why) => void (quiet || handlers.onclose(why)),
     });
-  const probes = config.era === "2026-07-28" || (config.era === "auto" && "url" in reach);
-  let quiet = probes;
   let channel = await open();
+  let peer = peerOn(channel);
+  const greetIn = (era: Upstream["era"]): Promise<Upstream> =>
+    era === "modern" ? modern(config, peer, client) : legacy(config, peer, channel, client);
   const stop = (): void => void channel.close();
   given?.addEventListener("abort", stop, { once: true });
   try {
     given?.throwIfAborted();
-    if (probes) {
-      const probe = createPeer(channel, { ...silent, onclose: (why) => void (quiet || handlers.onclose(why)) });
-      const greeting = await greet(probe, "server/discover", envelope(client, {}), name).catch((error: unknown) =>
-        failure(CODE.internal, error instanceof Error ? error.message : String(error)),
-      );
-      const versions = "result" in greeting ? greeting.result["supportedVersions"] : null;
-      if (Array.isArray(versions) && versions.includes(MODERN)) {
-        quiet = false;
-        return modern(config, peerOn(channel), (greeting as { result: JsonObject }).result, client);
-      }
-      if (config.era === "2026-07-28")
-        throw new Error(
-          `the server "${name}" does not speak ${MODERN}: ${messageOfFailure(greeting) ?? "it names other versions"}`,
-        );
-      await channel.close();
+    if (second === null) return await greetIn(first);
+    let refusal: unknown;
+    try {
+      const upstream = await greetIn(first);
       quiet = false;
+      return upstream;
+    } catch (error) {
+      if (!isOfOtherEra(error, first, config)) throw error;
+      refusal = error;
+    }
+    given?.throwIfAborted();
+    // A process is not started twice. The state of an HTTP transport belongs to one attempt.
+    if (peer.closed !== null || "url" in reach) {
+      await channel.close();
       channel = await open();
+      peer = peerOn(channel);
       given?.throwIfAborted();
     }
-    return await legacy(config, peerOn(channel), channel, client);
+    quiet = false;
+    return await greetIn(second).catch((error: unknown) => {
+      // What every server answers to `initialize` says more than its answer to `server/discover`.
+      throw first === "legacy" ? refusal : error;
+    });
   } catch (error) {
+    quiet = true;
     await channel.close();
     throw error;
   } finally {
@@ -131,7 +138,23 @@ export async function connectUpstream(
   }
 }
 
-const silent = { onrequest: () => Promise.resolve(failure(CODE.methodNotFound, "not now")), onnotification: () => {} };
+/**
+ * The revisions to try, in order. With `auto` a server is spoken to as its client speaks: servers that speak both do not
+ * do the same in both. Those of the Python SDK, for instance, ask the client for nothing in 2026-07-28.
+ */
+function erasFor({ era }: ServerConfig, client: ClientFacts): [Upstream["era"], Upstream["era"]?] {
+  if (era !== "auto") return [era === MODERN ? "modern" : "legacy"];
+  return client.version === MODERN ? ["modern", "legacy"] : ["legacy", "modern"];
+}
+
+/** The server does not speak this revision. */
+class OtherEra extends Error {}
+
+/** Whether a greeting failed in a way that leaves the other revision to be tried. */
+function isOfOtherEra(error: unknown, era: Upstream["era"], { reach }: ServerConfig): boolean {
+  // Older servers do not answer `server/discover` at all, or end. Over HTTP a refusal is a status.
+  return error instanceof OtherEra || era === "modern" || ("url" in reach && error instanceof RequestLost);
+}
 
 async function greet(peer: Peer, method: string, params: JsonObject, name: string): Promise<Reply> {
   const late = new AbortController();
@@ -155,10 +178,10 @@ async function legacy(config: ServerConfig, peer: Peer, channel: Channel, client
     { protocolVersion: wanted, capabilities: client.capabilities, clientInfo: client.info },
     config.name,
   );
-  if ("error" in reply) throw new Error(`the server "${config.name}" refused to begin: ${reply.error.message}`);
+  if ("error" in reply) throw new OtherEra(`the server "${config.name}" refused to begin: ${reply.error.message}`);
   const version = reply.result["protocolVersion"];
   if (typeof version !== "string" || !LEGACY.includes(version))
-    throw new Error(
+    throw new OtherEra(
       `the server "${config.name}" speaks version ${JSON.stringify(version)}, which is none of ${LEGACY.join(", ")}`,
     );
   if ("url" in config.reach) (channel as HttpChannel).setVersion(version);
@@ -176,7 +199,14 @@ async function legacy(config: ServerConfig, peer: Peer, channel: Channel, client
   };
 }
 
-function modern(config: ServerConfig, peer: Peer, greeting: JsonObject, client: ClientFacts): Upstream {
+async function modern(config: ServerConfig, peer: Peer, client: ClientFacts): Promise<Upstream> {
+  const reply = await greet(peer, "server/discover", envelope(client, {}), config.name);
+  const versions = "result" in reply ? reply.result["supportedVersions"] : null;
+  if ("error" in reply || !Array.isArray(versions) || !versions.includes(MODERN))
+    throw new OtherEra(
+      `the server "${config.name}" does not speak ${MODERN}: ${messageOfFailure(reply) ?? "it names other versions"}`,
+    );
+  const greeting = reply.result;
   const of = facts(config, { ...greeting, serverInfo: metaOf(greeting)[META.server] ?? greeting["serverInfo"] ?? {} });
   const listening = createListening(peer, of.capabilities, (params) => envelope(client, params));
   const upstream: Upstream = {
