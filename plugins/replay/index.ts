@@ -3,11 +3,11 @@ import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import { defineRoute, type Reply } from "../../src/contract/resource.ts";
-import type { ActionRow, EntryRow } from "../../src/contract/storage.ts";
+import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/storage.ts";
 import type { WrittenSet } from "../../src/contract/trials.ts";
 import { fromHex } from "../../src/domain/hash.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
-import { requestOf } from "../../src/domain/request.ts";
+import { wholeRequestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";
 import { definePlugin } from "../../src/plugin.ts";
@@ -70,7 +70,14 @@ export default definePlugin({
               schema: Type.Union([Answer, ReplayedRange], { discriminator: { propertyName: "kind" } }),
             },
           },
-          errors: ["ENTRY_NOT_FOUND", "ACTION_NOT_FOUND", "NOT_REPLAYABLE", "ACTION_ERASED", ...BACKTEST_ERRORS],
+          errors: [
+            "ENTRY_NOT_FOUND",
+            "ACTION_NOT_FOUND",
+            "NOT_REPLAYABLE",
+            "ACTION_ERASED",
+            "RECORD_ALTERED",
+            ...BACKTEST_ERRORS,
+          ],
           async handle({ body, credential, signal }) {
             const single = body.hash !== undefined || body.action_id !== undefined;
             const ranged = RANGE.filter((name) => body[name] !== undefined);
@@ -110,17 +117,19 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
   if (body.policy !== undefined && body.policy_set !== undefined)
     throw invalid("/policy", "send either `policy` or `policy_set`");
   const { row, action } = await find(host, credential, body);
-  const request = requestOf(action);
+  const request = await unlessAltered(action, () => wholeRequestOf(action));
   if (request === null)
     throw new Refusal(
       "ACTION_ERASED",
       `what the action ${action.id} asked for was erased at ${toRfc3339(action.erased_at ?? 0)}: its decision cannot be made again, and its entry still can be verified`,
     );
-  const first = await decidedAgain(host, action, request, row);
+  const again = (entry: EntryRow): Promise<Again> =>
+    unlessAltered(action, () => decidedAgain(host, action, request, entry));
+  const first = await again(row);
   const others: Again[] = [];
   if (body.action_id !== undefined)
     for (const entry of await host.storage.entriesOfAction(action.id))
-      if (isReplayable(entry) && entry.seq !== row.seq) others.push(await decidedAgain(host, action, request, entry));
+      if (isReplayable(entry) && entry.seq !== row.seq) others.push(await again(entry));
 
   const { entry, facts, clock } = first;
   const now = await candidate(host, body, signal);
@@ -158,6 +167,19 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
             },
     },
   };
+}
+
+/** Throws RECORD_ALTERED where the work cannot read, or decide on, what the rows hold. */
+async function unlessAltered<T>({ id }: ActionRow, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof StorageError || error instanceof Refusal) throw error;
+    throw new Refusal(
+      "RECORD_ALTERED",
+      `the action ${id} in the store cannot be read as what the service wrote; its decision cannot be made again, and the operator has to look at the store with assent audit`,
+    );
+  }
 }
 
 async function find(

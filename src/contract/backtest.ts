@@ -51,6 +51,8 @@ export interface BacktestCounts {
   otherwise: number;
   /** Not evaluated, because what was asked was erased. */
   erased: number;
+  /** Not evaluated, because the store's row cannot be read as what the service wrote: someone changed it. */
+  altered: number;
 }
 
 export interface BacktestReport extends BacktestCounts {

@@ -20,6 +20,20 @@ export function requestOf({ request }: { request: string }): ActionRequest | nul
   return request === "" ? null : (JSON.parse(request) as ActionRequest);
 }
 
+/** The same, and throws SyntaxError also for JSON that is no request. */
+export function wholeRequestOf(row: { request: string }): ActionRequest | null {
+  if (row.request === "") return null;
+  const request = requestOf(row) as Partial<ActionRequest> | null;
+  const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
+  const isWhole =
+    isObject(request) &&
+    [request?.agent_id, request?.tool, request?.operation].every((name) => typeof name === "string") &&
+    isObject(request?.params) &&
+    isObject(request?.context);
+  if (!isWhole) throw new SyntaxError("the row's request is not an action's");
+  return request as ActionRequest;
+}
+
 /** SHA-256(salt ‖ digest), all raw bytes, in and out as hex. Lets what `digest` covers be erased later while the ledger still verifies. */
 export function commit(salt: string, digest: string): string {
   return toHex(sha256(concat(fromHex(salt), fromHex(digest))));

@@ -22,7 +22,7 @@ import { createBreath, type Breath } from "./breath.ts";
 import { createUseCount, uncountedUses, type UncountedUse } from "./backtest-limits.ts";
 import { toHex } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
-import { requestOf } from "../domain/request.ts";
+import { wholeRequestOf } from "../domain/request.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 
 const PAGE = 200;
@@ -51,7 +51,7 @@ export function backtest(
   breath = createBreath(),
 ): Promise<BacktestReport> {
   return scan(reader, range, breath, (entry, input) => {
-    const request = requestOf(input);
+    const request = wholeRequestOf(input);
     if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
     const facts = openFacts(entry.facts, input.past);
@@ -84,7 +84,7 @@ async function scan(
   breath: Breath,
   judge: Judge,
 ): Promise<BacktestReport> {
-  const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0, erased: 0 };
+  const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0, erased: 0, altered: 0 };
   const groups = new Map<string, FlipGroup>();
   let unlisted = 0;
   const waiting: Waiting[] = [];
@@ -133,10 +133,10 @@ async function scan(
       // The first of a page is made in any case: whoever goes on from the answer gets further.
       if (input !== rows[0] && isOver()) return report(before);
       before = input.seq;
-      const entry = openEntry<DecisionEntry>(input.bytes);
-      const judged = judge(entry, input);
-      if (judged === "erased") counts.erased++;
-      if (judged === null || judged === "erased") continue;
+      const result = judgeRow(judge, input);
+      if (result === "altered" || result === "erased") counts[result]++;
+      if (result === null || result === "altered" || result === "erased") continue;
+      const { entry, judged } = result;
       counts.evaluated++;
       const from = outcomeOf(entry.decision);
       const { uses = [], at = 0 } = judged;
@@ -154,6 +154,20 @@ async function scan(
     range.progress?.({ ...counts });
   }
   return report(null);
+}
+
+/** One altered row must not cost the whole backtest: reading it, or deciding on what it holds, may throw anything. */
+function judgeRow(
+  judge: Judge,
+  input: DecisionInput,
+): { entry: DecisionEntry; judged: Judged } | "erased" | "altered" | null {
+  try {
+    const entry = openEntry<DecisionEntry>(input.bytes);
+    const judged = judge(entry, input);
+    return judged === null || judged === "erased" ? judged : { entry, judged };
+  } catch {
+    return "altered";
+  }
 }
 
 /** A decision that limits without a recorded use concern: it is counted when those before it are known. */

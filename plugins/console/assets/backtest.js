@@ -3,7 +3,7 @@ import { send } from "./api.js";
 
 /** @typedef {{ effect: string, policy: string | null, rule: string | null }} Outcome */
 /** @typedef {{ from: Outcome, to: Outcome, count: number, examples: { action_id: string, at: string, agent_id: string, tool: string, operation: string }[] }} Flip */
-/** @typedef {{ since: string, until: string, evaluated: number, flipped: number, otherwise: number, erased: number, flips: Flip[], unlisted: number, next: number | null }} Report */
+/** @typedef {{ since: string, until: string, evaluated: number, flipped: number, otherwise: number, erased: number, altered: number, flips: Flip[], unlisted: number, next: number | null }} Report */
 
 /** Progress is told all the time. Milliseconds. */
 const SILENCE = 60_000;
@@ -76,6 +76,7 @@ export function joined(first, more) {
     flipped: first.flipped + more.flipped,
     otherwise: first.otherwise + more.otherwise,
     erased: first.erased + more.erased,
+    altered: first.altered + more.altered,
     unlisted: first.unlisted + more.unlisted,
     flips: [...flips.values()].sort((a, b) => b.count - a.count),
   };

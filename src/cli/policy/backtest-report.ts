@@ -22,6 +22,7 @@ export function text({
   flipped,
   otherwise,
   erased,
+  altered,
   flips,
   unlisted,
   counted,
@@ -41,6 +42,9 @@ export function text({
   return [
     `${evaluated} decisions from ${since} to ${until}: ${flipped} would flip, ${otherwise} would come out the same by another rule or on other terms`,
     ...(erased > 0 ? [`${String(erased).padStart(7)}  more cannot be made again: what was asked was erased`] : []),
+    ...(altered > 0
+      ? [`${String(altered).padStart(7)}  more cannot be read: their rows were altered; run assent audit`]
+      : []),
     ...lines,
     ...(unlisted > 0 ? [`${String(unlisted).padStart(7)}  more, of other kinds`] : []),
     ...counted.map((one) => countedWords(one, safe)),
@@ -54,6 +58,7 @@ export function markdown({
   flipped,
   otherwise,
   erased,
+  altered,
   flips,
   unlisted,
   counted,
@@ -68,6 +73,7 @@ export function markdown({
     "",
     `${evaluated} decisions from ${since} to ${until}; ${otherwise} more would come out the same by another rule or on other terms.`,
     ...(erased > 0 ? ["", `${erased} more cannot be made again: what was asked was erased.`] : []),
+    ...(altered > 0 ? ["", `${altered} more cannot be read: their rows were altered; run assent audit.`] : []),
     ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),
     ...flips.map(
       ({ from, to, count, examples }) =>

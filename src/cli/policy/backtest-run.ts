@@ -107,6 +107,7 @@ async function overHttp(
     flipped: 0,
     otherwise: 0,
     erased: 0,
+    altered: 0,
     flips: [],
     unlisted: 0,
     counted: [],
@@ -138,7 +139,8 @@ function looked(decisions: number): string {
 }
 
 function add(total: Result, part: Result, examples: number): void {
-  for (const name of ["evaluated", "flipped", "otherwise", "erased", "unlisted"] as const) total[name] += part[name];
+  for (const name of ["evaluated", "flipped", "otherwise", "erased", "altered", "unlisted"] as const)
+    total[name] += part[name];
   for (const { policy, limit, decisions } of part.counted) {
     const sameLimit = total.counted.find((one) => one.policy === policy && one.limit === limit);
     if (sameLimit === undefined) total.counted.push({ policy, limit, decisions });

@@ -92,6 +92,10 @@ export const FlipFields = {
     description: "Those with the same effect by another rule, or on other terms of approval.",
   }),
   erased: Type.Integer({ description: "Decisions of the range that cannot be made again: what was asked was erased." }),
+  altered: Type.Integer({
+    description:
+      "Decisions of the range whose row in the store cannot be read as what the service wrote; `assent audit` names them.",
+  }),
   flips: Type.Array(
     Type.Object(
       { from: OutcomeOf, to: OutcomeOf, count: Type.Integer(), examples: Type.Array(Example) },

@@ -1,6 +1,9 @@
 /** Past decisions under other policies: which flip, for whom it is told, what it may cost. */
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { join } from "node:path";
+import { after, before, describe, it, test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import { rawSqlite } from "../../support/raw-store.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
 
 const CANDIDATE = {
@@ -212,4 +215,37 @@ describe("a backtest", () => {
     assert.equal(answers.find(({ status }) => status === 429)?.body.code, "TOO_MANY_BACKTESTS");
     assert.equal((await run({ policy_set: "current", limit: 10 })).status, 200, "and frees the place");
   });
+});
+
+test("an altered row is counted and left out of a backtest, and its own replay is refused", async () => {
+  let path = "";
+  const service = await startService({
+    broken: true,
+    storage(folder) {
+      path = join(folder, "assent.db");
+      return sqliteStorage({ path });
+    },
+  });
+  const raw = await rawSqlite(path);
+  const call = (body: object) => service.call("POST", "/v1/replay", { key: service.admin, body });
+  try {
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++)
+      ids.push((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.id as string);
+    const table = raw.tables.find(({ name }) => name === "actions");
+    assert.ok(table !== undefined);
+    for (const request of ["{", "null", "[]", '{"agent_id":1}', '{"params":null}', '"text"']) {
+      const row = (await raw.rows(table)).find(({ id }) => id === ids[1]);
+      assert.ok(row !== undefined);
+      await raw.set(table, row, "request", request);
+      const ranged = await call({ policy: CANDIDATE, limit: 1000 });
+      assert.deepEqual([ranged.status, ranged.body.evaluated, ranged.body.altered], [200, 2, 1], request);
+      const one = await call({ action_id: ids[1] });
+      assert.deepEqual([one.status, one.body.code], [409, "RECORD_ALTERED"], request);
+      assert.equal((await call({ action_id: ids[0] })).status, 200);
+    }
+  } finally {
+    await raw.close();
+    await service.close();
+  }
 });

@@ -173,7 +173,7 @@ function Progress({ name, counts }) {
 
 /** @param {{ report: any, nothing: string }} props */
 function Summary({ report, nothing }) {
-  const { evaluated, flipped, otherwise, erased } = report;
+  const { evaluated, flipped, otherwise, erased, altered } = report;
   const other =
     otherwise === 0 ? "" : ` ${number(otherwise)} would come out the same, by another rule or on other terms.`;
   const said =
@@ -185,7 +185,8 @@ function Summary({ report, nothing }) {
   return html`<${Notice} kind=${evaluated > 0 && flipped === 0 ? "good" : "busy"}><strong>${said}</strong><//>
     <p class="quiet">
       Decisions that this key may see, <${Time} at=${report.since} /> to <${Time} at=${report.until} />, against what
-      was recorded.${erased > 0 ? ` ${number(erased)} more cannot be made again: what was asked was erased.` : ""}
+      was
+      recorded.${erased > 0 ? ` ${number(erased)} more cannot be made again: what was asked was erased.` : ""}${altered > 0 ? ` ${number(altered)} more cannot be read: their rows were altered; run assent audit.` : ""}
     </p>`;
 }
 
