@@ -63,6 +63,22 @@ describe("docs/record.md", () => {
       assert.deepEqual([digest, ours], [shown(label), shown(label)], label);
   });
 
+  test("and every other digest, from the vectors", () => {
+    const vectors = JSON.parse(readFileSync(join(ROOT, "docs", "vectors", "digests.json"), "utf8")) as {
+      name: string;
+      form: "text" | "json" | "salted json";
+      input: unknown;
+      salt?: string;
+      digits?: number;
+      digest: string;
+    }[];
+    for (const { name, form, input, salt = "", digits = 64, digest } of vectors) {
+      const plain = sha256(form === "text" ? (input as string) : jcs(input));
+      assert.equal((form === "salted json" ? sha256(hex(salt), hex(plain)) : plain).slice(0, digits), digest, name);
+      assert.ok(PAGE.includes(`\`${name}\``) || PAGE.includes(`| \`${name}\` |`), `the page does not define ${name}`);
+    }
+  });
+
   test("and the leaf, the root, the checkpoint and the tile", () => {
     const { seq, ...body } = json("entry") as EntryBody & { seq: number };
     const leaf = sha256(Buffer.of(0), jcs({ ...body, seq }));
@@ -137,6 +153,10 @@ test("the schemas of the document take every real entry, and each only its own t
       const page = await service.call("GET", "/v1/events/page?after=-1&limit=1000", { key: service.admin });
       for (const { type, entry } of page.body.events) {
         types.add(type as string);
+        if (type === "agent" && entry.change === "updated" && entry.agent.id === "bot")
+          assert.equal(entry.agent.metadata, sha256(jcs({ team: "b" })));
+        if (type === "api_key" && entry.change === "created" && entry.key.name === "admin")
+          assert.equal(entry.key.hash, sha256(service.admin));
         const title = ENTRY_SCHEMAS[type as keyof typeof ENTRY_SCHEMAS].title as string;
         const faults = (value: unknown): string[] =>
           judge.valueFaults({ $ref: `#/components/schemas/${title}` }, value);
