@@ -9,7 +9,7 @@ import { hookVerbs, runVerb } from "./hook-verbs.ts";
 export const hook: Command = {
   summary: "ask about each tool that a coding agent is about to run",
   help: `usage: assent hook --host HOST [--wait SECONDS] [--no-daemon]
-       assent hook install|doctor|status
+       assent hook setup|install|doctor|status
 
 Reads one event of a coding agent's hook on standard input, asks the service, and answers in the host's own words.
 Whatever fails, the answer is a deny. Hosts start it as assent-hook, which loads nothing else.
@@ -23,12 +23,12 @@ ASSENT_URL, ASSENT_API_KEY and ASSENT_AGENT. docs/hooks.md has the rest.
 
 examples:
   assent-hook --host claude-code < event.json
-  assent hook install --host claude-code --scope user
+  assent hook setup --host claude-code
 `,
   verbs: hookVerbs,
   async run(args, io) {
     const [verb, ...rest] = args;
-    if (verb === undefined) throw usage("assent hook takes --host, install, doctor or status");
+    if (verb === undefined) throw usage("assent hook takes --host, setup, install, doctor or status");
     if (!verb.startsWith("--")) return runVerb(verb, rest, io);
     await (await import("../hook/starter.ts")).start(args);
     return Number(process.exitCode ?? EXIT.failure);

@@ -5,7 +5,7 @@ import { withHook } from "../../src/hook/install/settings.ts";
 import { switchedOff } from "../../src/hook/install/switches.ts";
 import type { Host } from "../../src/hook/hosts/answers.ts";
 import { assent, folderWith } from "../support/cli.ts";
-import { environment } from "../support/hook.ts";
+import { startHookService } from "../support/hook.ts";
 
 const PLACE = { home: "/home/me", project: "/work/app" };
 const MANAGED = "/etc/claude-code/managed-settings.json";
@@ -74,8 +74,10 @@ describe("Codex, whose switch is in TOML", () => {
 });
 
 test("install and doctor say so", async (t) => {
+  const hooks = await startHookService();
+  t.after(() => hooks.close());
   const folder = folderWith(t, { ".claude/settings.local.json": '{ "disableAllHooks": true }' });
-  const env = { ...environment(folder, "http://127.0.0.1:9", "x"), HOME: folder };
+  const env = { ...hooks.env, HOME: folder };
   const on = ["--host", "claude-code", "--command", "/opt/assent-hook"];
   const install = await assent(["hook", "install", ...on], { cwd: folder, env });
   assert.equal(install.code, 1);

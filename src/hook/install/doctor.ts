@@ -1,14 +1,18 @@
 /** Looks at a hook from its configuration to the deny that comes out of it. */
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
-import { AssentError, createAssent } from "../../client/index.ts";
 import { configFiles, loadConfig, MANAGED, type HookConfig } from "../config.ts";
-import type { Host } from "../hosts/answers.ts";
-import { CANARY_SESSION } from "../state.ts";
+import { DIALECTS, type Host } from "../hosts/answers.ts";
+import type { JsonObject } from "../json.ts";
+import { CANARY_SESSION, HookState, stateFolder } from "../state.ts";
+import { askPolicies, checkConfig, clientFor } from "./check.ts";
 import { readSettings } from "./files.ts";
 import { pathOf } from "./program.ts";
 import { memberOf, switchedOff } from "./switches.ts";
 import { installedCommands, SCOPES, settingsFile, unreadBy, type Place, type Scope } from "./settings.ts";
+
+type Variables = Readonly<Record<string, string | undefined>>;
 
 export interface Finding {
   /** `say` is neither good nor bad: what the host does, and nobody can change from here. */
@@ -42,9 +46,13 @@ export async function examine(
   const ok = (text: string): void => void findings.push({ kind: "ok", text });
   const wrong = (text: string): void => void findings.push({ kind: "wrong", text });
 
-  const config = configOf(env, wrong);
+  const { config, agent, faults } = await checkConfig(env);
+  for (const fault of faults) wrong(fault);
   for (const path of configFiles(env)) warnOfMode(path, wrong);
-  if (config !== null) await askService(config, ok, wrong);
+  if (config !== null && agent !== null) {
+    ok(`${config.url} takes the key, for the agent ${agent}`);
+    await askAboutEverydayCalls(config, agent, host, place, findings);
+  }
 
   const installed = new Map(
     SCOPES.flatMap((scope) => {
@@ -54,8 +62,7 @@ export async function examine(
     }),
   );
   const places = [...installed.keys()];
-  if (places.length === 0)
-    wrong(`no settings of ${host} have the hook; "assent hook install --host ${host}" writes it`);
+  if (places.length === 0) wrong(`no settings of ${host} have the hook; "assent hook setup --host ${host}" writes it`);
   else ok(`${places.join(", ")} ${places.length === 1 ? "has" : "have"} the hook`);
   for (const path of places) {
     const unread = unreadBy(host, readSettings(path) ?? "");
@@ -89,15 +96,6 @@ export function textOf(path: string): string | null {
   }
 }
 
-function configOf(env: Readonly<Record<string, string | undefined>>, wrong: (text: string) => void): HookConfig | null {
-  try {
-    return loadConfig(env);
-  } catch (error) {
-    wrong(error instanceof Error ? error.message : String(error));
-    return null;
-  }
-}
-
 function warnOfMode(path: string, wrong: (text: string) => void): void {
   const mode = statSync(path, { throwIfNoEntry: false })?.mode;
   if (mode !== undefined && path !== MANAGED && (mode & 0o077) !== 0)
@@ -105,34 +103,27 @@ function warnOfMode(path: string, wrong: (text: string) => void): void {
   if (mode !== undefined && path === MANAGED && (mode & 0o022) !== 0) wrong(`${path} can be written by others`);
 }
 
-async function askService(
-  { url, apiKey, agent }: HookConfig,
-  ok: (t: string) => void,
-  wrong: (t: string) => void,
+async function askAboutEverydayCalls(
+  config: HookConfig,
+  agent: string,
+  host: Host,
+  place: Place,
+  findings: Finding[],
 ): Promise<void> {
   try {
-    const me = await createAssent({ url, apiKey, timeout: 5, retries: 0 }).call<{
-      key?: { agent_id?: unknown };
-      scopes?: unknown;
-    }>("GET", "/v1/me");
-    const bound = typeof me.key?.agent_id === "string" ? me.key.agent_id : null;
-    if (bound === null && agent === null) wrong("the key is bound to no agent, and the configuration names none");
-    else if (bound !== null && agent !== null && bound !== agent)
-      wrong(`the key is bound to ${bound}, not to ${agent}`);
-    else ok(`${url} takes the key, for the agent ${bound ?? agent}`);
-    if (
-      Array.isArray(me.scopes) &&
-      me.scopes.some((scope) => /^admin$|:(?:decide|manage|write|activate|erase)$/.test(String(scope)))
-    )
-      wrong(
-        "the key may do more than submit: an agent that reads it could approve its own calls; make one with --preset agent",
-      );
+    for (const { call, decision, reason } of await askPolicies(config, agent, host, place.home)) {
+      if (decision === "allow") findings.push({ kind: "ok", text: `the policies allow ${call} in a workspace` });
+      else if (call === "Read" && decision === "deny")
+        findings.push({ kind: "wrong", text: `the policies deny every Read (${reason}): ${PACK_HINT}` });
+      else findings.push({ kind: "say", text: `the policies answer ${decision} to ${call} (${reason})` });
+    }
   } catch (error) {
-    wrong(
-      `${url} does not answer as the service: ${error instanceof AssentError ? `${error.code}: ${error.message}` : String(error)}`,
-    );
+    findings.push({ kind: "wrong", text: `the policies cannot be asked: ${String(error)}` });
   }
 }
+
+export const PACK_HINT =
+  'replace the default policies with the pack "coding-agents" (docs/packs.md), as "assent hook setup" does';
 
 /** What the host runs for the hook by its settings of one scope. */
 function commandsOf(host: Host, scope: Scope, place: Place, command?: string): string[] {
@@ -145,39 +136,69 @@ function commandsOf(host: Host, scope: Scope, place: Place, command?: string): s
 }
 
 /** Runs the command as the host does. Null: the service's own deny came back. */
-async function canary(
-  host: Host,
-  line: string,
-  env: Readonly<Record<string, string | undefined>>,
-  { project }: Place,
-): Promise<string | null> {
-  const common = { session_id: CANARY_SESSION, cwd: project, tool_use_id: `doctor-${Date.now()}` };
-  const name = "assent_canary";
-  const payload =
-    host === "copilot"
-      ? { sessionId: CANARY_SESSION, cwd: project, toolName: name, toolArgs: "{}" }
-      : {
-          ...common,
-          ...(host === "opencode" ? { opencode: 1 } : {}),
-          ...(host === "cursor" ? { cursor_version: "0", workspace_roots: [project] } : {}),
-          ...(host === "codex" ? { turn_id: CANARY_SESSION } : {}),
-          hook_event_name: host === "gemini" ? "BeforeTool" : "PreToolUse",
-          tool_name: name,
-          tool_input: {},
-        };
+async function canary(host: Host, line: string, env: Variables, { project }: Place): Promise<string | null> {
+  const payload = payloadFor(host, "assent_canary", {}, project, `doctor-${Date.now()}`);
   const { out, err, code } = await run(line, JSON.stringify(payload), { ...env, PATH: pathOf(env) });
   const text = (out + err).trim();
   if (!/denied by/.test(text)) return text === "" ? `it said nothing and ended with ${code}` : text.slice(0, 300);
   return null;
 }
 
+/** Runs an everyday call through the installed hook. Null: it may run; else what the hook said. */
+export async function proveCall(
+  host: Host,
+  line: string,
+  { tool, input }: { tool: string; input: JsonObject },
+  folder: string,
+  env: Variables,
+): Promise<string | null> {
+  const id = `setup-${randomUUID()}`;
+  const payload = payloadFor(host, tool, input, folder, id);
+  // An approval is not waited for: the call is one that the policies allow.
+  const { out, err, code } = await run(
+    `${line} --wait 0`,
+    JSON.stringify(payload),
+    { ...env, PATH: pathOf(env) },
+    folder,
+  );
+  const action = await new HookState(stateFolder(env)).takeCall(host, CANARY_SESSION, id).catch(() => null);
+  if (action !== null) {
+    const { url, apiKey } = loadConfig(env);
+    const outcome = { success: false, error: 'not run: "assent hook setup" only tests the hook' };
+    await clientFor(url, apiKey)
+      .result(action, outcome)
+      .catch(() => {});
+  }
+  const allow = DIALECTS[host].allow();
+  if (out === allow.stdout && code === allow.code) return null;
+  return (out + err).trim().slice(0, 300) || `it said nothing and ended with ${code}`;
+}
+
+/** What the host sends before a call. */
+function payloadFor(host: Host, tool: string, input: JsonObject, folder: string, id: string): JsonObject {
+  if (host === "copilot")
+    return { sessionId: CANARY_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
+  return {
+    session_id: CANARY_SESSION,
+    cwd: folder,
+    tool_use_id: id,
+    ...(host === "opencode" ? { opencode: 1 } : {}),
+    ...(host === "cursor" ? { cursor_version: "0", workspace_roots: [folder] } : {}),
+    ...(host === "codex" ? { turn_id: CANARY_SESSION } : {}),
+    hook_event_name: host === "gemini" ? "BeforeTool" : "PreToolUse",
+    tool_name: tool,
+    tool_input: input,
+  };
+}
+
 function run(
   line: string,
   input: string,
-  env: Readonly<Record<string, string | undefined>>,
+  env: Variables,
+  cwd?: string,
 ): Promise<{ out: string; err: string; code: number | null }> {
   return new Promise((done) => {
-    const child = spawn(line, { shell: true, env: env as NodeJS.ProcessEnv, stdio: ["pipe", "pipe", "pipe"] });
+    const child = spawn(line, { shell: true, cwd, env: env as NodeJS.ProcessEnv, stdio: ["pipe", "pipe", "pipe"] });
     const timer = setTimeout(() => child.kill("SIGKILL"), 20_000);
     let [out, err] = ["", ""];
     child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));

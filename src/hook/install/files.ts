@@ -29,13 +29,16 @@ export function readSettings(path: string): string | null {
   }
 }
 
-/** `text` null takes the file away. @throws Error with a sentence; also when the file is no longer what `before` says. */
-export function writeSettings(path: string, before: string | null, text: string | null): void {
+/**
+ * `text` null takes the file away. @throws Error with a sentence; also when the file is no longer what `before` says.
+ * @param newMode of a file that does not exist yet
+ */
+export function writeSettings(path: string, before: string | null, text: string | null, newMode = 0o644): void {
   if (readSettings(path) !== before) throw new Error(`${path} was changed meanwhile`);
   try {
     // Where it is a link, what it leads to is changed, and the link stays.
     const file = before === null ? path : realpathSync(path);
-    const mode = before === null ? 0o644 : statSync(file).mode & 0o777;
+    const mode = before === null ? newMode : statSync(file).mode & 0o777;
     if ((mode & 0o222) === 0) throw new Error("the file may only be read");
     if (text === null) {
       rmSync(file, { force: true });

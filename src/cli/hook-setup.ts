@@ -1,0 +1,283 @@
+/** `assent hook setup`: everything from a service to a proven hook, for one person on one machine. */
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { loadConfig, userFile, type HookConfig } from "../hook/config.ts";
+import { HOSTS, type Host } from "../hook/hosts/answers.ts";
+import { askPolicies, checkConfig, clientFor, everydayCalls } from "../hook/install/check.ts";
+import { proveCall } from "../hook/install/doctor.ts";
+import { readSettings, writeSettings } from "../hook/install/files.ts";
+import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/install/settings.ts";
+import { colour, CommandError, EXIT, oneOf, parse, safe, usage, type Output, type Verb } from "./command.ts";
+import {
+  applyChange,
+  assertSwitchedOn,
+  CODEX_TRUST,
+  hostOf,
+  place,
+  planInstall,
+  planUninstall,
+} from "./hook-install.ts";
+import { isReady, keyFor, LocalService, packForOnePerson } from "./local-service.ts";
+import { PATIENCE, reaching, serviceUrl } from "./remote.ts";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+export const setup: Verb = {
+  summary: "set up a coding agent: service, key, policies, hook, proof",
+  help: `usage: assent hook setup --host HOST [--agent AGENT] [--scope ${SCOPES.join("|")}] [--command COMMAND]
+       assent hook setup --host HOST [--scope SCOPE] [--command COMMAND] --undo
+
+Does what a coding agent needs, and what is done already it leaves as it is:
+
+  1. finds the service, or starts one for this user in ~/.local/share/assent
+  2. makes a key that may submit for the agent and nothing else, and writes ~/.config/assent/hook.json
+  3. installs the policy pack "coding-agents" for one person, where the policies do not allow everyday calls yet
+  4. installs the hook into the host's settings
+  5. proves it: a Read, an Edit and "git status" are sent through the hook, and must be allowed
+
+A service that runs already needs a key that may make keys and write policies. Set ASSENT_API_KEY to it for this command
+only. A new service shows its admin key once, on a terminal: with it you approve. It is stored nowhere on this machine,
+because a coding agent could read it there.
+
+  --host HOST        ${HOSTS.join(", ")}
+  --agent AGENT      the agent that the key is for; default: the host's name
+  --scope SCOPE      project, user or managed; default: user where the host has such settings
+  --command COMMAND  how the hook is started; default: this program by its path
+  --undo             takes the hook and its key off this machine, and stops the service that setup started; the store stays
+
+examples:
+  assent hook setup --host claude-code
+  assent hook setup --host claude-code --undo
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      host: { type: "string" },
+      agent: { type: "string" },
+      scope: { type: "string" },
+      command: { type: "string" },
+      undo: { type: "boolean" },
+    });
+    if (positionals.length > 0) throw usage("assent hook setup takes options only");
+    const host = hostOf(values.host);
+    const scope =
+      values.scope === undefined
+        ? settingsFile(host, "user", place()) === null
+          ? "project"
+          : "user"
+        : oneOf("--scope", values.scope, SCOPES);
+    const { command } = values;
+    if (values.undo === true) return undo(io, host, scope, command);
+    // Before anything is made: it refuses a program in a cache, and settings that it cannot read.
+    planInstall(host, scope, command);
+
+    const env = withoutCredentials(process.env);
+    const { config, agent } = await prepareKey(io, env, values.agent ?? null, host);
+    await preparePolicies(io, config, agent, host);
+    const change = planInstall(host, scope, command);
+    const isChanged = applyChange(io, change);
+    try {
+      await prove(io, host, scope, command, env);
+    } catch (error) {
+      // A hook that does not work denies every call.
+      if (isChanged) writeSettings(change.path, change.after, change.before);
+      throw error;
+    }
+    assertSwitchedOn(host, command);
+    if (host === "codex") io.err(CODEX_TRUST);
+    return EXIT.ok;
+  },
+};
+
+/** The hook of a host starts without them, and ASSENT_API_KEY may be an admin's key here. */
+function withoutCredentials(env: Variables): Variables {
+  const left = new Set(["ASSENT_API_KEY", "ASSENT_AGENT", "ASSENT_URL", "ADMIN_KEY"]);
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !left.has(name) && !name.endsWith("_PROJECT_DIR")));
+}
+
+function done(io: Output, text: string): void {
+  io.out(`${colour(io, "green", "ok   ")} ${safe(text)}`);
+}
+
+/** Finds or starts the service, and leaves a configuration whose key the service takes. */
+async function prepareKey(
+  io: Output,
+  env: Variables,
+  wanted: string | null,
+  host: Host,
+): Promise<{ config: HookConfig; agent: string }> {
+  const local = new LocalService(place().home, process.env);
+  const before = savedConfig(env);
+  const url = before?.url ?? (process.env["ASSENT_URL"] ? serviceUrl() : (local.url ?? serviceUrl()));
+  let key: string | null = null;
+  if (await isReady(url)) done(io, `the service runs at ${url}`);
+  else {
+    if (!isLoopback(url)) throw new CommandError(`no service is ready at ${url}`, EXIT.unreachable);
+    if (local.url !== null && local.url !== url)
+      throw new CommandError(
+        `no service is ready at ${url}, and the one in ${local.folder} is for ${local.url}`,
+        EXIT.unreachable,
+      );
+    key = await startLocal(io, local, url, before === null ? (wanted ?? host) : null);
+  }
+
+  if (key === null && before !== null) {
+    const { agent, faults } = await checkConfig(env);
+    if (agent !== null) {
+      if (wanted !== null && wanted !== agent)
+        throw new CommandError(`the hook acts as ${agent} already; run setup with --undo first to change that`);
+      done(io, `the hook has a key, for the agent ${agent}`);
+      return { config: loadConfig(env), agent };
+    }
+    if (process.env["ASSENT_API_KEY"] === undefined) throw new CommandError(faults.join("; "));
+  }
+  const agent = wanted ?? before?.agent ?? host;
+  key ??= (await reaching(() => adminClient(url).call<{ key: string }>("POST", "/v1/api-keys", keyFor(agent)))).key;
+  const config = saveConfig(env, url, key, agent);
+  done(io, `the hook has a key of its own, for the agent ${agent}`);
+  return { config, agent };
+}
+
+/** Null where no file configures the hook, or none with a key. */
+function savedConfig(env: Variables): HookConfig | null {
+  try {
+    return loadConfig(env);
+  } catch (error) {
+    if (/has no API key/.test((error as Error).message)) return null;
+    throw new CommandError((error as Error).message);
+  }
+}
+
+/** @param agent whose key is made; null: the hook has one. Resolves to the key. */
+async function startLocal(io: Output, local: LocalService, url: string, agent: string | null): Promise<string | null> {
+  let key: string | null = null;
+  if (!local.exists) {
+    if (agent === null)
+      throw new CommandError(
+        `no service is ready at ${url}, where the hook's configuration points; start it, or run setup with --undo first`,
+        EXIT.unreachable,
+      );
+    if (!io.watched)
+      throw new CommandError(
+        "setup would start a service and show its admin key, which approves. Run it yourself in a terminal: " +
+          "an agent that reads the output could approve its own calls",
+      );
+    local.create(Number(new URL(url).port || 80));
+  }
+  if (agent !== null)
+    key = await local.createKeys(agent, (admin) => {
+      io.err(
+        `\nYour admin key. It is shown once and stored nowhere; keep it where no agent reads, as in a password manager:\n`,
+      );
+      io.err(`  ${admin}\n`);
+      io.err(`With it you approve, in the console at ${url}/.\n`);
+    });
+  await local.start();
+  done(io, `a service runs at ${url}; its store and policies are in ${local.folder}`);
+  return key;
+}
+
+const isLoopback = (url: string): boolean =>
+  ["127.0.0.1", "localhost", "[::1]"].includes(new URL(url).hostname) && url.startsWith("http:");
+
+function adminClient(url: string): ReturnType<typeof clientFor> {
+  const key = process.env["ASSENT_API_KEY"];
+  if (key === undefined || key === "")
+    throw new CommandError(
+      `the hook has no key for ${url}: run this again in a terminal of your own, with ASSENT_API_KEY set, for this ` +
+        "command only, to a key that may make keys and write policies",
+    );
+  return clientFor(url, key, PATIENCE);
+}
+
+function saveConfig(env: Variables, url: string, key: string, agent: string): HookConfig {
+  const path = userFile(env);
+  if (path === null) throw new CommandError("the home folder is not known; set HOME");
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const before = readSettings(path);
+  const wait = before === null ? undefined : (JSON.parse(before) as { wait?: number }).wait;
+  const value = { url, api_key: key, agent, ...(wait === undefined ? {} : { wait }) };
+  writeSettings(path, before, `${JSON.stringify(value, null, 2)}\n`, 0o600);
+  chmodSync(path, 0o600);
+  const config = loadConfig(env);
+  if (config.apiKey !== key || config.url !== url)
+    throw new CommandError(
+      `${path} was written, and another file wins over it: /etc/assent/hook.json or that of your account`,
+    );
+  return config;
+}
+
+async function preparePolicies(io: Output, config: HookConfig, agent: string, host: Host): Promise<void> {
+  const ask = () => reaching(() => askPolicies(config, agent, host, place().home));
+  let refused = (await ask()).filter(({ decision }) => decision !== "allow");
+  if (refused.length > 0) {
+    const what = refused.map(({ call, decision, reason }) => `${call}: ${decision} (${reason})`).join("; ");
+    if (!process.env["ASSENT_API_KEY"])
+      throw new CommandError(
+        `the policies do not allow everyday calls: ${what}. Run this again with ASSENT_API_KEY set to a key that may ` +
+          'write and activate policies, or install the pack "coding-agents" by hand (docs/packs.md)',
+      );
+    const path = "/v1/policies/import-yaml?activate=true";
+    await reaching(() => adminClient(config.url).call("POST", path, { yaml: packForOnePerson() }));
+    done(io, 'the policy pack "coding-agents" is installed and active');
+    refused = (await ask()).filter(({ decision }) => decision !== "allow");
+  }
+  if (refused.length > 0)
+    throw new CommandError(
+      `the policies still do not allow everyday calls: ${refused.map(({ call, decision, reason }) => `${call}: ${decision} (${reason})`).join("; ")}. ` +
+        'Another policy is stricter than the pack "coding-agents": deactivate it, as docs/packs.md describes for "shell"',
+    );
+  done(io, "the policies allow Read, Edit and git status in a workspace");
+}
+
+/** Sends everyday calls through the hook as the settings of the host start it. */
+async function prove(io: Output, host: Host, scope: Scope, command: string | undefined, env: Variables): Promise<void> {
+  const [line] = installedCommands(readSettings(settingsFile(host, scope, place()) as string), host, command);
+  if (line === undefined) throw new CommandError("the hook is not in the settings that were written");
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
+  try {
+    for (const [call, tool] of Object.entries(everydayCalls(folder))) {
+      // Only a real Codex can tell in which folder a command runs.
+      if (host === "codex" && tool.tool === "Bash") continue;
+      const refusal = await proveCall(host, line, tool, folder, env);
+      if (refusal !== null)
+        throw new CommandError(
+          `${call} did not come through the hook (${line}): ${safe(refusal)}; the hook was taken out again`,
+        );
+      done(io, `${call} came through the hook`);
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function undo(io: Output, host: Host, scope: Scope, command: string | undefined): number {
+  applyChange(io, planUninstall(host, scope, command));
+  const others = HOSTS.flatMap((each) =>
+    SCOPES.map((one) => settingsFile(each, one, place())).filter(
+      (path) => path !== null && existsIn(path, each, command),
+    ),
+  );
+  if (others.length > 0) {
+    io.out(
+      `${others.join(", ")} still ${others.length === 1 ? "has" : "have"} the hook, so its key and the service stay`,
+    );
+    return EXIT.ok;
+  }
+  const path = userFile(process.env);
+  if (path !== null && readSettings(path) !== null) {
+    rmSync(path);
+    io.out(`removed ${path}; revoke its key with "assent keys list" and "assent keys revoke"`);
+  }
+  const local = new LocalService(place().home, process.env);
+  if (local.stop()) io.out(`stopped the service; its store stays in ${local.folder}`);
+  return EXIT.ok;
+}
+
+function existsIn(path: string, host: Host, command: string | undefined): boolean {
+  try {
+    return installedCommands(readSettings(path), host, command).length > 0;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,222 @@
+/** A service for one person on this machine: its folder, its first keys, its process. Used by `assent hook setup`. */
+import { execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ConfigError, loadConfig, type Config } from "../config/index.ts";
+import { createRuntime, type Runtime } from "../runtime.ts";
+import { CommandError } from "./command.ts";
+import { startRuntime } from "./serve.ts";
+import { assertStorable } from "./store.ts";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+const PACK = fileURLToPath(new URL("../../policies/packs/coding-agents.yaml", import.meta.url));
+const READY_MS = 60_000;
+/** How the names of keys begin that make an agent's key and are revoked at once. */
+const MAKER = "setup-";
+
+interface KeyView {
+  name: string;
+  scopes: string[];
+  revoked_at: string | null;
+}
+
+/** The pack "coding-agents" for one person: no rule requires a second approver. */
+export function packForOnePerson(): string {
+  const text = readFileSync(PACK, "utf8").replace(/^# yaml-language-server:.*\n/, "");
+  return text.replaceAll("quorum: 2, ", "");
+}
+
+export class LocalService {
+  readonly folder: string;
+  private readonly env: Variables;
+
+  constructor(home: string, env: Variables) {
+    this.folder = join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "assent");
+    // Variables for another service must not move this one.
+    const kept = Object.entries(env).filter(([name]) => !name.startsWith("ASSENT_") || name === "ASSENT_STATE");
+    this.env = Object.fromEntries(kept);
+  }
+
+  get exists(): boolean {
+    return existsSync(join(this.folder, "assent.yaml"));
+  }
+
+  /** Where it listens once it runs; null where it does not exist. */
+  get url(): string | null {
+    if (!this.exists) return null;
+    const { host, port } = this.config().server;
+    return `http://${host}:${port}`;
+  }
+
+  private config(): Config {
+    try {
+      return loadConfig({ cwd: this.folder, env: { ...this.env }, file: join(this.folder, "assent.yaml") }).config;
+    } catch (error) {
+      if (error instanceof ConfigError) throw new CommandError(error.message);
+      throw error;
+    }
+  }
+
+  /** Writes the configuration and the pack; what exists is not overwritten. */
+  create(port: number): void {
+    mkdirSync(join(this.folder, "policies"), { recursive: true, mode: 0o700 });
+    writeNew(join(this.folder, "policies", "coding-agents.yaml"), packForOnePerson());
+    // Last: its presence means that the folder is complete.
+    writeNew(
+      join(this.folder, "assent.yaml"),
+      `# Written by "assent hook setup". Options: docs/configuration.md.
+server:
+  host: 127.0.0.1
+  port: ${port}
+data: ./data
+policies: ./policies
+`,
+    );
+  }
+
+  /**
+   * Makes the agent's key while the service is stopped, and an admin key where the store has none, which `show` displays.
+   * The agent's key is made by a key that exists only in this process, so that no approver shares its vote.
+   */
+  async createKeys(agent: string, show: (adminKey: string) => void): Promise<string> {
+    const config = this.config();
+    await assertStorable(config);
+    const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));
+    try {
+      const maker = await runtime.createAdminKey(`${MAKER}${randomBytes(6).toString("hex")}`);
+      try {
+        const { api_keys: keys } = await call<{ api_keys: KeyView[] }>(
+          runtime,
+          maker.key,
+          "GET",
+          "/v1/api-keys?limit=1000",
+        );
+        // An interrupted setup leaves a key that nobody knows.
+        const hasAdmin = keys.some(
+          ({ name, scopes, revoked_at }) => !name.startsWith(MAKER) && revoked_at === null && scopes.includes("admin"),
+        );
+        if (!hasAdmin) show((await runtime.createAdminKey("admin")).key);
+        const { key } = await call<{ key: string }>(runtime, maker.key, "POST", "/v1/api-keys", keyFor(agent));
+        return key;
+      } finally {
+        await call(runtime, maker.key, "DELETE", `/v1/api-keys/${maker.id}`);
+      }
+    } finally {
+      await runtime.stop();
+    }
+  }
+
+  /** Starts it in the background. Resolves when it is ready. */
+  async start(): Promise<string> {
+    const url = this.url as string;
+    const logFile = join(this.folder, "service.log");
+    const log = openSync(logFile, "a", 0o600);
+    const source = import.meta.url.endsWith(".ts");
+    const bin = fileURLToPath(new URL(`./bin.${source ? "ts" : "js"}`, import.meta.url));
+    const isDeno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
+    const args = [...(isDeno ? ["run", "-A"] : process.execArgv), bin, "serve", "--config", this.configFile];
+    const child = spawn(process.execPath, args, {
+      // A clone loads its sources through a package that is found from there.
+      cwd: source ? dirname(bin) : this.folder,
+      env: this.env as NodeJS.ProcessEnv,
+      stdio: ["ignore", log, log],
+      detached: true,
+      windowsHide: true,
+    });
+    let ended = false;
+    child.once("error", () => (ended = true));
+    child.once("exit", () => (ended = true));
+    child.unref();
+    closeSync(log);
+    const end = performance.now() + READY_MS;
+    while (!ended && performance.now() < end) {
+      if (await isReady(url)) {
+        writeFileSync(this.pidFile, `${child.pid}\n`, { mode: 0o600 });
+        return url;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    child.kill();
+    const lines = readFileSync(logFile, "utf8").trim().split("\n").slice(-3).join("\n");
+    throw new CommandError(`the service in ${this.folder} did not start; ${logFile} ends with:\n${lines}`);
+  }
+
+  /** Stops the process that `start` started. Returns whether there was one. */
+  stop(): boolean {
+    let pid: number;
+    try {
+      pid = Number(readFileSync(this.pidFile, "utf8"));
+    } catch {
+      return false;
+    }
+    rmSync(this.pidFile, { force: true });
+    // Another process may have the number by now.
+    if (!(pid > 1) || !commandLineOf(pid).includes(this.configFile)) return false;
+    process.kill(pid, "SIGTERM");
+    return true;
+  }
+
+  private get configFile(): string {
+    return join(this.folder, "assent.yaml");
+  }
+
+  private get pidFile(): string {
+    return join(this.folder, "service.pid");
+  }
+}
+
+/** A key that may submit for the agent and nothing else. The name is free each time: an earlier key stays until it is revoked. */
+export const keyFor = (agent: string): object => ({
+  name: `hook-${agent}-${randomBytes(4).toString("hex")}`,
+  preset: "agent",
+  agent_id: agent,
+});
+
+/** Whether an Assent is ready to decide there. */
+export async function isReady(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2000), redirect: "error" });
+    await response.arrayBuffer();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+async function call<T>(runtime: Runtime, key: string, method: string, path: string, body?: object): Promise<T> {
+  const response = await runtime.fetch(
+    new Request(`http://localhost${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }),
+  );
+  const answer = (await response.json()) as T & { code?: string; detail?: string };
+  if (!response.ok) throw new CommandError(`${answer.code ?? response.status}: ${answer.detail ?? ""}`);
+  return answer;
+}
+
+function writeNew(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST")
+      throw new CommandError(`${path} cannot be written: ${(error as Error).message}`);
+  }
+}
+
+function commandLineOf(pid: number): string {
+  try {
+    return existsSync(`/proc/${pid}/cmdline`)
+      ? readFileSync(`/proc/${pid}/cmdline`, "utf8")
+      : execFileSync("ps", ["-ww", "-o", "command=", "-p", String(pid)], {
+          encoding: "utf8",
+          stdio: ["ignore", "pipe", "ignore"],
+        });
+  } catch {
+    return "";
+  }
+}

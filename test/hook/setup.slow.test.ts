@@ -1,0 +1,206 @@
+/** `assent hook setup`: from nothing to a proven hook, again without a change, and back. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { afterEach, describe, test, type TestContext } from "node:test";
+import { createAssent } from "../../src/client/index.ts";
+import { run } from "../../src/cli/main.ts";
+import { assent, folderWith, write, type Run } from "../support/cli.ts";
+import { HOOK, startHookService } from "../support/hook.ts";
+import { until } from "../support/wait.ts";
+
+const VARIABLES = { ...process.env };
+const cwd = process.cwd();
+afterEach(() => {
+  process.chdir(cwd);
+  for (const name of Object.keys(process.env)) if (!(name in VARIABLES)) delete process.env[name];
+  Object.assign(process.env, VARIABLES);
+});
+
+/** A user of this machine: a home folder, a project, and no service. */
+function user(t: TestContext, variables: Record<string, string>): { home: string; project: string } {
+  const home = folderWith(t, { "project/README.md": "x" });
+  Object.assign(process.env, {
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, ".config"),
+    XDG_DATA_HOME: join(home, ".local/share"),
+    XDG_STATE_HOME: join(home, ".local/state"),
+    XDG_RUNTIME_DIR: join(home, "run"),
+    ASSENT_HOOKD: "off",
+    ASSENT_API_KEY: "",
+    ASSENT_AGENT: "",
+    ...variables,
+  });
+  process.chdir(join(home, "project"));
+  return { home, project: join(home, "project") };
+}
+
+/** In this process, as on a terminal: what it starts is a process of its own. */
+async function setup(args: string[], watched = true): Promise<Run> {
+  let [out, err] = ["", ""];
+  const command = [process.execPath, ...HOOK].join(" ");
+  const code = await run(["hook", "setup", "--host", "claude-code", "--command", command, ...args], {
+    out: (text) => (out += `${text}\n`),
+    err: (text) => (err += `${text}\n`),
+    fancy: false,
+    watched,
+  });
+  return { code, out, err };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+}
+
+const isDown = async (url: string): Promise<boolean> =>
+  fetch(`${url}/healthz`).then(
+    () => false,
+    () => true,
+  );
+
+test("one command sets everything up, a second changes nothing, and it can be undone", async (t) => {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const { home, project } = user(t, { ASSENT_URL: url });
+  const configFile = join(home, ".config/assent/hook.json");
+  const settingsFile = join(home, ".claude/settings.json");
+  t.after(() => setup(["--undo"]));
+
+  const first = await setup([]);
+  assert.equal(first.code, 0, first.err + first.out);
+  for (const call of ["Read", "Edit", "git status"])
+    assert.match(first.out, new RegExp(`ok +${call} came through the hook`));
+  assert.equal(statSync(configFile).mode & 0o777, 0o600);
+  const config = JSON.parse(readFileSync(configFile, "utf8")) as { url: string; api_key: string; agent: string };
+  assert.deepEqual([config.url, config.agent], [url, "claude-code"]);
+
+  // The person approves with the key that was shown, and no file of this user has it.
+  const [, adminKey] = /^ {2}(\S{20,})$/m.exec(first.err) ?? [];
+  assert.ok(adminKey !== undefined, first.err);
+  for (const path of filesBelow(home)) assert.ok(!readFileSync(path).includes(adminKey), path);
+  const agent = createAssent({ url, apiKey: config.api_key });
+  const person = createAssent({ url, apiKey: adminKey });
+  const asked = await agent.submit({
+    agent_id: "claude-code",
+    tool: "files",
+    operation: "write",
+    params: { paths: [join(project, "AGENTS.md")], workspace: project },
+  });
+  assert.equal(asked.status, "pending_approval");
+  assert.equal((await person.vote(asked.id, true)).status, "approved");
+  await assert.rejects(
+    () => agent.call("POST", "/v1/api-keys", { name: "x", preset: "admin" }),
+    /INSUFFICIENT_SCOPE|scope/,
+  );
+
+  const before = [configFile, settingsFile].map((path) => readFileSync(path, "utf8"));
+  const second = await setup([], false);
+  assert.equal(second.code, 0, second.err);
+  assert.match(second.out, /settings\.json: nothing changes/);
+  assert.deepEqual(
+    [configFile, settingsFile].map((path) => readFileSync(path, "utf8")),
+    before,
+  );
+
+  // After a restart of the machine the service is started again, with the same store and key.
+  process.kill(Number(readFileSync(join(home, ".local/share/assent/service.pid"), "utf8")), "SIGKILL");
+  await until("the service is down", () => isDown(url));
+  const third = await setup([], false);
+  assert.equal(third.code, 0, third.err);
+  assert.equal(readFileSync(configFile, "utf8"), before[0]);
+
+  const undone = await setup(["--undo"]);
+  assert.equal(undone.code, 0, undone.err);
+  assert.ok(!existsSync(settingsFile) && !existsSync(configFile));
+  await until("the service is down", () => isDown(url));
+  assert.equal((await setup(["--undo"])).code, 0);
+  // The store is there, and gets another key for the agent without another admin key.
+  const again = await setup([]);
+  assert.equal(again.code, 0, again.err);
+  assert.ok(!again.err.includes("admin key"), again.err);
+});
+
+test("without a terminal no service is started, so that no agent reads the key that approves", async (t) => {
+  const { home } = user(t, { ASSENT_URL: `http://127.0.0.1:${await freePort()}` });
+  const refused = await setup([], false);
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /Run it yourself in a terminal/);
+  assert.deepEqual(
+    filesBelow(home).filter((path) => !path.endsWith("README.md")),
+    [],
+  );
+});
+
+describe("with a service that runs", () => {
+  test("it needs a key that makes keys, installs the pack, and leaves none but the agent's", async (t) => {
+    const hooks = await startHookService();
+    t.after(() => hooks.close());
+    const { home } = user(t, { ASSENT_URL: hooks.url });
+    const without = await setup([], false);
+    assert.equal(without.code, 1);
+    assert.match(without.err, /the hook has no key for .* ASSENT_API_KEY/);
+    assert.ok(!existsSync(join(home, ".config/assent/hook.json")));
+
+    process.env["ASSENT_API_KEY"] = hooks.service.admin;
+    const done = await setup(["--agent", "coder"], false);
+    assert.equal(done.code, 0, done.err + done.out);
+    assert.match(done.out, /ok +the policy pack "coding-agents" is installed and active/);
+    for (const path of filesBelow(home)) assert.ok(!readFileSync(path).includes(hooks.service.admin), path);
+    const { body } = await hooks.service.call("GET", "/v1/actions", { key: hooks.service.admin });
+    assert.deepEqual(
+      (body.actions as { status: string; agent_id: string }[]).map(({ status, agent_id }) => `${agent_id} ${status}`),
+      Array.from({ length: 3 }, () => "coder failed"),
+      "the proof is recorded, and as not run",
+    );
+  });
+
+  test("a stricter policy is named, and the settings stay as they were", async (t) => {
+    const hooks = await startHookService("policy: strict\nrules:\n  - { name: nothing is read, effect: deny }\n");
+    t.after(() => hooks.close());
+    const { home } = user(t, { ASSENT_URL: hooks.url, ASSENT_API_KEY: hooks.service.admin });
+    write(home, { ".claude/settings.json": '{ "model": "x" }\n' });
+    const refused = await setup([], false);
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /still do not allow everyday calls: Read: deny .*nothing is read/);
+    assert.equal(readFileSync(join(home, ".claude/settings.json"), "utf8"), '{ "model": "x" }\n');
+  });
+
+  test("install refuses until the hook can ask, and doctor reports policies that deny every Read", async (t) => {
+    const hooks = await startHookService();
+    t.after(() => hooks.close());
+    const folder = folderWith(t, {});
+    const install = (env: Record<string, string>): Promise<Run> =>
+      assent(["hook", "install", "--host", "claude-code", "--command", "x"], { cwd: folder, env });
+    const env = { ...hooks.env, HOME: folder };
+    for (const [more, reason] of [
+      [{ ASSENT_API_KEY: "" }, /has no API key/],
+      [{ ASSENT_URL: "http://127.0.0.1:9" }, /does not answer as the service/],
+      [{ ASSENT_API_KEY: "wrong" }, /does not answer as the service/],
+      [{ ASSENT_API_KEY: hooks.service.admin }, /may do more than submit/],
+    ] as const) {
+      const refused = await install({ ...env, ...more });
+      assert.equal(refused.code, 1);
+      assert.match(refused.err, reason);
+      assert.match(refused.err, /assent hook setup --host claude-code/);
+      assert.ok(!existsSync(join(folder, ".claude")));
+    }
+    assert.equal((await install(env)).code, 0);
+    const { code, out } = await assent(["hook", "doctor", "--host", "claude-code"], { cwd: folder, env });
+    assert.equal(code, 1);
+    assert.match(out, /^wrong the policies deny every Read/m);
+    assert.match(out, /^ok +the policies allow git status/m);
+  });
+});
