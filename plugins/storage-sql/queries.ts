@@ -34,6 +34,7 @@ import {
   type StoredDecision,
 } from "./lists.ts";
 import { fromActions, ofActions } from "./kinds.ts";
+import { prepareOpenActions, readOpenActions } from "./open-actions.ts";
 import type { Bundles, EntryReads } from "./bundles.ts";
 import { prepareLedgerReads, readLedger } from "./ledger-reads.ts";
 import { prepareSums } from "./sums.ts";
@@ -90,6 +91,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       allowed: startableLists(db, "allowed", dialect),
       approved: startableLists(db, "approved", dialect),
     },
+    ...prepareOpenActions(db, dialect),
     oldestPending: prepare(
       db
         .selectFrom("actions")
@@ -194,6 +196,7 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
     pendingActions: (visibility, after, limit) =>
       many<ActionRow>(pendingOf(reads, visibility).page, { ...after, limit, ...visibleTo(visibility) }),
     startableActions: (status, after, limit) => many<ActionRow>(reads.startableActions[status], { ...after, limit }),
+    ...readOpenActions(reads, db),
     pendingCount: async (visibility, now) =>
       Number(
         (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,

@@ -16,6 +16,7 @@ import { migrate, storedVersion } from "./migrate.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
 import { replacedIndexes } from "./migrations/short-indexes.ts";
 import { misshapenRows, prepareMisshapen } from "./misshapen.ts";
+import { wrongFolds } from "./open-actions.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
@@ -269,6 +270,7 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
       const faults = await look(async () => (await engine.integrityFaults?.()) ?? []);
       try {
         faults.push(...(await inspect(putOff)), ...(await misshapenRows(statements.misshapen, looks)));
+        faults.push(...(await wrongFolds(reads, looks)));
       } catch (error) {
         if (!(error instanceof StorageError && error.kind === "corrupt")) throw error;
         faults.push(`what the store keeps beside its tables cannot be read: ${error.message}`);

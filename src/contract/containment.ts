@@ -1,16 +1,7 @@
 /** Ends what is open of an agent or of a key. */
 import type { Actor } from "../domain/entries.ts";
 import type { LedgerTransaction } from "./host.ts";
-
-/** Whose actions are cancelled: an agent's, however its name is written, or those that a key submitted. */
-export type Contained = { agent_id: string } | { key_id: string };
-
-/** Where a look through what is open stands. */
-export interface OpenPlace {
-  status: "pending_approval" | "allowed" | "approved";
-  ends: number;
-  decision_seq: number;
-}
+import type { ActionOwner, OpenPlace } from "./storage.ts";
 
 export interface Containment {
   /**
@@ -20,7 +11,7 @@ export interface Containment {
    */
   cancelOpen(
     tx: LedgerTransaction,
-    whose: Contained,
+    owner: ActionOwner,
     why: { by: Actor; comment: string },
     from: OpenPlace | null,
   ): Promise<OpenPlace | null>;

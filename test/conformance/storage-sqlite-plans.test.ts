@@ -44,6 +44,9 @@ const {
   dueDeliveries,
   pendingActions,
   startableActions,
+  openActionsOf,
+  // The audit's.
+  spellings: _f,
   entriesOfType,
   // The audit's.
   strayBundles: _b,
@@ -204,6 +207,16 @@ describe("query plans", () => {
   it("entries of keys and agents are found by an index over them alone", () => {
     for (const [type, statement] of Object.entries(entriesOfType))
       assert.deepEqual(planOf(statement), [`SEARCH entries USING INDEX entries_${type} (type=? AND seq>?)`]);
+  });
+
+  it("open actions of one agent or one key are a stretch of an index over their own", () => {
+    for (const [owner, statement] of [
+      ["agent (<expr>=? AND <expr>>?)", openActionsOf.agent_id],
+      ["key (submitted_by=? AND <expr>>?)", openActionsOf.key_id],
+    ] as const)
+      assert.deepEqual(planOf(statement), [
+        `SEARCH actions USING INDEX actions_open_of_${owner}`,
+      ]);
   });
 
   it("actions that may start are found by an index over them alone", () => {

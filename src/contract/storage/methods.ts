@@ -26,6 +26,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   overdueActions: true,
   pendingActions: true,
   startableActions: true,
+  openActionsOf: true,
   pendingCount: true,
   oldestPending: true,
   nextExpiry: true,
