@@ -41,9 +41,7 @@ export function readOpenActions(
   return {
     async openActionsOf(owner, after, limit) {
       const [statement, whose] =
-        "agent_id" in owner
-          ? [openActionsOf.agent_id, foldName(owner.agent_id)]
-          : [openActionsOf.key_id, owner.key_id];
+        "agent_id" in owner ? [openActionsOf.agent_id, foldName(owner.agent_id)] : [openActionsOf.key_id, owner.key_id];
       return (await db.all(statement, { whose, ...after, limit })).map((row) => plain<ActionRow>(row));
     },
   };

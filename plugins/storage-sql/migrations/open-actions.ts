@@ -13,8 +13,6 @@ export function openActions({ db, text, indexesHoldKey }: SchemaKit): string[] {
     ...[
       ["actions_open_of_agent", `(${AGENT})`],
       ["actions_open_of_key", "submitted_by"],
-    ].map(
-      ([name, whose]) => `create index "${name}" on "actions" (${whose}, (${OPEN_UNTIL})${last}) where ${IS_OPEN}`,
-    ),
+    ].map(([name, whose]) => `create index "${name}" on "actions" (${whose}, (${OPEN_UNTIL})${last}) where ${IS_OPEN}`),
   ];
 }
