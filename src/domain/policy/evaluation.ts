@@ -42,8 +42,9 @@ export class Evaluation {
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
   }
 
-  /** Evaluates what a limit counts by, with folded names: another spelling is not another subject. */
-  get subjects(): Activation {
+  /** Evaluates what a limit counts by, with names as the policy reads them: unless it says so, another spelling is not another subject. */
+  subjects({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Activation {
+    if (caseSensitive) return this.activation;
     return (this.ofSubjects ??= this.activation.renamed({ ...this.folded, agent_id: this.folded.agent }));
   }
 
