@@ -213,7 +213,8 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
 }
 
 /** The reads and writes of one transaction. `apply` is to be called when its work is done. */
-export interface TransactionLimits extends LimitReads, LimitWrites {
+export interface TransactionLimits {
+  methods: LimitReads & LimitWrites;
   apply(): Promise<void>;
 }
 
@@ -263,7 +264,7 @@ export function createTransactionLimits(
     return used.map(({ count, sum }) => ({ count, sum }));
   }
 
-  return {
+  const methods: LimitReads & LimitWrites = {
     limitsUsed,
     async limitUsed(policy, limit_name, subject, since) {
       const [used] = await limitsUsed([{ policy, limit_name, subject, since }]);
@@ -285,6 +286,9 @@ export function createTransactionLimits(
       for (const key of keys.values()) await db.send(writes.dropEmptyTotal, key);
       return removed.length;
     },
+  };
+  return {
+    methods,
     async apply() {
       await changeTotals();
       for (const key of long.values()) await makeTotals(key);
