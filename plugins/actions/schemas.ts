@@ -276,10 +276,29 @@ export const EventList = Type.Object(
   { additionalProperties: false },
 );
 
+export const GateQuery = Type.Object(
+  {
+    record: Type.Optional(
+      Type.Boolean({
+        description:
+          "Submits the action and records the decision, as POST /v1/actions does, so that limits count it. `action_id` names it; start it before it runs.",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
 export const GateAnswer = Type.Object(
   {
+    is_permission: Type.Literal(false, {
+      description:
+        "Always false: this answer is no permission to run anything. Submit the action and start it, which happens once.",
+    }),
+    action_id: Nullable(Type.String({ format: "uuid", description: "With `record=true`: the action that was made." })),
     outcome: Outcome,
-    decision: Effect,
+    decision: Type.Union([Effect, Type.Null()], {
+      description: "Null where the rules allow the action and a limit applies: only a recorded decision counts.",
+    }),
     reason: Type.String(),
     reason_code: Type.String(),
     risk_level: Nullable(Type.String()),

@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { defineRoute, type Reply, type Route } from "../../src/contract/resource.ts";
 import type { ActionRow } from "../../src/contract/storage.ts";
 import { decideOn } from "../../src/domain/policy/decide.ts";
 import { Evaluation } from "../../src/domain/policy/evaluation.ts";
@@ -128,11 +128,23 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       summary: "What would be decided, recording nothing",
       scope: "actions:submit",
       body: schema.ActionBody,
+      query: schema.GateQuery,
+      queued: true,
+      idempotent: true,
+      description:
+        "The answer is no permission to run the action. Where a limit applies to an action that the rules allow, the outcome is ABSTAIN (`LIMIT_APPLIES`): nothing was counted. With `record=true` the action is submitted and counted.",
       responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
-      errors: ["AGENT_MISMATCH", "AGENT_UNBOUND"],
-      async handle({ body, credential, headers }) {
+      errors: [
+        "AGENT_MISMATCH",
+        "AGENT_UNBOUND",
+        "IDEMPOTENCY_CONFLICT",
+        "ACTION_ERASED",
+        "RECORD_ALTERED",
+        "TOO_MANY_PENDING",
+      ],
+      async handle({ body, credential, headers, query }) {
         const request = requestOf(body);
-        metaOf(body, headers);
+        const meta = metaOf(body, headers);
         assertBinding(host, credential, request.agent_id);
         const { digest, compiled } = await host.policies.current();
         const now = host.clock();
@@ -141,28 +153,65 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
           ...(await host.stops.facts(request)),
         };
         const evaluation = new Evaluation(compiled, request, baseFacts, now);
-        const { facts } = await readUses(host.storage, evaluation, baseFacts);
+        const never_allowed = isNeverAllowed(evaluation);
+        if (query.record === true) {
+          const submission = sealSubmission(host, body, {
+            meta,
+            idempotencyKey: idempotencyKeyOf(headers),
+            join: false,
+          });
+          const { row, by } = await host.ledger.transact(
+            async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
+            prefetchSubmission(credential, submission),
+          );
+          if (row.status === "pending_approval" && row.expires_at !== null) expiry.plan(row.expires_at);
+          const reply = gateReply(row, {
+            action_id: row.id,
+            policy_hash: row.policy_hash,
+            request_hash: row.request_hash,
+            never_allowed,
+          });
+          return { ...reply, headers: SAID[by] };
+        }
+        const { facts, needs } = await readUses(host.storage, evaluation, baseFacts);
         const decision = decideOn(evaluation, facts);
-        const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = decision;
-        return {
-          status: 200,
-          json: {
-            outcome: schema.OUTCOME[effect],
-            decision: effect,
-            reason,
-            reason_code,
-            risk_level,
-            policy,
-            rule,
+        const enforced = needs.find((need) =>
+          compiled.policies.some(({ name, shadow }) => name === need.policy && !shadow),
+        );
+        const uncounted =
+          decision.effect === "allow" && enforced !== undefined
+            ? {
+                outcome: "ABSTAIN",
+                decision: null,
+                reason: `the limit "${enforced.limit}" of policy "${enforced.policy}" applies, and nothing was counted: submit the action, or decide with record=true`,
+                reason_code: "LIMIT_APPLIES",
+              }
+            : {};
+        return gateReply(
+          { ...decision, decision: decision.effect },
+          {
+            action_id: null,
             policy_hash: digest,
-            policy_version,
             request_hash: sealRequest(request).hash,
-            never_allowed: isNeverAllowed(evaluation),
+            never_allowed,
+            ...uncounted,
           },
-        };
+        );
       },
     }),
   ];
+}
+
+type Decided = Pick<
+  ActionRow,
+  "decision" | "reason" | "reason_code" | "risk_level" | "policy" | "rule" | "policy_version"
+>;
+
+function gateReply(decided: Decided, more: object): Reply {
+  const { decision, reason, reason_code, risk_level, policy, rule, policy_version } = decided;
+  const outcome = schema.OUTCOME[decision];
+  const answer = { outcome, decision, reason, reason_code, risk_level, policy, rule, policy_version };
+  return { status: 200, json: { is_permission: false, ...answer, ...more } };
 }
 
 const PASSED_OVER = ["ACTION_NOT_STARTABLE", "START_EXPIRED", "STOPPED", "TOO_MANY_PERMITS", "PERMIT_KEY_RETIRED"];

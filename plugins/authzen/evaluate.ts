@@ -10,20 +10,26 @@ interface Decision {
   context: JsonObject;
 }
 
-type Fault = Extract<Verdict, { kind: "fault" }>;
-
-/** @param requests where access requests are sent */
-export async function evaluate(call: FacadeCall, requests: string): Promise<Reply> {
-  return single(call, readBody(call.request, call.body), requests);
+export interface EvaluationOptions {
+  /** Where access requests are sent. */
+  requests: string;
+  /** `decision`: without `context`. */
+  answers: "full" | "decision";
 }
 
-export async function evaluateAll(call: FacadeCall, requests: string): Promise<Reply> {
+type Fault = Extract<Verdict, { kind: "fault" }>;
+
+export async function evaluate(call: FacadeCall, options: EvaluationOptions): Promise<Reply> {
+  return single(call, readBody(call.request, call.body), options);
+}
+
+export async function evaluateAll(call: FacadeCall, options: EvaluationOptions): Promise<Reply> {
   const body = readBody(call.request, call.body);
   const batch = readEvaluations(body);
-  if (batch === null) return single(call, body, requests);
+  if (batch === null) return single(call, body, options);
   const evaluations: Decision[] = [];
   for (const item of batch.items) {
-    const decision = await decisionOn(call, item, requests).catch((error: unknown) => {
+    const decision = await decisionOn(call, item, options.requests).catch((error: unknown) => {
       if (error instanceof Unreadable) return failed(400, error.message);
       throw error;
     });
@@ -34,18 +40,21 @@ export async function evaluateAll(call: FacadeCall, requests: string): Promise<R
     if (batch.semantic === "deny_on_first_deny" && !one.decision) break;
     if (batch.semantic === "permit_on_first_permit" && one.decision) break;
   }
-  return { status: 200, json: { evaluations } };
+  return { status: 200, json: { evaluations: evaluations.map((one) => shown(one, options)) } };
 }
 
-async function single(call: FacadeCall, body: JsonObject, requests: string): Promise<Reply> {
-  const decision = await decisionOn(call, body, requests);
-  return isFault(decision) ? faultReply(decision) : { status: 200, json: decision };
+async function single(call: FacadeCall, body: JsonObject, options: EvaluationOptions): Promise<Reply> {
+  const decision = await decisionOn(call, body, options.requests);
+  return isFault(decision) ? faultReply(decision) : { status: 200, json: shown(decision, options) };
 }
+
+const shown = ({ decision, context }: Decision, { answers }: EvaluationOptions): Partial<Decision> =>
+  answers === "full" ? { decision, context } : { decision };
 
 async function decisionOn(call: FacadeCall, body: JsonObject, requests: string): Promise<Decision | Fault> {
   const { request, approval } = readEvaluation(body);
   const verdict = await passGate(call, request);
-  if (verdict.kind === "fault") return verdict;
+  if (verdict.kind === "fault") return { ...verdict, detail: inProtocolTerms(verdict.detail) };
   const id = verdict.action?.id;
   const about: JsonObject = id === undefined ? {} : { evaluation_id: id };
   switch (verdict.kind) {
@@ -84,6 +93,16 @@ async function decisionOn(call: FacadeCall, body: JsonObject, requests: string):
       };
   }
 }
+
+const MEMBERS: Readonly<Record<string, string>> = {
+  "/agent_id": "subject.id",
+  "/tool": "resource.type",
+  "/operation": "action.name",
+};
+
+/** The API names members of the action, which the caller never sent. */
+const inProtocolTerms = (detail: string): string =>
+  detail.replace(/\/(?:agent_id|tool|operation)\b/g, (pointer) => MEMBERS[pointer] as string);
 
 const isFault = (given: Decision | Fault): given is Fault => "kind" in given;
 

@@ -6,7 +6,14 @@ import { evaluate, evaluateAll } from "./evaluate.ts";
 import { cancelTask, requestAccess, task } from "./requests.ts";
 
 const Options = Type.Object(
-  { enabled: Type.Boolean({ default: false, description: "Opens the routes below `/access/v1`." }) },
+  {
+    enabled: Type.Boolean({ default: false, description: "Opens the routes below `/access/v1`." }),
+    answers: Type.Union([Type.Literal("full"), Type.Literal("decision")], {
+      default: "full",
+      description:
+        "`decision` leaves `context` out of evaluations: for clients that compare whole answers. They cannot follow an access request.",
+    }),
+  },
   { additionalProperties: false },
 );
 
@@ -24,7 +31,7 @@ const Metadata = Type.Object(
 export default definePlugin({
   name: "authzen",
   options: Options,
-  setup(host, { enabled }) {
+  setup(host, { enabled, answers }) {
     if (!enabled) return {};
     // Never the request's Host: the client chooses it, and metadata is cached for others.
     const base = host.config.server.public_url?.replace(/\/+$/, "") ?? null;
@@ -54,8 +61,12 @@ export default definePlugin({
     });
     return {
       facades: [
-        facade("/access/v1/evaluation", ["POST"], "AuthZEN evaluation", evaluate),
-        facade("/access/v1/evaluations", ["POST"], "AuthZEN evaluations", evaluateAll),
+        facade("/access/v1/evaluation", ["POST"], "AuthZEN evaluation", (call) =>
+          evaluate(call, { requests, answers }),
+        ),
+        facade("/access/v1/evaluations", ["POST"], "AuthZEN evaluations", (call) =>
+          evaluateAll(call, { requests, answers }),
+        ),
         facade("/access/v1/requests", ["POST"], "AuthZEN access requests", requestAccess),
         facade("/access/v1/requests/:id", ["GET"], "AuthZEN task", task),
         facade("/access/v1/requests/:id/cancel", ["POST"], "AuthZEN task, cancelled", cancelTask),

@@ -247,11 +247,13 @@ export function createAssent(options: AssentOptions = {}) {
     /** One page, newest first. */
     actionsPage: (query: ActionQuery = {}, { signal }: CallOptions = {}) =>
       call<ActionPage>("GET", "/v1/actions", undefined, { query, signal }),
-    /** What would be decided; nothing is recorded. */
+    /** What would be decided. Nothing is recorded, and no answer is a permission to run the action. */
     gate: ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
       call<{
+        is_permission: false;
         outcome: "EXECUTE" | "ABSTAIN" | "HALT";
-        decision: ActionRecord["decision"];
+        /** Null where a limit applies, which counts recorded decisions only. */
+        decision: ActionRecord["decision"] | null;
         reason: string;
         never_allowed?: boolean;
       }>("POST", "/v1/gate/decide", { agent_id, tool, operation, params, context }, { signal, repeatable: true }),

@@ -1,5 +1,6 @@
 /** Names of tools, operations and agents: which are taken, and when two of them are the same. */
 import { hidesSomething } from "./text.ts";
+import { scriptsOf } from "./visible-text.ts";
 
 const VISIBLE_ASCII = /^[!-~]*$/;
 /** Shows nothing in any font, though Unicode counts it among the symbols. */
@@ -7,13 +8,24 @@ const BLANK = "\u2800";
 
 /**
  * Why a text is no name; null when it is one. A name looks like what it is: two that a person cannot tell apart by their
- * code points alone (U+FF42 for b, an accent of its own, a character that shows nothing) are not both taken.
+ * code points alone (U+FF42 for b, an accent of its own, a character that shows nothing, a Cyrillic letter in a Latin word)
+ * are not both taken.
  */
 export function nameFault(text: string): string | null {
   if (VISIBLE_ASCII.test(text)) return null;
   if (hidesSomething(text) || text.includes(BLANK)) return "holds a character that shows nothing";
   if (text.trim() !== text) return "begins or ends with a space";
-  return text.normalize("NFKC") === text ? null : "is not in the Unicode normal form NFKC";
+  if (text.normalize("NFKC") !== text) return "is not in the Unicode normal form NFKC";
+  return mixedWord(text);
+}
+
+/** A word of several scripts, such as `strip` and a Cyrillic `\u0435`, looks like another word (Unicode TR 39). */
+function mixedWord(text: string): string | null {
+  for (const word of text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []) {
+    const scripts = scriptsOf(word);
+    if (scripts.size > 1) return `mixes letters of ${[...scripts.keys()].join(" and ")} in one word`;
+  }
+  return null;
 }
 
 const ASCII = /^[\0-\x7f]*$/;

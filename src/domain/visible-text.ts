@@ -138,9 +138,7 @@ function imitation(word: string, prose: ReadonlySet<string>): string | null {
   const characters = [...new Set(word.match(/[\p{L}\p{Nd}]/gu) ?? [])];
   const styled = characters.filter((c) => c > "\x7f" && /^[0-9A-Za-z]+$/.test(c.normalize("NFKC")));
   if (styled.length > 0) return `look-alikes ${list(styled)}`;
-  const scripts = new Map<string, string[]>();
-  for (const letter of characters.filter((c) => /(?!\p{Script=Common})\p{L}/u.test(c)))
-    scripts.set(scriptOf(letter), [...(scripts.get(scriptOf(letter)) ?? []), letter]);
+  const scripts = scriptsOf(characters);
   if (scripts.size > 1)
     return [...scripts]
       .filter(([script]) => script !== "Latin")
@@ -151,6 +149,15 @@ function imitation(word: string, prose: ReadonlySet<string>): string | null {
   if (imitated === undefined || prose.has(script) || !letters.every((letter) => imitated.like.test(letter)))
     return null;
   return `${script} letters that look like Latin`;
+}
+
+/** The letters among `characters`, by script. East Asian scripts count as Latin, with which they are mixed every day. */
+export function scriptsOf(characters: Iterable<string>): Map<string, string[]> {
+  const scripts = new Map<string, string[]>();
+  for (const letter of characters)
+    if (/(?!\p{Script=Common})\p{L}/u.test(letter))
+      scripts.set(scriptOf(letter), [...(scripts.get(scriptOf(letter)) ?? []), letter]);
+  return scripts;
 }
 
 function list(letters: readonly string[]): string {

@@ -36,7 +36,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "fields/quoted_map_fields/has_field_dash": QUOTED,
   "fields/quoted_map_fields/has_field_dot": QUOTED,
   "fields/qualified_identifier_resolution/map_value_repeat_key_heterogeneous":
-    "a map that is written in the condition may have 0 and 0u for keys; no map of a request can",
+    "a map with 0 and 0u for keys is refused when the policy is loaded",
   "namespace/namespace/self_eval_container_lookup": CONTAINER,
   "namespace/namespace/self_eval_container_lookup_unchecked": CONTAINER,
 };

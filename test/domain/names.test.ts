@@ -21,6 +21,11 @@ test("a name looks like what it is", () => {
   for (const name of [" bash", "bash "]) assert.match(nameFault(name) ?? "", /space/);
   for (const name of ["ｂash", "ﬁle", "gro\u0308ße", "\u212a", "ſh"])
     assert.match(nameFault(name) ?? "", /NFKC/, JSON.stringify(name));
+  // Cyrillic \u0435, \u0441 and \u0430, Greek \u03bf.
+  for (const name of ["strip\u0435", "stripe.\u0441reate", "\u0430dmin", "b\u03bft", "get_us\u0435r"])
+    assert.match(nameFault(name) ?? "", /mixes letters of/, JSON.stringify(name));
+  for (const name of ["отдел-api", "検索API", "한국어bot", "größe2", "café", "μετρο"])
+    assert.equal(nameFault(name), null, name);
 });
 
 test("names are the same without regard to case, and their form is its own", () => {

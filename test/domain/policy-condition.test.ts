@@ -89,6 +89,8 @@ test("keys are data: none reaches a prototype, and null is a value", () => {
     ['"hasOwnProperty" in params', {}, false],
     ["has(params.a.constructor) && params.a.constructor == 1", hostile, true],
     ["has(params.k)", hostile, true],
+    // The CEL specification has an error here; docs/policies.md says so.
+    ["has(params.k.x)", hostile, false],
     ['"k" in params && params.k == null', hostile, true],
     ['"k" in {"k": null}', {}, true],
     ["size(params) == 3", hostile, true],
@@ -237,6 +239,7 @@ test("each guard on the form of a condition trips with its own fault, at its pla
     ['params.s.matches("(")', /^the pattern is no RE2 regular expression: missing closing \)/, 17],
     ['params.s.matches("(a)\\\\1")', /^the pattern is no RE2 regular expression: invalid escape sequence/, 17],
     ['params.s.matches("a{400}b{400}")', /^the pattern compiles to \d+ instructions, at most 500 are allowed/, 17],
+    ["{0: 1, 0u: 2}[0] == 1", /^the map has the key 0 twice$/, 0],
     ["google.protobuf.Struct{fields: {}} == {}", /^"google\.protobuf\.Struct" cannot be built here; use a map/, 0],
     ["1 + 1", /^the condition is a sum; it must be true or false$/, 1],
     ['"true"', /^the condition is a constant; it must be true or false$/, 0],

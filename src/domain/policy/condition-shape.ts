@@ -86,6 +86,19 @@ export function inspect(parsed: Parsed, boolean = true, variables: readonly stri
     throw new ShapeFault(message, parsed.sourceInfo?.positions[node.id.toString()] ?? 0);
   };
 
+  /** To CEL 0 and 0u are one key, and a map that has a key twice is an error. The evaluator tells them apart. */
+  function checkKeys(node: Expr, entries: Extract<Expr["exprKind"], { case: "structExpr" }>["value"]["entries"]): void {
+    const keys = new Set<string>();
+    for (const { keyKind } of entries) {
+      const kind = keyKind.case === "mapKey" ? keyKind.value.exprKind : undefined;
+      const constant = kind?.case === "constExpr" ? kind.value.constantKind : undefined;
+      if (constant?.case !== "int64Value" && constant?.case !== "uint64Value") continue;
+      const key = String(constant.value);
+      if (keys.has(key)) fail(node, `the map has the key ${key} twice`);
+      keys.add(key);
+    }
+  }
+
   function visit(node: Expr | undefined, depth: number, nesting: number, scope: readonly string[]): number {
     if (node === undefined) return 0;
     let nodes = 1;
@@ -127,6 +140,7 @@ export function inspect(parsed: Parsed, boolean = true, variables: readonly stri
       case "structExpr":
         if (kind.value.messageName !== "")
           fail(node, `"${kind.value.messageName}" cannot be built here; use a map, such as {"a": 1}`);
+        checkKeys(node, kind.value.entries);
         for (const entry of kind.value.entries) {
           if (entry.keyKind.case === "mapKey") add(entry.keyKind.value);
           add(entry.value);

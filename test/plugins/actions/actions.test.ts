@@ -93,7 +93,7 @@ describe("submit", () => {
       [DENIED, "HALT"],
     ] as const) {
       const gate = await service.call("POST", "/v1/gate/decide", { body });
-      assert.deepEqual([gate.status, gate.body.outcome], [200, outcome]);
+      assert.deepEqual([gate.status, gate.body.outcome, gate.body.is_permission], [200, outcome, false]);
     }
     assert.equal(await size(), before);
   });

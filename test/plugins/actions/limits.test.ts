@@ -130,16 +130,35 @@ describe("limits", () => {
 
   test("the decide-only route sees what was used and uses nothing", async () => {
     const body = { agent_id: "gate", tool: "pay", operation: "count" };
-    for (let i = 0; i < 12; i++)
-      assert.equal(
-        (await service.call("POST", "/v1/gate/decide", { key: service.admin, body })).body.outcome,
-        "EXECUTE",
+    for (let i = 0; i < 12; i++) {
+      const { body: answer } = await service.call("POST", "/v1/gate/decide", { key: service.admin, body });
+      const { is_permission, outcome, decision, reason_code, action_id } = answer;
+      assert.deepEqual(
+        { is_permission, outcome, decision, reason_code, action_id },
+        { is_permission: false, outcome: "ABSTAIN", decision: null, reason_code: "LIMIT_APPLIES", action_id: null },
       );
+    }
     for (let i = 0; i < 10; i++) await submit(body);
     assert.equal(
       (await service.call("POST", "/v1/gate/decide", { key: service.admin, body })).body.reason_code,
       "LIMIT_EXCEEDED",
     );
+  });
+
+  test("a gate that is asked to record counts, also for callers that come at the same time", async () => {
+    const body = { agent_id: "gate-recorded", tool: "pay", operation: "count" };
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () =>
+        service.call("POST", "/v1/gate/decide?record=true", { key: service.admin, body }),
+      ),
+    );
+    const allowed = answers.filter(({ body: answer }) => answer.outcome === "EXECUTE");
+    assert.equal(allowed.length, 10);
+    for (const { body: answer } of answers) {
+      assert.equal(answer.is_permission, false);
+      const { body: action } = await service.call("GET", `/v1/actions/${answer.action_id}`, { key: service.admin });
+      assert.equal(action.decision, answer.decision);
+    }
   });
 
   test("a policy in shadow mode counts what it would have let through, and is enforced with that count", async () => {

@@ -138,6 +138,19 @@ describe("an AuthZEN policy decision point", () => {
       assert.equal(answer.status, 400);
   });
 
+  it("names the caller's own member where an id cannot be an agent's", async () => {
+    for (const id of ["x".repeat(257), "a\u200db", "\ufb01le"]) {
+      const { status, body } = await post("evaluation", {
+        subject: { type: "user", id },
+        action: read,
+        resource: record1,
+      });
+      assert.equal(status, 400);
+      assert.match(body.error as string, /subject\.id/);
+      assert.doesNotMatch(body.error as string, /agent_id/);
+    }
+  });
+
   it("says the client's request id again (2.5)", async () => {
     const body = { subject: alice, action: read, resource: record1 };
     assert.equal((await post("evaluation", body, { "x-request-id": "abc 1" })).headers.get("x-request-id"), "abc 1");
@@ -293,6 +306,25 @@ describe("an AuthZEN policy decision point", () => {
     assert.deepEqual([late.status, late.body.type.split(":").at(-1)], [409, "invalid_task_state"]);
     assert.equal((await service.call("GET", "/access/v1/requests/nothing", { key })).status, 404);
   });
+});
+
+it("answers with the decision alone where it is configured to", async () => {
+  const service = await startService({
+    policy: FIXTURE,
+    plugins: [{ plugin: authzen, options: { enabled: true, answers: "decision" }, origin: "authzen" }],
+  });
+  try {
+    const { key } = await makeKey(service, { name: "gateway", preset: "agent" });
+    const post = (path: string, body: object): Promise<Answer> =>
+      service.call("POST", `/access/v1/${path}`, { key, body });
+    const evaluation = { subject: bob, action: write, resource: record1 };
+    assert.deepEqual((await post("evaluation", evaluation)).body, { decision: false });
+    const batch = { subject: bob, resource: record1, evaluations: [{ action: read }, { action: write }, {}] };
+    const decisions = [{ decision: true }, { decision: false }, { decision: false }];
+    assert.deepEqual((await post("evaluations", batch)).body, { evaluations: decisions });
+  } finally {
+    await service.close();
+  }
 });
 
 it("publishes no address that the client chose: without a public URL there is no metadata", async () => {
