@@ -1,11 +1,11 @@
 /** What a runtime is made of, opened in order. */
 import type { Config } from "./config/index.ts";
-import type { Logger, StopList, Vault } from "./contract/host.ts";
+import type { Logger, Processes, StopList, Vault } from "./contract/host.ts";
 import { StorageError, type Storage } from "./contract/storage.ts";
 import { createDirectory } from "./identity/directory.ts";
 import { createAgents, type AgentService } from "./identity/agents.ts";
 import { createStops } from "./identity/stops.ts";
-import { createProcesses, type ProcessList } from "./cluster/processes.ts";
+import { createProcesses } from "./cluster/processes.ts";
 import type { Declarations } from "./extension/declarations.ts";
 import type { Outbox } from "./delivery/outbox.ts";
 import { createKeyUse } from "./identity/key-use.ts";
@@ -43,7 +43,7 @@ export interface Parts {
   permits: PermitKeyService;
   /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
   rotateLogKey(rotation: LogKeyRotation): Promise<RotatedLogKey>;
-  processes: ProcessList;
+  processes: Processes;
 }
 
 export interface PartsOptions {
@@ -132,6 +132,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   });
   const opening = await openLedger({
     storage,
+    instance: options.instance,
     verify: vault.verify,
     logKeys: book,
     log,
@@ -167,7 +168,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     permits,
     rotateLogKey: (rotation) =>
       rotateLogKey({ ledger: opening, book, ring, signsPermits: permits.signs, clock }, rotation),
-    processes: createProcesses(storage, options.instance, log),
+    processes: createProcesses(storage, options.instance),
   };
 }
 

@@ -171,8 +171,6 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
         },
         opened,
       );
-      opened.push({ name: "processes", close: parts.processes.stop });
-      await parts.processes.start();
       if (config.agents === "bound") await warnOfUnbound(parts.storage, log, clock());
       if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock);
       // Before the sources that plugins brought: these are no longer watched when their plugins stop.

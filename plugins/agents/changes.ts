@@ -1,7 +1,7 @@
 /** What the API does to agents: each is one job, a compare-and-set beside its entry. */
 import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { AgentChange, AgentRow, OpenPlace } from "../../src/contract/storage.ts";
+import type { Credential, Host, LedgerTransaction, OpenPlace } from "../../src/contract/host.ts";
+import type { AgentChange, AgentRow } from "../../src/contract/storage.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import { canonicalText } from "../../src/domain/canonical.ts";
 import type { AgentEntry } from "../../src/domain/entries.ts";

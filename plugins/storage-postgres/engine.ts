@@ -18,6 +18,7 @@ import { toStorageError } from "./errors.ts";
 import type { Address } from "./dial.ts";
 import { indexFaults } from "./integrity.ts";
 import { createPool, type Pool } from "./pool.ts";
+import { createProcesses } from "./processes.ts";
 import { checkServer } from "./server.ts";
 import { addressesOf, openSession, type Session, type SessionOptions } from "./session.ts";
 
@@ -31,8 +32,10 @@ export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify">
 export const CHANNEL = "assent_ledger";
 /** Longest step of the schema, and longest wait for the process that makes it: others' first starts wait too. Milliseconds. */
 const MIGRATION = 600_000;
+/** Longest wait of what concerns the rows of processes: decisions wait for it after a failover. Milliseconds. */
+const PROCESS_PATIENCE = 2_000;
 /** How long the listener waits before it connects again. Milliseconds. */
-const LISTEN_AGAIN = 1000;
+const LISTEN_AGAIN = 200;
 
 const reads = prepareReads(db, postgresDialect);
 /** The same row as `reads.head`, locked. */
@@ -52,15 +55,38 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   const session = (name: string, more: Partial<SessionOptions> = {}): Promise<Session> =>
     firstOf(options, (address) => sessionAt({ ...options, ...more, name }, address));
 
+  /** For the rows of processes: see processes.ts. A server that does not answer is given up soon. */
+  const processes = createProcesses(reads, () =>
+    firstOf(options, async (address) => {
+      const ms = PROCESS_PATIENCE;
+      const own = { ...options, name: "assent process", connectTimeoutMs: Math.min(options.connectTimeoutMs, ms) };
+      const patience = { statementTimeoutMs: ms, lockTimeoutMs: ms };
+      const candidate = await openSession({ ...own, ...patience }, address);
+      return checked(candidate, () => Promise.resolve());
+    }),
+  );
+
+  /** The session, once its server may be used. */
+  async function checked(candidate: Session, more: (timeline: number) => Promise<void>): Promise<Session> {
+    try {
+      await more(
+        await checkServer(candidate, {
+          readOnly: isReadOnly,
+          acceptUnsafe: options.acceptUnsafeServer,
+          newestTimeline: () => newestTimeline,
+        }),
+      );
+      return candidate;
+    } catch (error) {
+      void candidate.end();
+      throw error;
+    }
+  }
+
   /** A session that has been looked at: nothing else may have gone through it. */
   async function sessionAt(own: SessionOptions, address: Address): Promise<Session> {
     const candidate = await openSession(own, address);
-    try {
-      const timeline = await checkServer(candidate, {
-        readOnly: isReadOnly,
-        acceptUnsafe: options.acceptUnsafeServer,
-        newestTimeline: () => newestTimeline,
-      });
+    return checked(candidate, async (timeline) => {
       await checkReader?.(
         createReader(
           reads,
@@ -73,11 +99,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
       );
       // A server that was refused is none that was used.
       newestTimeline = Math.max(newestTimeline, timeline);
-      return candidate;
-    } catch (error) {
-      void candidate.end();
-      throw error;
-    }
+    });
   }
 
   function opened(): Pool {
@@ -143,8 +165,9 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
       pool = null;
       writer = null;
       migrator = null;
-      await Promise.all([readers?.end(), own?.end(), migrating?.end()]);
+      await Promise.all([readers?.end(), own?.end(), migrating?.end(), processes.end()]);
     },
+    processes,
     query: (sql, values) => opened().shared(async (one) => (await one.query(sql, values)).rows),
     begin,
     integrityFaults: () => opened().alone(indexFaults),

@@ -4,7 +4,6 @@ import type { ActionChange, ActionGuard, ActionRow, ActionWrites } from "../../s
 import { KINDED_COLUMNS, type Kinds } from "./kinds.ts";
 import { ACTION_COLUMNS, type Tables } from "./schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
-import { agentFold, prepareAgentFold } from "./open-actions.ts";
 import type { StatusMoves } from "./sums.ts";
 
 const EMPTY = sql.lit("");
@@ -13,7 +12,6 @@ export function prepareActionWrites(db: Kysely<Tables>) {
   return {
     insertAction: prepareInsert(db, "actions", ACTION_COLUMNS),
     insertKinded: kindedInserts(db),
-    setAgentFold: prepareAgentFold(db),
     noteAsked: prepare(
       db
         .updateTable("actions")
@@ -51,8 +49,6 @@ export function writeActions(
       const kind = kinds === null ? null : await kinds.of(db, row);
       if (kind === null) await db.send(writes.insertAction, row);
       else await db.send(writes.insertKinded(row), row, kind);
-      const agent_fold = agentFold(row.agent_id);
-      if (agent_fold !== null) await db.send(writes.setAgentFold, { id: row.id, agent_fold });
     },
     async noteAsked(id, asked_at, waits) {
       await db.run(writes.noteAsked, { id, asked_at, waits });

@@ -14,7 +14,6 @@ import { FORMS } from "./forms.ts";
 import { fromActions, ofActions, withKind, type Kinds } from "./kinds.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
-import { agentFold, prepareAgentFold } from "./open-actions.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 import { joinHashes } from "./writes.ts";
 
@@ -65,7 +64,6 @@ export function prepareCopying(db: Kysely<Tables>, dialect: Pick<SqlDialect, "pa
   ) as Record<CopiedTable, TableStatements>;
   return {
     tables,
-    setAgentFold: prepareAgentFold(db),
     head: prepare(
       db
         .updateTable("ledger_head")
@@ -152,15 +150,7 @@ export function createCopying(
       return Number(row?.["n"]);
     },
     write: (table, rows) =>
-      write(async (db) => {
-        await db.runMany(statements.tables[table].write, await stored(db, table, rows));
-        if (table !== "actions") return;
-        const folded = rows.map(({ id, agent_id }) => ({ id, agent_fold: agentFold(String(agent_id)) }));
-        await db.runMany(
-          statements.setAgentFold,
-          folded.filter(({ agent_fold }) => agent_fold !== null),
-        );
-      }),
+      write(async (db) => db.runMany(statements.tables[table].write, await stored(db, table, rows))),
     finish: (head: LedgerHead, checkpoint) =>
       write(async (db) => {
         await db.run(statements.head, { ...head, edge: joinHashes(head.edge) });

@@ -57,7 +57,6 @@ export function prepareCut(db: Kysely<Tables>, own: Pick<SqlDialect, "packed">) 
     },
     reset: prepare(db.updateTable("actions").set(params<object>(CHANGEABLE)).where("id", "=", param("id", "uuid"))),
     forgetSums: prepare(db.deleteFrom("action_sums")),
-    forgetTotals: prepare(db.deleteFrom("limit_totals")),
     foldAnew: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
   };
 }
@@ -125,7 +124,6 @@ export async function cutBack(
   for (const id of touched) if (!actions.has(id)) await setBack(statements, reads, bundles, db, id);
   await db.run(statements.forgetSums, {});
   await db.run(statements.foldAnew, {});
-  await db.run(statements.forgetTotals, {});
   return entries.length;
 }
 

@@ -16,6 +16,8 @@ export interface SqlDialect {
   readonly integer: RawBuilder<unknown>;
   /** Compares by code unit, so that order does not depend on the machine's locale. */
   readonly text: RawBuilder<unknown>;
+  /** Columns of a read of `ledger_head` that name the running database. Null where one process has the store to itself. */
+  readonly server: { incarnation: RawBuilder<string>; settled: RawBuilder<string | null> } | null;
   /** The database's own clock at the moment it is read. Milliseconds since the epoch. */
   readonly now: RawBuilder<number>;
   /** A query that has a row where the store has this table. */

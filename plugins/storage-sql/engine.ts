@@ -7,7 +7,10 @@ export type SqlQuery = (sql: string, values: SqlValue[]) => Promise<SqlRow[]>;
 /** `write`: may move the ledger. `copy`: fills an empty store, entries before their head. `aside`: leases and probes. `migrate`: the schema. */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
 
-export interface SqlEngine extends Pick<Storage, "name" | "exclusive" | "watch" | "backup" | "onConnection"> {
+export interface SqlEngine extends Pick<
+  Storage,
+  "name" | "exclusive" | "watch" | "backup" | "onConnection" | "processes"
+> {
   /**
    * Connects, and takes the lock where one process alone may write. With `readOnly` nothing is locked or changed, and a
    * store that is not there is refused. After a rejection nothing is left open.

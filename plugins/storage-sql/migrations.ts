@@ -9,11 +9,20 @@ import { documents } from "./migrations/documents.ts";
 import { guards } from "./migrations/guards.ts";
 import { idempotencyAge } from "./migrations/idempotency.ts";
 import { initial } from "./migrations/initial.ts";
-import { agents, deliveries, erasure, leases, meta, past, sums, sumsAnew, urgency } from "./migrations/later.ts";
+import {
+  agents,
+  deliveries,
+  erasure,
+  leases,
+  meta,
+  past,
+  processes,
+  sums,
+  sumsAnew,
+  urgency,
+} from "./migrations/later.ts";
 import { directory, logKeys, permitKeys, stops } from "./migrations/directory.ts";
 import { asks, join } from "./migrations/join.ts";
-import { limitTotals } from "./migrations/limit-totals.ts";
-import { openActions } from "./migrations/open-actions.ts";
 import { packedActions } from "./migrations/packed.ts";
 import { permits } from "./migrations/permits.ts";
 import { shortActionIndexes, shortEntryIndex } from "./migrations/short-indexes.ts";
@@ -55,6 +64,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 25, name: "entries of actions behind their decision", statements: shortEntryIndex },
   { version: 26, name: "what decisions say, once", statements: saidOnce },
   { version: 27, name: "ids and hashes as bytes, kinds of decisions", statements: packedActions },
-  { version: 28, name: "open actions by agent and by key", statements: openActions },
-  { version: 29, name: "totals of uses of limits", statements: limitTotals },
+  { version: 28, name: "processes that share the store", statements: processes },
 ];

@@ -9,6 +9,7 @@ import {
   type ApprovalRow,
   type KeyRow,
   type LedgerHead,
+  type StoredHead,
   type PolicyRow,
   type PolicySetRow,
   type PolicyVersionRow,
@@ -34,7 +35,6 @@ import {
   type StoredDecision,
 } from "./lists.ts";
 import { fromActions, ofActions } from "./kinds.ts";
-import { prepareOpenActions, readOpenActions } from "./open-actions.ts";
 import type { Bundles, EntryReads } from "./bundles.ts";
 import { prepareLedgerReads, readLedger } from "./ledger-reads.ts";
 import { prepareSums } from "./sums.ts";
@@ -52,7 +52,15 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
   const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
   return {
     head: prepare(
-      db.selectFrom("ledger_head").select(["size", "root", "edge", "policy_set", "epoch"]).where("id", "=", sql.lit(1)),
+      db
+        .selectFrom("ledger_head")
+        .select(["size", "root", "edge", "policy_set", "epoch"])
+        .select(
+          dialect.server === null
+            ? []
+            : [dialect.server.incarnation.as("incarnation"), dialect.server.settled.as("settled")],
+        )
+        .where("id", "=", sql.lit(1)),
     ),
     checkpoint: prepare(
       db.selectFrom("checkpoint").select(["size", "note"]).where("id", "=", sql.lit(1)).where("note", "is not", null),
@@ -91,7 +99,6 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       allowed: startableLists(db, "allowed", dialect),
       approved: startableLists(db, "approved", dialect),
     },
-    ...prepareOpenActions(db, dialect),
     oldestPending: prepare(
       db
         .selectFrom("actions")
@@ -196,7 +203,6 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
     pendingActions: (visibility, after, limit) =>
       many<ActionRow>(pendingOf(reads, visibility).page, { ...after, limit, ...visibleTo(visibility) }),
     startableActions: (status, after, limit) => many<ActionRow>(reads.startableActions[status], { ...after, limit }),
-    ...readOpenActions(reads, db),
     pendingCount: async (visibility, now) =>
       Number(
         (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,
@@ -243,11 +249,17 @@ function pendingOf(reads: Reads, visibility: Visibility): { page: Statement; cou
   return "agent_id" in visibility ? reads.pendingActions.agent_id : reads.pendingActions.key_id;
 }
 
-function decodeHead(row: SqlRow): LedgerHead {
-  const { edge, ...head } = plain<Omit<LedgerHead, "edge"> & { edge: Uint8Array }>(row);
+export function decodeHead(row: SqlRow): StoredHead {
+  const { edge, incarnation, settled, ...head } = plain<
+    Omit<LedgerHead, "edge"> & { edge: Uint8Array; incarnation?: string; settled?: string | null }
+  >(row);
   const hashes: Uint8Array[] = [];
   for (let at = 0; at < edge.length; at += HASH_BYTES) hashes.push(edge.slice(at, at + HASH_BYTES));
-  return { ...head, edge: hashes };
+  return {
+    ...head,
+    edge: hashes,
+    ...(incarnation === undefined ? {} : { server: { incarnation, isSettled: settled === incarnation } }),
+  };
 }
 
 function decodeApproval(row: SqlRow): ApprovalRow {

@@ -54,17 +54,19 @@ export interface Tables {
   meta: { name: string; value: string };
   deliveries: DeliveryRow;
   limit_uses: LimitUseRow;
-  /** Uses of `from_at <= at < to_at`, and the sum of their amounts: see limits.ts. */
-  limit_totals: Pick<LimitUseRow, "policy" | "limit_name" | "subject"> & {
-    from_at: number;
-    to_at: number;
-    uses: number;
-    amount: number;
-  };
   documents: DocumentRow;
   /** At most one row, id 1: the last version that a document was given. */
   document_counter: { id: number; last: number };
   leases: { name: string; holder: string; until: number };
+  /** Only where several processes share the store. */
+  processes: {
+    instance: string;
+    incarnation: string;
+    size: number;
+    root: Uint8Array;
+    since: number;
+    reported_at: number;
+  };
   /** One row, id 1, that `ping` writes. */
   liveness: { id: number; pings: number };
 }

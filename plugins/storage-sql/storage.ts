@@ -12,12 +12,10 @@ import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlPurpose, SqlQuery } from "./engine.ts";
 import { createKinds, prepareKinds } from "./kinds.ts";
 import { lastingLeases, prepareLeases } from "./leases.ts";
-import { createTransactionLimits, wrongTotals } from "./limits.ts";
 import { migrate, storedVersion } from "./migrate.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
 import { replacedIndexes } from "./migrations/short-indexes.ts";
 import { misshapenRows, prepareMisshapen } from "./misshapen.ts";
-import { wrongFolds } from "./open-actions.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
@@ -35,8 +33,6 @@ export interface SqlStorageOptions {
 
 /** The schema from which on columns of actions are packed. */
 const PACKED_SINCE = 27;
-/** The schema from which on open actions are found by the name of their agent, and uses of limits have totals. */
-const [FOLDED_SINCE, TOTALS_SINCE] = [28, 29];
 /** The schema from which on entries are found by their hash without an index. */
 const RUNS_SINCE = 23;
 
@@ -251,10 +247,8 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
       enqueue(() =>
         run("write", async (db) => {
           const moves = statusMoves(reads.sums, db);
-          const limits = createTransactionLimits(reads, writes, db);
-          const result = await work(createTransaction(reads, writes, db, bundles, kinds, moves, limits));
+          const result = await work(createTransaction(reads, writes, db, bundles, kinds, moves));
           await moves.apply();
-          if (newest >= TOTALS_SINCE) await limits.apply();
           return result;
         }),
       ),
@@ -275,8 +269,6 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
       const faults = await look(async () => (await engine.integrityFaults?.()) ?? []);
       try {
         faults.push(...(await inspect(putOff)), ...(await misshapenRows(statements.misshapen, looks)));
-        if (newest >= FOLDED_SINCE) faults.push(...(await wrongFolds(reads, looks)));
-        if (newest >= TOTALS_SINCE) faults.push(...(await wrongTotals(reads, looks)));
       } catch (error) {
         if (!(error instanceof StorageError && error.kind === "corrupt")) throw error;
         faults.push(`what the store keeps beside its tables cannot be read: ${error.message}`);
@@ -305,6 +297,7 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
             await orStorageError("copy the store", () => (engine.backup as (path: string) => Promise<void>)(path));
           },
         }),
+    ...(engine.processes === undefined ? {} : { processes: engine.processes }),
     ...(engine.onConnection === undefined ? {} : { onConnection: engine.onConnection.bind(engine) }),
   };
 }

@@ -11,7 +11,6 @@ import { prepareActionWrites, writeActions } from "./action-writes.ts";
 import { prepareBundleWrites, type Bundles } from "./bundles.ts";
 import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
 import { prepareDocumentWrites, writeDocuments } from "./documents.ts";
-import { createTransactionLimits, prepareLimitWrites, type TransactionLimits } from "./limits.ts";
 import { prepareIdempotencyWrites, writeIdempotency } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { Kinds } from "./kinds.ts";
@@ -24,7 +23,7 @@ import { statusMoves, type StatusMoves } from "./sums.ts";
 
 export type Writes = ReturnType<typeof prepareWrites>;
 
-export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed" | "given" | "expectsRows">) {
+export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed">) {
   return {
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
@@ -80,7 +79,6 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "pac
         .onConflict((conflict) => conflict.column("digest").doNothing()),
     ),
     ...prepareDeliveryWrites(db, dialect),
-    ...prepareLimitWrites(db, dialect),
     ...prepareDocumentWrites(db),
     ...prepareIdempotencyWrites(db),
     putMeta: prepare(
@@ -139,11 +137,10 @@ function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement 
 type Parts = ReturnType<typeof createReader> &
   ReturnType<typeof writeActions> &
   ReturnType<typeof writeDeliveries> &
-  TransactionLimits["methods"] &
   ReturnType<typeof writeDocuments> &
   ReturnType<typeof writeIdempotency>;
 
-/** `moves` and `limits` are to be applied when its work is done. */
+/** `moves` are to be applied when its work is done. */
 export function createTransaction(
   reads: Reads,
   writes: Writes,
@@ -151,7 +148,6 @@ export function createTransaction(
   bundles: Bundles,
   kinds: Kinds | null,
   moves: StatusMoves = statusMoves(reads.sums, db),
-  limits: TransactionLimits = createTransactionLimits(reads, writes, db),
 ): StorageTransaction {
   // Not spread into one literal: methods behind a spread took a fifth of a millisecond a transaction.
   const own: Omit<StorageTransaction, keyof Parts> = {
@@ -218,7 +214,6 @@ export function createTransaction(
     createReader(reads, db, bundles),
     writeActions(moves, writes, db, kinds),
     writeDeliveries(writes, db),
-    limits.methods,
     writeDocuments(writes, db),
     writeIdempotency(writes, db),
   );

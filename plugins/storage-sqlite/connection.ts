@@ -16,7 +16,7 @@ export interface Connection {
 }
 
 /** No statement that writes has a RETURNING. */
-const READS = /^(select|with|pragma)\b|\breturning "\w+"/i;
+const READS = /^(select|with|pragma)\b/i;
 
 export interface ConnectionOptions {
   /** How long another process's lock is waited for, in milliseconds. Blocks this thread. */

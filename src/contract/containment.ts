@@ -1,7 +1,16 @@
 /** Ends what is open of an agent or of a key. */
 import type { Actor } from "../domain/entries.ts";
 import type { LedgerTransaction } from "./host.ts";
-import type { ActionOwner, OpenPlace } from "./storage.ts";
+
+/** Whose actions are cancelled: an agent's, however its name is written, or those that a key submitted. */
+export type Contained = { agent_id: string } | { key_id: string };
+
+/** Where a look through what is open stands. */
+export interface OpenPlace {
+  status: "pending_approval" | "allowed" | "approved";
+  ends: number;
+  decision_seq: number;
+}
 
 export interface Containment {
   /**
@@ -11,7 +20,7 @@ export interface Containment {
    */
   cancelOpen(
     tx: LedgerTransaction,
-    owner: ActionOwner,
+    whose: Contained,
     why: { by: Actor; comment: string },
     from: OpenPlace | null,
   ): Promise<OpenPlace | null>;

@@ -28,7 +28,7 @@ import type { Permits } from "./permits.ts";
 import type { ActivePolicies, Policies } from "./policies.ts";
 
 export type { InclusionProof, Ledger, LogKeyView, Prefetch, PrefetchKeys, SignedCheckpoint } from "./ledger.ts";
-export type { Containment } from "./containment.ts";
+export type { Contained, Containment, OpenPlace } from "./containment.ts";
 export type { StopFacts, StopList } from "./stops.ts";
 export type { ActivePolicies, PlannedSet, Policies, PolicyEdit } from "./policies.ts";
 

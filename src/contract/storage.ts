@@ -20,7 +20,7 @@ export type * from "./storage/deliveries.ts";
 export type * from "./storage/directory.ts";
 export type * from "./storage/documents.ts";
 export * from "./storage/errors.ts";
-export type * from "./storage/ledger.ts";
+export * from "./storage/ledger.ts";
 export type * from "./storage/limits.ts";
 export * from "./storage/methods.ts";
 export type * from "./storage/policies.ts";

@@ -3,19 +3,22 @@
  * votes on such an action or would start it is refused by the decision that is made again then. What is cancelled here
  * stays so when the agent is let go on.
  */
-import type { Containment, LedgerTransaction } from "../contract/host.ts";
+import type { Contained, Containment, LedgerTransaction, OpenPlace } from "../contract/host.ts";
 import { unlessCorrupt, type ActionGuard, type ActionRow } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
+import { sameName } from "../domain/names.ts";
 import { cancellation } from "../domain/open-actions.ts";
 
-/** Actions cancelled in one job. */
+/** Actions looked at in one job. */
 const PAGE = 200;
+const LISTS = ["pending_approval", "allowed", "approved"] as const;
 
 export const containment: Containment = {
-  async cancelOpen(tx, owner, why, from) {
-    const place = from ?? { open_until: tx.now, decision_seq: Number.MAX_SAFE_INTEGER };
-    const rows = await tx.openActionsOf(owner, place, PAGE);
+  async cancelOpen(tx, whose, why, from) {
+    const place = from ?? begin("pending_approval", tx.now);
+    const rows = await page(tx, place);
     for (const row of rows) {
+      if (!belongs(row, whose)) continue;
       const approvals = (await tx.approvals(row.id)).filter(({ approve }) => approve).length;
       tx.record(cancellation(row, tx.now, { ...why, approvals }), row.submitted_by);
       if (!(await tx.updateAction(row.id, guardOf(row, tx.now), { status: "cancelled", updated_at: tx.now })))
@@ -23,9 +26,10 @@ export const containment: Containment = {
       if (!(await isBack(tx, row))) await tx.releaseLimitUses(row.id);
     }
     const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return null;
-    const open_until = (last.status === "pending_approval" ? last.expires_at : last.approved_until) ?? 0;
-    return { open_until, decision_seq: last.decision_seq };
+    if (last !== undefined && rows.length === PAGE)
+      return { ...place, ends: endOf(last, place.status), decision_seq: last.decision_seq };
+    const next = LISTS[LISTS.indexOf(place.status) + 1];
+    return next === undefined ? null : containment.cancelOpen(tx, whose, why, begin(next, tx.now));
   },
 };
 
@@ -35,6 +39,24 @@ async function isBack(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   return mayHaveRun(row, await unlessCorrupt(tx.entriesOfAction(row.id)));
 }
 
+function begin(status: OpenPlace["status"], now: number): OpenPlace {
+  return { status, ends: now, decision_seq: Number.MAX_SAFE_INTEGER };
+}
+
+function page(tx: LedgerTransaction, { status, ends, decision_seq }: OpenPlace): Promise<ActionRow[]> {
+  return status === "pending_approval"
+    ? tx.pendingActions({ all: true }, { expires_at: ends, decision_seq }, PAGE)
+    : tx.startableActions(status, { approved_until: ends, decision_seq }, PAGE);
+}
+
+function endOf(row: ActionRow, status: OpenPlace["status"]): number {
+  return (status === "pending_approval" ? row.expires_at : row.approved_until) ?? 0;
+}
+
 function guardOf({ status }: ActionRow, now: number): ActionGuard {
   return status === "pending_approval" ? { status, expires_after: now } : { status, approved_after: now };
+}
+
+function belongs(row: ActionRow, whose: Contained): boolean {
+  return "key_id" in whose ? row.submitted_by === whose.key_id : sameName(row.agent_id, whose.agent_id);
 }

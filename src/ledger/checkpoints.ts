@@ -1,4 +1,7 @@
-/** Signs committed heads, at most once each, and never one that does not extend the last one signed. */
+/**
+ * Signs committed heads, at most once each, and never one that does not extend the last one signed. A signature is
+ * handed out only after it was kept outside the store, so that no crash and no restore makes this process forget it.
+ */
 import type { SignedCheckpoint, Vault } from "../contract/host.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { signCheckpoint, type NoteSigner } from "../domain/checkpoint.ts";
@@ -6,28 +9,61 @@ import { equalBytes } from "../domain/hash.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import type { ProofReader } from "./reader.ts";
 
+/** Under load, heads that this process commits are signed this often. Milliseconds. */
+const SIGN_EVERY = 100;
+
 export interface Checkpoints {
+  /** The newest that was signed and kept. */
   latest(): SignedCheckpoint | null;
-  /** Signs a head that this process committed itself on top of the last signed one. */
-  signNext(head: LedgerHead): SignedCheckpoint;
-  /** Signs the committed head that `read` gives, after a look at the tree. Rejects with StorageError("corrupt") when it is another history. */
+  /**
+   * Signs, soon, a head that this process committed.
+   * @param base the checkpoint that the head was found to extend, under the ledger's lock
+   */
+  committed(head: LedgerHead, base: SignedCheckpoint | null): void;
+  /** Signs the committed head that `read` returns. Rejects with StorageError: "corrupt" when it is another history. */
   sign(read: () => Promise<LedgerHead>): Promise<SignedCheckpoint>;
   extendsHistory(head: LedgerHead): Promise<boolean>;
+  /** A checkpoint that is not stored yet. */
   unstored(): { size: number; note: string } | null;
   stored(size: number): void;
+  /** Signs what was committed and is not signed yet. */
+  close(): Promise<void>;
 }
 
-/** @param signers of a checkpoint of this size; throws StorageError where this process may not sign it */
-export function createCheckpoints(
-  origin: string,
-  signers: (size: number) => readonly NoteSigner[],
-  proofs: ProofReader,
-  start: SignedCheckpoint | null,
-): Checkpoints {
-  let latest = start;
-  let storedSize = start?.size ?? -1;
+export interface CheckpointOptions {
+  origin: string;
+  /** Signers of a checkpoint of this size. Throws StorageError where this process may not sign it. */
+  signers(size: number): readonly NoteSigner[];
+  proofs: ProofReader;
+  start: SignedCheckpoint | null;
+  /** Keeps the note durably. Rejects where that is impossible. */
+  keep(note: string): Promise<void>;
+  /** Called after each new checkpoint. */
+  signed(): void;
+  /** Called when a committed head could not be signed. */
+  failed(error: unknown, size: number): void;
+}
 
-  function signNext(head: LedgerHead): SignedCheckpoint {
+export function createCheckpoints(options: CheckpointOptions): Checkpoints {
+  const { origin, proofs } = options;
+  let latest = options.start;
+  let storedSize = latest?.size ?? -1;
+  let waiting: { head: LedgerHead; base: SignedCheckpoint | null } | null = null;
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let signedAt = -Infinity;
+  /** Those of heads that this process committed: whatever it commits later extends them. */
+  const own = new WeakSet<SignedCheckpoint>();
+  /** One signature at a time: the next one must extend it. */
+  let queue: Promise<unknown> = Promise.resolve();
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = queue.then(work);
+    queue = mine.catch(() => undefined);
+    return mine;
+  }
+
+  /** Called in turn, with a head that was found to extend `latest`. */
+  async function publish(head: LedgerHead): Promise<SignedCheckpoint> {
     if (latest !== null && latest.size === head.size && equalBytes(latest.root, head.root)) return latest;
     if (latest !== null && latest.size >= head.size) {
       throw new StorageError(
@@ -35,43 +71,77 @@ export function createCheckpoints(
         `the head (size ${head.size}) is behind the signed checkpoint (size ${latest.size})`,
       );
     }
-    const note = signCheckpoint({ origin, size: head.size, root: head.root }, ...signers(head.size));
+    const note = signCheckpoint({ origin, size: head.size, root: head.root }, ...options.signers(head.size));
+    await options.keep(note);
     latest = { size: head.size, root: head.root, note };
+    signedAt = performance.now();
+    options.signed();
     return latest;
   }
 
-  /** Takes the signature as a value: while the tree is read, another may be signed. */
-  async function holds(head: LedgerHead, signed: SignedCheckpoint | null): Promise<boolean> {
+  async function extendsCheckpoint(head: LedgerHead, signed: SignedCheckpoint | null): Promise<boolean> {
     if (signed === null || signed.size === 0) return true;
     if (head.size < signed.size) return false;
     if (head.size === signed.size) return equalBytes(head.root, signed.root);
     return equalBytes(await proofs.rootAt(signed.size), signed.root);
   }
 
+  function doesNotExtend(head: LedgerHead, signed: SignedCheckpoint | null): StorageError {
+    return new StorageError(
+      "corrupt",
+      `the head (size ${head.size}) does not extend the signed checkpoint (size ${signed?.size ?? 0}); it is not signed`,
+    );
+  }
+
+  async function signWaiting(): Promise<void> {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    const next = waiting;
+    waiting = null;
+    if (next === null) return;
+    const { head, base } = next;
+    try {
+      await inTurn(async () => {
+        // Another head may have been signed on request.
+        if (latest !== null && latest.size >= head.size) return;
+        const isOwn = latest === base || (latest !== null && own.has(latest));
+        if (!isOwn && !(await extendsCheckpoint(head, latest))) throw doesNotExtend(head, latest);
+        own.add(await publish(head));
+      });
+    } catch (error) {
+      options.failed(error, head.size);
+    }
+  }
+
   return {
     latest: () => latest,
-    signNext,
-    extendsHistory: (head) => holds(head, latest),
+    committed(head, base) {
+      waiting = { head, base };
+      if (timer !== null) return;
+      timer = setTimeout(() => void signWaiting(), Math.max(0, SIGN_EVERY - (performance.now() - signedAt)));
+    },
+    extendsHistory: (head) => extendsCheckpoint(head, latest),
     async sign(read) {
       for (;;) {
-        // Taken before the head is read: an older head need not contain it.
+        // Read before the head: an older head need not contain a newer checkpoint.
         const before = latest;
         const head = await read();
-        if (!(await holds(head, before))) {
-          throw new StorageError(
-            "corrupt",
-            `the head (size ${head.size}) does not extend the signed checkpoint (size ${before?.size ?? 0}); it is not signed`,
-          );
-        }
-        if (latest === before) return signNext(head);
-        // Another was signed meanwhile, on top of `before` too. If it is behind the head, the two were not compared
-        // yet.
-        if (latest !== null && latest.size > head.size) return latest;
+        if (!(await extendsCheckpoint(head, before))) throw doesNotExtend(head, before);
+        const signed = await inTurn(async () => {
+          if (latest === before) return publish(head);
+          // Another was signed meanwhile, on top of `before` too. The two were not compared unless it covers the head.
+          return latest !== null && latest.size > head.size ? latest : null;
+        });
+        if (signed !== null) return signed;
       }
     },
     unstored: () => (latest !== null && latest.size > storedSize ? { size: latest.size, note: latest.note } : null),
     stored(size) {
       storedSize = Math.max(storedSize, size);
+    },
+    async close() {
+      await signWaiting();
+      await queue;
     },
   };
 }

@@ -3,9 +3,10 @@
  * after a failover to a standby that lacks the tail, what was answered and signed is gone, and to go on would fork the
  * log. Every head that is read must go on from those read before, and every new connection shows that it does.
  */
-import { StorageError, type LedgerHead, type StorageReader } from "../contract/storage.ts";
+import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
+import type { SignedCheckpoint } from "../contract/host.ts";
 import { createProofReader } from "./reader.ts";
 
 export interface Continuity {
@@ -14,7 +15,7 @@ export interface Continuity {
   /** Takes a head that this process has committed, or has found to go on. */
   took(head: LedgerHead): void;
   /** The head that `read` gives. Rejects with StorageError "corrupt" when it lies before or beside what was seen when the read began. */
-  observe(read: () => Promise<LedgerHead>): Promise<LedgerHead>;
+  observe(read: () => Promise<StoredHead>): Promise<StoredHead>;
   /** Resolves when the tree behind a new connection contains what was seen. Rejects with StorageError "corrupt". */
   check(reader: StorageReader): Promise<void>;
 }
@@ -34,16 +35,22 @@ export interface TrustedHistory {
   extendsHistory(head: LedgerHead): Promise<boolean>;
   /** Root of the stored tree when it had this size. */
   rootAt(size: number): Promise<Uint8Array>;
-  /** The newest head that this process has signed. */
-  signed(): { size: number; root: Uint8Array } | null;
+  /** The newest checkpoint that this process has signed. */
+  signed(): SignedCheckpoint | null;
+  /** The newest head that this process has read. */
+  seen(): LedgerHead;
 }
 
 /** Others' entries that are hashed one by one to see that a head goes on from the last known one. */
 const NEAR = 4096;
 
-/** True when the head goes on from the trusted one. Mostly by one read of what others appended since: the tree of the trusted head with their leaves must be the head's, and pass through what was signed. */
+/**
+ * True when the head extends the trusted one, and everything that this process has signed or seen. Mostly by one read of
+ * the leaves that others appended: the trusted tree with these leaves must become the head's tree, and pass through the
+ * signed and the seen one.
+ */
 export async function goesOn(
-  reader: StorageReader,
+  reader: Pick<StorageReader, "leafHashes">,
   trusted: LedgerHead,
   head: LedgerHead,
   history: TrustedHistory,
@@ -51,34 +58,48 @@ export async function goesOn(
   const missing = head.size - trusted.size;
   // Policies, keys and agents change with an entry: a head of the same size is the same head.
   if (missing < 0 || (missing === 0 && !sameHead(head, trusted))) return false;
-  if (missing > NEAR)
-    return (await history.extendsHistory(head)) && equalBytes(await history.rootAt(trusted.size), trusted.root);
+  const seen = history.seen();
   const signed = history.signed();
-  if (signed !== null && signed.size > head.size) return false;
+  if (missing > NEAR)
+    return (
+      (await history.extendsHistory(head)) &&
+      equalBytes(await history.rootAt(trusted.size), trusted.root) &&
+      equalBytes(await history.rootAt(seen.size), seen.root)
+    );
+  const passed = [seen, ...(signed === null ? [] : [signed])];
+  if (passed.some(({ size }) => size > head.size)) return false;
   const hashes = missing === 0 ? [] : await reader.leafHashes(trusted.size, head.size);
   if (hashes.length !== missing) return false;
   let edge = trusted.edge;
-  // What was signed at the trusted head or before is in it.
+  // The trusted tree contains whatever is not larger than it.
   for (const [i, hash] of hashes.entries()) {
     edge = appendToEdge(edge, trusted.size + i, hash);
-    if (signed !== null && signed.size === trusted.size + i + 1 && !equalBytes(rootOfEdge(edge), signed.root))
-      return false;
+    const size = trusted.size + i + 1;
+    if (passed.some((one) => one.size === size && !equalBytes(rootOfEdge(edge), one.root))) return false;
   }
   return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
 }
 
-export function createContinuity(start: LedgerHead): Continuity {
-  let seen = start;
+/** @param reader reads the store outside of transactions */
+export function createContinuity(start: StoredHead, reader: StorageReader): Continuity {
+  let seen: LedgerHead = start;
+  /** The database that was found to contain what was seen. */
+  let incarnation = start.server?.incarnation;
 
   function took(head: LedgerHead): void {
     if (head.size > seen.size) seen = head;
   }
 
-  async function observe(read: () => Promise<LedgerHead>): Promise<LedgerHead> {
+  async function observe(read: () => Promise<StoredHead>): Promise<StoredHead> {
     // Two reads may end in another order than they began in: only what was seen before this one must be in it.
     const before = seen;
     const head = await read();
     if (!mayFollow(before, head)) throw lostHistory(before, head);
+    // A connection can outlive a restore into the running server.
+    if (head.server !== undefined && head.server.incarnation !== incarnation) {
+      if (!(await contains(reader, head, before))) throw lostHistory(before, head);
+      incarnation = head.server.incarnation;
+    }
     took(head);
     return head;
   }
@@ -87,15 +108,17 @@ export function createContinuity(start: LedgerHead): Continuity {
     seen: () => seen,
     took,
     observe,
-    async check(reader) {
+    async check(connection) {
       const before = seen;
-      const head = await reader.head();
-      const holds =
-        mayFollow(before, head) &&
-        (head.size === before.size || equalBytes(await createProofReader(reader).rootAt(before.size), before.root));
-      if (!holds) throw lostHistory(before, head);
+      const head = await connection.head();
+      if (!(await contains(connection, head, before))) throw lostHistory(before, head);
     },
   };
+}
+
+async function contains(reader: StorageReader, head: LedgerHead, before: LedgerHead): Promise<boolean> {
+  if (!mayFollow(before, head)) return false;
+  return head.size === before.size || equalBytes(await createProofReader(reader).rootAt(before.size), before.root);
 }
 
 function lostHistory(seen: LedgerHead, head: LedgerHead): StorageError {

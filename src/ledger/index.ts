@@ -1,7 +1,7 @@
 /** The ledger as the rest of the core and the plugins see it: sequencer, proofs, checkpoints and tail behind one object. */
 import type { Ledger, Logger, SignedCheckpoint, Vault } from "../contract/host.ts";
 import { Refusal } from "../contract/errors.ts";
-import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
+import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
 import { currentVkey } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
 import { auditLedger } from "./audit.ts";
@@ -11,7 +11,8 @@ import { createCheckpoints, storedCheckpoint } from "./checkpoints.ts";
 import type { LedgerClock } from "./clock.ts";
 import { createContinuity } from "./continuity.ts";
 import { createProofReader } from "./reader.ts";
-import { createSequencer, type SequencerOptions } from "./sequencer.ts";
+import { RollCall } from "./roll-call.ts";
+import { Sequencer, type SequencerOptions } from "./sequencer.ts";
 import { sharedRead } from "./shared-read.ts";
 import { createTail } from "./tail.ts";
 import { compareWithKept, keepCheckpoint, stateCheckpointPath, type KeptCheckpoint } from "./kept-checkpoint.ts";
@@ -21,16 +22,20 @@ import { witnessedCheckpoint } from "./witnesses.ts";
 
 /** How long a signature may wait for a batch to be stored with. Milliseconds. */
 const STORE_CHECKPOINT_AFTER = 200;
-/** How often the head is looked at where it may have moved without a word. Milliseconds. */
-const CATCH_UP_EVERY = 2000;
-/** The same where the store has no word at all. */
+/** How often the head is read, because an announcement can be lost. Milliseconds. */
+const CATCH_UP_EVERY = 500;
+/** The same where the store announces nothing. */
 const LOOK_EVERY = 250;
+/** A process that only reads keeps what it has seen at most this often. Milliseconds. */
+const KEEP_SEEN_EVERY = 1000;
 
 /** Longer than any batch on a slow disk, or of a database that is slow to answer. Milliseconds. */
 const LONGEST_JOBS = 60_000;
 
 export interface LedgerOptions {
   storage: Storage;
+  /** Tells this process from the others on the store. */
+  instance: string;
   verify: Vault["verify"];
   /** Has followed the store. */
   logKeys: LogKeyBook;
@@ -72,7 +77,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   const { storage, logKeys, origin, log } = options;
   const verify: Vault["verify"] = (...args) => options.verify(...args);
   const start = await storage.head();
-  const continuity = createContinuity(start);
+  const continuity = createContinuity(start, storage);
   storage.onConnection?.((reader) => continuity.check(reader));
   const report = await auditLedger(storage, {
     from: Math.max(0, start.size - options.verifyAtStart),
@@ -83,31 +88,59 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   if (report.faults.length > 0) throw new LedgerTampered(report.faults);
 
   const proofs = createProofReader(storage);
-  const checkpoints = createCheckpoints(
+  const kept = keptCheckpoints(options);
+  /** Of a write that stores the newest signature. */
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  const checkpoints = createCheckpoints({
     origin,
-    (size) => logKeys.signers(size),
+    signers: (size) => logKeys.signers(size),
     proofs,
-    await storedCheckpoint(storage, logKeys.keys(), verify),
-  );
-  // The first batch stores this signature with its entries: entries without a checkpoint show that it was removed.
-  if (start.size === 0 && checkpoints.latest() === null) checkpoints.signNext(start);
-  const newest = (): string | null => checkpoints.latest()?.note ?? null;
-  const kept: KeptCheckpoint[] = [];
-  if (options.keptCheckpoint !== null) kept.push(keepCheckpoint(options.keptCheckpoint, newest, log));
-  // Whoever puts the whole data folder back puts the checkpoint in it back, too.
-  if (typeof options.stateFolder === "string")
-    kept.push(
-      keepCheckpoint(stateCheckpointPath(options.stateFolder, logKeys.keys().first), newest, log, { optional: true }),
-    );
-  for (const place of kept)
-    await compareWithKept(place, {
-      size: start.size,
-      keys: logKeys.keys(),
-      verify,
-      rootAt: (size) => proofs.rootAt(size),
-      acceptRollback: options.acceptRollback,
-      log,
-    });
+    start: await storedCheckpoint(storage, logKeys.keys(), verify),
+    async keep(note) {
+      for (const place of kept) await place.keep(note);
+    },
+    signed() {
+      appended?.changed();
+      planStore();
+    },
+    failed(error, size) {
+      if (error instanceof StorageError && error.kind === "unavailable")
+        return log.warn("the committed head could not be signed yet", { size, error: error.message });
+      sequencer.halt(
+        `the committed head (size ${size}) could not be signed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
+      );
+    },
+  });
+  const rollCall =
+    storage.processes === undefined
+      ? null
+      : new RollCall({
+          storage: { write: (work) => storage.write(work), processes: storage.processes },
+          instance: options.instance,
+          newest() {
+            const [seen, signed] = [continuity.seen(), checkpoints.latest()];
+            return signed !== null && signed.size > seen.size ? signed : seen;
+          },
+          acceptRollback: options.acceptRollback,
+          log,
+        });
+  for (const place of kept) {
+    try {
+      await compareWithKept(place, {
+        size: start.size,
+        keys: logKeys.keys(),
+        verify,
+        rootAt: (size) => proofs.rootAt(size),
+        acceptRollback: options.acceptRollback,
+        log,
+      });
+    } catch (error) {
+      // The other processes, which may have seen less, must not go on from this database either.
+      if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
+        await rollCall?.testify(error.seen).catch(() => undefined);
+      throw error;
+    }
+  }
   const { checkpointLog } = options;
   const appended =
     checkpointLog == null
@@ -119,18 +152,30 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
           options.clock.now,
           log,
         );
+  // The first batch stores this signature with its entries: entries without a checkpoint show that it was removed.
+  if (start.size === 0 && checkpoints.latest() === null) await checkpoints.sign(() => Promise.resolve(start));
   const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
   if (last !== undefined) options.clock.saw(last.created_at);
   const tail = createTail(storage, start.size, log, (newest) => options.clock.saw(newest.created_at));
   const readHead = sharedRead(() => continuity.observe(() => storage.head()));
-  let timer: ReturnType<typeof setTimeout> | null = null;
+
+  /** Stores the newest signature soon, unless a batch does it before. */
+  function planStore(): void {
+    timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_AFTER);
+    timer.unref?.();
+  }
 
   async function storeCheckpoint(): Promise<void> {
     timer = null;
     const waiting = checkpoints.unstored();
-    if (waiting === null) return;
+    // One of the empty log goes with the first batch.
+    if (waiting === null || waiting.size === 0) return;
     try {
-      await storage.write((tx) => tx.putCheckpoint(waiting.size, waiting.note));
+      await storage.write(async (tx) => {
+        if ((await tx.head()).server?.isSettled === false)
+          throw new StorageError("unavailable", "the processes have not agreed on the database yet");
+        await tx.putCheckpoint(waiting.size, waiting.note);
+      });
       checkpoints.stored(waiting.size);
     } catch (error) {
       // It is kept in memory and goes with the next batch.
@@ -138,7 +183,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     }
   }
 
-  const sequencer = createSequencer(
+  const sequencer: Sequencer = new Sequencer(
     {
       storage,
       log,
@@ -162,20 +207,14 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       rootAt: (size) => proofs.rootAt(size),
       signed: () => checkpoints.latest(),
       seen: () => continuity.seen(),
-      committed(entries, head) {
+      agree: () => rollCall?.pass() ?? Promise.resolve(),
+      committed(entries, head, base) {
         continuity.took(head);
         logKeys.took(entries);
         tail.committed(entries);
-        const latest = checkpoints.latest();
-        // Another process's later head may be signed already.
-        if (latest === null || latest.size < head.size) checkpoints.signNext(head);
-        for (const place of kept) place.changed();
-        appended?.changed();
+        checkpoints.committed(head, base);
       },
-      idle() {
-        timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_AFTER);
-        timer.unref?.();
-      },
+      idle: planStore,
     },
     start,
   );
@@ -204,29 +243,66 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     if (size === undefined || tail.listening()) catchUp();
     else tail.moved(size);
   }
-  const unwatch = storage.watch === undefined ? null : await storage.watch(changed);
+  let keptAt = 0;
+  /** Keeps what others committed: this process may be the only one that remembers it. */
+  async function keepSeen(): Promise<void> {
+    const signed = checkpoints.latest()?.size ?? 0;
+    if (continuity.seen().size <= signed || performance.now() - keptAt < KEEP_SEEN_EVERY) return;
+    keptAt = performance.now();
+    await checkpoint();
+  }
+  let polling: Promise<void> | null = null;
+  /** Looks for another database behind the address, and for what others committed. */
+  function poll(): void {
+    if (rollCall === null) return catchUp();
+    polling ??= rollCall
+      .poll()
+      .then(async ({ size }) => {
+        changed(size);
+        if (size > continuity.seen().size) await readHead();
+        await keepSeen();
+      })
+      .catch((error: unknown) => log.debug("the database could not be looked at", { error: String(error) }))
+      .finally(() => (polling = null));
+  }
+  const unwatch =
+    storage.watch === undefined
+      ? null
+      : await storage.watch((size) => {
+          changed(size);
+          // The connection was lost: it may lead to another database now.
+          if (size === undefined) poll();
+        });
   const catching = setInterval(
     () => {
-      if (!storage.exclusive || sequencer.lastHead() === null) catchUp();
+      if (!storage.exclusive || sequencer.lastHead() === null) poll();
     },
     storage.watch === undefined && !storage.exclusive ? LOOK_EVERY : CATCH_UP_EVERY,
   );
   catching.unref?.();
 
-  async function head(): Promise<LedgerHead> {
+  poll();
+
+  async function head(): Promise<StoredHead> {
     const lastHead = sequencer.lastHead();
     return storage.exclusive && lastHead !== null ? lastHead : readHead();
   }
 
-  async function checkpoint(): Promise<SignedCheckpoint> {
+  const checkpoint = sharedRead(async (): Promise<SignedCheckpoint> => {
     const halted = sequencer.halted();
     if (halted !== null) throw new StorageError("corrupt", halted);
     return checkpoints.sign(followed);
-  }
+  });
 
-  /** The head, with the log's keys as far as it goes. */
+  /** The head of a database that the processes agreed on, with the log's keys as far as it goes. */
   async function followed(): Promise<LedgerHead> {
-    const read = await head();
+    let read = await head();
+    if (read.server?.isSettled === false) {
+      await rollCall?.pass();
+      read = await head();
+      if (read.server?.isSettled === false)
+        throw new StorageError("unavailable", "the processes have not agreed on the database yet");
+    }
     await logKeys.follow(storage, read.epoch);
     return read;
   }
@@ -280,12 +356,25 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       clearInterval(catching);
       await unwatch?.();
       await looking;
+      await polling;
       await sequencer.drain();
       await tail.settled();
+      await checkpoints.close();
       if (timer !== null) clearTimeout(timer);
       await storeCheckpoint();
-      for (const place of kept) await place.close();
       await appended?.close();
+      await rollCall?.leave();
     },
   };
+}
+
+/** Where this process keeps the newest checkpoint. */
+function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): KeptCheckpoint[] {
+  const kept: KeptCheckpoint[] = [];
+  if (keptCheckpoint !== null) kept.push(keepCheckpoint(keptCheckpoint, log));
+  // A restore of the whole data folder also restores the checkpoint in it. Named after the log's first key, because one
+  // folder serves all logs.
+  if (typeof stateFolder === "string")
+    kept.push(keepCheckpoint(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }));
+  return kept;
 }

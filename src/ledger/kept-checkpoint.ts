@@ -4,10 +4,11 @@
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync } from "node:fs";
-import { open, rename, rm } from "node:fs/promises";
+import { open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Config } from "../config/index.ts";
 import type { Logger, Vault } from "../contract/host.ts";
+import { StorageError } from "../contract/storage.ts";
 import { NoteError, parseCheckpoint, readNote } from "../domain/checkpoint.ts";
 import { equalBytes, sha256Hex, utf8 } from "../domain/hash.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
@@ -23,31 +24,25 @@ export function stateCheckpointPath(stateFolder: string, firstKey: string): stri
   return join(stateFolder, `${sha256Hex(utf8(firstKey)).slice(0, 32)}.checkpoint`);
 }
 
-/** A crash forgets at most what was signed in this time. Milliseconds. */
-const EVERY = 5000;
-
 export interface KeptCheckpoint {
   readonly path: string;
   /** The note as it stands; null when there is none. Throws when it cannot be read. */
   read(): string | null;
-  /** Says that there may be a newer one; it is written soon. Never on the way of a decision. */
-  changed(): void;
+  /**
+   * Writes the note durably, unless another process keeps a newer one at this path. Rejects with StorageError where that
+   * is impossible: then the note must not be handed out.
+   */
+  keep(note: string): Promise<void>;
   /** Puts the present one aside, under a name that says what it was. Returns that name. */
   setAside(size: number): string;
-  close(): Promise<void>;
 }
 
-/**
- * @param newest the note to keep, asked for when it is written
- * @param optional nobody asked for this place: where it may not be used, that is said once and the service goes on
- */
+/** @param optional the operator did not ask for this path: where it cannot be used the service logs that once and goes on */
 export function keepCheckpoint(
   path: string,
-  newest: () => string | null,
   log: Logger,
   { optional = false }: { optional?: boolean } = {},
 ): KeptCheckpoint {
-  let timer: ReturnType<typeof setTimeout> | null = null;
   let writing: Promise<void> = Promise.resolve();
   let written: string | null = null;
   let unusable = false;
@@ -61,15 +56,19 @@ export function keepCheckpoint(
     });
   }
 
-  async function write(): Promise<void> {
-    const note = newest();
-    if (note === null || note === written || unusable) return;
+  async function write(note: string): Promise<void> {
+    if (note === written || unusable) return;
     try {
+      if (sizeOf(await readFile(path, "utf8").catch(() => "")) > sizeOf(note)) return;
       await replaceFile(path, note);
       written = note;
     } catch (error) {
-      if (optional) skip(error);
-      else log.warn("the newest checkpoint could not be kept beside the store", { path, error: String(error) });
+      if (optional) return skip(error);
+      throw new StorageError(
+        "unavailable",
+        `the newest checkpoint could not be kept in ${path}, and so it is not handed out: ${error instanceof Error ? error.message : String(error)}`,
+        { cause: error },
+      );
     }
   }
 
@@ -91,24 +90,26 @@ export function keepCheckpoint(
         return null;
       }
     },
-    changed() {
-      timer ??= setTimeout(() => {
-        timer = null;
-        writing = writing.then(write);
-      }, EVERY);
-      timer.unref?.();
+    keep(note) {
+      const written = writing.then(() => write(note));
+      writing = written.catch(() => undefined);
+      return written;
     },
     setAside(size) {
       const aside = `${path}.before-rollback-${size}`;
       renameSync(path, aside);
       return aside;
     },
-    async close() {
-      if (timer !== null) clearTimeout(timer);
-      timer = null;
-      await (writing = writing.then(write));
-    },
   };
+}
+
+/** Size that a checkpoint states; -1 for a text that is none. */
+function sizeOf(note: string): number {
+  try {
+    return parseCheckpoint(readNote(note).text).size;
+  } catch {
+    return -1;
+  }
 }
 
 /** Replaces the file's content in one step, durably. A failed write leaves the old content and no other file. */
@@ -124,6 +125,7 @@ async function replaceFile(path: string, content: string): Promise<void> {
       await file.close();
     }
     await rename(part, path);
+    await syncFolder(dirname(path));
   } catch (error) {
     // The first error says more than one from cleaning up.
     await rm(part, { force: true }).catch(() => {});
@@ -139,6 +141,20 @@ export function readCheckpointFile(path: string): string | null {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;
+  }
+}
+
+/** Makes the new name durable. Some systems and runtimes cannot sync a folder, and do not need to. */
+async function syncFolder(path: string): Promise<void> {
+  try {
+    const folder = await open(path, "r");
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+  } catch {
+    // The file itself is synced.
   }
 }
 
@@ -164,20 +180,22 @@ export interface StoredHistory {
 export async function checkKept(
   { path, note }: { path: string; note: string },
   { size: stored, keys, verify, rootAt }: StoredHistory,
-): Promise<{ size: number; fault: string | null }> {
+): Promise<{ size: number; root: Uint8Array; fault: string | null }> {
   try {
-    const { size, origin } = parseCheckpoint(readNote(note).text);
+    const { size, root: stated, origin } = parseCheckpoint(readNote(note).text);
     const place = `the checkpoint kept in ${path}`;
     try {
       const { root } = openLogCheckpoint(note, keys, verify);
       if (size > stored)
         return {
           size,
+          root,
           fault: `the store holds ${stored} entries, and ${place} was signed over ${size}: an older copy of the store was put back, or entries were lost`,
         };
-      if (equalBytes(await rootAt(size), root)) return { size, fault: null };
+      if (equalBytes(await rootAt(size), root)) return { size, root, fault: null };
       return {
         size,
+        root,
         fault: `the store does not contain what ${place} was signed over (size ${size}): it is another history`,
       };
     } catch (error) {
@@ -186,6 +204,7 @@ export async function checkKept(
       if (!isUnknown || size <= stored || !keys.first.startsWith(`${origin}+`)) throw error;
       return {
         size,
+        root: stated,
         fault: `the store holds ${stored} entries, and ${place} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was put back, or entries were lost`,
       };
     }
@@ -206,12 +225,15 @@ export interface Comparison extends StoredHistory {
 export async function compareWithKept(kept: KeptCheckpoint, comparison: Comparison): Promise<void> {
   const note = kept.read();
   if (note === null) return;
-  const { size, fault } = await checkKept({ path: kept.path, note }, comparison);
+  const { size, root, fault } = await checkKept({ path: kept.path, note }, comparison);
   if (fault === null) return;
   if (!comparison.acceptRollback) {
-    throw new LedgerTampered([
-      `${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`,
-    ]);
+    throw new LedgerTampered(
+      [
+        `${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`,
+      ],
+      { size, root },
+    );
   }
   const aside = kept.setAside(size);
   comparison.log.warn(

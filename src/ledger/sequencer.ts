@@ -6,22 +6,38 @@
  * 1. one transaction: head read under its lock, jobs, entries, tiles, head. Crash: nothing happened.
  * 2. commit. Crash right after: it happened, nobody was told; an idempotency key finds it again.
  * 3. callers are answered, subscribers told. Crash: subscribers catch up by sequence.
- * 4. the committed head is signed. Crash: the next start signs it again; the signature is deterministic.
+ * 4. the committed head is signed, within 100 ms, and the signature is kept outside the store. Crash: any process, or the
+ *    next start, signs the head again; the signature is deterministic.
  * 5. the signature is stored with the next batch, or when the queue is idle.
  */
 import { setImmediate } from "node:timers";
 import { setTimeout } from "node:timers/promises";
 import { Refusal } from "../contract/errors.ts";
-import { NotPrepared, type Job, type Logger, type Prefetch, type UrgentJob } from "../contract/host.ts";
-import { StorageError, type EntryRow, type LedgerHead, type Storage, type StorageReader } from "../contract/storage.ts";
+import {
+  NotPrepared,
+  type Job,
+  type Logger,
+  type Prefetch,
+  type SignedCheckpoint,
+  type UrgentJob,
+} from "../contract/host.ts";
+import {
+  StorageError,
+  type EntryRow,
+  type LedgerHead,
+  type Storage,
+  type StorageReader,
+  type StorageTransaction,
+  type StoredHead,
+} from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { rootOfEdge } from "../domain/merkle.ts";
+import { emptyPolicySet } from "../domain/policy/compile.ts";
+import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
 import type { LedgerClock } from "./clock.ts";
 import { goesOn, mayFollow, sameHead, type TrustedHistory } from "./continuity.ts";
-import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
-import { emptyPolicySet } from "../domain/policy/compile.ts";
 import { behindUrgent, takeBatch, Poisoned, Unprepared, type Pending } from "./job.ts";
-import { createPreparations } from "./preparations.ts";
+import { createPreparations, type Preparations } from "./preparations.ts";
 
 export interface SequencerOptions extends TrustedHistory {
   storage: Storage;
@@ -37,117 +53,211 @@ export interface SequencerOptions extends TrustedHistory {
   stops: BatchContext["stops"];
   outbox: BatchContext["outbox"];
   entryFault: BatchContext["entryFault"];
+  /** Resolves once the processes have agreed on the database. Rejects with StorageError. */
+  agree(): Promise<void>;
   /** A signature that waits to be stored. */
   unstoredCheckpoint(): { size: number; note: string } | null;
   checkpointStored(size: number): void;
-  /** Called after the callers were answered, in order of commits. */
-  committed(entries: readonly EntryRow[], head: LedgerHead): void;
-  /** The newest head that this process has read. */
-  seen(): LedgerHead;
+  /**
+   * Called after the callers were answered, in order of commits.
+   * @param base the signed checkpoint that the head is known to extend
+   */
+  committed(entries: readonly EntryRow[], head: LedgerHead, base: SignedCheckpoint | null): void;
   /** Called when the queue has run dry. */
   idle(): void;
 }
 
-export interface Sequencer {
-  transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T>;
-  transactFirst<T>(job: UrgentJob<T>): Promise<T>;
-  /** The last committed head, or null when it is not certain what the store holds. */
-  lastHead(): LedgerHead | null;
-  /** Takes no more jobs, and resolves when all taken ones are answered. */
-  drain(): Promise<void>;
-  /** Why nothing more is written, or null. */
-  halted(): string | null;
-}
+/** What became of one run of a batch. */
+type Attempt =
+  | { outcome: "committed"; result: BatchResult }
+  /** All callers were refused: the batch was certainly not committed, or nobody knows. */
+  | { outcome: "refused" }
+  /** Another transaction was in the way. Nothing was written. */
+  | { outcome: "conflict"; error: StorageError }
+  /** The processes have not agreed on the database yet. */
+  | { outcome: "unsettled" }
+  | { outcome: "batch not prepared"; missing: NotPrepared }
+  | { outcome: "job not prepared"; unprepared: Unprepared }
+  | { outcome: "job failed"; poisoned: Poisoned };
+
+class Unsettled extends Error {}
 
 /** Runs of a batch that others' transactions thwart, and the longest pause before the first of them. Milliseconds. */
 const MOST_CONFLICTS = 8;
 const CONFLICT_PAUSE = 10;
+/** Databases that replace one another while a batch waits. */
+const MOST_ROLL_CALLS = 3;
 
-export function createSequencer(options: SequencerOptions, start: LedgerHead): Sequencer {
-  const { storage, log } = options;
-  let queue: Pending[] = [];
-  let running: Promise<void> | null = null;
-  const preparations = createPreparations({
-    refuse,
-    queue(pending) {
-      queue = behindUrgent(queue, pending);
-      running ??= run();
-    },
-  });
-  let lastHead: LedgerHead | null = start;
-  /** The last head that was this process's own or was seen to go on from it. */
-  let trusted: LedgerHead = start;
-  let closed = false;
-  let halted: string | null = null;
+export class Sequencer {
+  private readonly options: SequencerOptions;
+  private readonly preparations: Preparations;
+  private queue: Pending[] = [];
+  private running: Promise<void> | null = null;
+  /** The last committed head, or null when it is not certain what the store holds. */
+  private last: LedgerHead | null;
+  /** The last head that was this process's own or was found to go on from it. */
+  private trusted: LedgerHead;
+  /** The signed checkpoint that `trusted` was last found to extend. */
+  private base: SignedCheckpoint | null;
+  private isClosed = false;
+  private haltedBecause: string | null = null;
 
-  async function run(): Promise<void> {
+  constructor(options: SequencerOptions, start: LedgerHead) {
+    this.options = options;
+    this.last = start;
+    this.trusted = start;
+    this.base = options.signed();
+    this.preparations = createPreparations({
+      refuse: (live, error) => this.refuse(live, error),
+      queue: (pending) => this.enqueue(pending),
+    });
+  }
+
+  transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T> {
+    // A store in this process answers at once, so that prefetching would cost more than it saves.
+    return this.take(job, false, this.options.storage.exclusive ? undefined : prefetch);
+  }
+
+  transactFirst<T>(job: UrgentJob<T>): Promise<T> {
+    return this.take(job, true);
+  }
+
+  lastHead(): LedgerHead | null {
+    return this.last;
+  }
+
+  /** Why nothing more is written, or null. */
+  halted(): string | null {
+    return this.haltedBecause;
+  }
+
+  halt(because: string): void {
+    this.haltedBecause ??= because;
+    this.options.log.error(because);
+  }
+
+  /** Takes no more jobs, and resolves when all taken ones are answered. */
+  async drain(): Promise<void> {
+    this.isClosed = true;
+    while (this.running !== null || this.preparations.waiting() > 0)
+      await Promise.all([this.running, this.preparations.settled()]);
+  }
+
+  private take<T>(job: Pending["job"], urgent: boolean, prefetch?: Prefetch): Promise<T> {
+    if (this.isClosed)
+      return Promise.reject(
+        new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"),
+      );
+    return new Promise<T>((resolve, reject) => {
+      const pending: Pending = { job, urgent, prefetch, resolve: resolve as (value: unknown) => void, reject };
+      if (urgent) this.enqueue(pending);
+      else {
+        this.queue.push(pending);
+        this.running ??= this.run();
+      }
+    });
+  }
+
+  private enqueue(pending: Pending): void {
+    this.queue = behindUrgent(this.queue, pending);
+    this.running ??= this.run();
+  }
+
+  private async run(): Promise<void> {
     for (;;) {
-      await gather();
-      if (queue.length === 0) break;
-      const jobs = takeBatch(queue, options.maxBatch);
-      queue = queue.slice(jobs.length);
-      await commit(jobs);
+      await this.gather();
+      if (this.queue.length === 0) break;
+      const jobs = takeBatch(this.queue, this.options.maxBatch);
+      this.queue = this.queue.slice(jobs.length);
+      await this.commit(jobs);
     }
-    running = null;
-    options.idle();
+    this.running = null;
+    this.options.idle();
   }
 
   /**
    * Lets in what is arriving: turns of the event loop, not a timer, for as long as each brings jobs.
    * A lone job waits for one turn. A sync costs as much as many decisions, so a fuller batch is sooner done.
    */
-  async function gather(): Promise<void> {
+  private async gather(): Promise<void> {
     let seen = -1;
-    while (queue.length > seen && queue.length < options.maxBatch) {
-      seen = queue.length;
+    while (this.queue.length > seen && this.queue.length < this.options.maxBatch) {
+      seen = this.queue.length;
       await nextTurn();
     }
   }
 
-  async function commit(jobs: Pending[]): Promise<void> {
+  private async commit(jobs: Pending[]): Promise<void> {
     let live = jobs;
     let times = 0;
     let conflicts = 0;
+    let rollCalls = 0;
     while (live.length > 0) {
-      const result = await attempt(live);
-      if (result === null) return;
-      if (result instanceof NotPrepared) {
-        if (await preparations.ofBatch(result, live, ++times)) continue;
-        return;
+      const attempt = await this.attempt(live);
+      switch (attempt.outcome) {
+        case "committed":
+          return this.answer(attempt.result);
+        case "refused":
+          return;
+        case "unsettled":
+          try {
+            if (++rollCalls > MOST_ROLL_CALLS)
+              throw new StorageError("unavailable", "the database was replaced again and again");
+            await this.options.agree();
+          } catch (error) {
+            return this.refuse(live, error);
+          }
+          continue;
+        case "batch not prepared":
+          if (await this.preparations.ofBatch(attempt.missing, live, ++times)) continue;
+          return;
+        case "job not prepared": {
+          const { unprepared } = attempt;
+          if (!this.preparations.ofJob(unprepared)) live = live.filter((pending) => pending !== unprepared.pending);
+          continue;
+        }
+        case "conflict":
+          if (++conflicts > MOST_CONFLICTS) return this.refuse(live, attempt.error);
+          // Nobody has been answered, and nothing of it was kept.
+          await setTimeout(Math.random() * CONFLICT_PAUSE * 2 ** conflicts);
+          continue;
+        case "job failed": {
+          const { pending, cause } = attempt.poisoned;
+          this.options.log.error("a job failed inside its batch; the batch runs again without it", {
+            error: stackOf(cause),
+          });
+          pending.reject(cause);
+          live = live.filter((other) => other !== pending);
+          continue;
+        }
       }
-      if (result instanceof Unprepared) {
-        if (!preparations.ofJob(result)) live = live.filter((pending) => pending !== result.pending);
-        continue;
-      }
-      if (result instanceof StorageError) {
-        if (++conflicts > MOST_CONFLICTS) return refuse(live, result);
-        // Nobody has been answered, and nothing of it was kept.
-        await setTimeout(Math.random() * CONFLICT_PAUSE * 2 ** conflicts);
-        continue;
-      }
-      if (result instanceof Poisoned) {
-        log.error("a job failed inside its batch; the batch runs again without it", { error: stackOf(result.cause) });
-        result.pending.reject(result.cause);
-        live = live.filter((pending) => pending !== result.pending);
-        continue;
-      }
-      lastHead = result.head;
-      trusted = result.head;
-      for (const outcome of result.outcomes) {
-        if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
-        else outcome.pending.resolve(outcome.value);
-      }
-      if (result.entries.length > 0) announce(result);
-      return;
     }
   }
 
-  function refuse(live: readonly Pending[], error: unknown): void {
+  private answer(result: BatchResult): void {
+    this.last = result.head;
+    this.trusted = result.head;
+    for (const outcome of result.outcomes) {
+      if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
+      else outcome.pending.resolve(outcome.value);
+    }
+    if (result.entries.length === 0) return;
+    // The callers have their answers; what fails here must not end the loop that the next ones wait for.
+    try {
+      this.options.committed(result.entries, result.head, this.base);
+    } catch (error) {
+      this.halt(
+        `what follows the committed head (size ${result.head.size}) failed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
+      );
+    }
+  }
+
+  private refuse(live: readonly Pending[], error: unknown): void {
     const failure =
       error instanceof StorageError
         ? error
         : new StorageError("unavailable", "the batch could not be committed", { cause: error });
-    log.error("the store refused a batch; its callers get no verdict", {
+    this.options.log.error("the store refused a batch; its callers get no verdict", {
       kind: failure.kind,
       jobs: live.length,
       error: failure.message,
@@ -155,65 +265,68 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
     for (const pending of live) pending.reject(failure);
   }
 
-  /** The callers have their answers; what fails here must not end the loop that the next ones wait for. */
-  function announce({ entries, head }: BatchResult): void {
+  /** Adds to `live` what has queued up while it waited for the lock. */
+  private async attempt(live: Pending[]): Promise<Attempt> {
+    const { options } = this;
     try {
-      options.committed(entries, head);
-    } catch (error) {
-      halted = `the committed head (size ${head.size}) could not be signed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`;
-      log.error(halted);
-    }
-  }
-
-  /**
-   * Adds to `live` what has queued up while it waited for the lock. Null: everybody was refused, because it is not known
-   * whether the batch was committed or it certainly was not. StorageError: a conflict, and it may run again.
-   */
-  async function attempt(
-    live: Pending[],
-  ): Promise<BatchResult | Poisoned | Unprepared | NotPrepared | StorageError | null> {
-    try {
-      if (halted !== null) throw new StorageError("corrupt", halted);
+      if (this.haltedBecause !== null) throw new StorageError("corrupt", this.haltedBecause);
       const checkpoint = options.unstoredCheckpoint();
-      const result = await storage.write(async (tx) => {
-        const before = await tx.head();
-        await assertContinuity(tx, before);
-        await tellClock(tx, before);
+      const result = await options.storage.write(async (tx) => {
+        const before = await this.headUnderLock(tx);
         await options.follow(tx, before);
-        closeBatch(live);
-        const context: BatchContext = {
-          now: options.clock.now(),
-          policies: live[0]?.urgent === true ? withoutPolicies : options.policies,
-          confirm: options.confirm,
-          agentFacts: options.agentFacts,
-          stops: options.stops,
-          outbox: options.outbox,
-          jobMs: options.jobMs,
-          entryFault: options.entryFault,
-        };
-        const done = await runBatch(tx, before, live, context);
+        this.closeBatch(live);
+        const done = await runBatch(tx, before, live, this.contextFor(live));
         if (checkpoint !== null && done.entries.length > 0) await tx.putCheckpoint(checkpoint.size, checkpoint.note);
         return done;
       });
       const last = result.entries.at(-1);
       if (last !== undefined) options.clock.saw(last.created_at);
       if (checkpoint !== null && result.entries.length > 0) options.checkpointStored(checkpoint.size);
-      return result;
+      return { outcome: "committed", result };
     } catch (error) {
-      if (error instanceof Poisoned || error instanceof Unprepared || error instanceof NotPrepared) return error;
-      lastHead = null;
-      if (error instanceof StorageError && error.kind === "conflict") return error;
-      refuse(live, error);
-      return null;
+      if (error instanceof Poisoned) return { outcome: "job failed", poisoned: error };
+      if (error instanceof Unprepared) return { outcome: "job not prepared", unprepared: error };
+      if (error instanceof NotPrepared) return { outcome: "batch not prepared", missing: error };
+      if (error instanceof Unsettled) return { outcome: "unsettled" };
+      this.last = null;
+      if (error instanceof StorageError && error.kind === "conflict") return { outcome: "conflict", error };
+      this.refuse(live, error);
+      return { outcome: "refused" };
     }
   }
 
+  private contextFor(live: readonly Pending[]): BatchContext {
+    const { clock, policies, confirm, agentFacts, stops, outbox, jobMs, entryFault } = this.options;
+    return {
+      now: clock.now(),
+      policies: live[0]?.urgent === true ? withoutPolicies : policies,
+      confirm,
+      agentFacts,
+      stops,
+      outbox,
+      jobMs,
+      entryFault,
+    };
+  }
+
   /** The lock is had: who came while others held it need not wait for it once more. */
-  function closeBatch(live: Pending[]): void {
-    if (queue[0]?.urgent !== live[0]?.urgent) return;
-    const more = takeBatch(queue, options.maxBatch - live.length);
-    queue = queue.slice(more.length);
+  private closeBatch(live: Pending[]): void {
+    if (this.queue[0]?.urgent !== live[0]?.urgent) return;
+    const more = takeBatch(this.queue, this.options.maxBatch - live.length);
+    this.queue = this.queue.slice(more.length);
     live.push(...more);
+  }
+
+  private async headUnderLock(tx: StorageTransaction): Promise<StoredHead> {
+    const head = await tx.head();
+    if (head.server?.isSettled === false) throw new Unsettled();
+    await this.assertContinuity(tx, head);
+    // The last entry of another process may be ahead of this process's clock.
+    if (head.size > 0 && (this.last === null || !sameHead(head, this.last))) {
+      const [newest] = await tx.entries(head.size - 1, head.size);
+      if (newest !== undefined) this.options.clock.saw(newest.created_at);
+    }
+    return head;
   }
 
   /**
@@ -221,50 +334,21 @@ export function createSequencer(options: SequencerOptions, start: LedgerHead): S
    * must be that of its tree. Anything else means that the store was changed behind the ledger's
    * back: to go on would sign a second history, or decide by policies that no entry activated.
    */
-  async function assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
+  private async assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
+    const { options, last } = this;
     if (mayFollow(options.seen(), head) && (head.size === 0 || equalBytes(rootOfEdge(head.edge), head.root))) {
-      if (lastHead !== null && sameHead(head, lastHead)) return;
-      if (!(lastHead !== null && storage.exclusive) && (await goesOn(tx, trusted, head, options))) {
-        trusted = head;
+      if (last !== null && sameHead(head, last)) return;
+      const signed = options.signed();
+      if (!(last !== null && options.storage.exclusive) && (await goesOn(tx, this.trusted, head, options))) {
+        this.trusted = head;
+        this.base = signed;
         return;
       }
     }
-    halted = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
-    log.error(halted);
-    throw new StorageError("corrupt", halted);
+    const because = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
+    this.halt(because);
+    throw new StorageError("corrupt", because);
   }
-
-  /** Others' last entry may lie ahead of this process's clock. */
-  async function tellClock(tx: StorageReader, head: LedgerHead): Promise<void> {
-    if (head.size === 0 || (lastHead !== null && sameHead(head, lastHead))) return;
-    const [last] = await tx.entries(head.size - 1, head.size);
-    if (last !== undefined) options.clock.saw(last.created_at);
-  }
-
-  function take<T>(job: Pending["job"], urgent: boolean, prefetch?: Prefetch): Promise<T> {
-    if (closed)
-      return Promise.reject(
-        new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"),
-      );
-    return new Promise<T>((resolve, reject) => {
-      const pending: Pending = { job, urgent, prefetch, resolve: resolve as (value: unknown) => void, reject };
-      if (urgent) queue = behindUrgent(queue, pending);
-      else queue.push(pending);
-      running ??= run();
-    });
-  }
-
-  return {
-    // A store in this process answers at once, so that prefetching would cost more than it saves.
-    transact: (job, prefetch) => take(job, false, storage.exclusive ? undefined : prefetch),
-    transactFirst: (job) => take(job, true),
-    lastHead: () => lastHead,
-    halted: () => halted,
-    async drain() {
-      closed = true;
-      while (running !== null || preparations.waiting() > 0) await Promise.all([running, preparations.settled()]);
-    },
-  };
 }
 
 /** What cannot be loaded must not hold up a stop. An empty set allows nothing. */

@@ -1,9 +1,12 @@
 /** Thrown at start when the stored ledger contradicts itself or its signed checkpoint. */
 export class LedgerTampered extends Error {
   readonly faults: string[];
-  constructor(faults: string[]) {
+  /** What this process has signed, and the store lacks. */
+  readonly seen: { size: number; root: Uint8Array } | null;
+  constructor(faults: string[], seen: LedgerTampered["seen"] = null) {
     super(`the ledger does not verify and the service does not start:\n  ${faults.join("\n  ")}`);
     this.name = "LedgerTampered";
     this.faults = faults;
+    this.seen = seen;
   }
 }

@@ -41,13 +41,14 @@ export const UNRECORDED: readonly Unrecorded[] = [
   {
     table: "meta",
     column: "*",
-    why: "of secret_fingerprint, permit_key (the first one; later ones stand in the ledger, and each process holds its own against them), policy_source:… (what a source offered last), unfinished_copy and repairs; and what witnesses wrote under witnessed_checkpoint, which is verified with their keys. The other facts are compared",
+    why: "of secret_fingerprint, settled_incarnation (the running database that the processes agreed on), permit_key (the first one; later ones stand in the ledger, and each process holds its own against them), policy_source:… (what a source offered last), unfinished_copy and repairs; and what witnesses wrote under witnessed_checkpoint, which is verified with their keys. The other facts are compared",
   },
   { table: "documents", column: "*", why: "belong to the plugins that keep them" },
   { table: "document_counter", column: "*", why: "numbers documents" },
   { table: "action_sums", column: "*", why: "sums for analytics, which are made again from actions" },
   { table: "sums_state", column: "*", why: "how far the sums are" },
   { table: "leases", column: "*", why: "which process does the shared jobs at the moment" },
+  { table: "processes", column: "*", why: "which processes share the store, and what each has seen of the ledger" },
   { table: "liveness", column: "*", why: "written to see that the store takes writes" },
   { table: "schema_migrations", column: "*", why: "the store's own account of its schema" },
 ];
@@ -55,6 +56,7 @@ export const UNRECORDED: readonly Unrecorded[] = [
 /** Names of facts in `meta` that the ledger does not know; with a colon at the end, what they begin with. */
 export const UNRECORDED_META = [
   "secret_fingerprint",
+  "settled_incarnation",
   "permit_key",
   "policy_source:",
   "unfinished_copy",

@@ -1,6 +1,5 @@
 /** Listens on Node, Deno and Bun, through srvx. */
 import type { IncomingMessage, ServerResponse as ServerResponseOfNode } from "node:http";
-import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { FastResponse, serve as listen, type Server, type ServerRequest } from "srvx";
 import type { FetchHandler } from "../http/handler.ts";
@@ -51,18 +50,13 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
   // 0: Node drops no line, so that all of them can be counted. The size of all headers together is limited by Node.
   if (node !== undefined && "maxHeadersCount" in node) node.maxHeadersCount = 0;
   node?.on("clientError", answerUnread).on("request", cutEndless);
-  const connections = new Set<Socket>();
-  node?.on("connection", (socket: Socket) => {
-    connections.add(socket);
-    socket.once("close", () => connections.delete(socket));
-  });
   await bind(server, options);
   const url = (server.url ?? `http://${options.host}:${options.port}/`).replace(/\/$/, "");
   let stopped: Promise<void> | null = null;
   return {
     url,
     port: Number(new URL(url).port || 80),
-    stop: (graceMs = 10_000) => (stopped ??= close(server, graceMs, cut, connections)),
+    stop: (graceMs = 10_000) => (stopped ??= close(server, graceMs, cut)),
   };
 }
 
@@ -142,12 +136,7 @@ function explainBinding(error: unknown, { host, port }: ServeOptions): unknown {
   return error;
 }
 
-async function close(
-  server: Server,
-  graceMs: number,
-  cut: AbortController,
-  connections: ReadonlySet<Socket>,
-): Promise<void> {
+async function close(server: Server, graceMs: number, cut: AbortController): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const patience = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), graceMs);
@@ -157,8 +146,6 @@ async function close(
   const node = server.node?.server;
   const idle = setInterval(() => {
     if (node !== undefined && "closeIdleConnections" in node) node.closeIdleConnections();
-    // Node takes a connection that has sent nothing yet for one whose request is on its way.
-    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
   }, IDLE_LOOK_MS);
   if ((await Promise.race([closed, patience])) === "late") {
     // Deno takes no word but this.

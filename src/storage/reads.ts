@@ -1,7 +1,6 @@
 /** The reads of the contract over tables in memory. */
 import type {
   ActionFilter,
-  ActionOwner,
   ActionRow,
   AgentFilter,
   AnalyticsQuery,
@@ -11,14 +10,12 @@ import type {
   IdempotencyPlace,
   FollowedType,
   LedgerHead,
-  OpenPlace,
   PendingPlace,
   StartablePlace,
   StorageReader,
   Visibility,
 } from "../contract/storage.ts";
 import type { ActionStatus } from "../domain/actions.ts";
-import { sameName } from "../domain/names.ts";
 import { maySee } from "../domain/visibility.ts";
 import { countActions } from "./count-actions.ts";
 import { deliveryReads } from "./deliveries.ts";
@@ -141,15 +138,6 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
           (ends > after.approved_until || (ends === after.approved_until && seq > after.decision_seq)),
         (a, b) => (a.approved_until ?? 0) - (b.approved_until ?? 0) || a.decision_seq - b.decision_seq,
       ).slice(0, limit),
-    openActionsOf: (owner: ActionOwner, after: OpenPlace, limit: number) =>
-      all(
-        t.actions,
-        (row) =>
-          openUntil(row) !== null &&
-          ("key_id" in owner ? row.submitted_by === owner.key_id : sameName(row.agent_id, owner.agent_id)) &&
-          isBehind(row, after),
-        (a, b) => (openUntil(a) ?? 0) - (openUntil(b) ?? 0) || a.decision_seq - b.decision_seq,
-      ).slice(0, limit),
     pendingCount: (visibility: Visibility, now: number) =>
       pending().filter((row) => (row.expires_at ?? 0) > now && maySee(visibility, row)).length,
     oldestPending: (now: number) =>
@@ -219,17 +207,6 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
     ...documentReads(t),
     meta: (name: string) => t.meta.get(name)?.value,
   };
-}
-
-/** Null where the action is not open. */
-function openUntil({ status, expires_at, approved_until }: ActionRow): number | null {
-  if (status === "pending_approval") return expires_at;
-  return status === "allowed" || status === "approved" ? approved_until : null;
-}
-
-function isBehind(row: ActionRow, after: OpenPlace): boolean {
-  const until = openUntil(row) ?? 0;
-  return until > after.open_until || (until === after.open_until && row.decision_seq > after.decision_seq);
 }
 
 function lastToEnd(

@@ -147,6 +147,7 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     ...(storage.inspect === undefined ? {} : { inspect: storage.inspect.bind(storage) }),
     ...(storage.cutBack === undefined ? {} : { cutBack: storage.cutBack.bind(storage) }),
     ...(storage.copying === undefined ? {} : { copying: storage.copying }),
+    ...(storage.processes === undefined ? {} : { processes: storage.processes }),
     ...(storage.onConnection === undefined ? {} : { onConnection: storage.onConnection.bind(storage) }),
     ...(storage.watch === undefined ? {} : { watch: storage.watch.bind(storage) }),
     faults: {

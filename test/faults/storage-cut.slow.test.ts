@@ -223,7 +223,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
         (select 1 from pg_trigger where tgname = tablename || '_in_transaction') order by tablename`;
       assert.deepEqual(
         unguarded.map(({ name }) => String(name)),
-        ["leases", "liveness", "schema_migrations"],
+        ["leases", "liveness", "processes", "schema_migrations"],
         "single statements change these, and no other",
       );
       const named = "begin; select set_config('assent.transaction', 'x', true);";

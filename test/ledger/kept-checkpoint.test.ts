@@ -20,6 +20,7 @@ test("a write that fails leaves no other file behind", async () => {
   const ledger = await openLedgerOn(storage, { keptCheckpoint: path });
   await ledger.transact((tx) => Promise.resolve(tx.record(entry(0))));
   // The new content is written, and cannot take the place of a folder that holds something.
+  rmSync(path, { force: true });
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, "something"), "");
   await ledger.close();

@@ -1,4 +1,5 @@
 /** A ledger alone, with no keys and no policies beside it. */
+import { randomUUID } from "node:crypto";
 import type { Vault } from "../../src/contract/host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
@@ -32,6 +33,7 @@ export const newClock = (): LedgerClock => createLedgerClock(Date.now, { warn() 
 export function openLedgerOn(storage: Storage, options: Partial<LedgerOptions> = {}): Promise<OpenLedger> {
   return openLedger({
     storage,
+    instance: randomUUID(),
     verify: verifyEd25519,
     logKeys: logKeysOf(options.origin ?? "ledger.example"),
     log: createLogger("silent"),

@@ -1,5 +1,6 @@
 /** The schema's dialect for Postgres: 64-bit integers, text in byte order, triggers that hold against every client. */
 import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely";
+import { SETTLED_INCARNATION } from "../../../src/contract/storage.ts";
 import type { SqlDialect } from "../dialect.ts";
 import { OUT_OF_LINE } from "../dialect.ts";
 import { writerOf } from "../schema.ts";
@@ -36,6 +37,12 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   bytes: sql`bytea`,
   integer: sql`bigint`,
   text: sql`text collate "C"`,
+  // A restart, and a failover to another server, change the start time; a restore into the running server changes the
+  // ids of the database or of the table.
+  server: {
+    incarnation: sql<string>`concat_ws('/', (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, (select oid from pg_database where datname = current_database()), ledger_head.tableoid)`,
+    settled: sql<string | null>`(select value from meta where name = ${sql.lit(SETTLED_INCARNATION)})`,
+  },
   // Not now(), which is when the transaction began: it may have waited for another since.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,

@@ -23,6 +23,7 @@ export const sqliteDialect: SqlDialect = {
   integer: sql`integer`,
   text: sql`text`,
   now: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
+  server: null,
   hasTable: (name) => `select 1 as there from sqlite_schema where type = 'table' and name = '${name}'`,
   hasColumn: (table, column) => `select 1 as there from pragma_table_info('${table}') where name = '${column}'`,
   beginnings: [`pragma application_id = ${APPLICATION_ID}`],

@@ -1,6 +1,6 @@
 /** The steps after the first. */
 import { sql, type CreateTableBuilder, type RawBuilder } from "kysely";
-import type { SqlDialect } from "../dialect.ts";
+import type { SchemaKit, SqlDialect } from "../dialect.ts";
 import { tablesOf } from "./table.ts";
 
 export function agents(kit: SqlDialect): string[] {
@@ -88,6 +88,22 @@ export function leases(kit: SqlDialect): string[] {
     .addColumn("holder", text as RawBuilder<never>, required)
     .addColumn("until", integer as RawBuilder<never>, required);
   return [kit.finish(table.addPrimaryKeyConstraint("leases_key", ["name"]) as never, true).compile().sql];
+}
+
+/** The processes that share the store. No guard: each row is written by a single statement. */
+export function processes(kit: SchemaKit): string[] {
+  if (!kit.shared) return [];
+  const { bytes, integer, text } = kit;
+  const make = tablesOf(kit);
+  const table = make("processes", [], {
+    instance: text,
+    incarnation: text,
+    size: integer,
+    root: bytes,
+    since: integer,
+    reported_at: integer,
+  });
+  return [kit.finish(table.addPrimaryKeyConstraint("processes_key", ["instance"] as never), true).compile().sql];
 }
 
 export function deliveries(kit: SqlDialect): string[] {

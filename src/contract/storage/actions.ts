@@ -116,15 +116,6 @@ export interface StartablePlace {
   decision_seq: number;
 }
 
-/** Whose actions: an agent's, however its name is written, or those that a key submitted. */
-export type ActionOwner = { agent_id: string } | { key_id: string };
-
-/** A position among open actions: by `expires_at` of pending ones and `approved_until` of others, then by `decision_seq`. */
-export interface OpenPlace {
-  open_until: number;
-  decision_seq: number;
-}
-
 /** Decisions of a stretch of the ledger. */
 export interface DecisionFilter {
   visibility: Visibility;
@@ -173,8 +164,6 @@ export interface ActionReads {
   pendingActions(visibility: Visibility, after: PendingPlace, limit: number): Promise<ActionRow[]>;
   /** Actions of this status behind a place of the line; the one whose time to start ends first before the others. */
   startableActions(status: "allowed" | "approved", after: StartablePlace, limit: number): Promise<ActionRow[]>;
-  /** Returns the owner's actions that are pending, allowed or approved, after a place; those that end first come first. */
-  openActionsOf(owner: ActionOwner, after: OpenPlace, limit: number): Promise<ActionRow[]>;
   /** How many pending actions have `expires_at > now`. */
   pendingCount(visibility: Visibility, now: number): Promise<number>;
   /** When the oldest of those was created; null where there is none. */

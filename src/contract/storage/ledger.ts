@@ -37,8 +37,25 @@ export interface LedgerHead {
   epoch: number;
 }
 
+/** Name in `meta` of the incarnation that the processes have agreed on. */
+export const SETTLED_INCARNATION = "settled_incarnation";
+
+/** The head, and the database that it was read from. */
+export interface StoredHead extends LedgerHead {
+  /** Absent where one process has the store to itself. */
+  server?: {
+    /**
+     * Names the running database: another value after each restart, failover and restore. It is read by the same
+     * statement as the head, so that both are of one database.
+     */
+    incarnation: string;
+    /** True once the processes have agreed that this database holds everything that any of them has seen. */
+    isSettled: boolean;
+  };
+}
+
 export interface LedgerReads {
-  head(): Promise<LedgerHead>;
+  head(): Promise<StoredHead>;
   /** The newest signed checkpoint that was stored, as signed-note text. */
   checkpoint(): Promise<{ size: number; note: string } | null>;
   /** Entries `from <= seq < to`, ascending. */

@@ -26,7 +26,6 @@ export const READER_METHODS = namesOf<StorageReader>({
   overdueActions: true,
   pendingActions: true,
   startableActions: true,
-  openActionsOf: true,
   pendingCount: true,
   oldestPending: true,
   nextExpiry: true,

@@ -1,6 +1,32 @@
 /** A store as a whole: opened, written to one transaction at a time, shared or not. */
 import type { CutRow, StorageCopying } from "./copying.ts";
+import type { StoredHead } from "./ledger.ts";
 import type { StorageReader, StorageTransaction } from "./transaction.ts";
+
+/** What a process wrote of itself. Ages are by the database's clock. */
+export interface ProcessRow {
+  instance: string;
+  /** The database that it wrote to. A restored copy holds rows that were written to another one. */
+  incarnation: string;
+  /** Size and root of the newest ledger that the process has signed or seen. */
+  size: number;
+  root: Uint8Array;
+  /** Milliseconds since its first row in this incarnation. */
+  since_ms: number;
+  /** Milliseconds since its newest row. */
+  age_ms: number;
+}
+
+/**
+ * These statements use a connection of their own, which no `onConnection` check guards: a process that refuses a
+ * database must still be able to tell the others why.
+ */
+export interface ProcessTable {
+  /** Writes this process's row, under the present incarnation. */
+  report(process: Pick<ProcessRow, "instance" | "size" | "root">): Promise<void>;
+  list(): Promise<{ head: StoredHead; processes: ProcessRow[] }>;
+  remove(instance: string): Promise<void>;
+}
 
 export interface Storage extends StorageReader {
   readonly name: string;
@@ -68,6 +94,8 @@ export interface Storage extends StorageReader {
   ): Promise<number>;
   /** For `assent copy`; absent where a store cannot be moved. */
   readonly copying?: StorageCopying;
+  /** The processes that share the store, by what each has written of itself. Absent where `exclusive`. */
+  readonly processes?: ProcessTable;
   /**
    * Calls `changed` soon after any process moved the head, with the new size where that is told. A hint: it may come late, more often than needed, or not at
    * all while a connection is down. Absent where `exclusive`. Resolves to a function that stops it.

@@ -42,9 +42,8 @@ export class Evaluation {
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
   }
 
-  /** Evaluates what a limit counts by, with names as the policy reads them: unless it says so, another spelling is not another subject. */
-  subjects({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Activation {
-    if (caseSensitive) return this.activation;
+  /** Evaluates what a limit counts by, with folded names: another spelling is not another subject. */
+  get subjects(): Activation {
     return (this.ofSubjects ??= this.activation.renamed({ ...this.folded, agent_id: this.folded.agent }));
   }
 

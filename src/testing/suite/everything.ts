@@ -16,6 +16,7 @@ import {
   tileRow,
   useRow,
   versionRow,
+  headOf,
 } from "./rows.ts";
 
 /** One row of every kind, through every method that inserts. */
@@ -49,7 +50,7 @@ const ALL = { visibility: { all: true } } as const;
 
 export async function everything(reader: StorageReader): Promise<Everything> {
   return {
-    head: await reader.head(),
+    head: await headOf(reader),
     checkpoint: await reader.checkpoint(),
     entries: await reader.entries(0, 10),
     entryByHash: await reader.entryByHash((await reader.leafHashes(0, 1))[0] ?? new Uint8Array(32)),
@@ -67,7 +68,6 @@ export async function everything(reader: StorageReader): Promise<Everything> {
     overdueActions: await reader.overdueActions(T0, 10),
     pendingActions: await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 10),
     startableActions: await reader.startableActions("allowed", { approved_until: 0, decision_seq: 0 }, 10),
-    openActionsOf: await reader.openActionsOf({ agent_id: "agent-1" }, { open_until: 0, decision_seq: 0 }, 10),
     pendingCount: await reader.pendingCount({ all: true }, 0),
     oldestPending: await reader.oldestPending(0),
     nextExpiry: await reader.nextExpiry(),
@@ -126,7 +126,6 @@ export const NOTHING: Everything = {
   overdueActions: [],
   pendingActions: [],
   startableActions: [],
-  openActionsOf: [],
   pendingCount: 0,
   oldestPending: null,
   nextExpiry: null,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { StorageError, type EntryRow, type EntryType, type LedgerHead, type TileRow } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
-import { actionRow, appendSome, entryRow, hashOf, headRow, setRow, tileRow, type Case } from "./rows.ts";
+import { actionRow, appendSome, entryRow, hashOf, headOf, headRow, setRow, tileRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
@@ -50,11 +50,11 @@ export function ledgerCases(test: Case): void {
     };
     await storage.write(async (tx) => {
       await tx.append([entryRow(0), entryRow(1), entryRow(2)], [], head);
-      assert.deepEqual(await tx.head(), head);
+      assert.deepEqual(await headOf(tx), head);
     });
-    assert.deepEqual(await storage.head(), head);
+    assert.deepEqual(await headOf(storage), head);
     await storage.write((tx) => tx.append([entryRow(3)], [], headRow(4, { policy_set: null, epoch: 4 })));
-    assert.deepEqual(await storage.head(), headRow(4, { epoch: 4 }));
+    assert.deepEqual(await headOf(storage), headRow(4, { epoch: 4 }));
   });
 
   test("several appends fit into one transaction", async ({ storage }) => {
@@ -73,7 +73,7 @@ export function ledgerCases(test: Case): void {
     await storage.write((tx) => appendSome(tx, 2));
     const head = headRow(2, { policy_set: setRow(2).digest, epoch: 7 });
     await storage.write((tx) => tx.append([], [], head));
-    assert.deepEqual(await storage.head(), head);
+    assert.deepEqual(await headOf(storage), head);
     assert.equal((await storage.entries(0, 9)).length, 2);
   });
 
@@ -101,7 +101,7 @@ export function ledgerCases(test: Case): void {
         }),
         isStorageError,
       );
-      assert.deepEqual(await storage.head(), headRow(2, { epoch: 5 }));
+      assert.deepEqual(await headOf(storage), headRow(2, { epoch: 5 }));
       assert.deepEqual(await storage.entries(0, 9), [entryRow(0), entryRow(1)]);
       assert.equal(await storage.meta("a"), null);
     });

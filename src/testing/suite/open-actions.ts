@@ -81,47 +81,6 @@ export function openActionCases(test: Case): void {
     });
   });
 
-  test("open actions of an agent, however it is written, and of a key are listed by their end, in pages", async ({
-    storage,
-    reopen,
-  }) => {
-    const rows = [
-      waits(0, T0 + 50),
-      mayStart(1, T0 + 40),
-      mayStart(2, T0 + 60, { status: "approved", agent_id: "AGENT-1" }),
-      mayStart(3, T0 + 10, { agent_id: "Agent-1" }),
-      waits(4, T0 + 60, { submitted_by: "key-2" }),
-      mayStart(5, T0 + 45, { agent_id: "agent-2" }),
-      mayStart(6, T0 + 45, { agent_id: "ÉLAN", submitted_by: "key-2" }),
-      row(7, { status: "cancelled", expires_at: T0 + 70, approved_until: T0 + 70 }),
-    ];
-    await storage.write(async (tx) => {
-      for (const each of rows) await tx.insertAction(each);
-      await tx.insertAction(mayStart(8, T0 + 70));
-      await tx.updateAction("action-8", { status: "allowed" }, { status: "executing", updated_at: T0 });
-      await tx.updateAction("action-1", { status: "allowed" }, { status: "executing", updated_at: T0 });
-    });
-    const again = await reopen();
-    const walk = async (owner: { agent_id: string } | { key_id: string }, limit: number): Promise<string[]> => {
-      const ids: string[] = [];
-      for (let after = { open_until: T0 + 10, decision_seq: Number.MAX_SAFE_INTEGER }; ;) {
-        const page = await again.openActionsOf(owner, after, limit);
-        const last = page.at(-1);
-        if (last === undefined) return ids;
-        ids.push(...page.map(({ id }) => id));
-        after = { open_until: last.expires_at ?? last.approved_until ?? 0, decision_seq: last.decision_seq };
-      }
-    };
-    for (const limit of [1, 2, 9]) {
-      for (const agent_id of ["agent-1", "Agent-1"])
-        assert.deepEqual(await walk({ agent_id }, limit), ["action-0", "action-2", "action-4"], agent_id);
-      assert.deepEqual(await walk({ agent_id: "élan" }, limit), ["action-6"]);
-      assert.deepEqual(await walk({ key_id: "key-1" }, limit), ["action-5", "action-0", "action-2"]);
-      assert.deepEqual(await walk({ key_id: "key-2" }, limit), ["action-6", "action-4"]);
-      assert.deepEqual(await walk({ agent_id: "nobody" }, limit), []);
-    }
-  });
-
   test("when an action was last asked for and who waits for it are set by themselves, and taken back with their transaction", async ({
     storage,
     reopen,

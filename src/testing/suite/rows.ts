@@ -13,6 +13,7 @@ import type {
   PolicySetRow,
   PolicyVersionRow,
   Storage,
+  StorageReader,
   StorageTransaction,
   TileRow,
 } from "../../contract/storage.ts";
@@ -288,4 +289,10 @@ export function useRow(n: number, over: Partial<LimitUseRow> = {}): LimitUseRow 
     until: T0 + n + 100,
     ...over,
   };
+}
+
+/** The head alone, without the database that it was read from. */
+export async function headOf(reader: Pick<StorageReader, "head">): Promise<LedgerHead> {
+  const { server: _server, ...head } = await reader.head();
+  return head;
 }

@@ -1,0 +1,102 @@
+/**
+ * The rows that the processes write of themselves, through a session of its own: the checks that guard the writer and
+ * the pool refuse a database that lacks what this process has seen, and then it must still tell the others.
+ */
+import type { ProcessRow, ProcessTable } from "../../src/contract/storage.ts";
+import { StorageError } from "../../src/contract/storage.ts";
+import { sql } from "kysely";
+import { db, postgresDialect } from "../storage-sql/dialects/postgres.ts";
+import { decodeHead, type Reads } from "../storage-sql/queries.ts";
+import { toStorageError } from "./errors.ts";
+import type { Session } from "./session.ts";
+
+const server = postgresDialect.server as NonNullable<typeof postgresDialect.server>;
+const NOW = postgresDialect.now;
+
+/** `$1` to `$3`: instance, size, root. */
+const REPORT = db
+  .insertInto("processes")
+  .columns(["instance", "incarnation", "size", "root", "since", "reported_at"])
+  .expression(
+    db
+      .selectFrom("ledger_head")
+      .select([
+        sql<string>`${sql.raw("$1")}::text`.as("instance"),
+        server.incarnation.as("incarnation"),
+        sql<number>`${sql.raw("$2")}::bigint`.as("size"),
+        sql<Uint8Array>`${sql.raw("$3")}::bytea`.as("root"),
+        NOW.as("since"),
+        NOW.as("reported_at"),
+      ])
+      .where("id", "=", sql.lit(1)),
+  )
+  .onConflict((conflict) =>
+    conflict.column("instance").doUpdateSet({
+      incarnation: sql`excluded.incarnation`,
+      size: sql`excluded.size`,
+      root: sql`excluded.root`,
+      reported_at: sql`excluded.reported_at`,
+      since: sql`case when processes.incarnation = excluded.incarnation then processes.since else excluded.since end`,
+    }),
+  )
+  .compile().sql;
+
+const LIST = db
+  .selectFrom("processes")
+  .select(["instance", "incarnation", "size", "root"])
+  .select([sql<number>`${NOW} - since`.as("since_ms"), sql<number>`${NOW} - reported_at`.as("age_ms")])
+  .orderBy("instance")
+  .compile().sql;
+
+const REMOVE = "delete from processes where instance = $1";
+/** Rows of processes that ended without removing them. Milliseconds. */
+const FORGET = `delete from processes where reported_at < (extract(epoch from clock_timestamp()) * 1000)::bigint - 86400000`;
+
+export interface Processes extends ProcessTable {
+  end(): Promise<void>;
+}
+
+/** @param open makes a session whose server may be written to */
+export function createProcesses(reads: Reads, open: () => Promise<Session>): Processes {
+  let session: Promise<Session> | null = null;
+  let hasForgotten = false;
+
+  async function connected(): Promise<Session> {
+    const earlier = session === null ? null : await session.catch(() => null);
+    if (earlier !== null && earlier.lost === null) return earlier;
+    const opening = open();
+    session = opening;
+    return opening;
+  }
+
+  async function run<T>(doing: string, work: (session: Session) => Promise<T>): Promise<T> {
+    try {
+      return await work(await connected());
+    } catch (error) {
+      throw toStorageError(error, doing);
+    }
+  }
+
+  return {
+    report: ({ instance, size, root }) =>
+      run("report this process to the others", async (own) => {
+        await own.query(REPORT, [instance, size, root]);
+        if (!hasForgotten) await own.query(FORGET, []);
+        hasForgotten = true;
+      }),
+    list: () =>
+      run("list the processes", async (own) => {
+        // One burst, in this order.
+        const [heads, rows] = await Promise.all([own.query(reads.head.sql, []), own.query(LIST, [])]);
+        const [head] = heads.rows;
+        if (head === undefined) throw new StorageError("corrupt", "the store has no ledger head");
+        return { head: decodeHead(head), processes: rows.rows as unknown as ProcessRow[] };
+      }),
+    remove: (instance) => run("remove this process's row", async (own) => void (await own.query(REMOVE, [instance]))),
+    async end() {
+      const own = session === null ? null : await session.catch(() => null);
+      session = null;
+      await own?.end();
+    },
+  };
+}

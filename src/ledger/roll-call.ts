@@ -1,0 +1,214 @@
+/**
+ * Several processes share a database. After a failover or a restore that database may lack entries that one of them has
+ * signed or seen, while another process, which has seen less, would find nothing wrong with it. So after each restart,
+ * failover and restore (a new "incarnation") the processes compare before anything is appended or signed:
+ *
+ * 1. Every process writes a row: size and root of the newest ledger that it has signed or seen.
+ * 2. Under the ledger's lock one of them verifies that the stored tree contains every row of this incarnation, and then
+ *    records the incarnation as settled. Whoever takes the lock reads that in the same statement.
+ * 3. It does so no sooner than GRACE after the first row, and waits up to LONGEST_WAIT for each process that is known to
+ *    have been alive: from the rows in the database, and from its own memory, because a restored database has old rows.
+ * 4. A row that the tree does not contain keeps the incarnation unsettled for good: no process appends or signs.
+ *
+ * A crash before 2 leaves the incarnation unsettled, and any other process goes on. A process that comes after 2 and has
+ * seen more refuses the database for itself (continuity.ts).
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Logger } from "../contract/host.ts";
+import {
+  SETTLED_INCARNATION,
+  StorageError,
+  type ProcessRow,
+  type ProcessTable,
+  type Storage,
+} from "../contract/storage.ts";
+import { equalBytes } from "../domain/hash.ts";
+import { createProofReader } from "./reader.ts";
+
+/** Time that processes have to report after the first one, whoever is known. Milliseconds. */
+const GRACE = 1_000;
+/** Longest wait for a process that was alive before and does not report. Milliseconds. */
+const LONGEST_WAIT = 5_000;
+/** A process whose row is older than this is not alive. Milliseconds. */
+export const PROCESS_TERM = 15_000;
+/** How often a process renews its row. Milliseconds. */
+const RENEW = 5_000;
+/** Rows of a time before the last one that anything was written. Milliseconds. */
+const LONG_AGO = 60_000;
+/** Pause before the rows are read again. Milliseconds. */
+const STEP = 100;
+/** How long a decision waits for the processes to agree. Milliseconds. */
+const PATIENCE = 8_000;
+/** With `acceptRollback`, a row this old is of a process that has ended. Milliseconds. */
+const ENDED = 2_000;
+
+/** Size and root of a ledger. */
+export interface Seen {
+  size: number;
+  root: Uint8Array;
+}
+
+export interface RollCallOptions {
+  storage: Pick<Storage, "write"> & { processes: ProcessTable };
+  instance: string;
+  /** The newest ledger that this process has signed or seen. */
+  newest(): Seen;
+  /** Forgets what processes had seen that have ended. */
+  acceptRollback: boolean;
+  log: Pick<Logger, "info" | "warn" | "error">;
+  steady?(): number;
+}
+
+type Listed = Awaited<ReturnType<ProcessTable["list"]>>;
+
+export class RollCall {
+  private readonly options: RollCallOptions;
+  private readonly steady: () => number;
+  /** Other processes that were alive when this one last read a settled database. */
+  private known = new Set<string>();
+  private running: Promise<void> | null = null;
+  private reported: { incarnation: string; at: number } | null = null;
+  /** When this process first saw the incarnation: the database's clock may be set back. */
+  private first = { incarnation: "", at: 0 };
+  private complaint = "";
+
+  constructor(options: RollCallOptions) {
+    this.options = options;
+    this.steady = options.steady ?? (() => performance.now());
+  }
+
+  /** Reads the rows, renews this process's own, and begins the roll call where one is due. Resolves to the head. */
+  async poll(): Promise<Listed["head"]> {
+    const listed = await this.look();
+    if (listed.head.server?.isSettled === false) void this.pass().catch(() => undefined);
+    return listed.head;
+  }
+
+  /** Resolves once the running database is settled. Rejects with StorageError: "corrupt" where it lacks what was seen. */
+  pass(): Promise<void> {
+    this.running ??= this.hold().finally(() => (this.running = null));
+    return this.running;
+  }
+
+  /** Writes down what this process has seen, also of a database that it refuses. */
+  async testify(seen: Seen): Promise<void> {
+    const { storage, instance } = this.options;
+    await storage.processes.report({ instance, size: seen.size, root: seen.root });
+  }
+
+  async leave(): Promise<void> {
+    await this.running?.catch(() => undefined);
+    await this.options.storage.processes.remove(this.options.instance).catch(() => undefined);
+  }
+
+  private async look(): Promise<Listed> {
+    const { storage, instance } = this.options;
+    const listed = await storage.processes.list();
+    const { server } = listed.head;
+    if (server === undefined) return listed;
+    const isDue =
+      this.reported === null ||
+      this.reported.incarnation !== server.incarnation ||
+      !server.isSettled ||
+      this.steady() - this.reported.at >= RENEW;
+    if (isDue) {
+      await this.testify(this.options.newest());
+      this.reported = { incarnation: server.incarnation, at: this.steady() };
+    }
+    if (server.isSettled)
+      this.known = new Set(
+        listed.processes
+          .filter((row) => row.instance !== instance && row.age_ms <= PROCESS_TERM)
+          .map((row) => row.instance),
+      );
+    return listed;
+  }
+
+  private async hold(): Promise<void> {
+    const end = this.steady() + PATIENCE;
+    for (;;) {
+      const { head, processes } = await this.look();
+      if (head.server === undefined || head.server.isSettled) return;
+      const { incarnation } = head.server;
+      const missing = this.missing(processes, incarnation);
+      if (this.first.incarnation !== incarnation) this.first = { incarnation, at: this.steady() };
+      const elapsed = Math.max(
+        this.steady() - this.first.at,
+        ...here(processes, incarnation).map((row) => row.since_ms),
+      );
+      if (elapsed >= GRACE && (missing.length === 0 || elapsed >= LONGEST_WAIT)) {
+        await this.settle(incarnation, missing);
+        return;
+      }
+      if (this.steady() > end)
+        throw new StorageError(
+          "unavailable",
+          `the processes have not agreed yet on the database, which was restarted or replaced; waiting for ${missing.join(", ")}`,
+        );
+      await pause(STEP);
+    }
+  }
+
+  /** Processes that were alive before, and have not reported to this incarnation. */
+  private missing(processes: readonly ProcessRow[], incarnation: string): string[] {
+    const reported = new Set(here(processes, incarnation).map((row) => row.instance));
+    const earlier = processes.filter((row) => row.incarnation !== incarnation);
+    // The database may have been away for a while: what counts is who was alive at the end.
+    const newest = Math.min(...earlier.map((row) => row.age_ms));
+    const alive = earlier.filter((row) => row.age_ms <= LONG_AGO && row.age_ms - newest <= PROCESS_TERM);
+    return [...new Set([...this.known, ...alive.map((row) => row.instance)])].filter(
+      (instance) => instance !== this.options.instance && !reported.has(instance),
+    );
+  }
+
+  /** Compares every row with the stored tree, under the ledger's lock. Rejects with StorageError "corrupt". */
+  private async settle(incarnation: string, missing: readonly string[]): Promise<void> {
+    const { storage, instance, acceptRollback, log } = this.options;
+    const ended: string[] = [];
+    await storage
+      .write(async (tx) => {
+        const head = await tx.head();
+        // Another process was faster, or the database was replaced once more.
+        if (head.server?.incarnation !== incarnation || head.server.isSettled) return;
+        const listed = await storage.processes.list();
+        if (listed.head.server?.incarnation !== incarnation) return;
+        const rows = [...here(listed.processes, incarnation), { instance, age_ms: 0, ...this.options.newest() }];
+        const proofs = createProofReader(tx);
+        for (const row of rows) {
+          const contains =
+            row.size === head.size
+              ? equalBytes(row.root, head.root)
+              : row.size < head.size && equalBytes(await proofs.rootAt(row.size), row.root);
+          if (contains) continue;
+          if (acceptRollback && row.age_ms > ENDED) ended.push(row.instance);
+          else throw contradiction(row, head.size, instance);
+        }
+        await tx.putMeta(SETTLED_INCARNATION, incarnation);
+      })
+      .catch((error: unknown) => {
+        this.complain(error);
+        throw error;
+      });
+    this.complaint = "";
+    for (const one of ended) await storage.processes.remove(one);
+    log.info("the processes agreed on the database, which was restarted or replaced", { not_heard_of: missing });
+  }
+
+  private complain(error: unknown): void {
+    const text = error instanceof Error ? error.message : String(error);
+    if (text !== this.complaint) this.options.log.error(text);
+    this.complaint = text;
+  }
+}
+
+const here = (processes: readonly ProcessRow[], incarnation: string): ProcessRow[] =>
+  processes.filter((row) => row.incarnation === incarnation);
+
+function contradiction(row: Pick<ProcessRow, "instance" | "size">, size: number, instance: string): StorageError {
+  const who = row.instance === instance ? "this process" : `the process ${row.instance}`;
+  const what = row.size > size ? `lacks entries from ${size} on` : "is another history";
+  return new StorageError(
+    "corrupt",
+    `the database holds ${size} entries, and ${who} has signed or seen ${row.size}: the database ${what}. No process appends or signs. Bring the right database back; or, to go on with this one, stop every process, run assent audit, and start with --accept-rollback`,
+  );
+}

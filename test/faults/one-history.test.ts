@@ -1,0 +1,238 @@
+/**
+ * Several processes on a Postgres that is restored, or replaced by a standby without the tail: nothing is appended or
+ * signed that contradicts what any of them has signed or seen, whoever was busy and whoever was idle.
+ */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import { StorageError, type Storage } from "../../src/contract/storage.ts";
+import { LedgerTampered } from "../../src/ledger/tampered.ts";
+import type { LedgerOptions, OpenLedger } from "../../src/ledger/index.ts";
+import { entry, openLedgerOn } from "../support/ledger.ts";
+import { startPostgres, withoutPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
+import { relay, type Relay } from "../support/relay.ts";
+import { until } from "../support/wait.ts";
+
+let made = 0;
+const add = (ledger: OpenLedger, count: number): Promise<void> =>
+  ledger.transact(async (tx) => {
+    for (let i = 0; i < count; i++) tx.record(entry(made++));
+  });
+const isCorrupt = (error: unknown): boolean => error instanceof StorageError && error.kind === "corrupt";
+
+interface Process {
+  storage: Storage;
+  ledger: OpenLedger;
+  options: Partial<LedgerOptions>;
+}
+
+let folder: string;
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), "assent-history-"));
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+async function open(url: string, options: Partial<LedgerOptions> = {}): Promise<Process> {
+  const storage = postgresStorage({ url, poolSize: 2, connectTimeoutMs: 2000 });
+  await storage.open();
+  const own = { keptCheckpoint: join(folder, randomUUID(), "checkpoint"), ...options };
+  try {
+    return { storage, ledger: await openLedgerOn(storage, own), options: own };
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+}
+
+async function close({ storage, ledger }: Process): Promise<void> {
+  await ledger.close();
+  await storage.close();
+}
+
+const sizeAt = (server: PostgresServer, url: string): Promise<number> =>
+  server.run(url, async (client) => Number((await client`select size from ledger_head`)[0]?.["size"]));
+
+/** No process appends or signs, each says why, and the database stays as it was. */
+async function refusesAll(processes: readonly Process[], size: () => Promise<number>): Promise<void> {
+  const before = await size();
+  for (const { ledger } of processes) {
+    await until("it refuses to sign, and is not ready", () =>
+      ledger.checkpoint().then(
+        () => assert.fail("it signed another history"),
+        (error: unknown) => isCorrupt(error),
+      ),
+    );
+    await assert.rejects(add(ledger, 1), StorageError);
+  }
+  assert.equal(await size(), before);
+}
+
+describe("a database that is restored while processes run", { skip: withoutPostgres }, () => {
+  let server: PostgresServer;
+  before(async () => (server = await startPostgres({ own: true })));
+  after(() => server.stop());
+
+  /** An address whose database is replaced by an older copy of itself, and two processes on it. */
+  async function deployment(): Promise<{ url: string; processes: [Process, Process]; restore(): Promise<void> }> {
+    const url = await server.database();
+    const name = new URL(url).pathname.slice(1);
+    const first = await open(url);
+    await add(first.ledger, 3);
+    await close(first);
+    const copy = await server.database(url);
+    const copyName = new URL(copy).pathname.slice(1);
+    const processes: [Process, Process] = [await open(url), await open(url)];
+    return {
+      url,
+      processes,
+      restore: () =>
+        server.run(server.url, async (client) => {
+          await client.unsafe(`drop database ${name} with (force)`);
+          await client.unsafe(`alter database ${copyName} rename to ${name}`);
+        }),
+    };
+  }
+
+  it("is refused by every process, though one of them knows only the older part", async () => {
+    const { url, processes, restore } = await deployment();
+    const [busy, other] = processes;
+    // The other process appends nothing: it signs what it reads.
+    await add(busy.ledger, 5);
+    assert.equal((await other.ledger.checkpoint()).size, 8);
+    const kept = readFileSync(other.options.keptCheckpoint as string, "utf8");
+    assert.equal(kept.split("\n")[1], "8", "what was handed out is on the disk");
+    await restore();
+    await refusesAll(processes, () => sizeAt(server, url));
+    for (const one of processes) await close(one);
+    assert.equal(await sizeAt(server, url), 3);
+    // Started anew, each remembers what it signed or saw.
+    for (const { options } of processes) await assert.rejects(open(url, options), LedgerTampered);
+  });
+
+  it("is refused while a process goes on deciding", async () => {
+    const { url, processes, restore } = await deployment();
+    const [busy] = processes;
+    let isOver = false;
+    const load = (async () => {
+      while (!isOver) await add(busy.ledger, 1).catch(() => undefined);
+    })();
+    await until("the busy process has decided", async () => (await busy.ledger.head()).size > 8);
+    await restore();
+    await refusesAll(processes, () => sizeAt(server, url));
+    isOver = true;
+    await load;
+    assert.equal(await sizeAt(server, url), 3);
+    for (const one of processes) await close(one);
+  });
+
+  it("is refused by a process that starts beside one that has seen more", async () => {
+    const { url, processes, restore } = await deployment();
+    const [busy, other] = processes;
+    await add(busy.ledger, 5);
+    await close(other);
+    await restore();
+    const fresh = await open(url, { keptCheckpoint: null });
+    await refusesAll([busy, fresh], () => sizeAt(server, url));
+    await close(fresh);
+    await close(busy);
+  });
+
+  it("is refused by all that start at once, because one of them remembers more", async () => {
+    const { url, processes, restore } = await deployment();
+    const [busy, other] = processes;
+    await add(busy.ledger, 5);
+    for (const one of processes) await close(one);
+    await restore();
+    const fresh = open(url, { keptCheckpoint: null });
+    await assert.rejects(open(url, busy.options), LedgerTampered);
+    await refusesAll([await fresh], () => sizeAt(server, url));
+    await close(await fresh);
+    assert.equal(other.options.acceptRollback, undefined);
+  });
+
+  it("is gone on from when the operator says so and the processes that saw more have ended", async () => {
+    const { url, processes, restore } = await deployment();
+    await add(processes[0].ledger, 5);
+    await restore();
+    await refusesAll(processes, () => sizeAt(server, url));
+    for (const one of processes) await close(one);
+    const [accepting] = [await open(url, { ...processes[0].options, acceptRollback: true })];
+    await add(accepting.ledger, 1);
+    assert.equal((await accepting.ledger.checkpoint()).size, 4);
+    await close(accepting);
+  });
+});
+
+describe("a restart of the database", { skip: withoutPostgres }, () => {
+  it("that lost nothing is gone on from, by every process", async () => {
+    const server = await startPostgres({ own: true });
+    const url = await server.database();
+    const processes = [await open(url), await open(url)] as const;
+    await add(processes[0].ledger, 2);
+    assert.equal((await processes[1].ledger.checkpoint()).size, 2);
+    await server.crash();
+    for (const { ledger } of processes)
+      await until("it decides again", () =>
+        add(ledger, 1).then(
+          () => true,
+          () => false,
+        ),
+      );
+    for (const { ledger } of processes) assert.equal((await ledger.checkpoint()).size, 4);
+    for (const one of processes) await close(one);
+    await server.stop();
+  });
+});
+
+describe("a failover to a standby that lacks the tail", { skip: withoutReplication }, () => {
+  let primary: PostgresServer;
+  let standby: PostgresServer;
+  let network: Relay;
+  let url: string;
+  before(async () => {
+    primary = await startPostgres({
+      own: true,
+      settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],
+    });
+    await primary.run(primary.url, (client) => client.unsafe("create database ledger"));
+    network = await relay(Number(new URL(primary.url).port));
+    const address = new URL(primary.url);
+    address.pathname = "/ledger";
+    address.port = String(network.port);
+    url = address.href;
+  });
+  after(async () => {
+    await network.stop();
+    await standby.stop();
+    await primary.stop();
+  });
+
+  it("is refused by the idle process, which had not read the tail, because the busy one reports it", async () => {
+    const [busy, idle] = [await open(url), await open(url, { keptCheckpoint: null })];
+    await add(busy.ledger, 5);
+    standby = await primary.standby();
+    const onStandby = new URL(standby.url);
+    onStandby.pathname = "/ledger";
+    await until("the standby has it", async () => (await sizeAt(standby, onStandby.href)) === 5);
+    await standby.run(standby.url, async (client) => {
+      await client.unsafe("alter system set primary_conninfo = ''");
+      await client.unsafe("select pg_reload_conf()");
+    });
+    await until("the standby hears nothing more", async () =>
+      standby.run(standby.url, async (client) => (await client`select 1 from pg_stat_wal_receiver`).length === 0),
+    );
+    await idle.ledger.head();
+    await add(busy.ledger, 15);
+    await primary.stopServer();
+    await standby.promote();
+    network.to(Number(new URL(standby.url).port));
+    await refusesAll([idle, busy], () => sizeAt(standby, onStandby.href));
+    assert.equal(await sizeAt(standby, onStandby.href), 5);
+    await close(idle);
+    await close(busy);
+  });
+});
