@@ -1,7 +1,7 @@
 /** The Python client against a real service, with the python3 of this machine. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { execFile, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -68,5 +68,32 @@ describe("the Python client", { skip: PYTHON === undefined ? "no python3 on this
     );
     assert.match(stderr, /Ran (?:[2-9]\d|\d{3}) tests/);
     assert.match(stderr, /\nOK\n/);
+  });
+});
+
+describe("the Python distribution", { skip: PYTHON === undefined ? "no python3 on this machine" : false }, () => {
+  it("is assent-client, holds the module assent, and its build leaves nothing in the clone", async (t) => {
+    const folder = join(ROOT, "clients", "python");
+    const wheels = mkdtempSync(join(tmpdir(), "assent-wheel-"));
+    try {
+      const pip = [PYTHON as string, findProgram("python3") as string].find(
+        (python) => spawnSync(python, ["-m", "pip", "--version"]).status === 0,
+      );
+      if (pip === undefined) return t.skip("no pip on this machine");
+      const before = readdirSync(folder).sort();
+      const { status, stderr } = spawnSync(pip, ["-m", "pip", "wheel", "-q", "--no-deps", "-w", wheels, folder]);
+      const text = stderr.toString();
+      if (/No matching distribution found for flit_core|Could not fetch/.test(text))
+        return t.skip("the build backend cannot be installed here");
+      assert.equal(status, 0, text);
+      assert.deepEqual(readdirSync(folder).sort(), before);
+      const [wheel = ""] = readdirSync(wheels);
+      assert.match(wheel, /^assent_client-0\.1\.0-py3-none-any\.whl$/);
+      const listing = await run(PYTHON as string, ["-m", "zipfile", "-l", join(wheels, wheel)]);
+      for (const name of ["assent/client.py", "assent/adapters/gate.py", "assent/py.typed"])
+        assert.ok(listing.stdout.includes(name), name);
+    } finally {
+      rmSync(wheels, { recursive: true, force: true });
+    }
   });
 });

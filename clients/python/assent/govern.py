@@ -55,14 +55,14 @@ def govern(
         def params_of(args: tuple, kwargs: Dict[str, Any]) -> Dict[str, Any]:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            return cast(Dict[str, Any], to_json(_flat(bound)))
+            return cast(Dict[str, Any], to_json(_flat(bound), keep_decimals=True))
 
         def admitted(params: Dict[str, Any], caller: Optional[Caller] = None) -> Run:
             request = {
                 "agent_id": agent_id if agent_id is not None else own.agent(),
                 "tool": tool,
                 "operation": name,
-                "params": params,
+                "params": to_json(params),
                 "context": context,
                 "meta": meta() if meta is not None else None,
             }

@@ -8,6 +8,7 @@ import math
 import socket
 import ssl
 import time
+from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Optional, Tuple
 from urllib.parse import urlsplit
 
@@ -15,11 +16,18 @@ from .errors import AssentError, NotJson, RequestRefused, ServiceUnavailable, Un
 
 MAX_ANSWER = 16 * 1024 * 1024
 MAX_SAFE_INTEGER = 2**53 - 1
+#: Seconds for a connection to be made.
+CONNECT_TIMEOUT = 5.0
+#: Seconds for which an address that refuses connections is tried again: long enough for a restart behind a socket.
+UNREACHABLE_TIMEOUT = 2.0
 ABOUT_THE_KEY = {"INSUFFICIENT_SCOPE", "AGENT_MISMATCH", "AGENT_UNBOUND"}
 
 
-def to_json(value: Any) -> Any:
-    """The value as JSON carries it: lists for tuples, the same numbers and texts. Raises NotJson for what it cannot carry."""
+def to_json(value: Any, keep_decimals: bool = False) -> Any:
+    """
+    Returns the value as JSON carries it: lists for tuples, numbers for `Decimal`. Raises NotJson for what JSON cannot carry
+    exactly. With `keep_decimals` it is a copy of the value in which every `Decimal` is left as it is.
+    """
     if value is None or isinstance(value, (bool, str)):
         if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
             raise NotJson("a text holds half of a surrogate pair")
@@ -32,14 +40,32 @@ def to_json(value: Any) -> Any:
         if not math.isfinite(value):
             raise NotJson(f"JSON has no {value}")
         return value
+    if isinstance(value, Decimal):
+        number = _number(value)
+        return value if keep_decimals else number
     if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in value]
+        return [to_json(item, keep_decimals) for item in value]
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise NotJson(f"the name {key!r} is no text")
-        return {to_json(key): to_json(item) for key, item in value.items()}
+        return {to_json(key): to_json(item, keep_decimals) for key, item in value.items()}
     raise NotJson(f"JSON has no {type(value).__name__}")
+
+
+def _number(value: Decimal) -> Any:
+    """The JSON number with exactly this value. Raises NotJson if there is none, instead of rounding an amount of money."""
+    if not value.is_finite():
+        raise NotJson(f"JSON has no {value}")
+    if value == value.to_integral_value():
+        # The exponent first: int() of 1E+999999999 would fill the memory.
+        if value.adjusted() > 16:
+            raise NotJson(f"{value} is larger than JSON carries exactly; send it as a text")
+        return to_json(int(value))
+    number = float(value)
+    if Decimal(repr(number)) != value:
+        raise NotJson(f"{value} has more digits than a JSON number carries; send it as a text")
+    return number
 
 
 def read_object(text: str) -> Dict[str, Any]:
@@ -70,8 +96,9 @@ class Transport:
         if parts.username is not None or parts.query or parts.fragment:
             raise ValueError("ASSENT_URL must have no user, query or fragment")
         if not key or any(char.isspace() for char in key):
-            raise ValueError("ASSENT_API_KEY is missing, or holds spaces")
+            raise ValueError("the API key is missing, or holds spaces: pass api_key, or set ASSENT_API_KEY to an agent's key")
         self._parts = parts
+        self._url = url
         self._key = key
         self._timeout = timeout
         self._context = context or (ssl.create_default_context() if parts.scheme == "https" else None)
@@ -86,21 +113,27 @@ class Transport:
         repeat: bool = False,
     ) -> Tuple[int, Mapping[str, str], Any]:
         """Status, headers and JSON of a success. Raises AssentError. `repeat`: the same call twice is as good as one."""
-        end = time.monotonic() + self._timeout + wait
+        begin = time.monotonic()
+        end = begin + self._timeout + wait
+        backoff = 0.1
         while True:
             try:
                 return self._once(method, path, body, headers or {}, end)
             except ServiceUnavailable as error:
-                pause = 1.0 if error.retry_after is None else error.retry_after
-                if not repeat or time.monotonic() + pause >= end:
+                is_unreachable = error.code == "UNREACHABLE"
+                pause = error.retry_after if error.retry_after is not None else backoff if is_unreachable else 1.0
+                last = min(end, begin + UNREACHABLE_TIMEOUT) if is_unreachable else end
+                if not repeat or time.monotonic() + pause >= last:
                     raise
+                backoff *= 2
                 time.sleep(pause)
 
     def _once(
         self, method: str, path: str, body: Any, headers: Mapping[str, str], end: float
     ) -> Tuple[int, Mapping[str, str], Any]:
-        connection = self._open(end)
+        connection = self._connect(end)
         try:
+            self._limit(connection, end)
             status, answered = self._send(connection, method, path, body, headers)
             data = b""
             while True:
@@ -112,7 +145,7 @@ class Transport:
                 if not chunk:
                     break
         except (OSError, http.client.HTTPException) as error:
-            raise _unreachable(error) from error
+            raise self._no_answer(error) from error
         finally:
             connection.close()
         fields = {name.lower(): value for name, value in answered.getheaders()}
@@ -125,8 +158,10 @@ class Transport:
 
     def stream(self, path: str, headers: Mapping[str, str], patience: float) -> Iterator[bytes]:
         """Lines of a stream. Ends with it; raises AssentError when nothing comes for `patience` seconds."""
-        connection = self._open(time.monotonic() + self._timeout)
+        end = time.monotonic() + self._timeout
+        connection = self._connect(end)
         try:
+            self._limit(connection, end)
             status, answered = self._send(connection, "GET", path, None, {"Accept": "text/event-stream", **headers})
             if status != 200:
                 data = _parse(answered.read(65_536))
@@ -143,13 +178,29 @@ class Transport:
                     _unreadable(status, f"a line is longer than {MAX_ANSWER} bytes")
                 yield line.rstrip(b"\r\n")
         except (OSError, http.client.HTTPException) as error:
-            raise _unreachable(error) from error
+            raise self._no_answer(error) from error
         finally:
             connection.close()
 
+    def _connect(self, end: float) -> http.client.HTTPConnection:
+        connection = self._open(end)
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise ServiceUnavailable(
+                f"{self._url} cannot be reached; is the service running there? ({error})", code="UNREACHABLE"
+            ) from error
+        return connection
+
+    def _no_answer(self, error: BaseException) -> AssentError:
+        if isinstance(error, (socket.timeout, TimeoutError)):
+            return ServiceUnavailable(f"{self._url} did not answer in time: {error}", code="TIMEOUT")
+        return ServiceUnavailable(f"{self._url} gave no answer: {error}", code="UNREACHABLE")
+
     def _open(self, end: float) -> http.client.HTTPConnection:
         host, port = self._parts.hostname or "", self._parts.port
-        timeout = max(0.05, end - time.monotonic())
+        timeout = max(0.05, min(CONNECT_TIMEOUT, end - time.monotonic()))
         if self._parts.scheme == "https":
             return http.client.HTTPSConnection(host, port, timeout=timeout, context=self._context)
         return http.client.HTTPConnection(host, port, timeout=timeout)
@@ -185,11 +236,6 @@ def _parse(data: bytes) -> Any:
         return json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
-
-
-def _unreachable(error: BaseException) -> AssentError:
-    code = "TIMEOUT" if isinstance(error, (socket.timeout, TimeoutError)) else "UNREACHABLE"
-    return ServiceUnavailable(f"the service gave no answer: {error}", code=code)
 
 
 def _unreadable(status: int, why: str) -> NoReturn:

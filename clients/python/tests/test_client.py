@@ -2,13 +2,16 @@ import asyncio
 import itertools
 import json
 import os
+import socket
 import threading
 import time
 import unittest
 import uuid
+from decimal import Decimal
 from unittest import mock
 
 from assent import Assent, AsyncAssent, NotJson, RequestRefused, ServiceUnavailable, Unauthorized
+from assent.transport import to_json
 from support import AGENT, ALLOWED, PENDING, Liar, admin, reply, vote
 
 
@@ -157,6 +160,31 @@ class Failing(unittest.TestCase):
     def test_nobody_there(self):
         with self.assertRaises(ServiceUnavailable):
             self.client("http://127.0.0.1:9", timeout=0.5).submit(**wish())
+
+    def test_an_address_without_a_service_is_given_up_soon_and_named(self):
+        tries = []
+
+        class Counted(socket.socket):
+            def connect(self, address):
+                tries.append(time.monotonic())
+                super().connect(address)
+
+        with mock.patch("socket.socket", Counted), self.assertRaises(ServiceUnavailable) as down:
+            Assent("http://127.0.0.1:9", "assent_x").submit(**wish())
+        self.assertEqual((down.exception.code, down.exception.status), ("UNREACHABLE", 0))
+        self.assertIn("http://127.0.0.1:9 cannot be reached", str(down.exception))
+        # 0.1, 0.2, 0.4 and 0.8 seconds apart: the fifth is the last within two seconds.
+        self.assertGreater(len(tries), 1)
+        self.assertLess(len(tries), 6)
+
+    def test_decimals_are_numbers_of_exactly_their_value(self):
+        for value, number in (("50", 50), ("50.10", 50.1), ("1E+2", 100), ("-0.000001", -0.000001), ("-0", 0)):
+            self.assertEqual(json.dumps(to_json(Decimal(value))), json.dumps(number))
+        action = Assent().submit(agent_id=AGENT, tool="stripe", operation="refund", params={**ALLOWED, "amount": Decimal("49.90")})
+        self.assertEqual((action["status"], action["params"]["amount"]), ("allowed", 49.9))
+        for value in ("NaN", "Infinity", "9007199254740993", "1E+999999999", "0.12345678901234567891", "1E-400"):
+            with self.assertRaises(NotJson):
+                to_json(Decimal(value))
 
     def test_answers_that_are_none_of_the_service(self):
         for answer in (

@@ -2,6 +2,7 @@ import asyncio
 import threading
 import unittest
 import uuid
+from decimal import Decimal
 from unittest import mock
 
 from assent import Assent, AsyncAssent, Denied, NotJson, Pending, ServiceUnavailable, govern
@@ -40,6 +41,12 @@ class Governed(unittest.TestCase):
         self.assertEqual(self.ran, [(50, "USD", {"order": order})])
         newest = next(self.client.actions(limit="1"))
         self.assertEqual((newest["status"], newest["params"]["order"]), ("succeeded", order))
+
+    def test_a_decimal_is_decided_as_a_number_and_runs_as_a_decimal(self):
+        self.refund()(Decimal("49.90"), order=str(uuid.uuid4()))
+        amount = self.ran[0][0]
+        self.assertEqual((type(amount), str(amount)), (Decimal, "49.90"))
+        self.assertEqual(next(self.client.actions(limit="1"))["params"]["amount"], 49.9)
 
     def test_a_denied_call_does_not_run(self):
         @govern(self.client, agent_id=AGENT, tool="crm")
