@@ -1,5 +1,8 @@
 /** Vercel AI SDK 6 and 7: tools that ask. */
+import { checkFramework } from "./framework.ts";
 import { createGate, ownNeed, type GateOptions } from "./gate.ts";
+
+checkFramework("ai");
 
 interface ExecutionOptions {
   toolCallId: string;

@@ -1,7 +1,10 @@
 /** Claude Agent SDK: hooks that ask before a tool is used, and report afterwards. */
 import { errorText } from "../client/govern.ts";
 import type { ActionRecord } from "../client/index.ts";
+import { checkFramework } from "./framework.ts";
 import { createGate, NotRun, type GateOptions } from "./gate.ts";
+
+checkFramework("@anthropic-ai/claude-agent-sdk");
 
 /** Of the SDK's hook inputs, what is read. */
 interface HookInput {

@@ -1,6 +1,9 @@
 /** Google ADK: a callback of an agent, in the place of every tool call. */
 import { errorText } from "../client/govern.ts";
+import { checkFramework } from "./framework.ts";
 import { createGate, NotRun, type GateOptions } from "./gate.ts";
+
+checkFramework("@google/adk");
 
 /** Of ADK's callback parameters, what is read. */
 interface Before {

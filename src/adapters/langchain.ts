@@ -1,5 +1,8 @@
 /** LangChain agents on LangGraph: a middleware around every tool call. */
+import { checkFramework } from "./framework.ts";
 import { createGate, NotRun, type GateOptions } from "./gate.ts";
+
+checkFramework("langchain");
 
 interface ToolCall {
   id?: string;

@@ -1,5 +1,8 @@
 /** Mastra: the definition of a tool, with the gate around what it runs. */
+import { checkFramework } from "./framework.ts";
 import { createGate, NotRun, type GateOptions } from "./gate.ts";
+
+checkFramework("@mastra/core");
 
 /** Of Mastra's tool definition, what is wrapped. */
 interface ToolDefinition {

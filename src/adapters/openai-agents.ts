@@ -1,5 +1,8 @@
 /** OpenAI Agents SDK: the options of a function tool, with the gate around what they run. */
+import { checkFramework } from "./framework.ts";
 import { createGate, NotRun, ownNeed, type GateOptions } from "./gate.ts";
+
+checkFramework("@openai/agents");
 
 /** Of the options of `tool()`, what is wrapped. `parameters` is a schema of an object. */
 interface ToolOptions {

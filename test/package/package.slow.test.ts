@@ -256,6 +256,28 @@ describe("the package", () => {
     }
   });
 
+  it("changes no framework of the project, and its adapter rejects a version that it does not support", async () => {
+    for (const [version, isSupported] of [
+      ["5.0.101", false],
+      ["6.0.100", true],
+      ["7.0.0", true],
+      ["9.0.0", false],
+    ] as const) {
+      const project = join(scratch, `beside-ai-${version}`);
+      const framework = join(scratch, `ai-${version}`);
+      mkdirSync(framework);
+      writeFileSync(join(framework, "package.json"), JSON.stringify({ name: "ai", version }));
+      execFileSync("npm", ["pack", "--silent", framework], { cwd: scratch });
+      await install(project, join(scratch, `ai-${version}.tgz`));
+      const installed = JSON.parse(readFileSync(join(project, "node_modules/ai/package.json"), "utf8")) as Manifest;
+      assert.equal(installed.version, version);
+      const { code, err } = await run(process.execPath, ["-e", 'import("assent/adapters/ai-sdk")'], { cwd: project });
+      assert.equal(code === 0, isSupported, err);
+      if (!isSupported)
+        assert.match(err, new RegExp(`needs ai 6\\.0\\.0 or later, below 8\\.0\\.0; .* has ${version}`));
+    }
+  });
+
   it("says what is in it: a bill of materials with versions and digests, and every licence", () => {
     const dist = join(plain, "node_modules/assent/dist");
     const bill = JSON.parse(readFileSync(join(dist, "sbom.cdx.json"), "utf8")) as {

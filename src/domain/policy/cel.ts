@@ -179,7 +179,7 @@ function mismatch(name: string): Callable {
 }
 
 /** The environment that conditions are planned in. Of two functions with the same signature the later one is used. */
-export const CEL = celEnv({
+export const CEL: ReturnType<typeof celEnv> = celEnv({
   funcs: [
     ...functions.map((func) => metered(func, COSTS[func.name])),
     ...standard.filter(({ id }) => NO_CONVERSIONS.includes(id)).map(absent),
