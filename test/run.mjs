@@ -94,8 +94,8 @@ function countTest(result, eventType, { name, skip, todo, details: { type, error
   result.running--;
   const isPassed = eventType === "test:pass";
   const hasFailedTests = error?.failureType === "subtestsFailed";
-  // A suite fails with its tests. It counts as a test only if one of its hooks failed.
-  if (type === "suite" && (isPassed || hasFailedTests)) return;
+  // A suite fails with its tests. It counts as a test only if it is skipped or one of its hooks failed.
+  if (type === "suite" && !isSet(skip) && (isPassed || hasFailedTests)) return;
   const outcome = isSet(skip) ? "skipped" : isSet(todo) ? "todo" : isPassed ? "pass" : "fail";
   result.counts.tests++;
   result.counts[outcome]++;
