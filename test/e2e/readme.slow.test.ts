@@ -44,14 +44,14 @@ test("the tour works, line by line", async () => {
     // The tour runs in a folder of its own; what it calls of the clone is linked into it.
     for (const name of ["src", "node_modules", "package.json", "policies", ".ci"])
       symlinkSync(join(ROOT, name), join(data, name));
-    const script = `set -euo pipefail\n${blocks.map((block, i) => `echo "== ${i}"\n${block}`).join("\n")}`;
+    const script = `set -eu\n${blocks.map((block, i) => `echo "== ${i}"\n${block}`).join("\n")}`;
     const env = {
       ...process.env,
       ASSENT_URL: shown("ASSENT_URL"),
       ADMIN_KEY: shown("ADMIN_KEY"),
       AGENT_KEY: shown("AGENT_KEY"),
     };
-    const run = await bash(script, data, env);
+    const run = await runShell("sh", script, data, env);
     assert.equal(run.code, 0, run.output);
     const said = run.output.split(/== \d+\n/).slice(1);
     // What the page says that each step prints; "…" stands for anything.
@@ -90,7 +90,7 @@ test("the start command prints keys once, and only once", async () => {
     assert.equal([...first.output().matchAll(/assent_[\w-]{51}/g)].length, 2);
     const [, key] = /export ADMIN_KEY=(\S+)/.exec(first.output()) ?? [];
     const [, command] = /ASSENT_API_KEY=\$ADMIN_KEY (.+)/.exec(first.output()) ?? [];
-    const shown = await bash(command ?? "false", ROOT, {
+    const shown = await runShell("bash", command ?? "false", ROOT, {
       ...process.env,
       ASSENT_URL: first.url,
       ASSENT_API_KEY: key ?? "",
@@ -122,9 +122,14 @@ test("the demo holds, and says so by its exit", () => {
   );
 });
 
-function bash(script: string, cwd: string, env: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string }> {
+function runShell(
+  shell: string,
+  script: string,
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ code: number | null; output: string }> {
   return new Promise((resolve) => {
-    const child = spawn("bash", ["-c", script], { cwd, env });
+    const child = spawn(shell, ["-c", script], { cwd, env });
     let output = "";
     child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
     child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
