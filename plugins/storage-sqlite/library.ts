@@ -26,7 +26,7 @@ export async function loadSqlite(): Promise<SqliteLibrary> {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new StorageError(
       "unavailable",
-      `the embedded store needs SQLite, which Node ${process.version} does not have: use Node 22.13 or later, or run "npm install @photostructure/sqlite", or set DATABASE_URL to a Postgres`,
+      `the embedded store needs SQLite, which Node ${process.version} does not have: use Node 22.13 or later, or run "npm install assent @photostructure/sqlite", or set DATABASE_URL to a Postgres`,
       { cause: error },
     );
   }

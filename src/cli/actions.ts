@@ -1,5 +1,5 @@
 import type { ActionQuery, ActionRecord } from "../client/index.ts";
-import { EXIT, parse, safe, table, usage, type Command } from "./command.ts";
+import { CommandError, EXIT, parse, safe, table, usage, type Command } from "./command.ts";
 import { client, exitOf, jsonFlag, reaching, showAction } from "./remote.ts";
 
 export const submit: Command = {
@@ -63,15 +63,19 @@ function verdict(approve: boolean): Command {
     summary: `${verb} a pending action`,
     help: `usage: assent ${verb} ID [--reason TEXT] [--json]
 
-Decides with the key in ASSENT_API_KEY; who decided is taken from that key.
+Decides with the key in ASSENT_API_KEY; who decided is taken from that key. ID can be the beginning of the id of one
+pending action, of 8 characters or more.
 
 examples:
   assent ${verb} 019346a0-0000-7000-8000-000000000000 --reason "checked with the customer"
 `,
     async run(args, io) {
       const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
-      const id = onlyId(positionals, verb);
-      const action = await reaching(() => client().vote(id, approve, { reason: values.reason }));
+      const service = client();
+      const text = onlyId(positionals, verb);
+      const action = await reaching(async () =>
+        service.vote(await completeId(service, text), approve, { reason: values.reason }),
+      );
       showAction(io, action, values.json === true);
       return EXIT.ok;
     },
@@ -134,6 +138,17 @@ function requestSummary({ params, erased_at: erased }: ActionRecord): string {
     typeof command === "string" ? command : list === undefined ? JSON.stringify(params) : list.map(String).join(" ");
   const line = text.replace(/\s+/g, " ").trim();
   return line.length > LONGEST_SUMMARY ? `${line.slice(0, LONGEST_SUMMARY - 1)}…` : line;
+}
+
+/** The id of the one pending action that begins with `prefix`. A person who votes must mean exactly one. */
+async function completeId(service: ReturnType<typeof client>, prefix: string): Promise<string> {
+  if (!/^[0-9a-f]{8}[0-9a-f-]{0,27}$/.test(prefix)) return prefix;
+  const matches: string[] = [];
+  for await (const { id } of service.actions({ status: "pending_approval" }))
+    if (id.startsWith(prefix)) matches.push(id);
+  if (matches.length === 1) return matches[0] as string;
+  if (matches.length === 0) throw new CommandError(`no pending action has an id that begins with "${prefix}"`);
+  throw usage(`${matches.length} pending actions have an id that begins with "${prefix}"; write more of it`);
 }
 
 function onlyId(positionals: string[], verb: string): string {

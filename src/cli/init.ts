@@ -3,10 +3,11 @@ import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ENVIRONMENT } from "../config/index.ts";
+import { ConfigError, ENVIRONMENT, loadConfig } from "../config/index.ts";
 import { editorSchema, type EditorSchema } from "../config/editor-schemas.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
+import { assertStorable } from "./store.ts";
 
 /** Those that come with the package. */
 const POLICIES = fileURLToPath(new URL("../../policies/", import.meta.url));
@@ -41,9 +42,22 @@ examples:
     const at = relative(process.cwd(), resolve(folder));
     const cd = at === "" ? "" : `cd ${at} && `;
     io.err(`\nNext: ${cd}${invocation()} policy test policies\n      ${cd}${invocation()} serve`);
+    const obstacle = await storageFault(folder);
+    if (obstacle !== null) io.err(`\nBefore "serve" works here: ${obstacle}`);
     return EXIT.ok;
   },
 };
+
+/** Why the configuration in the folder has no storage on this runtime, or null: Node 20 has no SQLite. */
+async function storageFault(folder: string): Promise<string | null> {
+  try {
+    await assertStorable(loadConfig({ cwd: resolve(folder), env: process.env, file: "assent.yaml" }).config);
+    return null;
+  } catch (error) {
+    if (error instanceof CommandError || error instanceof ConfigError) return error.message;
+    throw error;
+  }
+}
 
 /** Whether nothing is configured, and the folder holds nothing of ours. */
 export function isUnbegun(env: Record<string, string | undefined>): boolean {

@@ -9,6 +9,7 @@ import { CommandError, EXIT, type Command, type Output } from "./command.ts";
 const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   init: async () => (await import("./init.ts")).init,
   serve: async () => (await import("./serve.ts")).serve,
+  status: async () => (await import("./service-status.ts")).status,
   keys: async () => (await import("./keys.ts")).keys,
   submit: async () => (await import("./actions.ts")).submit,
   approve: async () => (await import("./actions.ts")).approve,

@@ -1,5 +1,13 @@
 /** One call of the API: its deadline, its retries, and what its answer means. */
-import { AssentError, errorOf, ServiceUnavailable, timedOut, unreadable, type Problem } from "./errors.ts";
+import {
+  AssentError,
+  errorOf,
+  ServiceUnavailable,
+  timedOut,
+  Unauthorized,
+  unreadable,
+  type Problem,
+} from "./errors.ts";
 
 export interface TransportOptions {
   url: string;
@@ -63,6 +71,12 @@ export function createTransport(options: TransportOptions) {
         })),
       );
     } catch (error) {
+      if (error instanceof Unauthorized && error.status === 401 && options.apiKey === null)
+        throw new Unauthorized("no API key was sent; set ASSENT_API_KEY, or pass `apiKey` to createAssent", {
+          status: 401,
+          code: error.code,
+          cause: error,
+        });
       if (error instanceof AssentError) throw error;
       limit.rethrowAbort();
       throw limit.isOver()

@@ -4,6 +4,7 @@
 export const CORE_COMMANDS = [
   "init",
   "serve",
+  "status",
   "keys",
   "submit",
   "approve",

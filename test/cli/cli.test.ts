@@ -170,6 +170,27 @@ describe("against a running service", () => {
     assert.match(unbound.err, /AGENT_UNBOUND: .* say for which agent/);
   });
 
+  test("status shows the service, the key and what waits, and says what is missing", async () => {
+    const known = await as(keys.agent, ["status"]);
+    assert.equal(known.code, EXIT.ok, known.err);
+    assert.match(known.out, /^service {3}\S+ is ready\nkey {7}[^\n]+\nscopes {4}[^\n]*actions:submit/);
+    const admin = JSON.parse((await as(keys.admin, ["status", "--json"])).out) as { ready: boolean; pending: number };
+    assert.deepEqual([admin.ready, typeof admin.pending], [true, "number"]);
+    assert.match((await as("", ["status"])).out, /key {7}none; set ASSENT_API_KEY\n/);
+    assert.equal((await as("assent_wrong", ["status"])).code, EXIT.failure);
+    const down = await assent(["status"], { ASSENT_URL: "http://127.0.0.1:9", ASSENT_API_KEY: keys.agent });
+    assert.equal(down.code, EXIT.unreachable);
+  });
+
+  test("approve takes the beginning of an id only if one pending action has it", async () => {
+    const { out } = await as(keys.agent, [...refund(501), "--json"]);
+    const { id } = JSON.parse(out) as { id: string };
+    assert.match((await as(keys.admin, ["approve", "00000000"])).err, /no pending action has an id that begins with/);
+    const approved = await as(keys.admin, ["approve", id.slice(0, -1)]);
+    assert.equal(approved.code, EXIT.ok, approved.err);
+    assert.match(approved.out, new RegExp(`^approved[^]*${id}`));
+  });
+
   test("submit exits by the verdict", async () => {
     const allowed = await as(keys.agent, refund(50));
     assert.equal(allowed.code, EXIT.ok, allowed.err);

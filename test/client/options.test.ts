@@ -37,3 +37,11 @@ test("what policies know a call by is needed when it is governed, not when it is
   ])
     assert.throws(make, (error) => error instanceof TypeError && / needs a tool/.test(error.message));
 });
+
+test("a call without a key names ASSENT_API_KEY when the service asks for one", async () => {
+  const problem = { code: "UNAUTHENTICATED", detail: "this route needs an API key" };
+  const respond = () => Promise.resolve(Response.json(problem, { status: 401 }));
+  const call = (apiKey: string | null) => createAssent({ url: "http://assent.test", apiKey, fetch: respond }).agent();
+  await assert.rejects(call(null), { status: 401, message: /no API key was sent; set ASSENT_API_KEY/ });
+  await assert.rejects(call("assent_x"), { status: 401, message: "this route needs an API key" });
+});
