@@ -77,60 +77,63 @@ test("one command sets everything up, a second changes nothing, and it can be un
   const { home, project } = user(t, { ASSENT_URL: url });
   const configFile = join(home, ".config/assent/hook.json");
   const settingsFile = join(home, ".claude/settings.json");
-  t.after(() => setup(["--undo"]));
+  try {
+    const first = await setup([]);
+    assert.equal(first.code, 0, first.err + first.out);
+    for (const call of ["Read", "Edit", "git status"])
+      assert.match(first.out, new RegExp(`ok +${call} came through the hook`));
+    assert.equal(statSync(configFile).mode & 0o777, 0o600);
+    const config = JSON.parse(readFileSync(configFile, "utf8")) as { url: string; api_key: string; agent: string };
+    assert.deepEqual([config.url, config.agent], [url, "claude-code"]);
 
-  const first = await setup([]);
-  assert.equal(first.code, 0, first.err + first.out);
-  for (const call of ["Read", "Edit", "git status"])
-    assert.match(first.out, new RegExp(`ok +${call} came through the hook`));
-  assert.equal(statSync(configFile).mode & 0o777, 0o600);
-  const config = JSON.parse(readFileSync(configFile, "utf8")) as { url: string; api_key: string; agent: string };
-  assert.deepEqual([config.url, config.agent], [url, "claude-code"]);
+    // The person approves with the key that was shown, and no file of this user has it.
+    const [, adminKey] = /^ {2}(\S{20,})$/m.exec(first.err) ?? [];
+    assert.ok(adminKey !== undefined, first.err);
+    for (const path of filesBelow(home)) assert.ok(!readFileSync(path).includes(adminKey), path);
+    const agent = createAssent({ url, apiKey: config.api_key });
+    const person = createAssent({ url, apiKey: adminKey });
+    const asked = await agent.submit({
+      agent_id: "claude-code",
+      tool: "files",
+      operation: "write",
+      params: { paths: [join(project, "AGENTS.md")], workspace: project },
+    });
+    assert.equal(asked.status, "pending_approval");
+    assert.equal((await person.vote(asked.id, true)).status, "approved");
+    await assert.rejects(
+      () => agent.call("POST", "/v1/api-keys", { name: "x", preset: "admin" }),
+      /INSUFFICIENT_SCOPE|scope/,
+    );
 
-  // The person approves with the key that was shown, and no file of this user has it.
-  const [, adminKey] = /^ {2}(\S{20,})$/m.exec(first.err) ?? [];
-  assert.ok(adminKey !== undefined, first.err);
-  for (const path of filesBelow(home)) assert.ok(!readFileSync(path).includes(adminKey), path);
-  const agent = createAssent({ url, apiKey: config.api_key });
-  const person = createAssent({ url, apiKey: adminKey });
-  const asked = await agent.submit({
-    agent_id: "claude-code",
-    tool: "files",
-    operation: "write",
-    params: { paths: [join(project, "AGENTS.md")], workspace: project },
-  });
-  assert.equal(asked.status, "pending_approval");
-  assert.equal((await person.vote(asked.id, true)).status, "approved");
-  await assert.rejects(
-    () => agent.call("POST", "/v1/api-keys", { name: "x", preset: "admin" }),
-    /INSUFFICIENT_SCOPE|scope/,
-  );
+    const before = [configFile, settingsFile].map((path) => readFileSync(path, "utf8"));
+    const second = await setup([], false);
+    assert.equal(second.code, 0, second.err);
+    assert.match(second.out, /settings\.json: nothing changes/);
+    assert.deepEqual(
+      [configFile, settingsFile].map((path) => readFileSync(path, "utf8")),
+      before,
+    );
 
-  const before = [configFile, settingsFile].map((path) => readFileSync(path, "utf8"));
-  const second = await setup([], false);
-  assert.equal(second.code, 0, second.err);
-  assert.match(second.out, /settings\.json: nothing changes/);
-  assert.deepEqual(
-    [configFile, settingsFile].map((path) => readFileSync(path, "utf8")),
-    before,
-  );
+    // After a restart of the machine the service is started again, with the same store and key.
+    process.kill(Number(readFileSync(join(home, ".local/share/assent/service.pid"), "utf8")), "SIGKILL");
+    await until("the service is down", () => isDown(url));
+    const third = await setup([], false);
+    assert.equal(third.code, 0, third.err);
+    assert.equal(readFileSync(configFile, "utf8"), before[0]);
 
-  // After a restart of the machine the service is started again, with the same store and key.
-  process.kill(Number(readFileSync(join(home, ".local/share/assent/service.pid"), "utf8")), "SIGKILL");
-  await until("the service is down", () => isDown(url));
-  const third = await setup([], false);
-  assert.equal(third.code, 0, third.err);
-  assert.equal(readFileSync(configFile, "utf8"), before[0]);
-
-  const undone = await setup(["--undo"]);
-  assert.equal(undone.code, 0, undone.err);
-  assert.ok(!existsSync(settingsFile) && !existsSync(configFile));
-  await until("the service is down", () => isDown(url));
-  assert.equal((await setup(["--undo"])).code, 0);
-  // The store is there, and gets another key for the agent without another admin key.
-  const again = await setup([]);
-  assert.equal(again.code, 0, again.err);
-  assert.ok(!again.err.includes("admin key"), again.err);
+    const undone = await setup(["--undo"]);
+    assert.equal(undone.code, 0, undone.err);
+    assert.ok(!existsSync(settingsFile) && !existsSync(configFile));
+    await until("the service is down", () => isDown(url));
+    assert.equal((await setup(["--undo"])).code, 0);
+    // The store is there, and gets another key for the agent without another admin key.
+    const again = await setup([]);
+    assert.equal(again.code, 0, again.err);
+    assert.ok(!again.err.includes("admin key"), again.err);
+  } finally {
+    // Here, where the variables still name this home: it stops the service.
+    await setup(["--undo"]);
+  }
 });
 
 test("without a terminal no service is started, so that no agent reads the key that approves", async (t) => {
