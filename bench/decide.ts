@@ -5,8 +5,8 @@
  *
  *   npm run bench:decide [-- ROUNDS]
  */
-import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../src/domain/policy/compile.ts";
-import { decide } from "../src/domain/policy/decide.ts";
+import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../src/domain/policy/compile/compile.ts";
+import { decide } from "../src/domain/policy/decide/decide.ts";
 import type { Facts, PolicyDocument, RuleDocument } from "../src/domain/policy/types.ts";
 
 const SIZES = [10, 1_000, 10_000];

@@ -94,7 +94,7 @@ export { confirmed } from "./http/resource/authority.ts";
 export { assertMatch, IF_MATCH } from "./http/resource/preconditions.ts";
 export { cutPage, decodeCursor, DEFAULT_LIMIT, nextLink, PAGE_QUERY, pageOf } from "./http/resource/paging.ts";
 export { createdEarlier, idempotentCall, rememberCreated, REPLAYED } from "./http/resource/idempotency.ts";
-export { parsePolicies, type TextFault } from "./domain/policy/parse.ts";
+export { parsePolicies, type TextFault } from "./domain/policy/parse/parse.ts";
 export {
   checkPolicyFolder,
   parsePolicyFolder,

@@ -8,7 +8,7 @@ import { countPeople } from "../../src/domain/standing.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
 import { behind } from "../../src/http/resource/people.ts";
-import { validityOf } from "../../src/domain/policy/validity.ts";
+import { validityOf } from "../../src/domain/policy/decide/validity.ts";
 import { askMore, decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed, outcomeOf } from "./again.ts";
 import { releaseUses } from "./limits.ts";
 import { assertRecorded } from "./recorded.ts";

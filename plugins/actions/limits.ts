@@ -2,8 +2,8 @@
 import type { LedgerTransaction } from "../../src/contract/host.ts";
 import { unlessCorrupt, type ActionRow, type LimitSpan, type StorageReader } from "../../src/contract/storage.ts";
 import { mayHaveRun, USES_KEPT } from "../../src/domain/limit-uses.ts";
-import type { Evaluation } from "../../src/domain/policy/evaluation.ts";
-import { limitNeeds, type LimitNeed } from "../../src/domain/policy/limits.ts";
+import type { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
+import { limitNeeds, type LimitNeed } from "../../src/domain/policy/decide/limit-facts.ts";
 import type { Facts, LimitFact } from "../../src/domain/policy/types.ts";
 
 /** Removed with each batch that writes uses: more than come in. */

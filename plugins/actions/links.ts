@@ -2,7 +2,7 @@
 import type { Static } from "@sinclair/typebox";
 import type { Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { shownFirst } from "../../src/domain/policy/shown-first.ts";
+import { shownFirst } from "../../src/domain/policy/decide/shown-first.ts";
 import { requestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { voteOn } from "./approve.ts";

@@ -15,7 +15,7 @@ import { assertMatch } from "../../src/http/resource/preconditions.ts";
 import type { AgentBody } from "./schemas.ts";
 
 const MAX_METADATA = 16 * 1024;
-/** Bytes as JSON: the list stands in every decision about the agent, whose entry has a size (src/domain/policy/bounds.ts). */
+/** Bytes as JSON: the list stands in every decision about the agent, whose entry has a size (src/domain/policy/parse/bounds.ts). */
 const MAX_TOOLS = 13_200;
 
 export function registerAgent(

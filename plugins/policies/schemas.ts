@@ -1,5 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { PolicySchema } from "../../src/domain/policy/schema.ts";
+import { PolicySchema } from "../../src/domain/policy/parse/schema.ts";
 import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
 
 export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>

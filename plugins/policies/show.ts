@@ -2,7 +2,7 @@
 import type { Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/contract/storage.ts";
-import { unknownChannels } from "../../src/domain/policy/channels.ts";
+import { unknownChannels } from "../../src/domain/policy/check/channels.ts";
 import type { PolicyDocument } from "../../src/domain/policy/types.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { etagOf } from "./changes.ts";

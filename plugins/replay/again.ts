@@ -6,7 +6,7 @@ import { openEntry, sealEntry, type DecisionEntry, type RedecisionEntry } from "
 import { commitKept, readKept } from "../../src/domain/kept.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { commitPast, openFacts, openPast, readPasts } from "../../src/domain/past.ts";
-import { decide } from "../../src/domain/policy/decide.ts";
+import { decide } from "../../src/domain/policy/decide/decide.ts";
 import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/types.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
 import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";

@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply, RequestContext } from "../../src/contract/resource.ts";
-import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
+import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import type { WrittenSet } from "../../src/contract/trials.ts";
 import type { BacktestCounts, BacktestReport } from "../../src/contract/backtest.ts";
 import { backtestJson, SpanFields, spanOf } from "../../src/http/resource/backtest.ts";

@@ -6,7 +6,7 @@ import { defineRoute, type Reply } from "../../src/contract/resource.ts";
 import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/storage.ts";
 import type { WrittenSet } from "../../src/contract/trials.ts";
 import { fromHex } from "../../src/domain/hash.ts";
-import type { CompiledPolicySet } from "../../src/domain/policy/compile.ts";
+import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { wholeRequestOf } from "../../src/domain/request.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { maySee } from "../../src/domain/visibility.ts";

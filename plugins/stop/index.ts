@@ -2,7 +2,7 @@
 import type { Credential, Host } from "../../src/contract/host.ts";
 import { defineRoute, type Route } from "../../src/contract/resource.ts";
 import { heldStops, isHeld, type Stop } from "../../src/domain/stops.ts";
-import { matchesAnyName } from "../../src/domain/policy/name-patterns.ts";
+import { matchesAnyName } from "../../src/domain/policy/compile/name-patterns.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { idempotentCall, REPLAYED } from "../../src/http/resource/idempotency.ts";
 import { definePlugin } from "../../src/plugin.ts";

@@ -4,7 +4,7 @@
  */
 import type { TSchema } from "@sinclair/typebox";
 import { ConfigSchema } from "./index.ts";
-import { PolicySchema, PolicyTestSchema } from "../domain/policy/schema.ts";
+import { PolicySchema, PolicyTestSchema } from "../domain/policy/parse/schema.ts";
 
 export type EditorSchema = "policy" | "policy-test" | "config";
 
@@ -12,8 +12,8 @@ const DIALECT = "https://json-schema.org/draft/2020-12/schema";
 
 /** Where the files are published, from `src/`. */
 export const EDITOR_SCHEMA_FILES: Readonly<Record<EditorSchema, string>> = {
-  policy: "domain/policy/policy.schema.json",
-  "policy-test": "domain/policy/policy-test.schema.json",
+  policy: "domain/policy/parse/policy.schema.json",
+  "policy-test": "domain/policy/parse/policy-test.schema.json",
   config: "config/assent.schema.json",
 };
 

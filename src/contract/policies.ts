@@ -1,5 +1,5 @@
 /** The policies as plugins see them: the active set, what changes it, and what others would have decided. */
-import type { CompiledPolicySet } from "../domain/policy/compile.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { PolicyChange } from "../domain/entries.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";

@@ -1,6 +1,6 @@
 /** Policies that somebody sends, tried out on another thread: what they cost, whoever sent them waits for, and nobody else. */
 import type { ActionRequest } from "../domain/actions.ts";
-import type { CompiledPolicySet } from "../domain/policy/compile.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, Facts, PolicyDocument } from "../domain/policy/types.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 

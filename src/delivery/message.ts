@@ -3,8 +3,8 @@ import type { Message, MessageAction, MessageBase } from "../contract/notifier.t
 import type { ActionRow, ApprovalRow, DeliveryRow, Storage } from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { openEntry, type StopEntry } from "../domain/entries.ts";
-import type { CompiledPolicySet } from "../domain/policy/compile.ts";
-import { shownFirst } from "../domain/policy/shown-first.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import { shownFirst } from "../domain/policy/decide/shown-first.ts";
 import { toHex } from "../domain/hash.ts";
 import { principalOf, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";

@@ -6,7 +6,7 @@ import { DELIVERY_PATIENCE, type Feed, type Notifier } from "../contract/notifie
 import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
 import type { ApprovalEntry, DecisionEntry, EntryBody, RedecisionEntry } from "../domain/entries.ts";
 import { ownerIdentity } from "../domain/owner.ts";
-import { matchesAnyName } from "../domain/policy/name-patterns.ts";
+import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import type { Channel, Recipient } from "./channels.ts";
 import type { AfterEntries } from "../ledger/batch.ts";

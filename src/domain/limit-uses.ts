@@ -1,9 +1,9 @@
 /** What an action counts against limits: written with its decision, and found again from its entry. */
 import type { ActionRequest } from "./actions.ts";
 import { openEntry, type ApprovalEntry } from "./entries.ts";
-import type { CompiledPolicySet } from "./policy/compile.ts";
-import { Evaluation } from "./policy/evaluation.ts";
-import { limitNeeds, type LimitNeed } from "./policy/limits.ts";
+import type { CompiledPolicySet } from "./policy/compile/compile.ts";
+import { Evaluation } from "./policy/decide/evaluation.ts";
+import { limitNeeds, type LimitNeed } from "./policy/decide/limit-facts.ts";
 import type { Decision, Effect, Facts } from "./policy/types.ts";
 
 /** How long uses are kept after they stop counting, so that a clock that is set back still finds them. Milliseconds. */

@@ -8,8 +8,8 @@ import { toHex } from "../domain/hash.ts";
 import { opensKept } from "../domain/kept.ts";
 import { opens } from "../domain/past.ts";
 import { usesOf, USES_KEPT } from "../domain/limit-uses.ts";
-import type { CompiledPolicySet } from "../domain/policy/compile.ts";
-import type { LimitNeed } from "../domain/policy/limits.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import type { LimitNeed } from "../domain/policy/decide/limit-facts.ts";
 import { commit, commitResult, sealRequest } from "../domain/request.ts";
 import { about, compare, inGroups, settled, type AuditedStore, type Fault } from "./audit-report.ts";
 

@@ -5,7 +5,7 @@ import { canonicalText } from "../domain/canonical.ts";
 import type { PolicyChange, PolicySetEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
-import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile.ts";
+import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
 import { guarded } from "./audit.ts";
 import { about, compare, type AuditedStore, type Body, type Fault } from "./audit-report.ts";

@@ -2,7 +2,7 @@
 import { timeOf } from "../domain/action-history.ts";
 import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry, StopEntry } from "../domain/entries.ts";
 import { heldStops, NO_STOPS, stopFacts, withStop, type Stop } from "../domain/stops.ts";
-import { matchesAnyName } from "../domain/policy/name-patterns.ts";
+import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import type { Body } from "./audit-report.ts";
 
 type OpenEntry = ApprovalEntry | RedecisionEntry | ExecutionEntry;

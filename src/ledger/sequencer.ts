@@ -32,7 +32,7 @@ import {
 } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { rootOfEdge } from "../domain/merkle.ts";
-import { emptyPolicySet } from "../domain/policy/compile.ts";
+import { emptyPolicySet } from "../domain/policy/compile/compile.ts";
 import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
 import type { LedgerClock } from "./clock.ts";
 import { goesOn, mayFollow, sameHead, type TrustedHistory } from "./continuity.ts";

@@ -3,7 +3,7 @@
  * what only says where a call belongs.
  */
 import { isTraceparent } from "../domain/meta.ts";
-import { matchesAny } from "../domain/policy/glob.ts";
+import { matchesAny } from "../domain/policy/compile/glob.ts";
 import type { JsonObject } from "./message.ts";
 
 /** W3C Trace Context (SEP-414): other in each call, so that no approval could cover them. `baggage` has values of the application's. */

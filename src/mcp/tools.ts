@@ -1,5 +1,5 @@
 /** The tools of all servers: as they were accepted, under names of their own. */
-import { matchesAny } from "../domain/policy/glob.ts";
+import { matchesAny } from "../domain/policy/compile/glob.ts";
 import {
   changesSince,
   definitionOf,

@@ -21,7 +21,7 @@ import {
   isPrepared,
   PolicyCompileError,
   preparePolicySet,
-} from "../domain/policy/compile.ts";
+} from "../domain/policy/compile/compile.ts";
 import type { PolicyDocument } from "../domain/policy/types.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";

@@ -4,9 +4,9 @@
  */
 import type { Outcome } from "../contract/backtest.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import type { CompiledLimit, CompiledPolicySet } from "../domain/policy/compile.ts";
-import { Evaluation } from "../domain/policy/evaluation.ts";
-import { isExceeded, limitNeeds, usedBefore, type LimitNeed } from "../domain/policy/limits.ts";
+import type { CompiledLimit, CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import { Evaluation } from "../domain/policy/decide/evaluation.ts";
+import { isExceeded, limitNeeds, usedBefore, type LimitNeed } from "../domain/policy/decide/limit-facts.ts";
 import type { Effect, Facts } from "../domain/policy/types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };

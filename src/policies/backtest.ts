@@ -13,10 +13,10 @@ import type {
 import type { DecisionInput, StorageReader } from "../contract/storage.ts";
 import { openEntry, type DecisionEntry } from "../domain/entries.ts";
 import { openFacts } from "../domain/past.ts";
-import { validityOf } from "../domain/policy/validity.ts";
-import { decide } from "../domain/policy/decide.ts";
-import { assumingUnused } from "../domain/policy/limits.ts";
-import type { CompiledPolicySet } from "../domain/policy/compile.ts";
+import { validityOf } from "../domain/policy/decide/validity.ts";
+import { decide } from "../domain/policy/decide/decide.ts";
+import { assumingUnused } from "../domain/policy/decide/limit-facts.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, Effect, ShadowOutcome } from "../domain/policy/types.ts";
 import { createBreath, type Breath } from "./breath.ts";
 import { createUseCount, uncountedUses, type UncountedUse } from "./backtest-limits.ts";

@@ -1,6 +1,6 @@
 /** A source's offer is checked like a policy from the API, whoever wrote the source: an effect that nobody knows must not come to be active. */
 import { PolicySourceError, type PolicyBundle, type PolicyFault } from "../contract/policy-source.ts";
-import { validatePolicyDocument } from "../domain/policy/parse.ts";
+import { validatePolicyDocument } from "../domain/policy/parse/parse.ts";
 
 /** Throws PolicySourceError with every fault. */
 export function checkBundle(sourceName: string, bundle: PolicyBundle): void {

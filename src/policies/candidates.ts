@@ -9,8 +9,8 @@ import {
   explainCompileFault,
   PolicyCompileError,
   type CompiledPolicySet,
-} from "../domain/policy/compile.ts";
-import { parsePolicies, validatePolicyDocument } from "../domain/policy/parse.ts";
+} from "../domain/policy/compile/compile.ts";
+import { parsePolicies, validatePolicyDocument } from "../domain/policy/parse/parse.ts";
 import type { Candidates, ReadPolicy } from "../contract/trials.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
 

@@ -2,11 +2,16 @@
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { decodeUtf8 } from "../domain/json.ts";
-import { buildPolicySet, compilePolicySet, explainCompileFault, PolicyCompileError } from "../domain/policy/compile.ts";
-import { parsePolicies, parsePolicyTests, type PolicyTest, type TextFault } from "../domain/policy/parse.ts";
-import { runPolicyTest, type TestResult } from "../domain/policy/testing.ts";
+import {
+  buildPolicySet,
+  compilePolicySet,
+  explainCompileFault,
+  PolicyCompileError,
+} from "../domain/policy/compile/compile.ts";
+import { parsePolicies, parsePolicyTests, type PolicyTest, type TextFault } from "../domain/policy/parse/parse.ts";
+import { runPolicyTest, type TestResult } from "../domain/policy/test/run-tests.ts";
 import type { PolicyDocument } from "../domain/policy/types.ts";
-import type { Place } from "../domain/policy/yaml.ts";
+import type { Place } from "../domain/policy/parse/yaml.ts";
 
 export interface PolicyFolder {
   documents: { document: PolicyDocument; file: string; place: Place }[];

@@ -1,5 +1,5 @@
 /** Policy files of a folder in a commit of git: for the command line and for the policy-git plugin, each of which runs git in its own way. */
-import type { TextFault } from "../domain/policy/parse.ts";
+import type { TextFault } from "../domain/policy/parse/parse.ts";
 
 export type RunGit = (args: readonly string[], input?: string) => Promise<Uint8Array>;
 

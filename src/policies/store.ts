@@ -21,8 +21,8 @@ import {
   isPrepared,
   PolicyCompileError,
   preparePolicySet,
-} from "../domain/policy/compile.ts";
-import { unknownChannels } from "../domain/policy/channels.ts";
+} from "../domain/policy/compile/compile.ts";
+import { unknownChannels } from "../domain/policy/check/channels.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
 import { shadowReport } from "./backtest.ts";
 import type { Trials } from "../contract/trials.ts";

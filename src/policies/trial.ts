@@ -8,7 +8,7 @@ import type { BacktestRange } from "../contract/backtest.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Trials, WrittenSet } from "../contract/trials.ts";
-import type { CompiledPolicySet } from "../domain/policy/compile.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
 import { startThread } from "../threads.ts";
 import type { BacktestReader } from "./backtest.ts";

@@ -4,7 +4,7 @@ import { createHmac } from "node:crypto";
 import { afterEach, beforeEach, test } from "node:test";
 import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { checkToken } from "../../src/domain/tokens.ts";
 import { createMessages, isObsolete } from "../../src/delivery/message.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";

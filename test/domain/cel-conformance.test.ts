@@ -21,9 +21,9 @@ import {
 import { tests as data } from "@bufbuild/cel-spec/testdata/conformance.js";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { CEL, MAX_STEPS } from "../../src/domain/policy/cel.ts";
-import { Meter, onMeter } from "../../src/domain/policy/cel-meter.ts";
-import { inspect, ShapeFault } from "../../src/domain/policy/condition-shape.ts";
+import { CEL, MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
+import { Meter, onMeter } from "../../src/domain/policy/condition/cel-meter.ts";
+import { inspect, ShapeFault } from "../../src/domain/policy/condition/condition-shape.ts";
 
 const QUOTED =
   'the parser does not read names in backquotes; a condition that has one is refused, and ["name"] does the same';

@@ -1,9 +1,9 @@
 /** Conversions: whatever is not wholly a number, a time or a duration is an error, and so a deny. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { showCel } from "../../src/domain/policy/cel-show.ts";
-import { Activation, compileExpression } from "../../src/domain/policy/condition.ts";
-import { decide } from "../../src/domain/policy/decide.ts";
+import { showCel } from "../../src/domain/policy/condition/cel-print.ts";
+import { Activation, compileExpression } from "../../src/domain/policy/condition/condition.ts";
+import { decide } from "../../src/domain/policy/decide/decide.ts";
 import type { JsonValue } from "../../src/domain/json.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 

@@ -4,10 +4,10 @@ import { test } from "node:test";
 import { celList, CelScalar, celUint } from "@bufbuild/cel";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { DurationSchema, timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { NO_CONVERSIONS } from "../../src/domain/policy/cel-conversions.ts";
-import { Meter, onMeter, type Callable } from "../../src/domain/policy/cel-meter.ts";
-import { CEL } from "../../src/domain/policy/cel.ts";
-import { toCelValue } from "../../src/domain/policy/cel-values.ts";
+import { NO_CONVERSIONS } from "../../src/domain/policy/condition/cel-conversions.ts";
+import { Meter, onMeter, type Callable } from "../../src/domain/policy/condition/cel-meter.ts";
+import { CEL } from "../../src/domain/policy/condition/cel.ts";
+import { toCelValue } from "../../src/domain/policy/condition/cel-values.ts";
 
 const NOW = Date.UTC(2026, 0, 15);
 

@@ -9,9 +9,9 @@ import {
   policySetDigest,
   preparePolicySet,
   type CompiledPolicySet,
-} from "../../src/domain/policy/compile.ts";
-import { policiesForTool, rulesForTool } from "../../src/domain/policy/rule-index.ts";
-import { decide } from "../../src/domain/policy/decide.ts";
+} from "../../src/domain/policy/compile/compile.ts";
+import { policiesForTool, rulesForTool } from "../../src/domain/policy/compile/rule-index.ts";
+import { decide } from "../../src/domain/policy/decide/decide.ts";
 import type { PolicyDocument, PolicySetMember } from "../../src/domain/policy/types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { compilePattern } from "../../src/domain/policy/cel-patterns.ts";
+import { compilePattern } from "../../src/domain/policy/condition/cel-patterns.ts";
 import {
   Activation,
   compileCondition,
@@ -9,7 +9,7 @@ import {
   MAX_LENGTH,
   MAX_NESTING,
   type ConditionResult,
-} from "../../src/domain/policy/condition.ts";
+} from "../../src/domain/policy/condition/condition.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { parseRfc3339 } from "../../src/domain/time.ts";
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
-import { MAX_STEPS } from "../../src/domain/policy/cel.ts";
-import { Activation, compileCondition, type Condition } from "../../src/domain/policy/condition.ts";
+import { MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
+import { Activation, compileCondition, type Condition } from "../../src/domain/policy/condition/condition.ts";
 import { chance } from "../support/chance.ts";
 import { hostileBody, hostileCondition } from "../support/hostile.ts";
 import { FACTS, NOW } from "../support/policy.ts";

@@ -1,10 +1,10 @@
 /** A rule is covered when some case sees its verdict; being passed by, or failing on the way, is not enough. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { policyCoverage, type Coverage } from "../../src/domain/policy/coverage.ts";
-import { consultAll, decide } from "../../src/domain/policy/decide.ts";
-import { parsePolicyTests } from "../../src/domain/policy/parse.ts";
-import { runPolicyTest } from "../../src/domain/policy/testing.ts";
+import { policyCoverage, type Coverage } from "../../src/domain/policy/test/coverage.ts";
+import { consultAll, decide } from "../../src/domain/policy/decide/decide.ts";
+import { parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
+import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 import type { PolicyDocument } from "../../src/domain/policy/types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 

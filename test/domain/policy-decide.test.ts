@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { canonicalText } from "../../src/domain/canonical.ts";
 import type { JsonValue } from "../../src/domain/json.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
-import { decide } from "../../src/domain/policy/decide.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
+import { decide } from "../../src/domain/policy/decide/decide.ts";
 import type { Decision, Effect, Facts, PolicyDocument } from "../../src/domain/policy/types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 

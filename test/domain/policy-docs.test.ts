@@ -10,12 +10,12 @@ import {
   MAX_DEPTH,
   MAX_LENGTH,
   MAX_NESTING,
-} from "../../src/domain/policy/condition.ts";
-import { MAX_STEPS } from "../../src/domain/policy/cel.ts";
-import { MAX_PATTERN } from "../../src/domain/policy/cel-patterns.ts";
-import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse.ts";
-import { RuleSchema } from "../../src/domain/policy/schema.ts";
-import { runPolicyTest } from "../../src/domain/policy/testing.ts";
+} from "../../src/domain/policy/condition/condition.ts";
+import { MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
+import { MAX_PATTERN } from "../../src/domain/policy/condition/cel-patterns.ts";
+import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
+import { RuleSchema } from "../../src/domain/policy/parse/schema.ts";
+import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 import { ROOT } from "../support/runtimes.ts";
 
 const page = readFileSync(`${ROOT}docs/policies.md`, "utf8");

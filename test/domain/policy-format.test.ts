@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { formatYaml } from "../../src/domain/policy/format.ts";
-import { readYaml } from "../../src/domain/policy/yaml.ts";
+import { formatYaml } from "../../src/domain/policy/parse/format.ts";
+import { readYaml } from "../../src/domain/policy/parse/yaml.ts";
 import { chance } from "../support/chance.ts";
 import { ROOT } from "../support/process.ts";
 

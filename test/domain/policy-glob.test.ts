@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { isGlob, matchesAny, matchGlob } from "../../src/domain/policy/glob.ts";
+import { isGlob, matchesAny, matchGlob } from "../../src/domain/policy/compile/glob.ts";
 
 const TABLE: [pattern: string, text: string, matches: boolean][] = [
   ["stripe", "stripe", true],

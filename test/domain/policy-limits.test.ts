@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile.ts";
-import { decide, decideOn } from "../../src/domain/policy/decide.ts";
-import { Evaluation } from "../../src/domain/policy/evaluation.ts";
-import { explain } from "../../src/domain/policy/explain.ts";
-import { diffPolicies } from "../../src/domain/policy/diff.ts";
-import { assumingUnused, limitNeeds, MICRO } from "../../src/domain/policy/limits.ts";
-import { parsePolicies } from "../../src/domain/policy/parse.ts";
-import { endOfWindow, parseWindow, startOfWindow, type Window } from "../../src/domain/policy/window.ts";
+import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
+import { decide, decideOn } from "../../src/domain/policy/decide/decide.ts";
+import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
+import { explain } from "../../src/domain/policy/decide/explain.ts";
+import { diffPolicies } from "../../src/domain/policy/diff/diff.ts";
+import { assumingUnused, limitNeeds, MICRO } from "../../src/domain/policy/decide/limit-facts.ts";
+import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
+import { endOfWindow, parseWindow, startOfWindow, type Window } from "../../src/domain/policy/decide/window.ts";
 import type { Facts, LimitFact, PolicyDocument } from "../../src/domain/policy/types.ts";
 
 const NOW = Date.parse("2026-03-29T12:00:00Z");

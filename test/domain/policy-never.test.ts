@@ -1,9 +1,9 @@
 /** What is denied whatever is in the call: never said of an action that some parameters would let through. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { decide } from "../../src/domain/policy/decide.ts";
-import { Evaluation } from "../../src/domain/policy/evaluation.ts";
-import { isNeverAllowed } from "../../src/domain/policy/never.ts";
+import { decide } from "../../src/domain/policy/decide/decide.ts";
+import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
+import { isNeverAllowed } from "../../src/domain/policy/check/never-allowed.ts";
 import type { RuleDocument } from "../../src/domain/policy/types.ts";
 import { chance } from "../support/chance.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";

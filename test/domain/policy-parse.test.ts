@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MAX_FILE, parsePolicies, parsePolicyTests, validatePolicyDocument } from "../../src/domain/policy/parse.ts";
-import { formatYaml } from "../../src/domain/policy/format.ts";
-import { MAX_ALIASES, MAX_DOCUMENTS } from "../../src/domain/policy/yaml.ts";
+import {
+  MAX_FILE,
+  parsePolicies,
+  parsePolicyTests,
+  validatePolicyDocument,
+} from "../../src/domain/policy/parse/parse.ts";
+import { formatYaml } from "../../src/domain/policy/parse/format.ts";
+import { MAX_ALIASES, MAX_DOCUMENTS } from "../../src/domain/policy/parse/yaml.ts";
 import type { PolicyDocument } from "../../src/domain/policy/types.ts";
 
 const GOOD = "policy: a\nrules:\n  - name: r\n    effect: allow\n";

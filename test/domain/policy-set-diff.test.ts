@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { diffPolicySets } from "../../src/domain/policy/set-diff.ts";
+import { diffPolicySets } from "../../src/domain/policy/diff/set-diff.ts";
 import type { Effect, PolicyDocument } from "../../src/domain/policy/types.ts";
 
 const policy = (name: string, ...effects: Effect[]): PolicyDocument => ({

@@ -1,9 +1,9 @@
 /** Which members of a request approvers see first, by what the policy names. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile.ts";
-import { parsePolicies } from "../../src/domain/policy/parse.ts";
-import { shownFirst, type DecidedAction } from "../../src/domain/policy/shown-first.ts";
+import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
+import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
+import { shownFirst, type DecidedAction } from "../../src/domain/policy/decide/shown-first.ts";
 
 const POLICY = `policy: pay
 rules:

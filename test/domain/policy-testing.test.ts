@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { readdirSync } from "node:fs";
-import { policyCoverage } from "../../src/domain/policy/coverage.ts";
-import { parsePolicyTests } from "../../src/domain/policy/parse.ts";
-import { runPolicyTest } from "../../src/domain/policy/testing.ts";
+import { policyCoverage } from "../../src/domain/policy/test/coverage.ts";
+import { parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
+import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { policy, rule } from "../support/policy.ts";
 import { ROOT } from "../support/runtimes.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NotPrepared } from "../../src/contract/host.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";

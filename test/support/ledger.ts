@@ -5,7 +5,7 @@ import type { Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
 import { formatVkey, type NoteSigner } from "../../src/domain/checkpoint.ts";
 import { equalBytes } from "../../src/domain/hash.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { createLedgerClock, type LedgerClock } from "../../src/ledger/clock.ts";
 import { openLedger, type LedgerOptions, type OpenLedger } from "../../src/ledger/index.ts";

@@ -1,6 +1,6 @@
 /** Short ways to say policies, requests and decisions in tests. */
 import type { ActionRequest } from "../../src/domain/actions.ts";
-import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile.ts";
+import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import type { Facts, PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
 
 export const NOW = Date.UTC(2026, 0, 15, 10);

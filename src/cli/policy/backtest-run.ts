@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createAssent } from "../../client/index.ts";
-import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile.ts";
+import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile/compile.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";

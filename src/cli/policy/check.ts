@@ -1,7 +1,7 @@
 /** `assent policy check`: every fault of a folder at once. */
 import { ConfigError, loadConfig } from "../../config/index.ts";
-import { unknownChannels } from "../../domain/policy/channels.ts";
-import type { TextFault } from "../../domain/policy/parse.ts";
+import { unknownChannels } from "../../domain/policy/check/channels.ts";
+import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/store.ts";
 import { EXIT, colour, oneOf, parse, safe, type Verb } from "../command.ts";

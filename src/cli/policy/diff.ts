@@ -1,7 +1,7 @@
 /** `assent policy diff`: what changes between two folders or revisions, in rules and effects. */
 import { statSync } from "node:fs";
-import type { PolicyChange } from "../../domain/policy/diff.ts";
-import { diffPolicySets, type SetChange, type SetDiff } from "../../domain/policy/set-diff.ts";
+import type { PolicyChange } from "../../domain/policy/diff/diff.ts";
+import { diffPolicySets, type SetChange, type SetDiff } from "../../domain/policy/diff/set-diff.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";

@@ -1,8 +1,8 @@
 /** `assent policy explain`: why one action would be decided as it is. */
 import { readFile } from "node:fs/promises";
 import type { JsonObject } from "../../domain/json.ts";
-import { buildPolicySet, compilePolicySet } from "../../domain/policy/compile.ts";
-import type { ConditionPart } from "../../domain/policy/condition-parts.ts";
+import { buildPolicySet, compilePolicySet } from "../../domain/policy/compile/compile.ts";
+import type { ConditionPart } from "../../domain/policy/condition/condition-parts.ts";
 import {
   explain as explainDecision,
   type Explanation,
@@ -10,10 +10,10 @@ import {
   type MatcherExplanation,
   type PolicyExplanation,
   type RuleExplanation,
-} from "../../domain/policy/explain.ts";
-import { assumingUnused, unknownLimit } from "../../domain/policy/limits.ts";
-import { MAX_FILE, parseSampleAction, type SampleAction } from "../../domain/policy/parse.ts";
-import { TESTER } from "../../domain/policy/testing.ts";
+} from "../../domain/policy/decide/explain.ts";
+import { assumingUnused, unknownLimit } from "../../domain/policy/decide/limit-facts.ts";
+import { MAX_FILE, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
+import { TESTER } from "../../domain/policy/test/run-tests.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
 import { CommandError, EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";

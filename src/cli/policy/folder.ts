@@ -1,6 +1,6 @@
 /** What the verbs share: which folder is meant, and where its faults stand. */
 import { join } from "node:path";
-import type { TextFault } from "../../domain/policy/parse.ts";
+import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { formatFault } from "../../policies/store.ts";
 import type { PolicyFolder } from "../../policies/folder.ts";
 import { CommandError, safe, usage, type Output } from "../command.ts";

@@ -3,7 +3,7 @@
  * Jenkins' junit-10.xsd is the strictest that is in use, and takes no `skipped` on `testsuites`.
  */
 import { join } from "node:path";
-import type { Coverage } from "../../domain/policy/coverage.ts";
+import type { Coverage } from "../../domain/policy/test/coverage.ts";
 import type { CheckedFolder } from "../../policies/folder.ts";
 import { fileByPolicy, pathOf } from "./folder.ts";
 

@@ -1,7 +1,7 @@
 /** Faults as SARIF 2.1.0 (OASIS), the form that code scanning of GitHub, GitLab and editors takes. */
 import { relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { FaultKind, TextFault } from "../../domain/policy/parse.ts";
+import type { FaultKind, TextFault } from "../../domain/policy/parse/parse.ts";
 import { pathOf } from "./folder.ts";
 
 /** What a reviewer filters and silences by. Ids never change their meaning. */

@@ -12,7 +12,7 @@ import type { ActionRequest } from "../../../src/domain/actions.ts";
 import { ENTRY_TYPES, sealEntry, type EntryBody, type LogKeyEntry } from "../../../src/domain/entries.ts";
 import { toHex } from "../../../src/domain/hash.ts";
 import { withLogKey } from "../../../src/domain/log-keys.ts";
-import { policySetDigest } from "../../../src/domain/policy/compile.ts";
+import { policySetDigest } from "../../../src/domain/policy/compile/compile.ts";
 import type { PolicySetDocument } from "../../../src/domain/policy/types.ts";
 import { actionDigest, commit, sealRequest } from "../../../src/domain/request.ts";
 import { verifyEd25519 } from "../../../src/identity/vault.ts";

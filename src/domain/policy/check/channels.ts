@@ -1,0 +1,29 @@
+/** Channels that policies name and the configuration does not have. */
+import { suggest } from "../../suggest.ts";
+import type { PolicyDocument } from "../types.ts";
+
+export interface UnknownChannel {
+  policy: string;
+  channel: string;
+  /** A sentence. */
+  message: string;
+}
+
+/** One for each channel and policy, in the order they are named. @param channels those that the configuration has */
+export function unknownChannels(documents: readonly PolicyDocument[], channels: readonly string[]): UnknownChannel[] {
+  return documents.flatMap(({ policy, rules, limits = [] }) => {
+    const named = new Map<string, string>();
+    for (const { name, approval } of [...rules, ...limits])
+      for (const channel of approval?.notify ?? []) if (!named.has(channel)) named.set(channel, name);
+    return [...named]
+      .filter(([channel]) => !channels.includes(channel))
+      .map(([channel, rule]) => {
+        const meant = suggest(channel, channels);
+        return {
+          policy,
+          channel,
+          message: `"${rule}" of the policy "${policy}" tells the channel "${channel}", which the configuration does not have: nobody is told${meant === null ? "" : `; did you mean "${meant}"?`}`,
+        };
+      });
+  });
+}

@@ -1,0 +1,139 @@
+/** One policy, compiled: its conditions, and its rules by tool. */
+import { canonicalText } from "../../canonical.ts";
+import { sha256Hex, utf8 } from "../../hash.ts";
+import { parseDuration } from "../../time.ts";
+import { BASIS_DIGITS, DEFAULT_VALIDITY_MS } from "../parse/bounds.ts";
+import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compile.ts";
+import { compileCondition, compileExpression, type Condition, type Expression } from "../condition/condition.ts";
+import { pointerOfMember } from "../condition/condition-members.ts";
+import { isGlob } from "./glob.ts";
+import { patternFaults } from "../check/pattern-faults.ts";
+import { readPatterns } from "./name-patterns.ts";
+import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
+import { parseWindow } from "../decide/window.ts";
+
+/** Amounts of limits are whole millionths, so that sums are exact and come out the same in every store. */
+export const MICRO = 1_000_000;
+export const DEFAULT_EXPIRY_MS = 86_400_000;
+
+/** What does not depend on the set that the policy is in. */
+export type CompiledDefinition = Omit<CompiledPolicy, "order" | "version">;
+
+/** One policy by itself, with all its faults. */
+export function compileDefinition(definition: PolicyDocument): { policy: CompiledDefinition; faults: CompileFault[] } {
+  const faults: CompileFault[] = [];
+  const name = definition.policy;
+  const caseSensitive = definition.case_sensitive === true;
+  for (const { rule, message } of patternFaults(definition)) faults.push({ policy: name, rule, message });
+  const exact = new Map<string, CompiledRule[]>();
+  const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
+  for (const [position, rule] of definition.rules.entries()) {
+    const compiled = compileRule(name, rule, position, caseSensitive, faults);
+    const tools = list(rule.tool, caseSensitive);
+    if (tools === null || tools.some(isGlob)) {
+      patterns.push({ rule: compiled, globs: tools });
+      continue;
+    }
+    for (const tool of new Set(tools)) {
+      const group = exact.get(tool);
+      if (group === undefined) exact.set(tool, [compiled]);
+      else group.push(compiled);
+    }
+  }
+  const policy: CompiledDefinition = {
+    name,
+    shadow: definition.mode === "shadow",
+    caseSensitive,
+    tools: list(definition.applies_to?.tools, caseSensitive),
+    agents: list(definition.applies_to?.agents, caseSensitive),
+    exact,
+    patterns,
+    limits: (definition.limits ?? []).flatMap(
+      (limit, i) => compileLimit(name, limit, definition.rules.length + i, caseSensitive, faults) ?? [],
+    ),
+  };
+  return { policy, faults };
+}
+
+/** Null where it has faults, which go into `faults`. */
+function compileLimit(
+  policy: string,
+  limit: LimitDocument,
+  order: number,
+  caseSensitive: boolean,
+  faults: CompileFault[],
+): CompiledLimit | null {
+  const fault = (message: string): void => void faults.push({ policy, rule: limit.name, message });
+  const { name, description: _, per, count, sum, at_most, window: span, time_zone, effect = "deny", ...rest } = limit;
+  const before = faults.length;
+  const rule = compileRule(policy, { name, effect, ...rest }, order, caseSensitive, faults);
+  const window = parseWindow(span, time_zone);
+  if (typeof window === "string") fault(window);
+  const expression = (source: string, what: string): Expression | null => {
+    const compiled = compileExpression(source, what);
+    if (compiled.ok) return compiled.expression;
+    fault(compiled.message);
+    return null;
+  };
+  const by = per === undefined ? null : expression(per === "key" ? "principal.key_id" : per, "expression of per");
+  const of = sum === undefined ? null : expression(sum, "expression of sum");
+  if (faults.length > before || typeof window === "string") return null;
+  const basis = sha256Hex(utf8(canonicalText([per ?? null, sum ?? null]))).slice(0, BASIS_DIGITS);
+  return {
+    rule,
+    tools: list(limit.tool, caseSensitive),
+    basis,
+    per: by,
+    count: count ?? 0,
+    sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICRO) },
+    window,
+  };
+}
+
+function compileRule(
+  policy: string,
+  rule: RuleDocument,
+  order: number,
+  caseSensitive: boolean,
+  faults: CompileFault[],
+): CompiledRule {
+  let condition: Condition | null = null;
+  if (rule.when !== undefined) {
+    const compiled = compileCondition(rule.when);
+    if (compiled.ok) condition = compiled.condition;
+    else faults.push({ policy, rule: rule.name, message: compiled.message });
+  }
+  const duration = (text: string | undefined, absent: number): number => {
+    const ms = text === undefined ? absent : parseDuration(text);
+    if (ms === null)
+      faults.push({ policy, rule: rule.name, message: `"${text ?? ""}" is not a duration such as 30m, 1h or 7d` });
+    return ms ?? absent;
+  };
+  const expires_in_ms = duration(rule.approval?.expires_in, DEFAULT_EXPIRY_MS);
+  const valid_for_ms = duration(rule.approval?.valid_for, DEFAULT_VALIDITY_MS);
+  return {
+    order,
+    name: rule.name,
+    effect: rule.effect,
+    risk: rule.risk ?? null,
+    reason: rule.reason ?? null,
+    operations: list(rule.operation, caseSensitive),
+    agents: list(rule.agent, caseSensitive),
+    condition,
+    approval:
+      rule.effect === "require_approval"
+        ? {
+            quorum: rule.approval?.quorum ?? 1,
+            expires_in_ms,
+            valid_for_ms,
+            notify: [...new Set(rule.approval?.notify ?? [])].sort(),
+          }
+        : null,
+    show: (rule.approval?.show ?? []).map(pointerOfMember),
+  };
+}
+
+function list(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
+  if (value === undefined) return null;
+  return readPatterns(typeof value === "string" ? [value] : value, caseSensitive);
+}

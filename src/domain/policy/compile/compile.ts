@@ -1,0 +1,215 @@
+/** A policy set, ready to decide: conditions compiled, rules found by tool. */
+import { canonicalText } from "../../canonical.ts";
+import { sha256Hex, utf8 } from "../../hash.ts";
+import type { JsonValue } from "../../json.ts";
+import { boundEntry } from "../parse/bounds.ts";
+import { compileDefinition } from "./compile-definition.ts";
+import type { Condition, Expression } from "../condition/condition.ts";
+import { foldName } from "../../names.ts";
+import { isGlob } from "./glob.ts";
+import type { Window } from "../decide/window.ts";
+import {
+  POLICY_SET_FORMAT,
+  type Decision,
+  type Effect,
+  type PolicyDocument,
+  type PolicySetDocument,
+  type PolicySetMember,
+  type Risk,
+} from "../types.ts";
+
+export { DEFAULT_EXPIRY_MS, MICRO } from "./compile-definition.ts";
+
+export interface CompiledRule {
+  /** Position in its policy: the order of matching. */
+  order: number;
+  name: string;
+  effect: Effect;
+  risk: Risk | null;
+  reason: string | null;
+  operations: readonly string[] | null;
+  agents: readonly string[] | null;
+  condition: Condition | null;
+  approval: Decision["approval"];
+  /** JSON pointers of the members that its approvers see first. */
+  show: readonly string[];
+}
+
+export interface CompiledLimit {
+  /** What an action that goes beyond it meets: name, effect, terms, matchers. */
+  rule: CompiledRule;
+  tools: readonly string[] | null;
+  /** Of `LimitFact`. */
+  basis: string;
+  /** What it counts for; null: all together. */
+  per: Expression | null;
+  /** Actions; without meaning where a sum is limited. */
+  count: number;
+  /** `atMost` in millionths. */
+  sum: { of: Expression; atMost: number } | null;
+  window: Window;
+}
+
+export interface CompiledPolicy {
+  /** Position in the set. */
+  order: number;
+  name: string;
+  version: number;
+  shadow: boolean;
+  /** Names match exactly; otherwise both sides are folded. */
+  caseSensitive: boolean;
+  tools: readonly string[] | null;
+  agents: readonly string[] | null;
+  /** Rules that name this very tool and no glob. */
+  exact: ReadonlyMap<string, readonly CompiledRule[]>;
+  /** Rules for any tool (null) or for globs. */
+  patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
+  limits: readonly CompiledLimit[];
+}
+
+export interface CompiledPolicySet {
+  /** SHA-256 of the document's canonical JSON, hex; null for the set before the first activation. */
+  readonly digest: string | null;
+  readonly document: PolicySetDocument;
+  readonly policies: readonly CompiledPolicy[];
+  /** Policies that speak of nothing but the tools they name, by the tool's folded name. */
+  readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
+  /** Policies that may speak of any tool. */
+  readonly wide: readonly CompiledPolicy[];
+  /** Whether some policy has limits. */
+  readonly limited: boolean;
+}
+
+export interface CompileFault {
+  policy: string;
+  rule: string | null;
+  message: string;
+}
+
+/** One sentence: `policy "refunds", rule "large ones": there is …`. */
+export function explainCompileFault({ policy, rule, message }: CompileFault): string {
+  // Of a whole policy the message is what it does: "is the 101st in shadow mode".
+  return rule === null ? `policy "${policy}" ${message}` : `policy "${policy}", rule "${rule}": ${message}`;
+}
+
+export class PolicyCompileError extends Error {
+  readonly faults: CompileFault[];
+  constructor(faults: CompileFault[]) {
+    super(faults.map(explainCompileFault).join("; "));
+    this.name = "PolicyCompileError";
+    this.faults = faults;
+  }
+}
+
+/** Sorted by name, so that the digest does not depend on the order of files. */
+export function buildPolicySet(members: readonly PolicySetMember[]): PolicySetDocument {
+  return {
+    format: POLICY_SET_FORMAT,
+    policies: [...members].sort((a, b) => (a.policy < b.policy ? -1 : a.policy > b.policy ? 1 : 0)),
+  };
+}
+
+export function policySetDigest(document: PolicySetDocument): string {
+  return sha256Hex(utf8(canonicalText(document as unknown as JsonValue)));
+}
+
+/** Returns the set that decides before the first activation: it denies everything. */
+export function emptyPolicySet(): CompiledPolicySet {
+  const document = buildPolicySet([]);
+  return { digest: null, document, policies: [], byTool: new Map(), wide: [], limited: false };
+}
+
+/** Throws PolicyCompileError with every fault, and Error if another version of Assent wrote the set in a format of its own. */
+export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet {
+  const format: string = document.format;
+  if (format !== POLICY_SET_FORMAT)
+    throw new Error(
+      `the policy set has the format "${format}", and this version of Assent reads "${POLICY_SET_FORMAT}"; use the version that wrote it`,
+    );
+  const faults: CompileFault[] = [];
+  const names = new Set<string>();
+  const byTool = new Map<string, CompiledPolicy[]>();
+  const wide: CompiledPolicy[] = [];
+  const policies = document.policies.map((member, order) => {
+    if (names.has(member.policy))
+      faults.push({
+        policy: member.policy,
+        rule: null,
+        message: "appears twice in the set; give each policy a name of its own",
+      });
+    names.add(member.policy);
+    const compiled = compiledOnce(member.definition);
+    for (const fault of compiled.faults) faults.push({ ...fault, policy: member.policy });
+    const policy: CompiledPolicy = { ...compiled.policy, order, name: member.policy, version: member.version };
+    const tools = namedTools(policy);
+    if (tools === null) wide.push(policy);
+    for (const tool of tools ?? []) {
+      const group = byTool.get(tool);
+      if (group === undefined) byTool.set(tool, [policy]);
+      else group.push(policy);
+    }
+    return policy;
+  });
+  boundEntry(document, faults);
+  if (faults.length > 0) throw new PolicyCompileError(faults);
+  return {
+    digest: policySetDigest(document),
+    document,
+    policies,
+    byTool,
+    wide,
+    limited: policies.some(({ limits }) => limits.length > 0),
+  };
+}
+
+/**
+ * Definitions are compiled once, by content. Nothing changes a document after it was compiled, so its content is known
+ * by its identity.
+ */
+const compiledDefinitions = new Map<string, ReturnType<typeof compileDefinition>>();
+const contentDigests = new WeakMap<PolicyDocument, string>();
+const KEPT_DEFINITIONS = 4096;
+let mostTogether = 0;
+
+function keyOf(definition: PolicyDocument): string {
+  let digest = contentDigests.get(definition);
+  if (digest === undefined) {
+    digest = sha256Hex(utf8(canonicalText(definition as unknown as JsonValue)));
+    contentDigests.set(definition, digest);
+  }
+  return digest;
+}
+
+function compiledOnce(definition: PolicyDocument): ReturnType<typeof compileDefinition> {
+  const key = keyOf(definition);
+  const compiled = compiledDefinitions.get(key) ?? compileDefinition(definition);
+  // What was used last is dropped last.
+  compiledDefinitions.delete(key);
+  compiledDefinitions.set(key, compiled);
+  // Twice what one set holds: a set that is prepared must still be there when it is put together.
+  for (const oldest of compiledDefinitions.keys()) {
+    if (compiledDefinitions.size <= Math.max(KEPT_DEFINITIONS, 2 * mostTogether)) break;
+    compiledDefinitions.delete(oldest);
+  }
+  return compiled;
+}
+
+/** Whether `compilePolicySet` would find every policy compiled already, and so cost little. */
+export function isPrepared({ policies }: PolicySetDocument): boolean {
+  return policies.every(({ definition }) => compiledDefinitions.has(keyOf(definition)));
+}
+
+/**
+ * Compiles what `compilePolicySet` will need, before somebody holds a lock for it. Faults are reported there, not here.
+ */
+export function preparePolicySet({ policies }: Pick<PolicySetDocument, "policies">): void {
+  mostTogether = Math.max(mostTogether, policies.length);
+  for (const { definition } of policies) compiledOnce(definition);
+}
+
+/** The tools a policy can speak of, by their folded names; null when globs leave that open. */
+function namedTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
+  const limited = limits.flatMap((limit) => limit.tools ?? ["*"]);
+  if (patterns.length === 0 && !limited.some(isGlob)) return new Set([...exact.keys(), ...limited].map(foldName));
+  return tools === null || tools.some(isGlob) ? null : new Set(tools.map(foldName));
+}

@@ -1,0 +1,104 @@
+/**
+ * Conversions as CEL has them (language definition, "Standard Definitions"; what a text of a number looks like is what
+ * cel-go takes): a text that is not wholly a number, a time or a duration is an error. The evaluator's own take "", " 5 " and
+ * "0x10" for numbers, make NaN of "5,000", count a timestamp in milliseconds, and take dates that do not exist or not,
+ * by the engine.
+ */
+import { celFunc, CelScalar, celUint, objectType } from "@bufbuild/cel";
+import { create } from "@bufbuild/protobuf";
+import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { parseRfc3339 } from "../../time.ts";
+import type { Callable } from "./cel-meter.ts";
+
+const { BYTES, DOUBLE, INT, STRING, UINT } = CelScalar;
+const TIMESTAMP = objectType(TimestampSchema);
+const DURATION = objectType(DurationSchema);
+
+const MIN_INT = -(2n ** 63n);
+const MAX_INT = 2n ** 63n - 1n;
+const MAX_UINT = 2n ** 64n - 1n;
+/** Of the years 0001 to 9999. */
+const MIN_SECONDS = -62_135_596_800n;
+const MAX_SECONDS = 253_402_300_799n;
+
+function unreadable(): never {
+  throw new Error("the text is not one");
+}
+
+function toInt(text: string): bigint {
+  const value = /^[+-]?[0-9]+$/.test(text) ? BigInt(text.replace("+", "")) : unreadable();
+  return value >= MIN_INT && value <= MAX_INT ? value : unreadable();
+}
+
+function toUint(text: string): ReturnType<typeof celUint> {
+  const value = /^[0-9]+$/.test(text) ? BigInt(text) : unreadable();
+  return value <= MAX_UINT ? celUint(value) : unreadable();
+}
+
+const SPECIAL = /^([+-]?)(?:(nan)|inf|infinity)$/i;
+
+function toDouble(text: string): number {
+  if (/^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/.test(text)) {
+    const value = Number(text);
+    return Number.isFinite(value) ? value : unreadable();
+  }
+  const [, sign, nan] = SPECIAL.exec(text) ?? unreadable();
+  if (nan !== undefined) return sign === "" ? Number.NaN : unreadable();
+  return sign === "-" ? -Infinity : Infinity;
+}
+
+const RFC3339 = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})$/;
+
+function toTimestamp(text: string) {
+  const [, whole, fraction = "", zone] = RFC3339.exec(text) ?? unreadable();
+  const ms = parseRfc3339(`${whole}${zone}`) ?? unreadable();
+  return timestamp(BigInt(ms / 1000), Number(fraction.padEnd(9, "0")));
+}
+
+function timestamp(seconds: bigint, nanos = 0) {
+  if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) throw new Error("it does not lie in the years 0001 to 9999");
+  return create(TimestampSchema, { seconds, nanos });
+}
+
+const SECOND = 1_000_000_000n;
+const NANOS: Readonly<Record<string, bigint>> = {
+  ns: 1n,
+  us: 1_000n,
+  "\u00b5s": 1_000n,
+  "\u03bcs": 1_000n,
+  ms: 1_000_000n,
+  s: SECOND,
+  m: 60_000_000_000n,
+  h: 3_600_000_000_000n,
+};
+const PART = "(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h)";
+const SPAN = new RegExp(`^([+-]?)(0|(?:${PART})+)$`);
+const PARTS = /([0-9]*)\.?([0-9]*)([a-z\u00b5\u03bc]+)/g;
+
+function toDuration(text: string) {
+  const [, sign, parts] = SPAN.exec(text) ?? unreadable();
+  let nanos = 0n;
+  for (const [, whole = "", fraction = "", unit = ""] of (parts as string).matchAll(PARTS)) {
+    const factor = NANOS[unit] as bigint;
+    nanos += BigInt(whole) * factor + (BigInt(fraction) * factor) / 10n ** BigInt(fraction.length);
+  }
+  if (sign === "-") nanos = -nanos;
+  if (nanos < MIN_INT || nanos > MAX_INT) unreadable();
+  return create(DurationSchema, { seconds: nanos / SECOND, nanos: Number(nanos % SECOND) });
+}
+
+// A byte order mark is a character like any other.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export const CONVERSIONS = [
+  celFunc("int", [STRING], INT, toInt),
+  celFunc("uint", [STRING], UINT, toUint),
+  celFunc("double", [STRING], DOUBLE, toDouble),
+  celFunc("timestamp", [STRING], TIMESTAMP, toTimestamp),
+  celFunc("timestamp", [INT], TIMESTAMP, (seconds) => timestamp(seconds)),
+  celFunc("duration", [STRING], DURATION, toDuration),
+  celFunc("string", [BYTES], STRING, (bytes) => decoder.decode(bytes)),
+] as unknown as Callable[];
+
+/** Conversions of the evaluator that CEL does not have. */
+export const NO_CONVERSIONS = ["int(google.protobuf.Duration)", "duration(int)"];

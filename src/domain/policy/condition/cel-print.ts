@@ -1,0 +1,62 @@
+/** Values of CEL as short text, for people. */
+import { isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
+import { clipText } from "../../text.ts";
+import { toRfc3339 } from "../../time.ts";
+
+const MAX_TEXT = 200;
+const MAX_ITEMS = 20;
+const MAX_DEPTH = 4;
+
+/** At most 200 characters. */
+export function showCel(value: unknown): string {
+  return clipText(show(value, 0), MAX_TEXT);
+}
+
+function show(value: unknown, depth: number): string {
+  // Longer ones are cut anyway.
+  if (typeof value === "string") return JSON.stringify(value.slice(0, MAX_TEXT));
+  if (typeof value === "number") return Number.isInteger(value) ? value.toFixed(1) : String(value);
+  if (typeof value !== "object" || value === null) return String(value);
+  if (value instanceof Uint8Array) return `${value.length} bytes`;
+  if (isCelUint(value)) return `${value.value}u`;
+  if (isCelType(value)) return value.name;
+  if (isCelList(value))
+    return some(
+      [...value].map((item) => () => show(item, depth + 1)),
+      "[",
+      "]",
+      depth,
+    );
+  if (isCelMap(value))
+    return some(
+      [...value].map(
+        ([key, item]) =>
+          () =>
+            `${show(key, depth + 1)}: ${show(item, depth + 1)}`,
+      ),
+      "{",
+      "}",
+      depth,
+    );
+  const { seconds, nanos = 0 } = ((value as { message?: unknown }).message ?? {}) as {
+    seconds?: bigint;
+    nanos?: number;
+  };
+  if (seconds === undefined) return "a message";
+  const kind = (value as { desc?: { typeName?: string } }).desc?.typeName;
+  return kind === "google.protobuf.Timestamp"
+    ? toRfc3339(Number(seconds) * 1000 + Math.floor(nanos / 1e6))
+    : `${Number(seconds) + nanos / 1e9}s`;
+}
+
+function some(items: (() => string)[], open: string, close: string, depth: number): string {
+  if (items.length > 0 && depth >= MAX_DEPTH) return `${open}…${close}`;
+  const shown = items.slice(0, MAX_ITEMS).map((item) => item());
+  return `${open}${[...shown, ...(items.length > MAX_ITEMS ? ["…"] : [])].join(", ")}${close}`;
+}
+
+/** What a comprehension goes through: the items of a list, the keys of a map. */
+export function itemsOf(range: unknown): unknown[] {
+  if (isCelList(range)) return [...range];
+  return isCelMap(range) ? [...range.keys()] : [];
+}

@@ -1,0 +1,90 @@
+/**
+ * JSON as CEL sees it, converted where it is looked at. Only own keys exist, so that no key reaches
+ * a prototype; a key whose value is null is there, which the evaluator's own map denies.
+ */
+import type { CelInput } from "@bufbuild/cel";
+import type { JsonObject, JsonValue } from "../../json.ts";
+
+/** How the evaluator knows maps and lists that are not its own. */
+const MAP = Symbol.for("@bufbuild/cel/map");
+const LIST = Symbol.for("@bufbuild/cel/list");
+
+/** Integers become CEL ints, other numbers doubles. */
+export function toCelValue(value: JsonValue): CelInput {
+  if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
+  if (typeof value !== "object" || value === null) return value;
+  return (Array.isArray(value) ? new JsonList(value) : new JsonMap(value)) as unknown as CelInput;
+}
+
+/** Keys of large objects: listing them takes long, and each look at a field makes a map of it anew. */
+const names = new WeakMap<JsonObject, readonly string[]>();
+const LARGE = 32;
+
+function namesOf(object: JsonObject): readonly string[] {
+  let keys = names.get(object);
+  if (keys === undefined) {
+    keys = Object.keys(object);
+    if (keys.length > LARGE) names.set(object, keys);
+  }
+  return keys;
+}
+
+/** A CelMap over a JSON object. */
+class JsonMap {
+  readonly [MAP] = {};
+  private readonly object: JsonObject;
+
+  constructor(object: JsonObject) {
+    this.object = object;
+  }
+  get size(): number {
+    return namesOf(this.object).length;
+  }
+  has(key: unknown): boolean {
+    return typeof key === "string" && Object.hasOwn(this.object, key);
+  }
+  get(key: unknown): CelInput | undefined {
+    return typeof key === "string" && Object.hasOwn(this.object, key)
+      ? toCelValue(this.object[key] as JsonValue)
+      : undefined;
+  }
+  keys(): IterableIterator<string> {
+    return namesOf(this.object).values();
+  }
+  *values(): Generator<CelInput> {
+    for (const key of this.keys()) yield toCelValue(this.object[key] as JsonValue);
+  }
+  *entries(): Generator<[string, CelInput]> {
+    for (const key of this.keys()) yield [key, toCelValue(this.object[key] as JsonValue)];
+  }
+  [Symbol.iterator](): Generator<[string, CelInput]> {
+    return this.entries();
+  }
+  forEach(callback: (value: CelInput, key: string, map: this) => void, self?: unknown): void {
+    for (const [key, value] of this.entries()) callback.call(self, value, key, this);
+  }
+}
+
+/** A CelList over a JSON array. */
+class JsonList {
+  readonly [LIST] = {};
+  private readonly array: readonly JsonValue[];
+
+  constructor(array: readonly JsonValue[]) {
+    this.array = array;
+  }
+  get size(): number {
+    return this.array.length;
+  }
+  get(index: number): CelInput | undefined {
+    return Number.isInteger(index) && index >= 0 && index < this.array.length
+      ? toCelValue(this.array[index] as JsonValue)
+      : undefined;
+  }
+  *values(): Generator<CelInput> {
+    for (const value of this.array) yield toCelValue(value);
+  }
+  [Symbol.iterator](): Generator<CelInput> {
+    return this.values();
+  }
+}

@@ -1,0 +1,151 @@
+/** A condition taken apart: each expression inside it with the value it has for one request. For explanations; decisions do not use it. */
+import { isCelError, parse, plan, unparse, type CelInput } from "@bufbuild/cel";
+import { CEL, MAX_STEPS, RANGE } from "./cel.ts";
+import { Meter, onMeter } from "./cel-meter.ts";
+import { itemsOf, showCel } from "./cel-print.ts";
+import { explainError, type Activation } from "./condition.ts";
+import { inspect, TYPE_NAMES } from "./condition-shape.ts";
+
+export interface ConditionPart {
+  /** The expression, as CEL writes it. */
+  expression: string;
+  /** 0 for the parts of the whole condition that `&&`, `||` and `!` join. */
+  depth: number;
+  /** Of an expression inside `all`, `exists` and the like: the element it is looked at for, such as `item = {"price": 120}`. */
+  element: string | null;
+  /** As text, cut short; null where there is none. */
+  value: string | null;
+  /** Why there is no value. */
+  error: string | null;
+}
+
+type Parsed = ReturnType<typeof parse>;
+type Expr = Parsed["expr"];
+type Bindings = Record<string, CelInput>;
+
+/** Elements of a list that are looked at one by one. */
+const MAX_ELEMENTS = 10;
+/** What taking one condition apart may cost, in decisions: each part is evaluated on its own. */
+const MAX_DECISIONS = 20;
+const LOGIC = ["_&&_", "_||_"];
+
+/** @param source of a condition that compiles */
+export function conditionParts(source: string, activation: Activation): ConditionPart[] {
+  const written = parse(source);
+  const metered = parse(source);
+  const { names } = inspect(metered);
+  // The metered tree has the same ids; it cannot be written down again, because the meter stands in it.
+  const byId = new Map<bigint, Expr>();
+  collect(metered.expr, byId);
+  const parts: ConditionPart[] = [];
+  let purse = MAX_DECISIONS * MAX_STEPS;
+
+  function evaluate(expr: Expr, bindings: Bindings): { result: unknown } | { error: string } {
+    const meter = new Meter(Math.min(MAX_STEPS, purse));
+    const most = meter.left;
+    const tooMuch = { error: "it takes too many steps" };
+    if (most <= 0) return tooMuch;
+    try {
+      const run = plan(CEL, byId.get(expr.id) ?? expr) as (bindings: Bindings) => unknown;
+      const result = onMeter(meter, () => run(bindings));
+      if (meter.tripped) return tooMuch;
+      return isCelError(result) ? { error: explainError(result.message, names) } : { result };
+    } catch {
+      return meter.tripped ? tooMuch : { error: explainError("", names) };
+    } finally {
+      purse -= most - Math.max(0, meter.left) + 1;
+    }
+  }
+
+  function add(expr: Expr, depth: number, bindings: Bindings, element: string | null): unknown {
+    const outcome = evaluate(expr, bindings);
+    const failed = "error" in outcome;
+    parts.push({
+      expression: unparse({ ...written, expr }),
+      depth,
+      element,
+      value: failed ? null : showCel(outcome.result),
+      error: failed ? outcome.error : null,
+    });
+    return failed ? undefined : outcome.result;
+  }
+
+  function visit(expr: Expr, depth: number, bindings: Bindings, element: string | null): void {
+    if (isPlain(expr)) return;
+    const result = add(expr, depth, bindings, element);
+    const kind = expr.exprKind;
+    if (kind.case === "callExpr") {
+      for (const operand of operandsOf(expr)) visit(operand, depth + 1, bindings, null);
+    } else if (kind.case === "selectExpr" && result === undefined) {
+      if (kind.value.operand !== undefined) visit(kind.value.operand, depth + 1, bindings, null);
+    } else if (kind.case === "listExpr") {
+      for (const item of kind.value.elements) visit(item, depth + 1, bindings, null);
+    } else if (kind.case === "comprehensionExpr") {
+      const { iterRange, iterVar } = kind.value;
+      if (iterRange === undefined) return;
+      const range = add(iterRange, depth + 1, bindings, null);
+      const body = bodyOf(expr);
+      if (body === null) return;
+      const items = itemsOf(range);
+      for (const item of items.slice(0, MAX_ELEMENTS))
+        visit(body, depth + 1, { ...bindings, [iterVar]: item as CelInput }, `${iterVar} = ${showCel(item)}`);
+      const more = items.length - MAX_ELEMENTS;
+      if (more > 0)
+        parts.push({
+          expression: unparse({ ...written, expr: body }),
+          depth: depth + 1,
+          element: `${more} more`,
+          value: null,
+          error: `only the first ${MAX_ELEMENTS} are looked at`,
+        });
+    }
+  }
+
+  visit(written.expr, 0, activation.bindings(), null);
+  return parts;
+}
+
+/** What is its own value, or would be a whole map of the request. */
+function isPlain({ exprKind }: Expr): boolean {
+  if (exprKind.case === "constExpr") return true;
+  if (exprKind.case === "identExpr")
+    return ["params", "context", "principal", ...TYPE_NAMES].includes(exprKind.value.name);
+  return (
+    exprKind.case === "listExpr" && exprKind.value.elements.every((element) => element.exprKind.case === "constExpr")
+  );
+}
+
+/** Of `a && b && c`: all three, though the tree has two in one. */
+function operandsOf({ exprKind }: Expr): Expr[] {
+  if (exprKind.case !== "callExpr") return [];
+  const { function: name, target, args } = exprKind.value;
+  const operands = [...(target === undefined ? [] : [target]), ...args];
+  if (!LOGIC.includes(name)) return operands;
+  return operands.flatMap((operand) =>
+    operand.exprKind.case === "callExpr" && operand.exprKind.value.function === name ? operandsOf(operand) : [operand],
+  );
+}
+
+/** What a macro evaluates for each element; null where that has no value of its own. */
+function bodyOf({ exprKind }: Expr): Expr | null {
+  const step = exprKind.case === "comprehensionExpr" ? exprKind.value.loopStep : undefined;
+  if (step?.exprKind.case !== "callExpr") return null;
+  const { function: name, args } = step.exprKind.value;
+  if (LOGIC.includes(name)) return args[1] ?? null;
+  if (name === "_?_:_") return args[0] ?? null;
+  const addend = args[1]?.exprKind;
+  return name === "_+_" && addend?.case === "listExpr" ? (addend.value.elements[0] ?? null) : null;
+}
+
+function collect(expr: Expr | undefined, byId: Map<bigint, Expr>): void {
+  if (expr === undefined) return;
+  const { exprKind: kind } = expr;
+  if (kind.case === "callExpr" && kind.value.function === RANGE) return collect(kind.value.args[0], byId);
+  byId.set(expr.id, expr);
+  if (kind.case === "selectExpr") collect(kind.value.operand, byId);
+  if (kind.case === "callExpr") for (const part of [kind.value.target, ...kind.value.args]) collect(part, byId);
+  if (kind.case === "listExpr") for (const part of kind.value.elements) collect(part, byId);
+  if (kind.case === "structExpr") for (const { value } of kind.value.entries) collect(value, byId);
+  if (kind.case === "comprehensionExpr")
+    for (const part of [kind.value.iterRange, kind.value.loopStep, kind.value.result]) collect(part, byId);
+}

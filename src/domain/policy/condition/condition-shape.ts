@@ -1,0 +1,242 @@
+/** What a condition may look like: checked once, on its syntax tree, before anything is evaluated. */
+import type { parse } from "@bufbuild/cel";
+import { suggest } from "../../suggest.ts";
+import { arities, FUNCTION_NAMES, RANGE } from "./cel.ts";
+import { compilePattern, MAX_PATTERN } from "./cel-patterns.ts";
+
+export const MAX_DEPTH = 64;
+export const MAX_NESTING = 2;
+export const MAX_COMPREHENSIONS = 8;
+
+export const VARIABLES = ["agent", "tool", "operation", "params", "context", "principal", "now"] as const;
+export const TYPE_NAMES = [
+  "int",
+  "uint",
+  "double",
+  "bool",
+  "string",
+  "bytes",
+  "list",
+  "map",
+  "null_type",
+  "type",
+  "google",
+];
+const MACROS: Readonly<Record<string, string>> = {
+  has: "has(params.amount)",
+  exists: "params.items.exists(item, item.price > 100)",
+  all: "params.items.all(item, item.price > 100)",
+  exists_one: "params.items.exists_one(item, item.price > 100)",
+  filter: "params.items.filter(item, item.price > 100)",
+  map: "params.items.map(item, item.price)",
+};
+const NEVER_BOOLEAN: Readonly<Record<string, string>> = {
+  "_+_": "a sum",
+  "_-_": "a difference",
+  "_*_": "a product",
+  "_/_": "a quotient",
+  "_%_": "a remainder",
+  "-_": "a number",
+  size: "a number",
+};
+
+type Parsed = ReturnType<typeof parse>;
+type Expr = Parsed["expr"];
+
+/** `offset` in UTF-16 code units of the source. */
+export class ShapeFault extends Error {
+  readonly offset: number;
+  constructor(message: string, offset: number) {
+    super(message);
+    this.offset = offset;
+  }
+}
+
+export interface Shape {
+  /** Nodes of the tree: what one evaluation costs at least. */
+  nodes: number;
+  /** Names that stand in the source, so that messages may repeat them. */
+  names: ReadonlySet<string>;
+}
+
+/** CEL's raw texts, texts and brackets (language definition, section Syntax): what may hold a bracket, and brackets. */
+const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[([{]|[)\]}]/g;
+
+/**
+ * Where the brackets of the source nest deeper than a tree may, or -1. Checked before parsing: brackets leave no node
+ * in the tree, and how many of them overflow the parser's stack differs between runtimes.
+ */
+export function bracketsTooDeep(source: string): number {
+  let depth = 0;
+  for (const { 0: token, index } of source.matchAll(TOKENS)) {
+    if (token === "(" || token === "[" || token === "{") depth += 1;
+    else if (token === ")" || token === "]" || token === "}") depth -= 1;
+    if (depth > MAX_DEPTH) return index;
+  }
+  return -1;
+}
+
+/** Checks the tree, and puts the meter around the range of every comprehension. Throws ShapeFault. */
+/** @param boolean whether it must come out as true or false */
+export function inspect(parsed: Parsed, boolean = true, variables: readonly string[] = VARIABLES): Shape {
+  const names = new Set<string>();
+  let comprehensions = 0;
+
+  const fail = (node: Expr, message: string): never => {
+    throw new ShapeFault(message, parsed.sourceInfo?.positions[node.id.toString()] ?? 0);
+  };
+
+  /** To CEL 0 and 0u are one key, and a map that has a key twice is an error. The evaluator tells them apart. */
+  function checkKeys(node: Expr, entries: Extract<Expr["exprKind"], { case: "structExpr" }>["value"]["entries"]): void {
+    const keys = new Set<string>();
+    for (const { keyKind } of entries) {
+      const kind = keyKind.case === "mapKey" ? keyKind.value.exprKind : undefined;
+      const constant = kind?.case === "constExpr" ? kind.value.constantKind : undefined;
+      if (constant?.case !== "int64Value" && constant?.case !== "uint64Value") continue;
+      const key = String(constant.value);
+      if (keys.has(key)) fail(node, `the map has the key ${key} twice`);
+      keys.add(key);
+    }
+  }
+
+  function visit(node: Expr | undefined, depth: number, nesting: number, scope: readonly string[]): number {
+    if (node === undefined) return 0;
+    let nodes = 1;
+    if (depth > MAX_DEPTH) fail(node, `the condition nests deeper than ${MAX_DEPTH} levels`);
+    const add = (child: Expr | undefined, deeper = nesting, inner = scope): number => {
+      const part = visit(child, depth + 1, deeper, inner);
+      nodes += part;
+      return part;
+    };
+    const kind = node.exprKind;
+    switch (kind.case) {
+      case "constExpr":
+        if (kind.value.constantKind.case === "stringValue") names.add(kind.value.constantKind.value);
+        break;
+      case "identExpr": {
+        const name = kind.value.name.replace(/^\./, "");
+        if (scope.includes(name) || TYPE_NAMES.includes(name)) break;
+        const meant = suggest(name, variables);
+        fail(
+          node,
+          `there is no variable "${name}"${meant === null ? `; the variables are ${variables.join(", ")}` : `; did you mean "${meant}"?`}`,
+        );
+        break;
+      }
+      case "selectExpr":
+        names.add(kind.value.field);
+        add(kind.value.operand);
+        break;
+      case "callExpr": {
+        const { function: name, target, args } = kind.value;
+        if (/^[a-z]/i.test(name)) checkCall(node, name, target !== undefined, args);
+        add(target);
+        for (const arg of args) add(arg);
+        break;
+      }
+      case "listExpr":
+        for (const element of kind.value.elements) add(element);
+        break;
+      case "structExpr":
+        if (kind.value.messageName !== "")
+          fail(node, `"${kind.value.messageName}" cannot be built here; use a map, such as {"a": 1}`);
+        checkKeys(node, kind.value.entries);
+        for (const entry of kind.value.entries) {
+          if (entry.keyKind.case === "mapKey") add(entry.keyKind.value);
+          add(entry.value);
+        }
+        break;
+      case "comprehensionExpr": {
+        const loop = kind.value;
+        if (++comprehensions > MAX_COMPREHENSIONS)
+          fail(node, `the condition has more than ${MAX_COMPREHENSIONS} comprehensions (exists, all, map, filter)`);
+        if (nesting + 1 > MAX_NESTING)
+          fail(node, `the condition nests comprehensions (exists, all, map, filter) deeper than ${MAX_NESTING}`);
+        const inner = [...scope, loop.iterVar, loop.accuVar];
+        add(loop.iterRange);
+        add(loop.accuInit);
+        const step = add(loop.loopCondition, nesting + 1, inner) + add(loop.loopStep, nesting + 1, inner);
+        add(loop.result, nesting, inner);
+        if (loop.iterRange !== undefined) loop.iterRange = paid(loop.iterRange, step);
+        break;
+      }
+      default:
+        fail(node, "this part of CEL is not supported");
+    }
+    return nodes;
+  }
+
+  function checkCall(node: Expr, name: string, method: boolean, args: readonly Expr[]): void {
+    const macro = MACROS[name];
+    if (macro !== undefined) fail(node, `"${name}" is not used like this; write for example ${macro}`);
+    const takes = arities(name, method);
+    if (takes.length === 0) {
+      const other = arities(name, !method).length > 0;
+      const meant = suggest(name, [...FUNCTION_NAMES, ...Object.keys(MACROS)]);
+      fail(
+        node,
+        `there is no ${method ? "method" : "function"} "${name}"${other ? `; it is a ${method ? "function" : "method"}` : meant === null ? "" : `; did you mean "${meant}"?`}`,
+      );
+    }
+    if (!takes.includes(args.length))
+      fail(
+        node,
+        `"${name}" takes ${takes.join(" or ")} ${takes.length === 1 && takes[0] === 1 ? "argument" : "arguments"}, not ${args.length}`,
+      );
+    if (name === "matches") checkPattern(args[0] as Expr);
+  }
+
+  /** A pattern from the request could take seconds to compile; and one that is written here can be checked here. */
+  function checkPattern(arg: Expr): void {
+    const source =
+      arg.exprKind.case === "constExpr" && arg.exprKind.value.constantKind.case === "stringValue"
+        ? arg.exprKind.value.constantKind.value
+        : null;
+    if (source === null)
+      return fail(arg, 'the pattern of "matches" must be a text in the condition itself, such as "^[a-z]+$"');
+    let size: number;
+    try {
+      size = compilePattern(source).size;
+    } catch (error) {
+      return fail(
+        arg,
+        `the pattern is no RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`,
+      );
+    }
+    if (size > MAX_PATTERN)
+      fail(
+        arg,
+        `the pattern compiles to ${size} instructions, at most ${MAX_PATTERN} are allowed; use smaller repetitions`,
+      );
+  }
+
+  const root = parsed.expr;
+  const what = boolean ? neverBoolean(root) : null;
+  if (what !== null) fail(root, `the condition is ${what}; it must be true or false`);
+  return { nodes: visit(root, 1, 0, variables), names };
+}
+
+function neverBoolean({ exprKind }: Expr): string | null {
+  if (exprKind.case === "constExpr") return exprKind.value.constantKind.case === "boolValue" ? null : "a constant";
+  if (exprKind.case === "listExpr") return "a list";
+  if (exprKind.case === "structExpr") return "a map";
+  if (exprKind.case === "callExpr") return NEVER_BOOLEAN[exprKind.value.function] ?? null;
+  return null;
+}
+
+/** `range`, paid for before its first element is looked at. @param step nodes that each element costs */
+function paid(range: Expr, step: number): Expr {
+  const cost: Expr = {
+    $typeName: "cel.expr.Expr",
+    id: range.id,
+    exprKind: {
+      case: "constExpr",
+      value: { $typeName: "cel.expr.Constant", constantKind: { case: "int64Value", value: BigInt(step) } },
+    },
+  };
+  return {
+    $typeName: "cel.expr.Expr",
+    id: range.id,
+    exprKind: { case: "callExpr", value: { $typeName: "cel.expr.Expr.Call", function: RANGE, args: [range, cost] } },
+  };
+}

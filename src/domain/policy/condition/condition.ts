@@ -1,0 +1,196 @@
+/**
+ * Conditions in CEL. An expression is checked once, when its policy is compiled; evaluating it can
+ * still fail (a field that is not there, a type that does not fit), and that is a result, not an
+ * exception: the rule's policy then denies.
+ *
+ * What an expression may cost is bounded twice: its text and shape when it is compiled
+ * (condition-shape.ts), and the steps it takes when it is evaluated (cel.ts).
+ */
+import { isCelError, parse, plan, type CelInput } from "@bufbuild/cel";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
+import type { ActionRequest } from "../../actions.ts";
+import { CEL, MAX_STEPS } from "./cel.ts";
+import { Meter, onMeter } from "./cel-meter.ts";
+import { toCelValue } from "./cel-values.ts";
+import { membersOf } from "./condition-members.ts";
+import { bracketsTooDeep, inspect, MAX_DEPTH, ShapeFault, VARIABLES, type Shape } from "./condition-shape.ts";
+import { foldName } from "../../names.ts";
+import type { Facts } from "../types.ts";
+
+export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_NESTING, VARIABLES } from "./condition-shape.ts";
+export const MAX_LENGTH = 2_048;
+
+export type ConditionResult = { value: boolean } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
+
+export type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
+
+/** An expression of any type: strings, booleans and doubles come as such, integers as bigint. */
+export interface Expression {
+  /** JSON pointers of the members of the request that it reads. */
+  readonly members: readonly string[];
+  evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
+}
+
+export interface Condition extends Pick<Expression, "members"> {
+  /** @param shadow spends from the purse of shadow policies, which must not influence the others */
+  evaluate(activation: Activation, shadow?: boolean): ConditionResult;
+}
+
+/** `offset` in UTF-16 code units of the source. */
+export type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
+
+/**
+ * The variables of one decision, and what its conditions may spend. Built once, when the first condition needs them.
+ */
+export class Activation {
+  private readonly request: ActionRequest;
+  private readonly facts: Pick<Facts, "principal">;
+  private readonly now: number;
+  private variables: Record<string, CelInput> | null = null;
+  private meters: (Meter | null)[] = [null, null];
+
+  constructor(request: ActionRequest, facts: Pick<Facts, "principal">, now: number) {
+    this.request = request;
+    this.facts = facts;
+    this.now = now;
+  }
+
+  /** The same with other names, that of the key's agent folded, out of the same purse. */
+  renamed(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
+    const { principal } = this.facts;
+    const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
+    const facts = { principal: { ...principal, agent_id: bound } };
+    const renamed = new Activation({ ...this.request, ...names }, facts, this.now);
+    renamed.meters = this.meters;
+    return renamed;
+  }
+
+  /** What the conditions of the decision may still spend; those of shadow policies have their own. */
+  meter(shadow: boolean): Meter {
+    return (this.meters[shadow ? 1 : 0] ??= new Meter(MAX_STEPS));
+  }
+
+  bindings(): Record<string, CelInput> {
+    if (this.variables === null) {
+      const { agent_id, tool, operation, params, context } = this.request;
+      this.variables = {
+        agent: agent_id,
+        tool,
+        operation,
+        params: toCelValue(params),
+        context: toCelValue(context),
+        principal: toCelValue(this.facts.principal),
+        now: reflect(TimestampSchema, timestampFromMs(this.now)),
+      };
+    }
+    return this.variables;
+  }
+}
+
+export function compileCondition(source: string): CompiledCondition {
+  const compiled = compileExpression(source, "condition");
+  if (!compiled.ok) return compiled;
+  const { expression } = compiled;
+  return {
+    ok: true,
+    condition: {
+      members: expression.members,
+      evaluate(activation, shadow) {
+        const result = expression.evaluate(activation, shadow);
+        if ("error" in result) return result;
+        return typeof result.value === "boolean"
+          ? { value: result.value }
+          : { error: "CONDITION_ERROR", message: "it gives something else than true or false" };
+      },
+    },
+  };
+}
+
+export type CompiledExpression = { ok: true; expression: Expression } | { ok: false; message: string; offset: number };
+
+/** @param what a word for messages */
+export function compileExpression(
+  source: string,
+  what = "expression",
+  variables: readonly string[] = VARIABLES,
+): CompiledExpression {
+  const fail = (message: string, offset = 0): CompiledExpression => ({ ok: false, message, offset });
+  if (source.trim() === "")
+    return fail(
+      `the ${what} is empty; remove it, or write one such as params.amount${what === "condition" ? " <= 100" : ""}`,
+    );
+  if (source.length > MAX_LENGTH)
+    return fail(`the ${what} has ${source.length} characters, at most ${MAX_LENGTH} are allowed`);
+  const tooDeep = bracketsTooDeep(source);
+  if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
+  try {
+    const parsed = parse(source);
+    const members = membersOf(parsed.expr);
+    const shape = inspect(parsed, what === "condition", variables);
+    const run = plan(CEL, parsed);
+    return {
+      ok: true,
+      expression: { members, evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) },
+    };
+  } catch (error) {
+    if (error instanceof ShapeFault) return fail(error.message, error.offset);
+    if (error instanceof RangeError) return fail(`the ${what} nests too deeply`);
+    return fail(...syntaxFault(error, source, what));
+  }
+}
+
+function evaluate(
+  run: (bindings: Record<string, CelInput>) => unknown,
+  shape: Shape,
+  activation: Activation,
+  shadow: boolean,
+): ExpressionResult {
+  const bindings = activation.bindings();
+  const meter = activation.meter(shadow);
+  try {
+    meter.charge(shape.nodes);
+    const result = onMeter(meter, () => run(bindings));
+    // `||` and `&&` absorb errors: a result that was reached in spite of a refusal does not count.
+    if (meter.tripped) return TOO_MUCH;
+    if (isCelError(result)) return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
+    return { value: result };
+  } catch (error) {
+    if (meter.tripped || error instanceof RangeError) return TOO_MUCH;
+    return { error: "CONDITION_ERROR", message: explainError("", shape.names) };
+  }
+}
+
+const TOO_MUCH = {
+  error: "CONDITION_LIMIT",
+  message: `the conditions need more than ${MAX_STEPS} steps for this request`,
+} as const;
+
+/** An error of the evaluator without any value of the request: reasons are kept forever, arguments can be erased. */
+export function explainError(message: string, names: ReadonlySet<string>): string {
+  const [, field] = /^field not found: (.*)$/s.exec(message) ?? [];
+  if (field !== undefined)
+    return names.has(field)
+      ? `there is no field "${field}"; test for it with has()`
+      : "there is no field of the name that is looked up";
+  const [, operator, types] =
+    /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];
+  if (operator !== undefined)
+    return `"${/^[a-z]/i.test(operator) ? operator : operator.replaceAll(/[_@]/g, "")}" cannot take (${types ?? ""})`;
+  if (message.startsWith("index ")) return "an index lies outside its list";
+  if (message.startsWith("unresolved attribute")) return "a field of something that has no fields is read";
+  if (message.startsWith("type mismatch: iterable")) return "exists, all, map and filter need a list or a map";
+  if (message.startsWith("type mismatch: expected bool")) return "&& and || need true or false on both sides";
+  if (/^"[^"]*" cannot take these values$/.test(message)) return message;
+  return "it cannot be evaluated for these values";
+}
+
+function syntaxFault(error: unknown, source: string, what: string): [message: string, offset: number] {
+  const text = error instanceof Error ? error.message : String(error);
+  const offset = (error as { location?: { start?: { offset?: number } } }).location?.start?.offset ?? 0;
+  const place = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
+  return [
+    / but expecting /.test(text) ? `the ${what} cannot be read at ${place}` : `the ${what} cannot be read: ${text}`,
+    offset,
+  ];
+}

@@ -1,0 +1,241 @@
+/**
+ * The decision. Pure: the same policy set, request, facts and clock give the same decision, byte for
+ * byte, forever. Nothing here reads a clock, a file or chance.
+ */
+import type { ActionRequest } from "../../actions.ts";
+import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
+import { rulesForTool } from "../compile/rule-index.ts";
+import { Evaluation } from "./evaluation.ts";
+import { isExceeded, matchLimit, matchLimits, usedBefore } from "./limit-facts.ts";
+import { matchesAnyName } from "../compile/name-patterns.ts";
+import { clipText } from "../../text.ts";
+import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome, StopFact } from "../types.ts";
+
+const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
+const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
+const MAX_REASON = 500;
+
+/** What one policy says: its first rule that matches, or whose condition fails (`reason_code` tells which). */
+export interface Finding {
+  readonly policy: CompiledPolicy;
+  readonly rule: CompiledRule;
+  readonly effect: Effect;
+  readonly reason: string;
+  readonly reason_code: ReasonCode;
+}
+
+/** @param now milliseconds since the epoch */
+export function decide(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Decision {
+  return decideOn(new Evaluation(compiled, request, facts, now), facts);
+}
+
+/** The same, on an evaluation that has been used already: by `limitNeeds`, before the uses of limits were read. */
+export function decideOn(evaluation: Evaluation, facts: Facts): Decision {
+  return judge(evaluation, facts).decision;
+}
+
+/** And with it the facts that its entry needs: of the stops that hold, the one that decided. */
+export function decideToRecord(evaluation: Evaluation, facts: Facts): { decision: Decision; facts: Facts } {
+  const { decision, stop } = judge(evaluation, facts);
+  const { stops: _, ...others } = facts;
+  return { decision, facts: stop === undefined ? others : { ...others, stops: [stop] } };
+}
+
+function judge(evaluation: Evaluation, facts: Facts): { decision: Decision; stop?: StopFact } {
+  const { compiled, request } = evaluation;
+  const stop = facts.stops?.find(({ policy }) => policy === null);
+  if (stop !== undefined) return { decision: stopping(stop, []), stop };
+  const barred = agentBar(request, facts);
+  if (barred !== null) return { decision: denial(barred.code, barred.reason, []) };
+  if (compiled.policies.length === 0)
+    return { decision: denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []) };
+
+  const findings: Finding[] = [];
+  const shadow: ShadowOutcome[] = [];
+  const shadowed = new Map<string, Finding>();
+  for (const finding of findingsOf(evaluation, facts)) {
+    const { policy, effect } = finding;
+    if (!policy.shadow) findings.push(finding);
+    else if (
+      STRICTNESS[effect] > STRICTNESS[shadowed.get(policy.name)?.effect ?? "allow"] ||
+      !shadowed.has(policy.name)
+    )
+      shadowed.set(policy.name, finding);
+  }
+  for (const { policy, rule, effect, reason_code } of shadowed.values())
+    shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
+  const answering = facts.stops?.find(({ policy }) => findings.some((finding) => finding.policy.name === policy));
+  if (answering !== undefined) return { decision: stopping(answering, shadow), stop: answering };
+  if (!hasAnswer(findings)) {
+    const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
+    return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
+  }
+  return { decision: strictest(findings, shadow) };
+}
+
+/**
+ * What each policy says, in order of name, those in shadow mode included: the answer of its rules, then each of its
+ * limits that is exceeded; a policy that abstains is not in the list. What is known of the agent (suspended, not registered) is not asked here.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function consultAll(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Finding[] {
+  return findingsOf(new Evaluation(compiled, request, facts, now), facts);
+}
+
+function findingsOf(evaluation: Evaluation, facts: Facts): Finding[] {
+  // Limits first: `limitNeeds` evaluates them before what was used of them is read.
+  matchLimits(evaluation);
+  const findings: Finding[] = [];
+  for (const policy of evaluation.policies()) {
+    const finding = consult(policy, evaluation);
+    if (finding !== null) findings.push(finding);
+    for (const limit of policy.limits) {
+      const beyond = consultLimit(policy, limit, evaluation, facts);
+      if (beyond !== null) findings.push(beyond);
+    }
+  }
+  return findings;
+}
+
+/** A limit alone allows nothing: only a rule can say that somebody may be asked. A deny is always an answer. */
+function hasAnswer(findings: readonly Finding[]): boolean {
+  return findings.some(({ effect, reason_code }) => effect === "deny" || reason_code === "POLICY_RULE");
+}
+
+/** Null while the action stays within the limit, or does not concern it. What cannot be known is denied. */
+function consultLimit(
+  policy: CompiledPolicy,
+  limit: CompiledLimit,
+  evaluation: Evaluation,
+  facts: Facts,
+): Finding | null {
+  const { rule } = limit;
+  const match = matchLimit(policy, limit, evaluation);
+  if (match.kind === "none") return null;
+  const denied = (reason_code: ReasonCode, why: string): Finding => ({
+    policy,
+    rule,
+    effect: "deny",
+    reason_code,
+    reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON),
+  });
+  if (match.kind === "error") return denied(match.code, match.message);
+  const used = usedBefore(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
+  if (used === null) return denied("CONDITION_ERROR", "what was used of it is not known");
+  if (!isExceeded(limit, used, match.amount)) return null;
+  return {
+    policy,
+    rule,
+    effect: rule.effect,
+    reason_code: "LIMIT_EXCEEDED",
+    reason: rule.reason ?? `it goes beyond the limit "${rule.name}" of policy "${policy.name}"`,
+  };
+}
+
+function agentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {
+  const { agent } = facts;
+  if (facts.key_ended === true)
+    return { code: "KEY_ENDED", reason: "the key that submitted the action was revoked or has expired" };
+  if (agent === undefined) {
+    if (facts.require_registered_agents !== true) return null;
+    return { code: "AGENT_NOT_REGISTERED", reason: `the agent ${clip(request.agent_id)} is not registered` };
+  }
+  if (agent.suspended) return { code: "AGENT_SUSPENDED", reason: `the agent ${clip(request.agent_id)} is suspended` };
+  if (agent.allowed_tools === null || matchesAnyName(agent.allowed_tools, request.tool)) return null;
+  return {
+    code: "TOOL_NOT_ALLOWED",
+    reason: `the agent ${clip(request.agent_id)} may not use the tool ${clip(request.tool)}`,
+  };
+}
+
+/** First match wins; a condition that fails on the way is this policy's deny, because what it would have said is not known. */
+function consult(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
+  for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
+    if (!evaluation.concerns(policy, rule)) continue;
+    if (rule.condition !== null) {
+      const result = rule.condition.evaluate(evaluation.activation, policy.shadow);
+      if ("error" in result) {
+        const reason = `the condition of rule "${rule.name}" in policy "${policy.name}" could not be evaluated: ${result.message}`;
+        return { policy, rule, effect: "deny", reason: clipText(reason, MAX_REASON), reason_code: result.error };
+      }
+      if (!result.value) continue;
+    }
+    return {
+      policy,
+      rule,
+      effect: rule.effect,
+      reason: rule.reason ?? defaultReason(policy, rule),
+      reason_code: "POLICY_RULE",
+    };
+  }
+  return null;
+}
+
+function defaultReason(policy: CompiledPolicy, rule: CompiledRule): string {
+  const verb = rule.effect === "allow" ? "allowed" : rule.effect === "deny" ? "denied" : "sent for approval";
+  return `${verb} by rule "${rule.name}" of policy "${policy.name}"`;
+}
+
+/** Policies are in order of name, so the first of equals is the same whatever the order of files. */
+function strictest(findings: readonly Finding[], shadow: ShadowOutcome[]): Decision {
+  let winner = findings[0] as Finding;
+  for (const finding of findings) {
+    if (STRICTNESS[finding.effect] > STRICTNESS[winner.effect]) winner = finding;
+  }
+  const equals = findings.filter((finding) => finding.effect === winner.effect);
+  // In the order of canonical JSON, which its entry is written in: there is nothing to sort then.
+  return {
+    approval: winner.effect === "require_approval" ? strictestTerms(equals) : null,
+    effect: winner.effect,
+    policy: winner.policy.name,
+    policy_version: winner.policy.version,
+    reason: winner.reason,
+    reason_code: winner.reason_code,
+    risk_level: highestRisk(equals),
+    rule: winner.rule.name,
+    shadow,
+  };
+}
+
+function highestRisk(findings: readonly Finding[]): Risk | null {
+  let highest = -1;
+  for (const { rule } of findings) if (rule.risk !== null) highest = Math.max(highest, RISKS.indexOf(rule.risk));
+  return RISKS[highest] ?? null;
+}
+
+/** Several policies ask: the approval must satisfy all of them. */
+function strictestTerms(findings: readonly Finding[]): Decision["approval"] {
+  const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
+  return {
+    expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
+    notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
+    quorum: Math.max(...terms.map(({ quorum }) => quorum)),
+    valid_for_ms: Math.min(...terms.map(({ valid_for_ms }) => valid_for_ms)),
+  };
+}
+
+/** The reason of a stop is for those who may see it: agents are told which one it is. */
+function stopping({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
+  const what = policy === null ? "" : `, which stops what policy "${policy}" answers,`;
+  const end = until === null ? "until somebody lifts it" : `until ${until}, or until somebody lifts it`;
+  return denial("STOPPED", `the stop ${id}${what} holds ${end}: nothing is decided meanwhile`, shadow);
+}
+
+function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {
+  return {
+    approval: null,
+    effect: "deny",
+    policy: null,
+    policy_version: null,
+    reason,
+    reason_code: code,
+    risk_level: null,
+    rule: null,
+    shadow,
+  };
+}
+
+function clip(name: string): string {
+  return `"${clipText(name, 80)}"`;
+}

@@ -1,0 +1,218 @@
+/** Why a decision came out as it did: what each policy, rule, matcher and part of a condition said. Pure, like decide(). */
+import type { ActionRequest } from "../../actions.ts";
+import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
+import { conditionParts, type ConditionPart } from "../condition/condition-parts.ts";
+import { decide } from "./decide.ts";
+import { Evaluation } from "./evaluation.ts";
+import { isExceeded, matchLimit, matchLimits, MICRO, usedBefore } from "./limit-facts.ts";
+import { matchNames, readPatterns } from "../compile/name-patterns.ts";
+import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "../types.ts";
+
+export interface MatcherExplanation {
+  field: "tool" | "operation" | "agent";
+  patterns: string[];
+  value: string;
+  matches: boolean;
+}
+
+export interface ConditionExplanation {
+  source: string;
+  /** Null where it could not be evaluated. */
+  value: boolean | null;
+  error: { code: ReasonCode; message: string } | null;
+  parts: ConditionPart[];
+}
+
+export interface RuleExplanation {
+  rule: string;
+  effect: Effect;
+  /**
+   * `matched`: it is the policy's answer. `failed`: its condition could not be evaluated, so the policy denies.
+   * `passed`: it does not match. `not_reached`: a rule before it was the answer.
+   */
+  outcome: "matched" | "failed" | "passed" | "not_reached";
+  /** Those that the rule has. */
+  matchers: MatcherExplanation[];
+  /** Null where the rule has none, or where it was not looked at. */
+  condition: ConditionExplanation | null;
+}
+
+export interface LimitExplanation {
+  limit: string;
+  effect: Effect;
+  /** `aside`: the action does not count. `failed`: it could not be evaluated, so the policy denies. */
+  outcome: "aside" | "within" | "exceeded" | "failed";
+  subject: string | null;
+  /** Before this action; actions, or the sum. Null where it is not known or does not matter. */
+  used: number | null;
+  /** Most that is within. */
+  most: number;
+  error: string | null;
+  /** What it adds to the policy's answer; null where it adds nothing. */
+  answer: { effect: Effect; reason_code: ReasonCode } | null;
+}
+
+export interface PolicyExplanation {
+  policy: string;
+  mode: "enforce" | "shadow";
+  /** Whether `applies_to` lets it speak of this action. */
+  applies: boolean;
+  /** Of `applies_to`. */
+  matchers: MatcherExplanation[];
+  /** Of its rules; null where they have none. */
+  answer: { rule: string; effect: Effect; reason_code: ReasonCode } | null;
+  /** The decision names this policy. */
+  decides: boolean;
+  /** Empty where the policy does not apply. */
+  rules: RuleExplanation[];
+  limits: LimitExplanation[];
+}
+
+export interface Explanation {
+  decision: Decision;
+  /** In order of their names; empty where the agent was barred or everything is stopped, because no policy was asked then. */
+  policies: PolicyExplanation[];
+}
+
+const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGENT_SUSPENDED", "TOOL_NOT_ALLOWED"];
+
+/** @param now milliseconds since the epoch */
+export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
+  const decision = decide(compiled, request, facts, now);
+  // A stop that names a policy holds back what that one answers, so all were asked.
+  const stopped = facts.stops?.some(({ policy }) => policy === null) === true;
+  if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
+  // One for all policies, as in decide(): what the first ones spend is gone for the others.
+  const evaluation = new Evaluation(compiled, request, facts, now);
+  matchLimits(evaluation);
+  const policies = compiled.policies.map((policy) => {
+    const definition = compiled.document.policies[policy.order]?.definition as PolicyDocument;
+    return {
+      ...explainPolicy(policy, definition, facts, evaluation),
+      decides: decision.policy === policy.name,
+    };
+  });
+  return { decision, policies };
+}
+
+function explainPolicy(
+  policy: CompiledPolicy,
+  definition: PolicyDocument,
+  facts: Facts,
+  evaluation: Evaluation,
+): Omit<PolicyExplanation, "decides"> {
+  const matchers = [
+    matcher("tool", definition.applies_to?.tools, policy, evaluation),
+    matcher("agent", definition.applies_to?.agents, policy, evaluation),
+  ].filter((match) => match !== null);
+  const applies = matchers.every(({ matches }) => matches);
+  const whole = { policy: policy.name, mode: policy.shadow ? "shadow" : "enforce", applies, matchers } as const;
+  if (!applies) return { ...whole, answer: null, rules: [], limits: [] };
+  const compiledRules = new Map(
+    [...[...policy.exact.values()].flat(), ...policy.patterns.map(({ rule }) => rule)].map((rule) => [
+      rule.order,
+      rule,
+    ]),
+  );
+  let answer: PolicyExplanation["answer"] = null;
+  const rules = definition.rules.map((rule, order) => {
+    const explained = explainRule(rule, policy, compiledRules.get(order) as CompiledRule, evaluation, answer !== null);
+    if (explained.outcome === "matched") answer = { rule: rule.name, effect: rule.effect, reason_code: "POLICY_RULE" };
+    if (explained.outcome === "failed")
+      answer = { rule: rule.name, effect: "deny", reason_code: explained.condition?.error?.code as ReasonCode };
+    return explained;
+  });
+  return {
+    ...whole,
+    answer,
+    rules,
+    limits: policy.limits.map((limit) => explainLimit(policy, limit, facts, evaluation)),
+  };
+}
+
+function explainRule(
+  rule: RuleDocument,
+  policy: CompiledPolicy,
+  compiled: CompiledRule,
+  evaluation: Evaluation,
+  answered: boolean,
+): RuleExplanation {
+  const { activation } = evaluation;
+  const matchers = [
+    matcher("tool", rule.tool, policy, evaluation),
+    matcher("operation", rule.operation, policy, evaluation),
+    matcher("agent", rule.agent, policy, evaluation),
+  ].filter((match) => match !== null);
+  const common = { rule: rule.name, effect: rule.effect, matchers };
+  if (answered) return { ...common, outcome: "not_reached", condition: null };
+  if (!matchers.every(({ matches }) => matches)) return { ...common, outcome: "passed", condition: null };
+  if (compiled.condition === null) return { ...common, outcome: "matched", condition: null };
+  const result = compiled.condition.evaluate(activation, policy.shadow);
+  const source = rule.when as string;
+  const parts = conditionParts(source, activation);
+  if ("error" in result)
+    return {
+      ...common,
+      outcome: "failed",
+      condition: { source, value: null, error: { code: result.error, message: result.message }, parts },
+    };
+  return {
+    ...common,
+    outcome: result.value ? "matched" : "passed",
+    condition: { source, value: result.value, error: null, parts },
+  };
+}
+
+function explainLimit(
+  policy: CompiledPolicy,
+  limit: CompiledLimit,
+  facts: Facts,
+  evaluation: Evaluation,
+): LimitExplanation {
+  const unit = limit.sum === null ? 1 : MICRO;
+  const about = { limit: limit.rule.name, effect: limit.rule.effect, most: (limit.sum?.atMost ?? limit.count) / unit };
+  const match = matchLimit(policy, limit, evaluation);
+  if (match.kind === "none")
+    return { ...about, outcome: "aside", subject: null, used: null, error: null, answer: null };
+  if (match.kind === "error")
+    return {
+      ...about,
+      outcome: "failed",
+      subject: null,
+      used: null,
+      error: match.message,
+      answer: { effect: "deny", reason_code: match.code },
+    };
+  const used = usedBefore(facts, { policy: policy.name, limit: limit.rule.name, basis: limit.basis });
+  if (used === null)
+    return {
+      ...about,
+      outcome: "failed",
+      subject: match.subject,
+      used: null,
+      error: "what was used of it is not known",
+      answer: { effect: "deny", reason_code: "CONDITION_ERROR" },
+    };
+  const exceeded = isExceeded(limit, used, match.amount);
+  return {
+    ...about,
+    outcome: exceeded ? "exceeded" : "within",
+    subject: match.subject,
+    used: used / unit,
+    error: null,
+    answer: exceeded ? { effect: limit.rule.effect, reason_code: "LIMIT_EXCEEDED" } : null,
+  };
+}
+
+function matcher(
+  field: MatcherExplanation["field"],
+  given: string | string[] | undefined,
+  policy: CompiledPolicy,
+  evaluation: Evaluation,
+): MatcherExplanation | null {
+  if (given === undefined) return null;
+  const patterns = [given].flat();
+  const { agent_id: agent, tool, operation } = evaluation.request;
+  const matches = matchNames(readPatterns(patterns, policy.caseSensitive), evaluation.names(policy)[field]);
+  return { field, patterns, value: { agent, tool, operation }[field], matches };
+}

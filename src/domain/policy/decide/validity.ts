@@ -1,0 +1,7 @@
+import { DEFAULT_VALIDITY_MS } from "../parse/bounds.ts";
+import type { AskedApproval } from "../types.ts";
+
+/** How long an approval holds that was asked for so, also by an entry from before entries said it. Milliseconds. */
+export function validityOf(terms: Partial<AskedApproval> | null): number {
+  return terms?.valid_for_ms ?? DEFAULT_VALIDITY_MS;
+}

@@ -1,0 +1,76 @@
+/** What changed between two sets of policies, in policies, rules and effects. */
+import { diffPolicies, type PolicyChange } from "./diff.ts";
+import type { Effect, PolicyDocument } from "../types.ts";
+
+export interface SetChange {
+  kind: "policy_added" | "policy_removed" | "policy_changed";
+  policy: string;
+  /** Of an added or removed policy: each of its rules. */
+  changes: PolicyChange[];
+  /** One sentence for people. */
+  summary: string;
+}
+
+export interface SetDiff {
+  /** In order of the policies' names; those without a change are left out. */
+  policies: SetChange[];
+  /** How many rules are new, gone, or have another effect, condition, place or other field. */
+  rules: { added: number; removed: number; changed: number; moved: number };
+}
+
+/** Pure; each set holds a name once. Order of members does not matter. A renamed policy is one removed and one added. */
+export function diffPolicySets(before: readonly PolicyDocument[], after: readonly PolicyDocument[]): SetDiff {
+  const was = new Map(before.map((document) => [document.policy, document]));
+  const is = new Map(after.map((document) => [document.policy, document]));
+  const names = [...new Set([...was.keys(), ...is.keys()])].sort((a, b) => (a < b ? -1 : 1));
+  const policies = names.map((name) => changeOf(name, was.get(name), is.get(name))).filter((change) => change !== null);
+  const count = (kind: PolicyChange["kind"]): number =>
+    policies.flatMap(({ changes }) => changes).filter((change) => change.kind === kind).length;
+  return {
+    policies,
+    rules: {
+      added: count("rule_added"),
+      removed: count("rule_removed"),
+      changed: count("rule_changed"),
+      moved: count("rule_moved"),
+    },
+  };
+}
+
+function changeOf(
+  policy: string,
+  before: PolicyDocument | undefined,
+  after: PolicyDocument | undefined,
+): SetChange | null {
+  if (before !== undefined && after !== undefined) {
+    const changes = diffPolicies(before, after);
+    if (changes.length === 0) return null;
+    return {
+      kind: "policy_changed",
+      policy,
+      changes,
+      summary: `the policy "${policy}" changes in ${changes.length} ${changes.length === 1 ? "place" : "places"}`,
+    };
+  }
+  const only = (after ?? before) as PolicyDocument;
+  const changes =
+    after !== undefined
+      ? diffPolicies({ ...only, rules: [], limits: [] }, only)
+      : diffPolicies(only, { ...only, rules: [], limits: [] });
+  return {
+    kind: after === undefined ? "policy_removed" : "policy_added",
+    policy,
+    changes,
+    summary: `the policy "${policy}" is ${after === undefined ? "gone" : "new"}: ${rulesOf(only)}${only.mode === "shadow" ? ", in shadow mode" : ""}`,
+  };
+}
+
+const EFFECTS: readonly Effect[] = ["allow", "require_approval", "deny"];
+
+function rulesOf({ rules, limits = [] }: PolicyDocument): string {
+  const parts = EFFECTS.map((effect) => ({
+    effect,
+    count: rules.filter((rule) => rule.effect === effect).length,
+  })).filter(({ count }) => count > 0);
+  return `${rules.length} ${rules.length === 1 ? "rule" : "rules"} (${parts.map(({ effect, count }) => `${count} ${effect}`).join(", ")})${limits.length === 0 ? "" : `, ${limits.length} ${limits.length === 1 ? "limit" : "limits"}`}`;
+}

@@ -1,0 +1,84 @@
+/**
+ * A decision's entry lists what every shadow policy would have said, every channel to tell and what was used of every
+ * limit, and an entry has a size. A set that could make an entry too large would turn each decision into a fault, so it
+ * is refused.
+ */
+import { canonicalBytes } from "../../canonical.ts";
+import type { JsonValue } from "../../json.ts";
+import type { CompileFault } from "../compile/compile.ts";
+import type { Decision, LimitFact, PolicyDocument, PolicySetDocument, ShadowOutcome } from "../types.ts";
+
+export const MAX_SHADOW_POLICIES = 100;
+export const MAX_CHANNELS = 100;
+export const MAX_LIMITS = 50;
+/** Hex digits that tell what limits of one name count. */
+export const BASIS_DIGITS = 16;
+/** Bytes of an entry for all of them; the rest takes at most 27,000, the tools of a registered agent included. */
+export const MAX_NAMES = 38_000;
+
+export function boundEntry(document: PolicySetDocument, faults: CompileFault[]): void {
+  const channels = new Set<string>();
+  let [shadows, limits, bytes] = [0, 0, 0];
+  for (const { policy, version, definition } of document.policies) {
+    const rules = [...definition.rules, ...(definition.limits ?? [])];
+    const fault = (message: string, rule: string | null = null): void => void faults.push({ policy, rule, message });
+    if (definition.mode === "shadow") {
+      if (++shadows > MAX_SHADOW_POLICIES)
+        return fault(
+          `is the ${MAX_SHADOW_POLICIES + 1}st policy in shadow mode; at most ${MAX_SHADOW_POLICIES} can be active together`,
+        );
+      bytes += sizeOf({
+        policy,
+        policy_version: version,
+        rule: longest(rules),
+        effect: "require_approval",
+        reason_code: "NO_MATCHING_RULE",
+      } satisfies ShadowOutcome);
+    }
+    limits += definition.limits?.length ?? 0;
+    if (limits > MAX_LIMITS)
+      return fault(
+        `is the last of ${limits} limits; at most ${MAX_LIMITS} can be active together`,
+        definition.limits?.at(-1)?.name,
+      );
+    for (const { name } of definition.limits ?? [])
+      bytes += sizeOf({
+        policy,
+        limit: name,
+        basis: "0".repeat(BASIS_DIGITS),
+        used: Number.MAX_SAFE_INTEGER,
+      } satisfies LimitFact);
+    for (const rule of rules) {
+      for (const channel of rule.approval?.notify ?? []) {
+        if (channels.has(channel)) continue;
+        channels.add(channel);
+        bytes += sizeOf(channel satisfies NonNullable<Decision["approval"]>["notify"][number]);
+        if (channels.size > MAX_CHANNELS)
+          return fault(`names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}`, rule.name);
+      }
+    }
+    if (bytes > MAX_NAMES)
+      return fault(
+        `the names of limits, of policies in shadow mode with their rules, and of channels take more than ${MAX_NAMES} bytes in the record of a decision up to here; shorten them, or have fewer`,
+      );
+  }
+}
+
+/** As a member of an array. */
+function sizeOf(value: string | ShadowOutcome | LimitFact): number {
+  return canonicalBytes(value as unknown as JsonValue).length + 1;
+}
+
+function longest(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]): string {
+  let [most, longestName] = [0, ""];
+  for (const { name } of rules) {
+    // Six bytes are the longest that a character becomes.
+    if (name.length * 6 <= most) continue;
+    const size = canonicalBytes(name).length;
+    if (size > most) [most, longestName] = [size, name];
+  }
+  return longestName;
+}
+
+/** How long an approved action may start where its policy does not say. */
+export const DEFAULT_VALIDITY_MS = 3_600_000;

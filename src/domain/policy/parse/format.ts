@@ -1,0 +1,158 @@
+/**
+ * The canonical layout of policy files: white space, and numbers in their usual notation. Comments, the order of keys,
+ * quotes and whether a list stands in brackets or in lines are the author's.
+ */
+import {
+  isMap,
+  isScalar,
+  Lexer,
+  parseAllDocuments,
+  visit,
+  type Document,
+  type Node,
+  type Scalar,
+  type YAMLMap,
+  type YAMLSeq,
+} from "yaml";
+import { canonicalText } from "../../canonical.ts";
+import { liftComments } from "./format-comments.ts";
+import { MAX_DEPTH } from "../../json.ts";
+import { boundText } from "./yaml-depth.ts";
+import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
+
+/** Longer text without quotes goes on in the next line. Conditions in `>-` keep the lines they have. */
+const WIDTH = 140;
+
+export type Formatted = { ok: true; text: string } | { ok: false; message: string };
+
+/** Comments in odd places are moved step by step. */
+const MAX_ROUNDS = 5;
+
+/** Refuses rather than change what a file means, lose a comment, or give another text the next time. Takes files without faults. */
+export function formatYaml(source: string): Formatted {
+  const refuse = (why: string): Formatted => ({ ok: false, message: `the file is left as it is: ${why}` });
+  let text = layOut(source);
+  for (let round = 1; text !== null && round <= MAX_ROUNDS; round++) {
+    const next = layOut(text);
+    if (next !== text) {
+      text = next;
+      continue;
+    }
+    const why = differs(source, text);
+    return why === null ? { ok: true, text } : refuse(why);
+  }
+  return refuse(text === null ? "it cannot be read, or is empty" : "its layout does not come to rest");
+}
+
+function differs(before: string, after: string): string | null {
+  const [was, is] = [readYaml(before), readYaml(after)];
+  if (was.faults.length > 0) return "it cannot be read";
+  const meaning = ({ values }: typeof was): string => canonicalText(values.map(({ value }) => value));
+  if (is.faults.length > 0 || meaning(was) !== meaning(is)) return "its meaning would change";
+  return commentsOf(before) === commentsOf(after) ? null : "a comment would be lost";
+}
+
+function commentsOf(text: string): string {
+  return [...new Lexer().lex(text)]
+    .filter((token) => token.startsWith("#"))
+    .map((comment) => comment.trimEnd())
+    .sort()
+    .join("\n");
+}
+
+function parse(source: string): Document.Parsed[] {
+  return [
+    ...parseAllDocuments(source, { version: "1.2", schema: "core", uniqueKeys: false, merge: false }),
+  ] as Document.Parsed[];
+}
+
+/** Null where the source cannot be read, or is empty. */
+function layOut(source: string): string | null {
+  const text = source.replace(/^\uFEFF/, "").replaceAll(/\r\n?/g, "\n");
+  if (boundText(text, MAX_DEPTH, MAX_DOCUMENTS) !== null) return null;
+  const documents = parse(text);
+  if (documents.length === 0 || documents.some(({ errors, warnings }) => errors.length + warnings.length > 0))
+    return null;
+  const parts = documents.map((document, i) => {
+    if (document.directives !== undefined) {
+      document.directives.docStart = i > 0 || null;
+      document.directives.docEnd = false;
+    }
+    if (isEmpty(document))
+      return `${i > 0 ? "---\n" : ""}${[...new Lexer().lex(String(document))]
+        .filter((token) => token.startsWith("#"))
+        .map((comment) => `${comment}\n`)
+        .join("")}`;
+    liftComments(document, text);
+    visit(document, { Collection: (_, node) => shape(node) });
+    return document.toString({ indent: 2, lineWidth: WIDTH, doubleQuotedMinMultiLineLength: 1e9, blockQuote: true });
+  });
+  return keepFolds(text, parts.join("")).replaceAll(/[ \t]+$/gm, "");
+}
+
+function isEmpty({ contents }: Document): boolean {
+  return contents === null || (isScalar(contents) && contents.value === null);
+}
+
+/** `{ a: 1 }`, but `[a]`; what stands in brackets stays in one line where no comment is inside. */
+function shape(node: YAMLMap | YAMLSeq): void {
+  const print = node.toString.bind(node) as (context: PrintContext, ...rest: unknown[]) => string;
+  node.toString = ((context: PrintContext, ...rest: unknown[]): string => {
+    if (context.inFlow !== true && node.flow !== true) return print(context, ...rest);
+    return print(
+      { ...context, flowCollectionPadding: isMap(node) ? " " : "", options: { ...context.options, lineWidth: 0 } },
+      ...rest,
+    );
+  }) as typeof node.toString;
+}
+
+/** What the printer hands down. */
+interface PrintContext {
+  inFlow: boolean | null;
+  flowCollectionPadding: string;
+  options: { lineWidth: number };
+}
+
+/** The printer folds `>-` anew; the author broke the lines of a condition where its parts are. */
+function keepFolds(before: string, after: string): string {
+  const [was, is] = [foldsOf(before), foldsOf(after)];
+  if (was.length !== is.length) return after;
+  let text = after;
+  for (let i = is.length - 1; i >= 0; i--) {
+    const [old, fold] = [was[i], is[i]] as [Fold, Fold];
+    const lines = old.lines.map((line) => (line.trim() === "" ? "" : " ".repeat(fold.indent) + line.slice(old.indent)));
+    text = `${text.slice(0, fold.start)}${lines.join("\n")}\n${text.slice(fold.end)}`;
+  }
+  // A header that says how far its text is indented would now be wrong.
+  return differs(after, text) === null ? text : after;
+}
+
+interface Fold {
+  /** Of the lines below the header, without empty ones at the end. */
+  start: number;
+  end: number;
+  indent: number;
+  lines: string[];
+}
+
+function foldsOf(text: string): Fold[] {
+  const folds: Fold[] = [];
+  for (const document of parse(text)) {
+    visit(document, {
+      Scalar(_, node: Scalar) {
+        if (node.type !== "BLOCK_FOLDED") return;
+        const [from, to] = (node as Node).range as [number, number, number];
+        const start = text.indexOf("\n", from) + 1;
+        const body = text.slice(start, to).replace(/\s+$/, "");
+        const lines = body.split("\n");
+        folds.push({
+          start,
+          end: Math.min(start + body.length + 1, text.length),
+          indent: /^ */.exec(lines.find((line) => line.trim() !== "") ?? "")?.[0].length ?? 0,
+          lines,
+        });
+      },
+    });
+  }
+  return folds;
+}

@@ -1,0 +1,283 @@
+/** From YAML text to policies and their tests, with every fault at its line and column. */
+import type { Static, TSchema } from "@sinclair/typebox";
+import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
+import { ValueErrorType } from "@sinclair/typebox/errors";
+import { parseDuration } from "../../time.ts";
+import { suggest } from "../../suggest.ts";
+import { explainFault, lastSegment, siblingsAt } from "../../validation.ts";
+import { compileCondition, compileExpression } from "../condition/condition.ts";
+import { patternFaults } from "../check/pattern-faults.ts";
+import { PolicySchema, PolicyTestSchema, SampleActionSchema } from "./schema.ts";
+import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
+import { parseWindow } from "../decide/window.ts";
+import { readYaml, type Place, type YamlValue } from "./yaml.ts";
+
+/** What kind of fault: stable, so that programs can tell them apart. */
+export type FaultKind =
+  | "yaml-syntax"
+  | "unknown-key"
+  | "missing-key"
+  | "wrong-value"
+  | "condition"
+  | "pattern"
+  | "repeated-name"
+  | "unreadable-file"
+  | "set-too-large"
+  | "failing-test"
+  /** A warning: the policy can be taken. */
+  | "unknown-channel";
+
+/** `line` and `column` are 1-based; null where the fault has no place. */
+export interface TextFault {
+  kind?: FaultKind;
+  file: string;
+  line: number | null;
+  column: number | null;
+  message: string;
+}
+
+export type PolicyTest = Static<typeof PolicyTestSchema>;
+export type SampleAction = Static<typeof SampleActionSchema>;
+
+/** A fault inside a value: RFC 6901 pointer and words. */
+export interface ValueFault {
+  pointer: string;
+  detail: string;
+  /** A wrong value when absent. */
+  kind?: FaultKind;
+  /** The key is at fault, not what stands behind it. */
+  key?: boolean;
+  /** UTF-16 code units into the text behind the pointer. */
+  offset?: number;
+}
+
+/** How long it may be approved, and how long it may start then. Milliseconds. */
+const TERMS = {
+  expires_in: { least: 1_000, most: 30 * 86_400_000, between: "1s and 30d" },
+  valid_for: { least: 1_000, most: 7 * 86_400_000, between: "1s and 7d" },
+} as const;
+const MAX_FAULTS = 50;
+/** Characters of one file; anything larger is no policy. */
+export const MAX_FILE = 4 * 1024 * 1024;
+
+const policyCheck = TypeCompiler.Compile(PolicySchema);
+const testCheck = TypeCompiler.Compile(PolicyTestSchema);
+const actionCheck = TypeCompiler.Compile(SampleActionSchema);
+
+/** All policies of a file, or all its faults. `places[i]` is where the name of `documents[i]` stands. */
+export function parsePolicies(
+  text: string,
+  file: string,
+): { documents: PolicyDocument[]; places: Place[]; faults: TextFault[] } {
+  const { values, faults } = read(text, file, validatePolicyDocument);
+  if (faults.length === 0 && values.length === 0)
+    faults.push({
+      kind: "unreadable-file",
+      file,
+      line: 1,
+      column: 1,
+      message: "the file holds no policy; write one, or remove the file",
+    });
+  return {
+    documents: values.map(({ value }) => value as unknown as PolicyDocument),
+    places: values.map((yaml) => yaml.place("/policy")),
+    faults,
+  };
+}
+
+/** All tests of a file, or all its faults. `places[i][j]` is where case `j` of `tests[i]` stands. */
+export function parsePolicyTests(
+  text: string,
+  file: string,
+): { tests: PolicyTest[]; places: Place[][]; faults: TextFault[] } {
+  const { values, faults } = read(text, file, (value) => schemaFaults(testCheck, PolicyTestSchema, value));
+  const tests = values.map(({ value }) => value as unknown as PolicyTest);
+  return {
+    tests,
+    places: tests.map(({ cases }, i) => cases.map((_, j) => (values[i] as YamlValue).place(`/cases/${j}`))),
+    faults,
+  };
+}
+
+/** One action, in JSON or YAML; null when there are faults. */
+export function parseSampleAction(text: string, file: string): { action: SampleAction | null; faults: TextFault[] } {
+  const { values, faults } = read(text, file, (value) => schemaFaults(actionCheck, SampleActionSchema, value));
+  if (faults.length === 0 && values.length !== 1)
+    faults.push({ file, line: 1, column: 1, message: `one action is expected, and ${values.length} are here` });
+  return { action: faults.length === 0 ? (values[0]?.value as unknown as SampleAction) : null, faults };
+}
+
+/** What is wrong with a policy that came as JSON; empty when nothing is. */
+export function validatePolicyDocument(value: unknown): ValueFault[] {
+  const faults = schemaFaults(policyCheck, PolicySchema, value);
+  if (faults.length >= MAX_FAULTS) return faults;
+  // Rules and limits whose form is right are looked at even when others' is not: all faults come at once.
+  const { rules, limits = [] } = (value ?? {}) as { rules?: unknown; limits?: unknown };
+  if (
+    !Array.isArray(rules) ||
+    !Array.isArray(limits) ||
+    faults.some(({ pointer }) => pointer === "/rules" || pointer === "/limits")
+  )
+    return faults;
+  const misshapen = new Set(faults.map(({ pointer }) => /^\/(?:rules|limits)\/\d+/.exec(pointer)?.[0]));
+  const shaped = {
+    rules: rules.map((rule: unknown, i) => (misshapen.has(`/rules/${i}`) ? {} : rule)) as RuleDocument[],
+    limits: limits.map((limit: unknown, i) => (misshapen.has(`/limits/${i}`) ? {} : limit)) as LimitDocument[],
+    ...(faults.some(({ pointer }) => pointer.startsWith("/applies_to")) ? {} : appliesTo(value)),
+  };
+  return [
+    ...faults,
+    ...patternFaults(shaped).map(({ pointer, message }) => ({ pointer, detail: message, kind: "pattern" as const })),
+    ...meaningFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen),
+  ];
+}
+
+function appliesTo(value: unknown): Pick<PolicyDocument, "applies_to"> {
+  const { applies_to } = value as PolicyDocument;
+  return applies_to === undefined ? {} : { applies_to };
+}
+
+const KINDS: Readonly<Partial<Record<ValueErrorType, FaultKind>>> = {
+  [ValueErrorType.ObjectAdditionalProperties]: "unknown-key",
+  [ValueErrorType.ObjectRequiredProperty]: "missing-key",
+};
+
+function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): ValueFault[] {
+  if (check.Check(value)) return [];
+  const faults = new Map<string, ValueFault>();
+  for (const error of check.Errors(value)) {
+    if (faults.size >= MAX_FAULTS) break;
+    if (faults.has(error.path)) continue;
+    faults.set(error.path, {
+      pointer: error.path,
+      detail: explainFault(error, siblingsAt(schema, error.path)),
+      kind: KINDS[error.type] ?? "wrong-value",
+      key: error.type === ValueErrorType.ObjectAdditionalProperties,
+    });
+  }
+  // A key that is mistyped is not missing as well.
+  for (const { pointer, kind } of faults.values()) {
+    if (kind !== "unknown-key") continue;
+    const meant = suggest(lastSegment(pointer), siblingsAt(schema, pointer));
+    const missing = `${pointer.slice(0, pointer.lastIndexOf("/"))}/${meant ?? ""}`;
+    if (meant !== null && faults.get(missing)?.kind === "missing-key") faults.delete(missing);
+  }
+  return [...faults.values()];
+}
+
+/** What a schema cannot say. */
+function meaningFaults(
+  rules: readonly RuleDocument[],
+  limits: readonly LimitDocument[],
+  except: ReadonlySet<string | undefined>,
+): ValueFault[] {
+  const faults: ValueFault[] = [];
+  const names = new Set<string>();
+  if (rules.length === 0 && limits.length === 0)
+    faults.push({ pointer: "/rules", detail: "a policy without limits needs at least one rule" });
+  for (const [i, limit] of limits.entries())
+    if (!except.has(`/limits/${i}`))
+      faults.push(...limitFaults(limit).map((fault) => ({ ...fault, pointer: `/limits/${i}${fault.pointer}` })));
+  const named = [
+    ...rules.map((rule, i) => ({ rule, kind: "rule", at: `/rules/${i}` })),
+    ...limits.map((limit, i) => ({
+      rule: { ...limit, effect: limit.effect ?? "deny" },
+      kind: "limit",
+      at: `/limits/${i}`,
+    })),
+  ];
+  for (const { rule, kind, at } of named) {
+    if (except.has(at)) continue;
+    if (names.has(rule.name))
+      faults.push({
+        pointer: `${at}/name`,
+        kind: "repeated-name",
+        detail: `the ${kind} "${rule.name}" appears twice in this policy; give each rule and each limit a name of its own`,
+      });
+    names.add(rule.name);
+    if (rule.approval !== undefined && rule.effect !== "require_approval") {
+      faults.push({
+        pointer: `${at}/approval`,
+        detail: `approval has no meaning with the effect "${rule.effect}"; remove it or use require_approval`,
+        key: true,
+      });
+    }
+    for (const name of ["expires_in", "valid_for"] as const) {
+      const text = rule.approval?.[name];
+      if (text === undefined) continue;
+      const { least, most, between } = TERMS[name];
+      const ms = parseDuration(text);
+      const pointer = `${at}/approval/${name}`;
+      if (ms === null) faults.push({ pointer, detail: `"${text}" is not a duration such as 30m, 1h or 7d` });
+      else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" does not lie between ${between}` });
+    }
+    if (rule.when !== undefined) {
+      const compiled = compileCondition(rule.when);
+      if (!compiled.ok)
+        faults.push({ pointer: `${at}/when`, kind: "condition", detail: compiled.message, offset: compiled.offset });
+    }
+  }
+  return faults;
+}
+
+function limitFaults(limit: LimitDocument): ValueFault[] {
+  const faults: ValueFault[] = [];
+  if ((limit.count === undefined) === (limit.sum === undefined))
+    faults.push({ pointer: "", detail: `the limit "${limit.name}" needs either count, or sum with at_most` });
+  else if ((limit.sum === undefined) !== (limit.at_most === undefined))
+    faults.push({
+      pointer: limit.sum === undefined ? "/at_most" : "/sum",
+      detail: "sum and at_most go together",
+      key: true,
+    });
+  const window = parseWindow(limit.window, limit.time_zone);
+  if (typeof window === "string") faults.push({ pointer: "/window", detail: window });
+  for (const name of ["per", "sum"] as const) {
+    const source = limit[name];
+    if (source === undefined || (name === "per" && source === "key")) continue;
+    const compiled = compileExpression(source, `expression of ${name}`);
+    if (!compiled.ok)
+      faults.push({ pointer: `/${name}`, kind: "condition", detail: compiled.message, offset: compiled.offset });
+  }
+  return faults;
+}
+
+function read(
+  text: string,
+  file: string,
+  validate: (value: unknown) => ValueFault[],
+): { values: YamlValue[]; faults: TextFault[] } {
+  if (text.length > MAX_FILE)
+    return {
+      values: [],
+      faults: [
+        {
+          kind: "unreadable-file",
+          file,
+          line: null,
+          column: null,
+          message: `the file has more than ${MAX_FILE} characters`,
+        },
+      ],
+    };
+  const { values, faults: unreadable } = readYaml(text);
+  const faults: TextFault[] = unreadable.map(({ line, column, message }) => ({
+    kind: "yaml-syntax",
+    file,
+    line: line ?? null,
+    column: column ?? null,
+    message,
+  }));
+  for (const yaml of values) {
+    for (const { pointer, detail, kind = "wrong-value", ...at } of validate(yaml.value).slice(0, MAX_FAULTS)) {
+      faults.push({
+        kind,
+        file,
+        ...yaml.place(pointer, at),
+        message: pointer === "" ? detail : `${pointer.slice(1).replaceAll("/", ".")}: ${detail}`,
+      });
+    }
+  }
+  faults.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
+  return { values: faults.length === 0 ? values : [], faults: faults.slice(0, MAX_FAULTS) };
+}

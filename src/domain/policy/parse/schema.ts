@@ -1,0 +1,251 @@
+/** The form of a policy, for validation and for editors. */
+import { Type } from "@sinclair/typebox";
+import { SHOWN_MEMBER } from "../condition/condition-members.ts";
+
+const Glob = (what: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 256,
+    description: `${what}; \`*\` stands for any characters, \`?\` for one.`,
+  });
+const Globs = (what: string) =>
+  Type.Union([Glob(what), Type.Array(Glob(what), { minItems: 1, maxItems: 200 })], {
+    description: `${what}; one glob or a list.`,
+  });
+const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")], {
+  description: "What happens when the rule matches.",
+});
+const Expires = "How long the approval may be given, such as 30m, 1h or 7d; 24h when absent.";
+const Valid = "How long an approved action may start, such as 15m, 1h or 7d; 1h when absent.";
+const Terms = Type.Object(
+  {
+    quorum: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 20, description: "How many different people must approve; 1 when absent." }),
+    ),
+    expires_in: Type.Optional(Type.String({ maxLength: 40, description: Expires })),
+    valid_for: Type.Optional(Type.String({ maxLength: 40, description: Valid })),
+    notify: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to tell." }),
+    ),
+    show: Type.Optional(
+      Type.Array(Type.String({ pattern: SHOWN_MEMBER, maxLength: 200 }), {
+        maxItems: 16,
+        description: "What approvers see first, such as params.amount or context.ticket.",
+      }),
+    ),
+  },
+  { additionalProperties: false, description: "How to ask; only with require_approval." },
+);
+const Risk = Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high"), Type.Literal("critical")], {
+  description: "Shown to approvers; no influence on the decision.",
+});
+
+export const RuleSchema = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: "Unique inside the policy; recorded with every decision the rule makes.",
+    }),
+    description: Type.Optional(Type.String({ maxLength: 2000, description: "For readers." })),
+    tool: Type.Optional(Globs("Tool that the rule is about; absent: every tool")),
+    operation: Type.Optional(Globs("Operation that the rule is about; absent: every operation")),
+    agent: Type.Optional(Globs("Agent that the rule is about; absent: every agent")),
+    when: Type.Optional(
+      Type.String({ description: "Condition in CEL over agent, tool, operation, params, context, principal and now." }),
+    ),
+    effect: Effect,
+    risk: Type.Optional(Risk),
+    reason: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 1000, description: "Said to the agent and to approvers, and recorded." }),
+    ),
+    approval: Type.Optional(Terms),
+  },
+  { additionalProperties: false, description: "A rule. The first one that matches decides for its policy." },
+);
+
+export const LimitSchema = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: "Unique among the rules and limits of the policy; recorded as the rule of decisions that it makes.",
+    }),
+    description: Type.Optional(Type.String({ maxLength: 2000, description: "For readers." })),
+    tool: Type.Optional(Globs("Tool whose actions count; absent: every tool")),
+    operation: Type.Optional(Globs("Operation that counts; absent: every operation")),
+    agent: Type.Optional(Globs("Agent whose actions count; absent: every agent")),
+    when: Type.Optional(
+      Type.String({ description: "Condition in CEL; actions that it does not hold for do not count." }),
+    ),
+    per: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          "What is counted apart: agent, key, or any expression in CEL such as params.customer. Absent: all together.",
+      }),
+    ),
+    count: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, description: "At most so many actions." })),
+    sum: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          "Number to add up, in CEL, such as params.amount. Not negative, at most 1,000,000,000; counted in millionths, upwards.",
+      }),
+    ),
+    at_most: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Largest sum." })),
+    window: Type.String({
+      minLength: 1,
+      maxLength: 40,
+      description: "The time until now, such as 1h, 24h or 7d; or hour, day, week or month of the calendar.",
+    }),
+    time_zone: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        description: "Of a calendar's window, such as Europe/Berlin; UTC when absent.",
+      }),
+    ),
+    effect: Type.Optional(
+      Type.Union([Type.Literal("deny"), Type.Literal("require_approval")], {
+        description: "What happens to an action that goes beyond; deny when absent.",
+      }),
+    ),
+    risk: Type.Optional(Risk),
+    reason: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 1000, description: "Said to the agent and to approvers, and recorded." }),
+    ),
+    approval: Type.Optional(Terms),
+  },
+  { additionalProperties: false, description: "At most so many matching actions, or at most such a sum, in a window." },
+);
+
+export const PolicySchema = Type.Object(
+  {
+    policy: Type.String({
+      pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
+      description: "Name: lowercase letters, digits, dots, dashes and underscores, at most 64.",
+    }),
+    description: Type.Optional(Type.String({ maxLength: 2000, description: "For readers." })),
+    mode: Type.Optional(
+      Type.Union([Type.Literal("enforce"), Type.Literal("shadow")], {
+        description: "shadow: evaluated and recorded, never enforced. enforce when absent.",
+      }),
+    ),
+    case_sensitive: Type.Optional(
+      Type.Boolean({
+        description:
+          "true: tools, operations and agents match as they are written. Without regard to case when absent.",
+      }),
+    ),
+    applies_to: Type.Optional(
+      Type.Object(
+        {
+          tools: Type.Optional(
+            Type.Array(Glob("Tool"), {
+              minItems: 1,
+              maxItems: 200,
+              description: "Tools that the policy speaks of; all when absent.",
+            }),
+          ),
+          agents: Type.Optional(
+            Type.Array(Glob("Agent"), {
+              minItems: 1,
+              maxItems: 200,
+              description: "Agents that the policy speaks of; all when absent.",
+            }),
+          ),
+        },
+        {
+          additionalProperties: false,
+          description: "Actions that the policy speaks of, by tool and agent; both must match.",
+        },
+      ),
+    ),
+    rules: Type.Array(RuleSchema, {
+      maxItems: 20_000,
+      description: "In order: the first match decides. Empty only beside limits.",
+    }),
+    limits: Type.Optional(
+      Type.Array(LimitSchema, {
+        minItems: 1,
+        maxItems: 50,
+        description: "Each is looked at, in addition to the rules; the strictest effect wins.",
+      }),
+    ),
+    metadata: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "Anything; no influence on decisions." }),
+    ),
+  },
+  { additionalProperties: false, $id: "assent-policy", description: "A policy of Assent." },
+);
+
+const ACTION = {
+  agent_id: Type.String({ minLength: 1, maxLength: 256, description: "Who acts." }),
+  tool: Type.String({ minLength: 1, maxLength: 256, description: "With what." }),
+  operation: Type.String({ minLength: 1, maxLength: 256, description: "What is done." }),
+  params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments; {} when absent." })),
+  context: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), { description: "What else is said of the action; {} when absent." }),
+  ),
+};
+const Action = Type.Object(ACTION, { additionalProperties: false, description: "What is submitted." });
+const Principal = Type.Object(
+  {
+    key_id: Type.Optional(Type.String({ description: "Id of the key." })),
+    name: Type.Optional(Type.String({ description: "Name of the key." })),
+    agent_id: Type.Optional(
+      Type.Union([Type.String(), Type.Null()], { description: "Agent that the key is bound to." }),
+    ),
+    owner: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: "Whose key it is." })),
+  },
+  {
+    additionalProperties: false,
+    description: "The key that submits the action; what is absent is null, and key_id is test.",
+  },
+);
+
+const Used = Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000_000_000 }), {
+  description: "What was used of limits before, by their names: actions, or the sum. Nothing when absent.",
+});
+
+/** An action in a file of its own, and who submits it. */
+export const SampleActionSchema = Type.Object(
+  { ...ACTION, principal: Type.Optional(Principal), used: Type.Optional(Used) },
+  { additionalProperties: false, $id: "assent-sample-action", description: "An action to explain." },
+);
+
+export const PolicyTestSchema = Type.Object(
+  {
+    now: Type.String({ format: "date-time", description: "The clock, RFC 3339." }),
+    policies: Type.Optional(
+      Type.Array(Type.String(), { description: "Names of the policies under test; all of the folder when absent." }),
+    ),
+    cases: Type.Array(
+      Type.Object(
+        {
+          name: Type.String({ minLength: 1, maxLength: 200, description: "What the case shows." }),
+          now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
+          action: Action,
+          principal: Type.Optional(Principal),
+          used: Type.Optional(Used),
+          expect: Type.Object(
+            {
+              effect: Effect,
+              policy: Type.Optional(Type.String({ description: "Policy that decides." })),
+              rule: Type.Optional(Type.String({ description: "Rule or limit that decides." })),
+              reason_code: Type.Optional(
+                Type.String({ description: "Such as POLICY_RULE, NO_MATCHING_RULE, CONDITION_ERROR, LIMIT_EXCEEDED." }),
+              ),
+              risk: Type.Optional(Risk),
+            },
+            { additionalProperties: false, description: "What must come out; what is absent is not looked at." },
+          ),
+        },
+        { additionalProperties: false, description: "One action and what must come out." },
+      ),
+      { minItems: 1, description: "Each on its own: nothing of one is left for the next." },
+    ),
+  },
+  { additionalProperties: false, $id: "assent-policy-test", description: "Tests beside a policy." },
+);

@@ -1,0 +1,257 @@
+/** YAML text to JSON values, each with the places its parts stand at. What JSON cannot say is refused where it stands. */
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseAllDocuments,
+  visit,
+  type ErrorCode,
+  type Document,
+  type Node,
+  type Scalar,
+  type YAMLMap,
+  type YAMLParseError,
+  type YAMLWarning,
+} from "yaml";
+import { MAX_DEPTH, type JsonValue } from "../../json.ts";
+import { boundText } from "./yaml-depth.ts";
+
+/** 1-based. */
+export interface Place {
+  line: number;
+  column: number;
+}
+
+export interface YamlValue {
+  value: JsonValue;
+  /** Where the value behind an RFC 6901 pointer stands, or the nearest one above it. */
+  place(pointer: string, at?: PlaceOptions): Place;
+}
+
+export interface PlaceOptions {
+  /** The key instead of the value. */
+  key?: boolean;
+  /** UTF-16 code units into a text. */
+  offset?: number;
+}
+
+export interface YamlFault extends Partial<Place> {
+  message: string;
+}
+
+// A file of many anchors may unfold to this many times its nodes; one that doubles at each line cannot.
+const MAX_UNFOLDING = 50;
+// The parser goes through all anchors for each alias.
+export const MAX_ALIASES = 1_000;
+export const MAX_DOCUMENTS = 2_000;
+
+/** YAML 1.2, core schema. Empty documents are left out. */
+export function readYaml(source: string): { values: YamlValue[]; faults: YamlFault[] } {
+  const text = source.replace(/^\uFEFF/, "");
+  const lines = new LineCounter();
+  const values: YamlValue[] = [];
+  const faults: YamlFault[] = [];
+  const place = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset);
+    return { line, column: col };
+  };
+  const beyond = boundText(text, MAX_DEPTH, MAX_DOCUMENTS);
+  if (beyond !== null) {
+    const message =
+      beyond.what === "depth"
+        ? `the file nests deeper than ${MAX_DEPTH} levels`
+        : `the file has more than ${MAX_DOCUMENTS} documents; split it`;
+    // The parser has not counted the lines.
+    lines.addNewLine(0);
+    for (let at = text.indexOf("\n"); at >= 0 && at < beyond.offset; at = text.indexOf("\n", at + 1))
+      lines.addNewLine(at + 1);
+    return { values, faults: [{ ...place(beyond.offset), message }] };
+  }
+  // Duplicate keys are found below: the parser would compare each key with all before it.
+  const parsed = parse(text, lines);
+  for (const document of parsed as Iterable<Document>) {
+    // A warning says that a tag or a directive is not understood: what it stands for is not known then.
+    // Only the first is told: what the parser makes of the rest of the document follows from it.
+    const [wrong] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
+    if (wrong !== undefined) {
+      faults.push({ ...place(wrong.pos[0]), message: inOurWords(wrong) + quotingHint(text, wrong) });
+      continue;
+    }
+    if (document.contents === null) continue;
+    if (isScalar(document.contents) && document.contents.value === null) continue;
+    const documentFaults = plainFaults(document);
+    // One by one: a file can hold more faults than a call takes arguments.
+    for (const { offset, message } of documentFaults) faults.push({ ...place(offset), message });
+    if (documentFaults.length > 0) continue;
+    try {
+      const value = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: MAX_UNFOLDING }))) as JsonValue;
+      values.push({ value, place: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)) });
+    } catch {
+      faults.push({
+        ...place(document.contents.range?.[0] ?? 0),
+        message: `aliases unfold to more than ${MAX_UNFOLDING} times what they stand for; write the values out`,
+      });
+    }
+  }
+  return { values, faults };
+}
+
+/** An error with its stack and a picture of its line costs more than what it is about, and a text can hold one a character. */
+function parse(text: string, lineCounter: LineCounter): ReturnType<typeof parseAllDocuments> {
+  const depth = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return parseAllDocuments(text, {
+      lineCounter,
+      version: "1.2",
+      schema: "core",
+      uniqueKeys: false,
+      prettyErrors: false,
+      merge: false,
+    });
+  } finally {
+    Error.stackTraceLimit = depth;
+  }
+}
+
+function plainFaults(document: Document): { offset: number; message: string }[] {
+  const faults: { offset: number; message: string }[] = [];
+  // An alias means the last anchor of its name before it; `resolve` would walk the document for each.
+  const anchors = new Map<string, Node>();
+  let aliases = 0;
+  const fault = (node: Node | null, message: string): void => {
+    faults.push({ offset: node?.range?.[0] ?? 0, message });
+  };
+  const remember = (node: Node): void => {
+    if (!isAlias(node) && node.anchor !== undefined) anchors.set(node.anchor, node);
+  };
+  visit(document, {
+    Node(_, node, path) {
+      remember(node);
+      if (isMap(node)) for (const key of repeatedKeys(node)) fault(key, "map keys must be unique");
+      if (path.filter(isCollection).length < MAX_DEPTH || !isCollection(node)) return undefined;
+      fault(node, `the file nests deeper than ${MAX_DEPTH} levels`);
+      return visit.SKIP;
+    },
+    Alias(_, node, path) {
+      if (++aliases > MAX_ALIASES) {
+        fault(node, `the document has more than ${MAX_ALIASES} aliases; write the values out`);
+        return visit.BREAK;
+      }
+      const target = anchors.get(node.source);
+      if (target === undefined) fault(node, `there is no anchor "&${node.source}" before this alias`);
+      else if (path.includes(target))
+        fault(node, `"*${node.source}" stands inside what it stands for; write the value out`);
+      return undefined;
+    },
+    Scalar(_, node) {
+      remember(node);
+      const message = scalarFault(node);
+      if (message !== null) fault(node, message);
+    },
+    Pair(_, pair) {
+      if (!isScalar(pair.key) || typeof pair.key.value !== "string")
+        fault(pair.key as Node | null, "keys must be text; put quotes around them");
+    },
+  });
+  return faults;
+}
+
+/** Every key whose name stands earlier in the same map. */
+function repeatedKeys({ items }: YAMLMap): Scalar[] {
+  const seen = new Set<unknown>();
+  const repeated: Scalar[] = [];
+  for (const { key } of items) {
+    if (!isScalar(key)) continue;
+    if (seen.has(key.value)) repeated.push(key);
+    seen.add(key.value);
+  }
+  return repeated;
+}
+
+function isCollection(node: unknown): boolean {
+  return isMap(node) || isSeq(node);
+}
+
+function scalarFault({ value, source }: Scalar): string | null {
+  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? "the text holds half of a surrogate pair" : null;
+  if (value === null || typeof value === "boolean") return null;
+  if (typeof value !== "number") return "this value is neither text, number, boolean nor null; put quotes around it";
+  const exact = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
+  return exact ? null : `the number ${source ?? String(value)} cannot be represented exactly; put quotes around it`;
+}
+
+function offsetOf(document: Document, text: string, pointer: string, { key = false, offset }: PlaceOptions): number {
+  let node: unknown = document.contents;
+  let at = document.contents?.range?.[0] ?? 0;
+  let keyAt = at;
+  for (const raw of pointer.split("/").slice(1)) {
+    const segment = raw.replaceAll("~1", "/").replaceAll("~0", "~");
+    const inside: unknown = isAlias(node) ? node.resolve(document) : node;
+    let next: unknown;
+    if (isMap(inside)) {
+      const pair = inside.items.find((item) => isScalar(item.key) && item.key.value === segment);
+      if (pair === undefined) return at;
+      keyAt = (pair.key as Node).range?.[0] ?? at;
+      next = pair.value;
+    } else if (isSeq(inside)) {
+      next = inside.items[Number(segment)];
+      keyAt = (next as Node | undefined)?.range?.[0] ?? at;
+    } else {
+      return at;
+    }
+    at = (next as Node | null | undefined)?.range?.[0] ?? keyAt;
+    node = next;
+  }
+  if (key) return keyAt;
+  return offset !== undefined && isScalar(node) ? (placeInText(node, text, offset) ?? at) : at;
+}
+
+/** Where a character of a text stands in the file; null where escapes are in the way. Folding changes white space only. */
+function placeInText(node: Scalar, text: string, offset: number): number | null {
+  const value = String(node.value);
+  let at = node.range?.[0] ?? 0;
+  if (node.type === "QUOTE_DOUBLE" || node.type === "QUOTE_SINGLE") at++;
+  else if (node.type !== "PLAIN") at = text.indexOf("\n", at) + 1;
+  let last = at;
+  for (let i = 0; i <= offset && i < value.length; i++) {
+    if (/\s/.test(value[i] as string)) continue;
+    while (/\s/.test(text[at] ?? "")) at++;
+    if (text[at] !== value[i]) return null;
+    last = at++;
+  }
+  return offset < value.length ? last : at;
+}
+
+/** What comes of a text without quotes that holds a colon, or begins with what YAML reads otherwise. */
+const MISREAD: ReadonlySet<ErrorCode> = new Set([
+  "BLOCK_AS_IMPLICIT_KEY",
+  "MULTILINE_IMPLICIT_KEY",
+  "TAG_RESOLVE_FAILED",
+  "UNEXPECTED_TOKEN",
+  "BAD_SCALAR_START",
+]);
+const TEXT_KEY = /^[ -]*(when|per|sum|name|description|reason): +\S/;
+const ANY_KEY = /^[ -]*[A-Za-z_]+:( |$)/;
+
+/** Where the fault lies in a text that stands there without quotes: a colon, a `!` or a quote means something to YAML. */
+function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAMLWarning): string {
+  if (!MISREAD.has(code)) return "";
+  const upTo = text.slice(0, offset + 1).split("\n");
+  const rest = text.slice(offset + 1).split("\n", 1)[0] ?? "";
+  upTo.push((upTo.pop() ?? "") + rest);
+  const line = upTo.findLast((one) => ANY_KEY.test(one)) ?? "";
+  const [, key] = TEXT_KEY.exec(line) ?? [];
+  if (key === undefined) return "";
+  const what = key === "when" ? "condition" : key === "per" || key === "sum" ? "expression" : "text";
+  return `; quote the ${what}, or begin it on a line of its own behind "${key}: >-"`;
+}
+
+function inOurWords({ code, message }: YAMLParseError | YAMLWarning): string {
+  if (code === "BLOCK_AS_IMPLICIT_KEY") return "a colon and a space end a text that has no quotes";
+  if (/call stack/i.test(message)) return `the file nests deeper than ${MAX_DEPTH} levels`;
+  const first = message.split(" at line ")[0] as string;
+  return first.charAt(0).toLowerCase() + first.slice(1);
+}
