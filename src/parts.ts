@@ -112,7 +112,13 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     newId,
     used: (id, now) => keyUse.note(id, now),
   });
-  const agents = createAgents({ storage, directory, head, requireRegistered: config.require_registered_agents });
+  const agents = createAgents({
+    storage,
+    directory,
+    head,
+    requireRegistered: config.require_registered_agents,
+    rejectionHoldsMs: config.approvals.rejection_holds_seconds * 1000,
+  });
   const stops = createStops({ storage, directory, head, clock });
   const trials = createTrials({ storage, log });
   opened.push({ name: "trials of policies", close: trials.close });

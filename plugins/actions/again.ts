@@ -134,7 +134,7 @@ async function record(
   const { hash } = tx.record(
     {
       type: "redecision",
-      v: 2,
+      v: 3,
       ...aboutAction(row, tx.now),
       occasion,
       by,

@@ -8,7 +8,7 @@ import { countPeople } from "../../src/domain/standing.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { confirmed } from "../../src/http/resource/authority.ts";
 import { behind } from "../../src/http/resource/people.ts";
-import { validityOf } from "../../src/domain/policy/decide/validity.ts";
+import { rejectionHoldOf, validityOf } from "../../src/domain/policy/decide/validity.ts";
 import { askMore, decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed, outcomeOf } from "./again.ts";
 import { releaseUses } from "./limits.ts";
 import { assertRecorded } from "./recorded.ts";
@@ -68,10 +68,12 @@ export async function voteOn(
     const approvals = countPeople(people);
     const status = !body.approve ? "denied" : approvals >= quorum ? "approved" : "pending_approval";
     const approvedUntil = status === "approved" ? tx.now + validFor : null;
+    const holdsFor = status === "denied" ? rejectionHoldOf(newest.decision.approval ?? first.decision.approval) : 0;
+    const rejectionUntil = holdsFor > 0 ? tx.now + holdsFor : null;
     const { seq } = tx.record(
       {
         type: "approval",
-        v: 3,
+        v: 4,
         ...aboutAction(row, tx.now),
         verdict: body.approve ? "approve" : "deny",
         by: actor,
@@ -81,6 +83,7 @@ export async function voteOn(
         quorum,
         status,
         approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
+        rejection_until: rejectionUntil === null ? null : toRfc3339(rejectionUntil),
       },
       row.submitted_by,
     );
@@ -104,6 +107,7 @@ export async function voteOn(
         updated_at: tx.now,
         ...(status === "pending_approval" ? {} : { waited_ms: Math.max(0, tx.now - row.created_at) }),
         ...(approvedUntil === null ? {} : { approved_until: approvedUntil }),
+        ...(rejectionUntil === null ? {} : { rejection_until: rejectionUntil }),
       },
     );
     if (status === "denied") await releaseUses(tx, row);
@@ -205,7 +209,7 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
   tx.record(
     {
       type: "approval",
-      v: 3,
+      v: 4,
       ...aboutAction(row, tx.now),
       verdict: "expired",
       by: null,
@@ -215,6 +219,7 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
       quorum: row.quorum ?? 1,
       status: "expired",
       approved_until: row.approved_until === null ? null : toRfc3339(row.approved_until),
+      rejection_until: null,
     },
     row.submitted_by,
   );

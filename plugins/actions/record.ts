@@ -2,6 +2,7 @@
 import type { Credential, Host } from "../../src/contract/host.ts";
 import type { Reply } from "../../src/contract/resource.ts";
 import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
+import { deniedBy } from "../../src/domain/denied-by.ts";
 import { openMeta } from "../../src/domain/meta.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { shownFirst } from "../../src/domain/policy/decide/shown-first.ts";
@@ -12,6 +13,8 @@ import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
 import { isWaitedFor } from "./asks.ts";
 import type { Granted, Permit } from "./permits.ts";
 import { asOf } from "./rows.ts";
+import { rejectionIn } from "./rejection.ts";
+import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
 import { selfRelationOf } from "./standing.ts";
 
@@ -57,6 +60,7 @@ function toRecord(
   host: Host,
   row: ActionRow,
   votes: readonly ApprovalRow[],
+  rejection: Rejection | null,
   credential: Credential,
   options: RecordOptions,
 ): ActionRecord {
@@ -75,6 +79,8 @@ function toRecord(
     outcome: OUTCOME[row.decision],
     reason: row.reason,
     reason_code: row.reason_code,
+    denied_by: deniedBy(row),
+    rejection,
     risk_level: row.risk_level,
     policy: row.policy,
     rule: row.rule,
@@ -139,7 +145,7 @@ export async function readVotes(
   }
 }
 
-/** Reads the votes where there can be any. */
+/** Reads the votes where there can be any, and the rejection where there is one. */
 export async function readRecord(
   host: Host,
   row: ActionRow,
@@ -148,7 +154,8 @@ export async function readRecord(
 ): Promise<ActionRecord> {
   const { votes } = options;
   const current = votes === undefined ? await readVotes(host, row) : { row, votes };
-  return toRecord(host, current.row, current.votes, credential, options);
+  const rejection = await rejectionIn(host.storage, current.row, current.votes, host.clock());
+  return toRecord(host, current.row, current.votes, rejection, credential, options);
 }
 
 export const RECORD = { description: "The action.", schema: ActionRecord };

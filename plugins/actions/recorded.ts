@@ -10,11 +10,21 @@ import {
 } from "../../src/contract/storage.ts";
 import { differences, historyOf, type ActionEntry } from "../../src/domain/action-history.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
-import { openEntry, type DecisionEntry, type ExecutionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
+import {
+  openEntry,
+  type Actor,
+  type ApprovalEntry,
+  type DecisionEntry,
+  type ExecutionEntry,
+  type RedecisionEntry,
+} from "../../src/domain/entries.ts";
 import { opensKept } from "../../src/domain/kept.ts";
 import { equalBytes, toHex } from "../../src/domain/hash.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
 import { commit, sealRequest } from "../../src/domain/request.ts";
+
+/** A vote that rejects. */
+export type RejectionEntry = ApprovalEntry & { by: Actor };
 
 /** What an action's entries say of it besides its columns. */
 export interface Recorded {
@@ -28,6 +38,8 @@ export interface Recorded {
   permits: number;
   /** By which it was started. */
   start: ExecutionEntry | null;
+  /** The vote that rejected it. */
+  rejection: RejectionEntry | null;
   /** Commitment to the result that was reported. */
   result: string | null;
 }
@@ -96,6 +108,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     ...sinceThen(opened, hashes),
     newest: newestOf(opened) ?? first,
     start: startOf(opened),
+    rejection: rejectionIn(opened),
     result: history.result,
   };
   const altered = differences(history.action, row);
@@ -113,6 +126,12 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
 
 function newestOf(entries: readonly ActionEntry[]): RedecisionEntry | null {
   return entries.findLast((entry) => entry.type === "redecision") ?? null;
+}
+
+function rejectionIn(entries: readonly ActionEntry[]): RejectionEntry | null {
+  const isRejection = (entry: ActionEntry): entry is RejectionEntry & { seq: number } =>
+    entry.type === "approval" && entry.verdict === "deny" && entry.status === "denied" && entry.by !== null;
+  return entries.find(isRejection) ?? null;
 }
 
 function startOf(entries: readonly ActionEntry[]): ExecutionEntry | null {

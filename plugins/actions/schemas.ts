@@ -2,6 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { LedgerEntry } from "../../src/contract/entry-schemas.ts";
 import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
 import { ACTION_STATUSES } from "../../src/domain/actions.ts";
+import { REJECTED } from "./rejection-schemas.ts";
 
 /** Names are compared, shown to people and written to logs: nothing in them hides or has two spellings. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
@@ -198,6 +199,7 @@ export const ActionRecord = Type.Object(
     outcome: Outcome,
     reason: Type.String(),
     reason_code: Type.String({ description: "Stable; see docs/policies.md." }),
+    ...REJECTED,
     risk_level: Nullable(Type.String()),
     policy: Nullable(Type.String()),
     rule: Nullable(Type.String()),

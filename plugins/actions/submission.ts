@@ -13,6 +13,7 @@ import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
 import { firstPermit, grantPermit, type Permit } from "./permits.ts";
 import { answerWith, RECORD } from "./record.ts";
+import { heldRejection } from "./rejection.ts";
 import { asOf } from "./rows.ts";
 import * as schema from "./schemas.ts";
 import {
@@ -174,7 +175,11 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
           return { ...reply, headers: SAID[by] };
         }
         const { facts, needs } = await readUses(host.storage, evaluation, baseFacts);
-        const decision = decideOn(evaluation, facts);
+        const { hash } = sealRequest(request);
+        let decision = decideOn(evaluation, facts);
+        const rejection =
+          decision.effect === "require_approval" ? await heldRejection(host, host.storage, hash, now) : null;
+        if (rejection !== null) decision = decideOn(evaluation, { ...facts, rejection });
         const enforced = needs.find((need) =>
           compiled.policies.some(({ name, shadow }) => name === need.policy && !shadow),
         );
@@ -192,7 +197,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
           {
             action_id: null,
             policy_hash: digest,
-            request_hash: sealRequest(request).hash,
+            request_hash: hash,
             never_allowed,
             ...uncounted,
           },

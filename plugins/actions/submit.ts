@@ -6,6 +6,7 @@ import type { ActionRequest } from "../../src/domain/actions.ts";
 import { actorOf } from "../../src/domain/actor.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { usedBy } from "../../src/domain/limit-uses.ts";
+import { deniedBy } from "../../src/domain/denied-by.ts";
 import { isTraceparent, MAX_META_BYTES, metaBytes, sealMeta } from "../../src/domain/meta.ts";
 import { sealFacts } from "../../src/domain/past.ts";
 import { decideToRecord } from "../../src/domain/policy/decide/decide.ts";
@@ -24,6 +25,7 @@ import {
 import { askedAgain } from "./asks.ts";
 import { openToJoin } from "./join.ts";
 import { readUses, spanOf, writeUses } from "./limits.ts";
+import { heldRejection } from "./rejection.ts";
 import { assertKept, reread } from "./rows.ts";
 import { newSalt } from "./salt.ts";
 import type { ActionBody } from "./schemas.ts";
@@ -166,8 +168,12 @@ export async function decideSubmission(
   };
   const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
   const { facts: read, needs } = await readUses(tx, evaluation, baseFacts);
-  const { decision, facts } = decideToRecord(evaluation, read);
-  if (decision.effect === "require_approval") await assertFewWait(host, tx, who);
+  let { decision, facts } = decideToRecord(evaluation, read);
+  if (decision.effect === "require_approval") {
+    const rejection = await heldRejection(host, tx, sealed.hash, tx.now);
+    if (rejection === null) await assertFewWait(host, tx, who);
+    else ({ decision, facts } = decideToRecord(evaluation, { ...read, rejection }));
+  }
   const row = record(host, tx, who, { ...submission, ...sealFacts(facts, newSalt), decision });
   await writeUses(tx, usedBy(decision, needs), id);
   await tx.insertAction(row);
@@ -205,6 +211,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Decided)
       at: toRfc3339(tx.now),
       commitment: commit(salt, sealed.hash),
       decision,
+      denied_by: deniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }),
       expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
       facts,
       meta: beside.commitment,
@@ -214,7 +221,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Decided)
       submitted_by: actorOf(who.key, who.principal),
       tool: request.tool,
       type: "decision",
-      v: 4,
+      v: 5,
     },
     who.key.id,
   );
@@ -248,6 +255,7 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Decided)
     quorum: decision.approval?.quorum ?? null,
     expires_at: expiresAt,
     approved_until: approvedUntil,
+    rejection_until: null,
     started_at: null,
     started_by: null,
     result: null,

@@ -5,6 +5,8 @@ import { cancelAction, voteOn } from "./approve.ts";
 import { linkRoutes } from "./links.ts";
 import { pendingRoute } from "./pending.ts";
 import { answerWith, RECORD } from "./record.ts";
+import { liftRejection } from "./lift.ts";
+import { LiftBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
 
 export function verdictRoutes(host: Host, tag: string): Route[] {
@@ -40,6 +42,22 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
         const { row, votes } = await voteOn(host, { credential, id: params.id }, body);
         return answerWith(host, row, credential, { votes });
       },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/actions/:id/lift-rejection",
+      tag,
+      summary: "Lift a rejection",
+      description:
+        "Ends the time in which the person's rejection of this action refuses the same request; the action stays denied. For whoever may decide on the action.",
+      scope: "approvals:decide",
+      params: schema.IdParams,
+      body: LiftBody,
+      bodyLimit: 32_768,
+      responses: { 200: RECORD },
+      errors: ["ACTION_NOT_FOUND", "SELF_APPROVAL", "REJECTION_NOT_HELD", "ACTION_ERASED", "RECORD_ALTERED"],
+      handle: async ({ credential, params, body }) =>
+        answerWith(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
     }),
     pendingRoute(host, tag),
     ...linkRoutes(host, tag),

@@ -91,7 +91,7 @@ async function channelsOf(tx: Pick<StorageReader, "entriesOfAction">, row: Actio
   return named;
 }
 
-function assertNotSelf(host: Host, self: SelfRelation | null): void {
+export function assertNotSelf(host: Host, self: SelfRelation | null): void {
   if (self !== null && !host.config.approvals.allow_self_approval)
     throw new Refusal("SELF_APPROVAL", `${RELATION_WORDS[self]}; somebody else must decide`);
 }

@@ -140,5 +140,12 @@ async function dryRun(host: Host, body: DryRunBody, signal: AbortSignal): Promis
 }
 
 function outcomeOf({ effect, approval }: Decision): string {
-  return JSON.stringify([effect, approval?.quorum, approval?.expires_in_ms, approval?.valid_for_ms, approval?.notify]);
+  return JSON.stringify([
+    effect,
+    approval?.quorum,
+    approval?.expires_in_ms,
+    approval?.valid_for_ms,
+    approval?.rejection_holds_ms,
+    approval?.notify,
+  ]);
 }

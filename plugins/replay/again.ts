@@ -3,6 +3,7 @@ import type { Host } from "../../src/contract/host.ts";
 import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/storage.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { openEntry, sealEntry, type DecisionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
+import { deniedBy } from "../../src/domain/denied-by.ts";
 import { commitKept, readKept } from "../../src/domain/kept.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { commitPast, openFacts, openPast, readPasts } from "../../src/domain/past.ts";
@@ -67,11 +68,13 @@ export function shown({ row, entry, facts, decision, policySet, fields }: Again,
   };
 }
 
-/** Entries of earlier versions do not say how long an approval holds. */
-export function asIn(entry: Decided, decision: Decision): Decision {
-  if (decision.approval === null || (entry.type === "decision" ? entry.v >= 4 : entry.v >= 2)) return decision;
-  const { valid_for_ms: _, ...approval } = decision.approval;
-  return { ...decision, approval: approval as Decision["approval"] };
+/** Entries of earlier versions do not say how long an approval or a rejection holds. */
+export function asIn({ type, v }: Decided, decision: Decision): Decision {
+  const age = type === "decision" ? 5 - v : 3 - v;
+  if (decision.approval === null || age <= 0) return decision;
+  const { rejection_holds_ms: _, ...approval } = decision.approval;
+  const { valid_for_ms: __, ...oldest } = approval;
+  return { ...decision, approval: (age === 1 ? approval : oldest) as Decision["approval"] };
 }
 
 /** The entry as it would be written today from the kept inputs: equal bytes mean that nothing was lost or changed. */
@@ -100,6 +103,9 @@ function rebuild(
     tool: request.tool,
     operation: request.operation,
     status,
+    ...(recorded.denied_by === undefined
+      ? {}
+      : { denied_by: deniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }) }),
     expires_at: decision.approval === null ? null : toRfc3339(clock + decision.approval.expires_in_ms),
   };
 }

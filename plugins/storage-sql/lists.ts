@@ -242,3 +242,21 @@ export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Stateme
     return statement;
   };
 }
+
+/**
+ * The rejection of a request that holds longest. A stretch of the one index in this order: asked for each column by itself,
+ * a planner can choose an index over all actions of the request, of which there may be very many.
+ */
+export function rejectedAction(db: Kysely<Tables>, own: Own): Statement {
+  const hash = sql`${param("request_hash", "hash")}`;
+  return prepare(
+    fromActions(db, own)
+      .select(ofActions(schema.ACTION_COLUMNS, own))
+      .where("rejection_until", "is not", null)
+      .where(sql<boolean>`(request_hash, rejection_until) > (${hash}, ${param("now")})`)
+      .where(sql<boolean>`request_hash <= ${hash}`)
+      .orderBy("request_hash", "desc")
+      .orderBy("rejection_until", "desc")
+      .limit(sql.lit(1)),
+  );
+}

@@ -25,6 +25,7 @@ import { directory, logKeys, permitKeys, stops } from "./migrations/directory.ts
 import { asks, join } from "./migrations/join.ts";
 import { packedActions } from "./migrations/packed.ts";
 import { permits } from "./migrations/permits.ts";
+import { rejections } from "./migrations/rejections.ts";
 import { shortActionIndexes, shortEntryIndex } from "./migrations/short-indexes.ts";
 
 export interface Migration {
@@ -65,4 +66,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 26, name: "what decisions say, once", statements: saidOnce },
   { version: 27, name: "ids and hashes as bytes, kinds of decisions", statements: packedActions },
   { version: 28, name: "processes that share the store", statements: processes },
+  { version: 29, name: "rejections that hold", statements: rejections },
 ];

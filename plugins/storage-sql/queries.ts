@@ -29,6 +29,7 @@ import {
   agentLists,
   decisionLists,
   openLists,
+  rejectedAction,
   pending,
   pendingLists,
   startableLists,
@@ -69,6 +70,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     action: prepare(actions.where("id", "=", param("id", "uuid"))),
     ...prepareActionsById(db, dialect),
     openAction: openLists(db, dialect),
+    rejectedAction: rejectedAction(db, dialect),
     actions: actionLists(db, dialect),
     decisionSpan: prepare(
       db
@@ -185,6 +187,7 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
         (await one<ActionRow>(reads.openAction.waiting, values))
       );
     },
+    rejectedAction: (request_hash, now) => one<ActionRow>(reads.rejectedAction, { request_hash, now }),
     actions(filter) {
       const values = { ...filter, offset: filter.offset ?? 0, ...visibleTo(filter.visibility) };
       return many<ActionRow>(reads.actions(filter), values);

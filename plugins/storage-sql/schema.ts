@@ -128,6 +128,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   quorum: true,
   expires_at: true,
   approved_until: true,
+  rejection_until: true,
   started_at: true,
   started_by: true,
   result: true,

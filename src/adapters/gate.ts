@@ -1,6 +1,13 @@
 /** What every adapter stands on: a tool call of a framework, as a request of the service. */
 import { runAdmitted } from "../client/govern.ts";
-import { admit, AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
+import {
+  admit,
+  AssentError,
+  createAssent,
+  type ActionRecord,
+  type Assent,
+  type RefusalOutcome,
+} from "../client/index.ts";
 import { refuseUnknownOptions } from "../client/options.ts";
 import { snapshotObject } from "../client/snapshot.ts";
 
@@ -45,11 +52,19 @@ export interface Call {
 /** The tool did not run. Its message is for the model: why, and whether to come back. */
 export class NotRun extends Error {
   readonly verdict: "pending" | "refused" | "unavailable";
+  /** Which refusal it is; null unless `verdict` is "refused". */
+  readonly outcome: RefusalOutcome | null;
   readonly action: ActionRecord | null;
-  constructor(verdict: NotRun["verdict"], message: string, action: ActionRecord | null, cause?: unknown) {
+  constructor(
+    verdict: NotRun["verdict"],
+    message: string,
+    { action = null, outcome = null }: { action?: ActionRecord | null; outcome?: RefusalOutcome | null } = {},
+    cause?: unknown,
+  ) {
     super(message, { cause });
     this.name = "NotRun";
     this.verdict = verdict;
+    this.outcome = outcome;
     this.action = action;
   }
 }
@@ -84,20 +99,20 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   async function enter(call: Call): Promise<{ action: ActionRecord; params: Json }> {
     try {
       const request = await requestOf(call);
-      const { verdict, action, message } = await admit(assent, request, {
+      const { verdict, action, outcome, message } = await admit(assent, request, {
         meta: snapshotObject(call.meta, "meta"),
         patience: options.patience ?? call.patience,
         signal: call.signal,
       });
       if (verdict === "started") return { action, params: structuredClone(request.params) };
       if (verdict === "pending") options.onPending?.(action);
-      throw new NotRun(verdict, message, action);
+      throw new NotRun(verdict, message, { action, outcome });
     } catch (error) {
       if (error instanceof NotRun) throw error;
       call.signal?.throwIfAborted();
       const why =
         error instanceof AssentError ? `the approval service said nothing usable (${error.code})` : String(error);
-      throw new NotRun("unavailable", `Not run: ${why}. It was not refused; try again later.`, null, error);
+      throw new NotRun("unavailable", `Not run: ${why}. It was not refused; try again later.`, {}, error);
     }
   }
 

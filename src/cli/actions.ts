@@ -85,6 +85,25 @@ examples:
 export const approve = verdict(true);
 export const deny = verdict(false);
 
+export const lift: Command = {
+  summary: "lift the rejection of an action",
+  help: `usage: assent lift ID [--reason TEXT] [--json]
+
+After a person has rejected an action, the same request is refused for a time (approval.rejection_holds). From now on it
+requires approval again. The action itself stays denied. The key in ASSENT_API_KEY must be one that may approve it.
+
+examples:
+  assent lift 019346a0-0000-7000-8000-000000000000 --reason "rejected by mistake"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
+    const id = onlyId(positionals, "lift");
+    const action = await reaching(() => client().liftRejection(id, { reason: values.reason }));
+    showAction(io, action, values.json === true);
+    return EXIT.ok;
+  },
+};
+
 export const actions: Command = {
   summary: "list actions, or show one",
   help: `usage: assent actions [ID] [--status STATUS] [--agent AGENT] [--tool TOOL] [--limit N] [--json]

@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   submit: async () => (await import("./actions.ts")).submit,
   approve: async () => (await import("./actions.ts")).approve,
   deny: async () => (await import("./actions.ts")).deny,
+  lift: async () => (await import("./actions.ts")).lift,
   actions: async () => (await import("./actions.ts")).actions,
   stop: async () => (await import("./stop.ts")).stop,
   erase: async () => (await import("./erase.ts")).erase,

@@ -5,6 +5,8 @@ import { requestOf } from "../contract/notice.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
 import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";
 
+type Rejection = NonNullable<ActionRecord["rejection"]>;
+
 /** Seconds. A backtest looks at a million decisions before it answers. */
 export const PATIENCE = 600;
 
@@ -61,6 +63,8 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
       ({ approve, approver, reason }) =>
         `  vote      ${approve ? "approved" : "denied"} by ${safe(approver)}${reason === null ? "" : `: ${safe(reason)}`}`,
     ),
+    ...(action.denied_by === null ? [] : [`  denied by ${action.denied_by.replace("_", " ")}`]),
+    ...(action.rejection === null ? [] : rejectionLines(action.rejection)),
     ...(action.status === "pending_approval" && action.expires_at !== null ? [`  expires   ${action.expires_at}`] : []),
     ...(action.status === "approved" && action.approved_until !== null ? [`  until     ${action.approved_until}`] : []),
     ...(typeof action.result?.error === "string" ? [`  error     ${safe(action.result.error)}`] : []),
@@ -74,6 +78,13 @@ function requestLines({ params, context, shown_first = [] }: ActionRecord): stri
   return requestOf({ params: params as JsonObject, context: context as JsonObject, shown_first }).flatMap(
     ([name, lines]) => [`  ${name.toLowerCase()}`, ...lines.map((line) => `    ${line}`)],
   );
+}
+
+function rejectionLines({ action_id, approver, reason, rejected_at, holds_until }: Rejection): string[] {
+  return [
+    `  rejected  by ${safe(approver)} at ${rejected_at}${reason === null ? "" : `: ${safe(reason)}`}`,
+    `  rejection ${action_id}, ${holds_until === null ? "the same request can be submitted again" : `refuses the same request until ${holds_until}`}`,
+  ];
 }
 
 /** JSON from a flag: itself, `@file`, or `-` for standard input. */

@@ -1,6 +1,7 @@
 /** Admission: ask, wait, start. Whatever may run runs behind this, and behind nothing else. */
 import { newAttempt, type Assent } from "./client.ts";
 import { RequestRefused, timedOut } from "./errors.ts";
+import { refusalOf, type RefusalOutcome } from "./refusal.ts";
 import type { ActionRecord, ActionRequest } from "./types.ts";
 
 export interface AdmitOptions {
@@ -16,6 +17,8 @@ export interface AdmitOptions {
 export interface Admission {
   verdict: "started" | "pending" | "refused";
   action: ActionRecord;
+  /** Which refusal it is; null unless `verdict` is "refused". */
+  outcome: RefusalOutcome | null;
   /** Why, in words that a model or a person can act on. */
   message: string;
 }
@@ -41,7 +44,8 @@ export async function admit(
   for (;;) {
     if (action.status === "pending_approval" && left() > 0)
       action = await assent.wait(action.id, { timeout: left(), signal });
-    if (action.status === "pending_approval") return { verdict: "pending", action, message: pendingMessage(action) };
+    if (action.status === "pending_approval")
+      return { verdict: "pending", action, outcome: null, message: pendingMessage(action) };
     if (action.status !== "allowed" && action.status !== "approved") return refused(action);
     const started = await start(assent, action, signal);
     if ("verdict" in started) return started;
@@ -72,25 +76,22 @@ async function start(
     }
     const now = await assent.action(id, { signal });
     if (now.status === "executing") await notRun(error.message);
-    return now.status === "pending_approval" ? now : refused(now, error.message);
+    return now.status === "pending_approval" ? now : refused(now, error);
   }
   const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE * 1000;
-  if (!late && signal?.aborted !== true) return { verdict: "started", action, message: "may run" };
+  if (!late && signal?.aborted !== true) return { verdict: "started", action, outcome: null, message: "may run" };
   const why = late ? "the answer to the start came too late" : "the caller left before it could run";
   await notRun(why);
   signal?.throwIfAborted();
   throw timedOut(`${why}; nothing was run`);
 }
 
-function refused(action: ActionRecord, why: string = action.reason): Admission {
-  const { id, status, tool, operation } = action;
-  const words: Partial<Record<ActionRecord["status"], string>> = {
-    denied: `Not run: ${tool} ${operation} was denied (${action.reason_code}). ${why}`,
-    expired: `Not run: nobody decided on ${tool} ${operation} in time. It was not refused; the same call asks again.`,
-    cancelled: `Not run: ${tool} ${operation} was cancelled.`,
-  };
-  const message = words[status] ?? `Not run: ${tool} ${operation} is ${status}. ${why}`;
-  return { verdict: "refused", action, message: `${message} [action ${id}]` };
+/** @param error why the service did not start it */
+function refused(action: ActionRecord, error?: RequestRefused): Admission {
+  const { id, tool, operation } = action;
+  const { outcome, why, next } = refusalOf(action, error);
+  const message = `Not run: ${tool} ${operation} was ${why}. ${next} [action ${id}]`;
+  return { verdict: "refused", action, outcome, message };
 }
 
 function pendingMessage({ id, tool, operation }: ActionRecord): string {

@@ -20,6 +20,21 @@ export interface Action {
   reason: string;
   /** Stable; see docs/policies.md. */
   reason_code: string;
+  /** Who denied it, where `status` is denied: the policies, a person, a person's earlier rejection of the same request, or a stop. Null for every other status. */
+  denied_by: "policy" | "person" | "earlier_rejection" | "stop" | null;
+  /** Who rejected it and why, where `denied_by` is person or earlier_rejection; else null. */
+  rejection: {
+    /** The action that was rejected: this one, or an earlier one. */
+    action_id: string;
+    /** Principal: `owner:<owner>` or `key:<id>`. */
+    approver: string;
+    /** What the approver wrote, as one line of at most 500 characters. */
+    reason: string | null;
+    /** When. */
+    rejected_at: string;
+    /** Until when the same request is refused, unless an approver lifts the rejection; null where it can be submitted again. */
+    holds_until: string | null;
+  } | null;
   risk_level: string | null;
   policy: string | null;
   rule: string | null;

@@ -205,6 +205,9 @@ export function createAssent(options: AssentOptions = {}) {
       record(id, "POST", "/cancel", { body: { reason }, signal }),
     approve: (id: string, how?: VoteOptions) => vote(id, true, how),
     deny: (id: string, how?: VoteOptions) => vote(id, false, how),
+    /** The same request requires approval again. With a key that may approve the action. */
+    liftRejection: (id: string, { reason, signal }: VoteOptions = {}) =>
+      record(id, "POST", "/lift-rejection", { body: { reason }, signal }),
     replay: (request: Record<string, unknown>, { signal }: CallOptions = {}) =>
       call<{ equal: boolean; fields: { field: string; equal: boolean }[]; now: { changed: boolean } | null }>(
         "POST",

@@ -2,16 +2,20 @@
 import { admit, type Admission } from "./admit.ts";
 import { createAssent, type Assent } from "./client.ts";
 import { refuseUnknownOptions } from "./options.ts";
+import type { RefusalOutcome } from "./refusal.ts";
 import { snapshotObject } from "./snapshot.ts";
 import type { ActionRecord, ActionResult } from "./types.ts";
 
-/** The action may not run: denied, expired, cancelled, or run by another call. */
+/** The action may not run. Its message says why and what to do next. */
 export class ActionRefused extends Error {
   readonly action: ActionRecord;
-  constructor({ action, message }: Pick<Admission, "action" | "message">) {
+  /** `denied` by policy, `rejected` by a person, `stopped`, `expired`, `cancelled`, or `taken` by another call. */
+  readonly outcome: RefusalOutcome;
+  constructor(action: ActionRecord, outcome: RefusalOutcome, message: string) {
     super(message);
     this.name = "ActionRefused";
     this.action = action;
+    this.outcome = outcome;
   }
 }
 
@@ -114,7 +118,8 @@ export function govern<P extends object, T>(
       });
       if (admission.verdict === "pending")
         return new Pending<T>(admission, (later = {}) => call({ ...again, ...later }));
-      if (admission.verdict !== "started") throw new ActionRefused(admission);
+      const { action, outcome, message } = admission;
+      if (outcome !== null) throw new ActionRefused(action, outcome, message);
       return await runAdmitted(assent, admission.action, options, () =>
         run(copyOf<P>(params), { action: admission.action, signal }),
       );

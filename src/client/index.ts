@@ -3,6 +3,7 @@ export { createAssent, newAttempt, type Assent, type AssentOptions } from "./cli
 export { AssentError, ProofInvalid, RequestRefused, ServiceUnavailable, Unauthorized, type Problem } from "./errors.ts";
 export { admit, type Admission, type AdmitOptions } from "./admit.ts";
 export { ActionRefused, govern, Pending, type CallHow, type GovernOptions, type Run } from "./govern.ts";
+export { asText, refusalOf, type Refusal, type RefusalOutcome } from "./refusal.ts";
 export {
   PermitRefused,
   verifyPermit,

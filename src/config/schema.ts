@@ -1,6 +1,7 @@
 /** Every key of `assent.yaml`, with its default and what it means. */
 import { Type, type Static } from "@sinclair/typebox";
 import { LONGEST_PERMIT } from "../domain/permit.ts";
+import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { Channel } from "./channel.ts";
 import { ServerSchema } from "./server-schema.ts";
 import { StopSchema } from "./stop-schema.ts";
@@ -160,6 +161,13 @@ export const ConfigSchema = Type.Object(
           minimum: 1,
           maximum: 1_000_000,
           description: "How many actions that one key submitted may wait for approval at a time; more get 429.",
+        }),
+        rejection_holds_seconds: Type.Integer({
+          default: DEFAULT_REJECTION_HOLDS_MS / 1000,
+          minimum: 0,
+          maximum: MAX_REJECTION_HOLDS_MS / 1000,
+          description:
+            "How long a person's rejection refuses the same request of the same agent; 0: not at all. A rule's `approval.rejection_holds` wins.",
         }),
         trust_key_makers: Type.Boolean({
           default: false,

@@ -9,6 +9,7 @@ export const CORE_COMMANDS = [
   "submit",
   "approve",
   "deny",
+  "lift",
   "actions",
   "stop",
   "erase",

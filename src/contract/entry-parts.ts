@@ -53,6 +53,19 @@ export const Facts = Type.Object(
         ),
       ),
     ),
+    rejection_holds_ms: Type.Optional(Type.Integer({ minimum: 0 })),
+    rejection: Type.Optional(
+      Type.Object(
+        {
+          action_id: Type.String(),
+          approver: Type.String(),
+          comment: orNull(Type.String()),
+          at: Type.String(),
+          until: Type.String(),
+        },
+        closed,
+      ),
+    ),
     past: Type.Optional(digest("Commitment to what limits had used.")),
   },
   { title: "Facts", description: "What the decision read besides request, policies and clock.", ...closed },
@@ -74,6 +87,7 @@ export const DecisionMade = Type.Object(
           quorum: Type.Integer(),
           expires_in_ms: Type.Integer(),
           valid_for_ms: Type.Optional(Type.Integer()),
+          rejection_holds_ms: Type.Optional(Type.Integer()),
           notify: Type.Array(Type.String()),
         },
         closed,

@@ -15,6 +15,7 @@ import type {
   RedecisionEntry,
   StopEntry,
 } from "../domain/entries.ts";
+import { DENIED_BY } from "../domain/denied-by.ts";
 import { orNull, text, time, digest, count, oneOf, closed, Actor, Facts, DecisionMade } from "./entry-parts.ts";
 
 /** Members of every entry. `Entry` holds the names to the type, so that none is missing and none is made up. */
@@ -43,7 +44,7 @@ const UNTIL = Type.Optional(orNull(time("Until when it may start; null where it 
 const OLD_UNTIL = Type.Optional(orNull(time("The same, in earlier versions.")));
 
 export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
-  decision: entry<DecisionEntry>("DecisionEntry", "decision", 4, {
+  decision: entry<DecisionEntry>("DecisionEntry", "decision", 5, {
     ...ABOUT_ACTION,
     tool: text("The tool."),
     operation: text("What the tool is to do."),
@@ -52,14 +53,17 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     facts: Facts,
     decision: DecisionMade,
     status: oneOf("The action's status with it.", "allowed", "denied", "pending_approval"),
+    denied_by: Type.Optional(
+      orNull(oneOf("Why it was denied; null where it was not. From version 5 on.", ...DENIED_BY)),
+    ),
     expires_at: orNull(time("End of the time to approve.")),
     approved_until: UNTIL,
     permit_expires_at: OLD_UNTIL,
     meta: Type.Optional(orNull(digest("Commitment to `meta`; null where there is none. From version 4 on."))),
   }),
-  approval: entry<ApprovalEntry>("ApprovalEntry", "approval", 3, {
+  approval: entry<ApprovalEntry>("ApprovalEntry", "approval", 4, {
     ...ABOUT_ACTION,
-    verdict: oneOf("What was said, or happened.", "approve", "deny", "expired", "cancelled"),
+    verdict: oneOf("What was said, or happened.", "approve", "deny", "expired", "cancelled", "rejection_lifted"),
     by: orNull(Actor),
     comment: orNull(text("Reason that was given.")),
     self_approval: Type.Boolean({ description: "Somebody approved what is their own, which the operator allows." }),
@@ -68,8 +72,11 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     status: oneOf("The action's status with it.", "pending_approval", "approved", "denied", "expired", "cancelled"),
     approved_until: UNTIL,
     permit_expires_at: OLD_UNTIL,
+    rejection_until: Type.Optional(
+      orNull(time("Until when a rejection refuses the same request; null where it does not. From version 4 on.")),
+    ),
   }),
-  redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", 2, {
+  redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", 3, {
     ...ABOUT_ACTION,
     occasion: oneOf("What it was decided again for.", "vote", "start", "permit"),
     by: Actor,

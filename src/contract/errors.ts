@@ -37,6 +37,7 @@ export const ERRORS = {
   // actions and approvals
   ACTION_NOT_FOUND: [404, "No such action"],
   ACTION_NOT_PENDING: [409, "The action is not pending approval"],
+  REJECTION_NOT_HELD: [409, "No rejection of the action is in force"],
   ACTION_NOT_STARTABLE: [409, "The action cannot be started"],
   NO_LONGER_ALLOWED: [409, "The action is no longer allowed"],
   STOPPED: [409, "A stop is in effect"],

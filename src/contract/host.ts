@@ -51,7 +51,7 @@ export interface Credential {
 }
 
 /** The part of a decision's facts that is about the agent. */
-export type AgentFacts = Pick<Facts, "agent" | "require_registered_agents">;
+export type AgentFacts = Pick<Facts, "agent" | "require_registered_agents" | "rejection_holds_ms">;
 
 /** Where an entry came to stand. */
 export interface Appended {

@@ -197,7 +197,10 @@ type Ending = ApprovalEntry | RedecisionEntry;
 function isEnding(body: EntryBody): body is Ending {
   return body.type === "redecision"
     ? body.status === "denied"
-    : body.type === "approval" && body.status !== "pending_approval" && !wasApproved(body);
+    : body.type === "approval" &&
+        body.verdict !== "rejection_lifted" &&
+        body.status !== "pending_approval" &&
+        !wasApproved(body);
 }
 
 /** Nobody started it: those who approved it were told of their verdict. */

@@ -4,6 +4,7 @@
  * it holds commitments to them.
  */
 import { mayMove, type ActionStatus } from "./actions.ts";
+import { deniedBy } from "./denied-by.ts";
 import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
 import { parseRfc3339 } from "./time.ts";
@@ -40,6 +41,8 @@ export interface RecordedAction {
   expires_at: number | null;
   /** Until when it may start, where it was allowed or approved. Undefined where the entry is of a version that does not say. */
   approved_until: number | null | undefined;
+  /** Until when a person's rejection refuses the same request; null where it does not. */
+  rejection_until: number | null;
   started_at: number | null;
   started_by: string | null;
   /** From the submission to a person's verdict; null unless a person has decided. */
@@ -108,6 +111,7 @@ export function historyOf(entries: readonly ActionEntry[], decisionHash: string)
     quorum: decision.approval?.quorum ?? null,
     expires_at: first.expires_at === null ? null : timeOf(first.expires_at),
     approved_until: first.status === "allowed" ? untilOf(first) : null,
+    rejection_until: null,
     started_at: null,
     started_by: null,
     waited_ms: null,
@@ -124,6 +128,8 @@ export function historyOf(entries: readonly ActionEntry[], decisionHash: string)
     counts: true,
     faults: [],
   };
+  if (first.denied_by !== undefined && first.denied_by !== deniedBy(action))
+    history.faults.push(`its decision says denied_by ${first.denied_by}, which its status and reason do not`);
   for (const entry of entries.slice(1)) follow(history, entry);
   return history;
 }
@@ -146,6 +152,10 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
   action.status = entry.status;
   action.updated_at = at;
   if (entry.type === "approval") {
+    if (entry.verdict === "rejection_lifted") {
+      if (action.rejection_until === null) faults.push("a rejection was lifted that did not hold");
+      action.rejection_until = null;
+    }
     if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
     if (entry.by === null) return void faults.push("nobody gave one of its verdicts");
     history.votes.push({
@@ -160,6 +170,8 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
     });
     if (entry.status !== "pending_approval") action.waited_ms = Math.max(0, at - action.created_at);
     if (entry.status === "approved") action.approved_until = untilOf(entry);
+    if (entry.status === "denied")
+      action.rejection_until = entry.rejection_until ? timeOf(entry.rejection_until) : null;
   } else if (entry.type === "redecision") {
     if (entry.status === "denied") {
       action.reason = entry.decision.reason;

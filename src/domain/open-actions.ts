@@ -32,7 +32,7 @@ export function cancellation(
 ): ApprovalEntry {
   return {
     type: "approval",
-    v: 3,
+    v: 4,
     ...aboutAction(action, now),
     verdict: "cancelled",
     by,
@@ -42,5 +42,6 @@ export function cancellation(
     quorum: action.quorum ?? 1,
     status: "cancelled",
     approved_until: null,
+    rejection_until: null,
   };
 }

@@ -29,6 +29,11 @@ export function isOwner(owner: string): boolean {
   return identity !== "" && identity.length <= MAX_LENGTH;
 }
 
+/** A principal as sentences name it: `alice`, or `the key 0193…` for a key without an owner. */
+export function displayPrincipal(principal: string): string {
+  return principal.startsWith("owner:") ? principal.slice("owner:".length) : principal.replace(/^key:/, "the key ");
+}
+
 /** The principal of a key, by its owner where it has one. */
 export function principalOfKey({ id, owner }: { id: string; owner: string | null }): string {
   return owner === null ? `key:${id}` : principalOf(owner);

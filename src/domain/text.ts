@@ -23,3 +23,8 @@ export function revealHidden(text: string): string {
     (hidden) => `[U+${(hidden.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`,
   );
 }
+
+/** What a person wrote, as one line: hidden characters become spaces, runs of spaces one, and it ends after `max` characters. */
+export function oneLine(text: string, max: number): string {
+  return clipText(text.replace(HIDDEN, " ").replace(/ {2,}/g, " ").trim(), max);
+}

@@ -1,12 +1,9 @@
-/** What the agent is told: three things that must not sound alike (refused, waits, could not be asked). */
-import { AssentError, Unauthorized, type ActionRecord } from "../client/index.ts";
+/** Sentences for the agent. Each outcome (refused, waits, could not be asked) asks for something else of it. */
+import { AssentError, refusalOf, Unauthorized, type ActionRecord } from "../client/index.ts";
 
-export function refusedText({ id, status, reason, reason_code }: ActionRecord): string {
-  if (status === "expired")
-    return `Not run: nobody approved ${id} in time. Ask the user; the same call again asks for a new approval.`;
-  if (status === "cancelled") return `Not run: ${id} was cancelled (${reason}). Ask the user before you try again.`;
-  const by = reason_code === "POLICY_RULE" ? "policy" : reason_code;
-  return `Not run: denied by ${by}: ${reason} (${id}). Do not look for another way to do the same.`;
+export function refusedText(action: ActionRecord): string {
+  const { why, next } = refusalOf(action);
+  return `Not run: ${why} (${action.id}). ${next}`;
 }
 
 export function waitsText({ id }: ActionRecord, seconds: number): string {

@@ -3,6 +3,7 @@
  * with every change of an agent: a suspension holds from the next request on.
  */
 import type { AgentFacts, Agents } from "../contract/host.ts";
+import { DEFAULT_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { foldName } from "../domain/names.ts";
 import type { AgentRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import type { Directory } from "./directory.ts";
@@ -19,7 +20,9 @@ export function createAgents(options: {
   directory: Directory;
   head(): Promise<LedgerHead>;
   requireRegistered: boolean;
+  rejectionHoldsMs: number;
 }): AgentService {
+  const { rejectionHoldsMs } = options;
   let cache = new Map<string, AgentFacts>();
   let cachedEpoch = -1;
 
@@ -36,6 +39,7 @@ export function createAgents(options: {
     return {
       ...(row === null ? {} : { agent: { suspended, allowed_tools: row.allowed_tools } }),
       ...(options.requireRegistered ? { require_registered_agents: true } : {}),
+      ...(rejectionHoldsMs === DEFAULT_REJECTION_HOLDS_MS ? {} : { rejection_holds_ms: rejectionHoldsMs }),
     };
   }
 

@@ -6,7 +6,7 @@ import { AssentError, newAttempt, RequestRefused, type ActionRecord, type Assent
 import { clipText } from "../domain/text.ts";
 import type { Caller } from "./caller.ts";
 import { isObject, type JsonObject } from "./message.ts";
-import { refusalBecause, refusalOf, refusalOfError, type Refusal } from "./refusal.ts";
+import { callRefusal, refusalBecause, refusalOfError, type Refusal } from "./refusal.ts";
 
 export interface Wish {
   tool: string;
@@ -101,7 +101,7 @@ export function createGate({ assent, agentId, budget, beat = BEAT, approvalPage,
       // What is executing already is another call's: an action runs once.
       if (action.status === "executing" || action.status === "succeeded" || action.status === "failed") return "taken";
       if (action.status !== "allowed" && action.status !== "approved")
-        return { runs: false, refusal: refusalOf(action) };
+        return { runs: false, refusal: callRefusal(action) };
       await caller.attached();
       // Approved while nobody waited, it may be as old.
       const fallen = await stands(held || action.status === "approved");

@@ -1,5 +1,13 @@
 /** What a model is told when a call was not made: what happened, what to do, and what not to. */
-import { RequestRefused, Unauthorized, type ActionRecord, type AssentError } from "../client/index.ts";
+import {
+  asText,
+  refusalOf,
+  RequestRefused,
+  Unauthorized,
+  type ActionRecord,
+  type AssentError,
+  type RefusalOutcome,
+} from "../client/index.ts";
 import type { JsonObject } from "./message.ts";
 import type { Tool } from "./tools.ts";
 
@@ -8,11 +16,13 @@ export interface Refusal {
   text: string;
   /** The same for programs. */
   facts: {
-    status: "denied" | "stopped" | "expired" | "cancelled" | "pending_approval" | "unavailable" | "refused";
+    status: RefusalOutcome | "pending_approval" | "unavailable" | "refused";
     action_id: string | null;
     /** Seconds; null where calling again is of no use. */
     retry_after: number | null;
     code: string | null;
+    /** Who rejected the call and why, where a person did. */
+    rejection?: ActionRecord["rejection"];
   };
 }
 
@@ -22,43 +32,28 @@ const PATIENCE = 30;
 const CLEAR = "The call was not made: nothing was run and nothing was changed.";
 
 /** Of an action that is not going to run now. */
-export function refusalOf(action: ActionRecord): Refusal {
-  const { id, status, reason, reason_code: code } = action;
+export function callRefusal(action: ActionRecord): Refusal {
+  const { id, status, reason, reason_code: code, rejection } = action;
   const facts = { action_id: id, code, retry_after: null };
   if (status === "pending_approval")
     return {
       text:
-        `${CLEAR} It waits for a person's approval (${reason}; approval ${id}). It is not refused. ` +
+        `${CLEAR} It waits for a person's approval (${asText(reason)}; approval ${id}). It is not refused. ` +
         `To go on, call this tool again with exactly the same arguments, not before ${PATIENCE} seconds from now: the same ` +
         `call joins the same approval and runs once it is given. Do not change the arguments: that would be another ` +
         `request, which somebody would have to approve anew. Do not reach the same end in another way. If there is other ` +
         `work, do that first; if there is none, tell the user that this waits for approval.`,
       facts: { ...facts, status, retry_after: PATIENCE },
     };
-  if (status === "expired")
-    return {
-      text:
-        `${CLEAR} Nobody approved it in time (approval ${id} has expired). It was not refused by anyone. Tell the user; ` +
-        `if the call is still wanted, the same call asks for approval anew.`,
-      facts: { ...facts, status, retry_after: PATIENCE },
-    };
-  if (status === "cancelled")
-    return {
-      text: `${CLEAR} The request for approval ${id} was withdrawn. Do not call again unless the user asks for it.`,
-      facts: { ...facts, status },
-    };
-  if (code === "STOPPED")
-    return {
-      text:
-        `${CLEAR} Everything of this kind is stopped for now by the people who run this system (${reason}). This is not ` +
-        `about this call. Do not try again and do not reach the same end in another way; tell the user that work is stopped.`,
-      facts: { ...facts, status: "stopped" },
-    };
+  const { outcome, why, next } = refusalOf(action);
   return {
-    text:
-      `${CLEAR} It was denied: ${reason} (action ${id}). The same call will be denied again. Do not try to reach the same ` +
-      `end in another way; tell the user what was denied and why.`,
-    facts: { ...facts, status: "denied" },
+    text: `${CLEAR} It was ${why} (action ${id}). ${next}`,
+    facts: {
+      ...facts,
+      status: outcome,
+      retry_after: outcome === "expired" ? PATIENCE : null,
+      ...(outcome === "rejected" ? { rejection } : {}),
+    },
   };
 }
 

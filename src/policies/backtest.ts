@@ -13,7 +13,7 @@ import type {
 import type { DecisionInput, StorageReader } from "../contract/storage.ts";
 import { openEntry, type DecisionEntry } from "../domain/entries.ts";
 import { openFacts } from "../domain/past.ts";
-import { validityOf } from "../domain/policy/decide/validity.ts";
+import { rejectionHoldOf, validityOf } from "../domain/policy/decide/validity.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import { assumingUnused } from "../domain/policy/decide/limit-facts.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
@@ -206,7 +206,7 @@ function outcomeOf({ effect, policy, rule }: Outcome): Outcome {
 
 function termsOf({ policy, rule, approval }: Decision): string {
   const { quorum, expires_in_ms, notify } = approval ?? {};
-  return JSON.stringify([policy, rule, quorum, expires_in_ms, validityOf(approval), notify]);
+  return JSON.stringify([policy, rule, quorum, expires_in_ms, validityOf(approval), rejectionHoldOf(approval), notify]);
 }
 
 function exampleOf(entry: DecisionEntry, input: DecisionInput): FlipExample {

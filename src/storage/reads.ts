@@ -84,6 +84,12 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
       const waiting = own.filter(({ status }) => status === "pending_approval");
       return lastToEnd(startable, now, (row) => row.approved_until) ?? lastToEnd(waiting, now, (row) => row.expires_at);
     },
+    rejectedAction: (requestHash: string, now: number) =>
+      lastToEnd(
+        [...t.actions.values()].filter((row) => row.request_hash === requestHash),
+        now,
+        (row) => row.rejection_until,
+      ),
     actions: (filter: ActionFilter) =>
       all(
         t.actions,

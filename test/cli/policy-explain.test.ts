@@ -17,7 +17,7 @@ describe("explain", () => {
     assert.ok(run.out.startsWith("require_approval  stripe refund by bot, at 2026-01-15T10:00:00.000Z\n"), run.out);
     for (const line of [
       '  decided by  payments, rule "large refunds"',
-      "  approval    2 people, within 4h, then valid for 1h, tells finance",
+      "  approval    2 people, within 4h, then valid for 1h, a rejection holds 1d, tells finance",
       'shell: does not apply: the tool "stripe" matches none of shell, bash, terminal',
       'payments: require_approval by rule "large refunds"  <- decides',
       "   - absurd refunds (deny): its condition is false",

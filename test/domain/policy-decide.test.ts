@@ -139,11 +139,12 @@ test("several policies that ask merge to the strictest terms", () => {
     quorum: 1,
     expires_in_ms: 86_400_000,
     valid_for_ms: 3_600_000,
+    rejection_holds_ms: 86_400_000,
     notify: [],
   });
   const merged = decideOn([
-    ask("a", { quorum: 2, valid_for: "7d", notify: ["ops", "finance"] }, "low"),
-    ask("b", { expires_in: "1h30m", valid_for: "15m", notify: ["legal", "finance"] }, "high"),
+    ask("a", { quorum: 2, valid_for: "7d", rejection_holds: "1h", notify: ["ops", "finance"] }, "low"),
+    ask("b", { expires_in: "1h30m", valid_for: "15m", rejection_holds: "none", notify: ["legal", "finance"] }, "high"),
     policy("c", [rule("fine", "allow", { risk: "critical" })]),
     policy("d", [rule("candidate", "require_approval", { approval: { quorum: 9 } })], { mode: "shadow" }),
   ]);
@@ -151,11 +152,53 @@ test("several policies that ask merge to the strictest terms", () => {
     quorum: 2,
     expires_in_ms: 5_400_000,
     valid_for_ms: 900_000,
+    rejection_holds_ms: 3_600_000,
     notify: ["finance", "legal", "ops"],
   });
   assert.equal(merged.risk_level, "high");
   assert.equal(verdict(merged), "require_approval a/ask");
   assert.equal(decideOn([ask("a", undefined), policy("b", [rule("no", "deny")])]).approval, null);
+});
+
+test("a rejection that holds turns what requires approval into a denial, and changes nothing else", () => {
+  const at = new Date(NOW - 1000).toISOString();
+  const rejection = {
+    action_id: "a",
+    approver: "owner:alice",
+    comment: "use the other tool",
+    at,
+    until: new Date(NOW + 1).toISOString(),
+  };
+  const by = (effect: Effect, facts: Facts): Decision =>
+    decideOn([policy("p", [rule("r", effect)])], action("crm", "update"), facts);
+  const held = { ...FACTS, rejection };
+  for (const effect of ["allow", "deny"] as const) assert.deepEqual(by(effect, held), by(effect, FACTS));
+  assert.deepEqual(by("require_approval", held), {
+    ...by("require_approval", FACTS),
+    approval: null,
+    effect: "deny",
+    reason: `rejected by alice at ${at}: use the other tool`,
+    reason_code: "EARLIER_REJECTION",
+  });
+  const over = { ...held, rejection: { ...rejection, until: new Date(NOW).toISOString() } };
+  assert.deepEqual(by("require_approval", over), by("require_approval", FACTS));
+  const unreadable = { ...held, rejection: { ...rejection, until: "soon" } };
+  assert.equal(by("require_approval", unreadable).effect, "require_approval");
+});
+
+test("how long a rejection holds is the rule's, or the service's default", () => {
+  const ask = (rejection_holds?: string): PolicyDocument =>
+    policy(`p-${rejection_holds ?? "default"}`, [
+      rule("ask", "require_approval", rejection_holds === undefined ? {} : { approval: { rejection_holds } }),
+    ]);
+  const holds = (documents: PolicyDocument[], facts: Facts = FACTS): number | undefined =>
+    decideOn(documents, action("crm", "update"), facts).approval?.rejection_holds_ms;
+  const set = { ...FACTS, rejection_holds_ms: 60_000 };
+  assert.deepEqual(
+    [holds([ask()]), holds([ask()], set), holds([ask("2h")], set), holds([ask("none")], set), holds([ask("0s")])],
+    [86_400_000, 60_000, 7_200_000, 0, 0],
+  );
+  assert.equal(holds([ask("none"), ask()], set), 60_000, "the longest of all that ask");
 });
 
 test("shadow policies are listed and never enforced", () => {

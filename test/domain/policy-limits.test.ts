@@ -151,7 +151,16 @@ describe("a decision", () => {
     const { rule, approval } = decide(both, request(), facts(both, 0), NOW);
     assert.deepEqual(
       [rule, approval],
-      ["ask", { quorum: 3, expires_in_ms: 3_600_000, valid_for_ms: 3_600_000, notify: ["a", "b"] }],
+      [
+        "ask",
+        {
+          quorum: 3,
+          expires_in_ms: 3_600_000,
+          valid_for_ms: 3_600_000,
+          rejection_holds_ms: 86_400_000,
+          notify: ["a", "b"],
+        },
+      ],
     );
     const denying = compileAll({
       policy: "p",

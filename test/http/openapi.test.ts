@@ -205,6 +205,11 @@ describe("every operation", () => {
     });
     const withdrawn = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     await send("POST", "/v1/actions/{id}/cancel", { at: { id: withdrawn.id }, key: service.agent });
+    const refused = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
+    const { approval_token: token } = (await send("GET", "/v1/actions/{id}", { at: { id: refused.id } })).body;
+    await send("POST", "/v1/actions/{id}/approval", { at: { id: refused.id }, body: { token, approve: false } });
+    await send("POST", "/v1/actions", { key: service.agent, body: ASKED });
+    await send("POST", "/v1/actions/{id}/lift-rejection", { at: { id: refused.id }, body: { reason: "walk" } });
     const over = (await send("POST", "/v1/actions", { key: service.agent, body: { ...ALLOWED, tool: "unknown" } }))
       .body;
     await send("POST", "/v1/actions/{id}/erase", { at: { id: over.id }, body: { reason: "walk" } });

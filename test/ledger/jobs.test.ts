@@ -71,7 +71,13 @@ test("what a job that was lost wrote of an agent is not remembered", async () =>
   await storage.open();
   await storage.write((tx) => tx.insertAgent(agentRow(1)));
   const directory = createDirectory();
-  const agents = createAgents({ storage, directory, head: () => storage.head(), requireRegistered: false });
+  const agents = createAgents({
+    storage,
+    directory,
+    head: () => storage.head(),
+    requireRegistered: false,
+    rejectionHoldsMs: 86_400_000,
+  });
   const ledger = await openLedgerOn(storage, {
     agentFacts: (tx, id, epoch, committed) => agents.within(tx, id, epoch, committed),
   });

@@ -173,12 +173,21 @@ test("a decision fits its entry whatever names are in the set, the request and t
         body: { name: "漢".repeat(100), preset: "agent", agent_id: name, owner: "漢".repeat(100) },
       })
     ).body;
-    for (const effect of ["allow", "require_approval"]) {
+    for (const effect of ["allow", "require_approval", "deny"]) {
       const { status, body } = await service.call("POST", "/v1/actions", {
         key,
         body: { agent_id: name, tool: name, operation: name, params: { customer: name } },
       });
       assert.equal(body.decision, effect, `${status} ${JSON.stringify(body).slice(0, 300)}`);
+      if (effect === "deny") assert.equal(body.denied_by, "earlier_rejection");
+      if (effect !== "require_approval") continue;
+      const approver = { name: "approver", preset: "approver", owner: "語".repeat(100) };
+      const { key: decides } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: approver }))
+        .body;
+      const { approval_token: token } = (await service.call("GET", `/v1/actions/${body.id}`, { key: decides })).body;
+      const rejected = { token, approve: false, reason: "漢".repeat(2000) };
+      const vote = await service.call("POST", `/v1/actions/${body.id}/approval`, { key: decides, body: rejected });
+      assert.equal(vote.status, 200, JSON.stringify(vote.body));
     }
     const sizes = (await service.storage.entries(0, 1000)).map(({ bytes }) => bytes.length);
     assert.ok(Math.max(...sizes) > 35_000, `it was to be a large one: ${Math.max(...sizes)}`);

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, NoReturn, Optional, TypeVar
 from .client import Assent, new_attempt
 from .errors import AssentError, Denied, Pending, RequestRefused, ServiceUnavailable
 from .records import ActionRecord
+from .refusal import refusal_of
 
 log = logging.getLogger("assent")
 
@@ -123,7 +124,7 @@ def _start(run: Run, caller: Optional[Caller]) -> Optional[ActionRecord]:
             run.not_run(str(error))
         if now["status"] == "pending_approval":
             return now
-        _refuse(now, str(error), error)
+        _refuse(now, error)
     except BaseException:
         # It may have begun, and only the answer is missing.
         run.not_run("the start was not confirmed")
@@ -138,14 +139,8 @@ def _start(run: Run, caller: Optional[Caller]) -> Optional[ActionRecord]:
     return None
 
 
-def _refuse(action: ActionRecord, why: Optional[str] = None, cause: Optional[AssentError] = None) -> NoReturn:
-    status, what = action["status"], f"{action.get('tool')} {action.get('operation')}"
-    reason = why or action.get("reason", status)
-    words = {
-        "denied": f"Not run: {what} was denied ({action.get('reason_code')}). {reason}",
-        "expired": f"Not run: nobody decided on {what} in time. It was not refused; the same call asks again.",
-        "cancelled": f"Not run: {what} was cancelled.",
-    }
-    message = words.get(status, f"Not run: {what} is {status}. {reason}")
-    code = cause.code if cause is not None else str(action.get("reason_code") or status)
-    raise Denied(f"{message} [action {action['id']}]", code=code, action=action) from cause
+def _refuse(action: ActionRecord, cause: Optional[AssentError] = None) -> NoReturn:
+    outcome, why, further = refusal_of(action, cause)
+    message = f"Not run: {action.get('tool')} {action.get('operation')} was {why}. {further} [action {action['id']}]"
+    code = cause.code if cause is not None else str(action.get("reason_code") or action["status"])
+    raise Denied(message, code=code, action=action, outcome=outcome) from cause

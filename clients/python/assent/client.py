@@ -178,6 +178,11 @@ class Assent:
         """Takes the wish back."""
         return self._record("POST", f"/v1/actions/{_part(action_id)}/cancel", {}, about=action_id)
 
+    def lift_rejection(self, action_id: str, reason: Optional[str] = None) -> ActionRecord:
+        """The same request requires approval again. With a key that may approve the action."""
+        body = {} if reason is None else {"reason": reason}
+        return self._record("POST", f"/v1/actions/{_part(action_id)}/lift-rejection", body, about=action_id)
+
     def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> ActionRecord:
         """Approves or denies, with a key that may, and the approval token that it gets with the action, read first."""
         action = self.action(action_id)
@@ -330,6 +335,9 @@ class AsyncAssent:
 
     async def cancel(self, action_id: str) -> ActionRecord:
         return await asyncio.to_thread(self.sync.cancel, action_id)
+
+    async def lift_rejection(self, action_id: str, reason: Optional[str] = None) -> ActionRecord:
+        return await asyncio.to_thread(self.sync.lift_rejection, action_id, reason)
 
     async def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> ActionRecord:
         return await asyncio.to_thread(self.sync.vote, action_id, approve, reason)

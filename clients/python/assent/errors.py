@@ -41,11 +41,15 @@ class NotJson(TypeError):
 
 
 class Denied(AssentError):
-    """The action may not happen, now or in this form. `action` is its record."""
+    """
+    The action may not run. `action` is its record. `outcome` is `denied` by policy, `rejected` by a person, `stopped`,
+    `expired`, `cancelled`, `taken` by another call, or `refused` at its start; the message says what to do next.
+    """
 
-    def __init__(self, message: str, *, code: str, action: Mapping[str, Any]) -> None:
+    def __init__(self, message: str, *, code: str, action: Mapping[str, Any], outcome: str = "denied") -> None:
         super().__init__(message, status=200, code=code)
         self.action = dict(action)
+        self.outcome = outcome
 
 
 class Pending(AssentError):

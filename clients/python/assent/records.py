@@ -34,6 +34,8 @@ class ActionRecord(TypedDict, total=False):
     outcome: str
     reason: str
     reason_code: str
+    denied_by: Optional[str]
+    rejection: Optional[Dict[str, Any]]
     risk_level: Optional[str]
     request_hash: Optional[str]
     decision_hash: str

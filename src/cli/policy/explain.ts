@@ -111,7 +111,7 @@ function text(
     ...(approval === null
       ? []
       : [
-          `  approval    ${approval.quorum} ${approval.quorum === 1 ? "person" : "people"}, within ${spanOf(approval.expires_in_ms)}, then valid for ${spanOf(approval.valid_for_ms)}${approval.notify.length === 0 ? "" : safe(`, tells ${approval.notify.join(", ")}`)}`,
+          `  approval    ${approval.quorum} ${approval.quorum === 1 ? "person" : "people"}, within ${spanOf(approval.expires_in_ms)}, then valid for ${spanOf(approval.valid_for_ms)}, a rejection holds ${approval.rejection_holds_ms === 0 ? "not at all" : spanOf(approval.rejection_holds_ms)}${approval.notify.length === 0 ? "" : safe(`, tells ${approval.notify.join(", ")}`)}`,
         ]),
     ...policies.flatMap((policy) => policyText(policy, io)),
   ];

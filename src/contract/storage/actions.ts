@@ -32,6 +32,7 @@ export type ActionChange = Partial<
     | "quorum"
     | "expires_at"
     | "approved_until"
+    | "rejection_until"
     | "past"
     | "started_at"
     | "started_by"
@@ -152,6 +153,8 @@ export interface ActionReads {
    * last, and of those the newest.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
+  /** The action with this request hash whose `rejection_until` is the latest and later than `now`. */
+  rejectedAction(requestHash: string, now: number): Promise<ActionRow | null>;
   /** Newest first (descending `decision_seq`). */
   actions(filter: ActionFilter): Promise<ActionRow[]>;
   /** Sequences of the first and the last decision of actions that were created in the span; null when there is none. */

@@ -20,6 +20,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   action: true,
   actionsById: true,
   openAction: true,
+  rejectedAction: true,
   actions: true,
   decisionSpan: true,
   decisions: true,

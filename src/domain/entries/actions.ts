@@ -1,4 +1,5 @@
 /** What the ledger records of an action, from its decision to its end. */
+import type { DeniedBy } from "../denied-by.ts";
 import type { Decision, RecordedFacts } from "../policy/types.ts";
 
 /** Who did something: always taken from the credential, never from a body. */
@@ -11,8 +12,8 @@ export interface Actor {
 
 export interface DecisionEntry {
   type: "decision";
-  /** From version 3 on the facts hold what was used of limits as a commitment; from 4 on `decision.approval` says `valid_for_ms`. */
-  v: 1 | 2 | 3 | 4;
+  /** From version 3 on the facts hold what was used of limits as a commitment; from 4 on `decision.approval` says `valid_for_ms`, from 5 on `rejection_holds_ms`. */
+  v: 1 | 2 | 3 | 4 | 5;
   action_id: string;
   at: string;
   agent_id: string;
@@ -25,6 +26,8 @@ export interface DecisionEntry {
   facts: RecordedFacts;
   decision: Decision;
   status: "allowed" | "denied" | "pending_approval";
+  /** Why it was denied; null where it was not. From version 5 on. */
+  denied_by?: DeniedBy | null;
   expires_at: string | null;
   /** Until when it may start; null where it may not. From version 4 on; in 2 and 3 as `permit_expires_at`. */
   approved_until?: string | null;
@@ -35,13 +38,13 @@ export interface DecisionEntry {
 
 export interface ApprovalEntry {
   type: "approval";
-  v: 1 | 2 | 3;
+  v: 1 | 2 | 3 | 4;
   action_id: string;
   at: string;
   agent_id: string;
   commitment: string;
-  /** `expired` and `cancelled` are outcomes without a verdict. */
-  verdict: "approve" | "deny" | "expired" | "cancelled";
+  /** `expired` and `cancelled` are outcomes without a vote; `rejection_lifted` ends what a `deny` began. */
+  verdict: "approve" | "deny" | "expired" | "cancelled" | "rejection_lifted";
   /** Null when the clock decided. */
   by: Actor | null;
   comment: string | null;
@@ -53,6 +56,8 @@ export interface ApprovalEntry {
   /** Until when it may start, or could where that is what expired; else null. From version 3 on; in 2 as `permit_expires_at`. */
   approved_until?: string | null;
   permit_expires_at?: string | null;
+  /** Until when the rejection refuses the same request; null where it does not. From version 4 on. */
+  rejection_until?: string | null;
 }
 
 /**
@@ -61,8 +66,8 @@ export interface ApprovalEntry {
  */
 export interface RedecisionEntry {
   type: "redecision";
-  /** Version 1 is of actions that were denied, and its facts are without what was used of limits. */
-  v: 1 | 2;
+  /** Version 1 is of actions that were denied, and its facts are without what was used of limits. From version 3 on `decision.approval` says `rejection_holds_ms`. */
+  v: 1 | 2 | 3;
   action_id: string;
   at: string;
   agent_id: string;

@@ -20,13 +20,16 @@ export type ReasonCode =
   | "KEY_ENDED"
   | "STOPPED"
   | "NO_LONGER_ALLOWED"
-  | "MORE_APPROVALS_NEEDED";
+  | "MORE_APPROVALS_NEEDED"
+  | "EARLIER_REJECTION";
 
 /** How a `require_approval` rule asks. Durations are text (`90s`, `30m`, `1h`, `7d`) as written in the YAML. */
 export interface ApprovalTerms {
   quorum?: number;
   expires_in?: string;
   valid_for?: string;
+  /** Or `none`. */
+  rejection_holds?: string;
   notify?: string[];
   /** Members of the request that approvers see first, such as `params.amount`. */
   show?: string[];
@@ -113,6 +116,22 @@ export interface Facts {
   policy_commit?: string;
   /** Present when limits match the action. */
   limits?: LimitFact[];
+  /** How long a rejection holds where the rule does not say. Present when the configuration sets another default. */
+  rejection_holds_ms?: number;
+  /** Present when the policies require approval, and a person rejected the same request. */
+  rejection?: RejectionFact;
+}
+
+/** A person's rejection of an earlier action with the same request. */
+export interface RejectionFact {
+  action_id: string;
+  /** Principal. */
+  approver: string;
+  /** What the approver wrote: one line of at most 500 characters. Null for nothing. */
+  comment: string | null;
+  /** RFC 3339. */
+  at: string;
+  until: string;
 }
 
 /** A stop that holds. `policy` null: it stops the action whatever policies say. */
@@ -145,6 +164,8 @@ export interface AskedApproval {
   expires_in_ms: number;
   /** How long it may start once it is approved. Absent in entries from before it was known. */
   valid_for_ms: number;
+  /** How long a rejection refuses the same request; 0: not at all. Absent in entries from before it was known. */
+  rejection_holds_ms: number;
   notify: string[];
 }
 

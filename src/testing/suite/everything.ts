@@ -28,6 +28,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, waited_ms: 5 }));
   await tx.insertAction(actionRow(0, { approved_until: T0 }));
   await tx.insertAction(actionRow(2, { approved_until: T0 + 9 }));
+  await tx.insertAction(actionRow(3, { status: "denied", rejection_until: T0 + 9 }));
   await tx.insertApproval(approvalRow("action-1", "owner:dana"));
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.insertKey(keyRow(1));
@@ -65,6 +66,7 @@ export async function everything(reader: StorageReader): Promise<Everything> {
     actions: await reader.actions({ ...ALL, limit: 10 }),
     decisionSpan: await reader.decisionSpan(0, T0 + 99),
     decisions: await reader.decisions({ ...ALL, from_seq: 0, before_seq: 9, since: 0, until: T0 + 99, limit: 10 }),
+    rejectedAction: await reader.rejectedAction(actionRow(3).request_hash, T0),
     overdueActions: await reader.overdueActions(T0, 10),
     pendingActions: await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 10),
     startableActions: await reader.startableActions("allowed", { approved_until: 0, decision_seq: 0 }, 10),
@@ -123,6 +125,7 @@ export const NOTHING: Everything = {
   actions: [],
   decisionSpan: null,
   decisions: [],
+  rejectedAction: null,
   overdueActions: [],
   pendingActions: [],
   startableActions: [],

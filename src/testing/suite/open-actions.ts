@@ -81,6 +81,39 @@ export function openActionCases(test: Case): void {
     });
   });
 
+  test("a rejection is found by its request while it holds, the one that holds longest", async ({
+    storage,
+    reopen,
+  }) => {
+    const other = hexOf("another");
+    const rejected = (n: number, rejection_until: number | null, request_hash = HASH): ActionRow =>
+      row(n, { status: "denied", decision: "require_approval", rejection_until, request_hash });
+    const rows = [
+      rejected(0, T0 + 10),
+      rejected(1, T0 + 30),
+      rejected(2, T0 + 20),
+      rejected(3, null),
+      rejected(4, T0 + 99, other),
+      rejected(5, T0 + 98, "0".repeat(64)),
+      rejected(6, T0 + 97, "f".repeat(64)),
+    ];
+    await storage.write(async (tx) => {
+      for (const each of rows) await tx.insertAction(each);
+      assert.deepEqual(await tx.rejectedAction(HASH, T0), rows[1], "also in its own transaction");
+    });
+    assert.deepEqual(await storage.rejectedAction(HASH, T0 + 29), rows[1]);
+    assert.equal(await storage.rejectedAction(HASH, T0 + 30), null);
+    assert.equal(await storage.rejectedAction(hexOf("a third"), T0), null);
+    await storage.write(async (tx) => {
+      const lifted = { status: "denied", rejection_until: null, updated_at: T0 + 1 } as const;
+      assert.equal(await tx.updateAction("action-1", { status: "denied" }, lifted), true);
+      assert.equal(await tx.eraseAction("action-4", T0), true);
+    });
+    const again = await reopen();
+    assert.deepEqual(await again.rejectedAction(HASH, T0), rows[2]);
+    assert.equal(await again.rejectedAction(other, T0), null);
+  });
+
   test("when an action was last asked for and who waits for it are set by themselves, and taken back with their transaction", async ({
     storage,
     reopen,

@@ -9,6 +9,7 @@ import type { Credential } from "../../../src/contract/host.ts";
 import { canonicalText } from "../../../src/domain/canonical.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import {
+  plainVotes,
   ALLOWED,
   ASKED,
   ASKED_TWO,
@@ -20,7 +21,7 @@ import {
 
 let service: Service;
 before(async () => {
-  service = await startService({ change: (config) => (config.approvals.trust_key_makers = true) });
+  service = await startService({ change: plainVotes });
 });
 after(() => service.close());
 

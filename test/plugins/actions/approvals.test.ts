@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import {
+  plainVotes,
   ALLOWED,
   ASKED,
   ASKED_TWO,
@@ -15,7 +16,7 @@ import {
 let service: Service;
 before(async () => {
   // Who makes keys is another test's: standing.test.ts.
-  service = await startService({ change: (config) => (config.approvals.trust_key_makers = true) });
+  service = await startService({ change: plainVotes });
 });
 after(() => service.close());
 

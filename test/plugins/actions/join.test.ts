@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { rawSqlite, type RawStore } from "../../support/raw-store.ts";
-import { startService, type Answer, type Service } from "../../support/service.ts";
+import { plainVotes, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: work
 rules:
@@ -24,7 +24,7 @@ before(async () => {
     policy: POLICY,
     broken: true,
     change(config) {
-      config.approvals.trust_key_makers = true;
+      plainVotes(config);
       config.approvals.max_pending_per_key = 40;
     },
     storage(folder) {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { startService, type Service } from "../../support/service.ts";
+import { plainVotes, startService, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: spending
 rules:
@@ -24,7 +24,7 @@ describe("limits", () => {
     writeFileSync(join(folder, "spending.yaml"), POLICY);
     service = await startService({
       policies: folder,
-      change: (config) => (config.approvals.trust_key_makers = true),
+      change: plainVotes,
     });
   });
   after(async () => {
@@ -63,7 +63,7 @@ describe("limits", () => {
     );
     const { body } = await service.call("GET", `/v1/actions/${second.id}/events`, { key: service.admin });
     const { facts, v } = body.events[0].entry;
-    assert.deepEqual([v, facts.limits], [4, undefined]);
+    assert.deepEqual([v, facts.limits], [5, undefined]);
     assert.match(facts.past, /^[0-9a-f]{64}$/);
     // Whose limit it was came from the parameters, and so did the amount: the ledger knows them by commitments alone.
     assert.ok(!/customer-1|"used"|60500000/.test(JSON.stringify(body.events)));

@@ -1,7 +1,7 @@
 /** Approvals and permits have lives of their own: a permit is made when somebody asks, of what is decided then. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
+import { plainVotes, startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
 
 const OPEN = `policy: open
 rules:
@@ -17,7 +17,7 @@ let agent: { id: string; key: string };
 let approvers: string[];
 let n = 0;
 before(async () => {
-  service = await startService({ policy: OPEN, change: (config) => (config.approvals.trust_key_makers = true) });
+  service = await startService({ policy: OPEN, change: plainVotes });
   approvers = await Promise.all(
     ["ada", "ben", "cleo"].map(async (owner) => (await makeKey({ name: owner, preset: "approver", owner })).key),
   );
@@ -102,7 +102,7 @@ describe("an approval", () => {
     const entry = (await entriesOf(id)).at(-1);
     assert.deepEqual(
       [entry.type, entry.v, entry.occasion, entry.status, entry.by.key_id, entry.hash],
-      ["redecision", 2, "permit", "approved", agent.id, decision_hash],
+      ["redecision", 3, "permit", "approved", agent.id, decision_hash],
     );
     assert.equal((await post(id, "start", { permit: given.body.permit })).body.status, "executing");
   });
@@ -130,7 +130,7 @@ describe("an approval", () => {
       const entry = (await entriesOf(id)).at(-1);
       assert.deepEqual(
         [entry.type, entry.v, entry.verdict, entry.by, entry.approved_until],
-        ["approval", 3, "expired", null, approved_until],
+        ["approval", 4, "expired", null, approved_until],
       );
       for (const verb of ["permit", "start"]) assert.deepEqual(said(await post(id, verb)), [410, "START_EXPIRED"]);
       assert.equal((await submit("plain")).body.reason_code, "LIMIT_EXCEEDED", "a permit may have been used elsewhere");

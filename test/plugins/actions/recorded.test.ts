@@ -6,7 +6,16 @@ import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { toHex, utf8 } from "../../../src/domain/hash.ts";
 import { hashLeaf } from "../../../src/domain/merkle.ts";
 import { rawSqlite, type RawStore, type RawValue } from "../../support/raw-store.ts";
-import { ALLOWED, ASKED, ASKED_TWO, DENIED, startService, type Answer, type Service } from "../../support/service.ts";
+import {
+  plainVotes,
+  ALLOWED,
+  ASKED,
+  ASKED_TWO,
+  DENIED,
+  startService,
+  type Answer,
+  type Service,
+} from "../../support/service.ts";
 
 let service: Service;
 let raw: RawStore;
@@ -16,7 +25,7 @@ before(async () => {
   let path = "";
   service = await startService({
     broken: true,
-    change: (config) => (config.approvals.trust_key_makers = true),
+    change: plainVotes,
     storage(folder) {
       path = join(folder, "assent.db");
       return sqliteStorage({ path });

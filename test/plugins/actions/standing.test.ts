@@ -24,6 +24,7 @@ before(async () => {
   let path = "";
   service = await startService({
     policy: ASKING,
+    change: (config) => (config.approvals.rejection_holds_seconds = 0),
     storage(folder) {
       path = join(folder, "assent.db");
       return sqliteStorage({ path });

@@ -57,7 +57,7 @@ def ask(
     except Denied as denied:
         return Verdict(False, False, str(denied), denied.action["id"])
     except AssentError as error:
-        return Verdict(False, False, f"Not run: nothing could be decided ({error.code}).")
+        return Verdict(False, False, f"Not run: nothing could be decided ({error.code}). It was not refused; try again later.")
 
 
 def unchanged(asked: Any, params: Any) -> bool:

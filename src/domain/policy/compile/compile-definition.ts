@@ -111,6 +111,8 @@ function compileRule(
   };
   const expires_in_ms = duration(rule.approval?.expires_in, DEFAULT_EXPIRY_MS);
   const valid_for_ms = duration(rule.approval?.valid_for, DEFAULT_VALIDITY_MS);
+  const holds = rule.approval?.rejection_holds;
+  const rejection_holds_ms = holds === undefined ? null : holds === "none" ? 0 : duration(holds, 0);
   return {
     order,
     name: rule.name,
@@ -126,6 +128,7 @@ function compileRule(
             quorum: rule.approval?.quorum ?? 1,
             expires_in_ms,
             valid_for_ms,
+            rejection_holds_ms,
             notify: [...new Set(rule.approval?.notify ?? [])].sort(),
           }
         : null,

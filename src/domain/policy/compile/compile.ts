@@ -10,7 +10,7 @@ import { isGlob } from "./glob.ts";
 import type { Window } from "../decide/window.ts";
 import {
   POLICY_SET_FORMAT,
-  type Decision,
+  type AskedApproval,
   type Effect,
   type PolicyDocument,
   type PolicySetDocument,
@@ -30,10 +30,13 @@ export interface CompiledRule {
   operations: readonly string[] | null;
   agents: readonly string[] | null;
   condition: Condition | null;
-  approval: Decision["approval"];
+  approval: CompiledApproval | null;
   /** JSON pointers of the members that its approvers see first. */
   show: readonly string[];
 }
+
+/** `rejection_holds_ms` is null where the rule leaves it to the service's default. */
+export type CompiledApproval = Omit<AskedApproval, "rejection_holds_ms"> & { rejection_holds_ms: number | null };
 
 export interface CompiledLimit {
   /** What an action that goes beyond it meets: name, effect, terms, matchers. */

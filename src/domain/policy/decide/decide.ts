@@ -5,10 +5,13 @@
 import type { ActionRequest } from "../../actions.ts";
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
+import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
 import { Evaluation } from "./evaluation.ts";
 import { isExceeded, matchLimit, matchLimits, usedBefore } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
+import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
+import { parseRfc3339 } from "../../time.ts";
 import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome, StopFact } from "../types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
@@ -70,7 +73,17 @@ function judge(evaluation: Evaluation, facts: Facts): { decision: Decision; stop
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
-  return { decision: strictest(findings, shadow) };
+  return { decision: unlessRejected(strictest(findings, shadow, facts), facts, evaluation.now) };
+}
+
+/** A person's rejection of the same request refuses what would require approval. It changes no other decision. */
+function unlessRejected(decision: Decision, { rejection }: Facts, now: number): Decision {
+  if (decision.effect !== "require_approval" || rejection === undefined) return decision;
+  if ((parseRfc3339(rejection.until) ?? 0) <= now) return decision;
+  const { approver, at, comment } = rejection;
+  const words = comment === null ? "" : `: ${comment}`;
+  const reason = clipText(`rejected by ${displayPrincipal(approver)} at ${at}${words}`, MAX_REASON);
+  return { ...decision, approval: null, effect: "deny", reason, reason_code: "EARLIER_REJECTION" };
 }
 
 /**
@@ -178,7 +191,7 @@ function defaultReason(policy: CompiledPolicy, rule: CompiledRule): string {
 }
 
 /** Policies are in order of name, so the first of equals is the same whatever the order of files. */
-function strictest(findings: readonly Finding[], shadow: ShadowOutcome[]): Decision {
+function strictest(findings: readonly Finding[], shadow: ShadowOutcome[], facts: Facts): Decision {
   let winner = findings[0] as Finding;
   for (const finding of findings) {
     if (STRICTNESS[finding.effect] > STRICTNESS[winner.effect]) winner = finding;
@@ -186,7 +199,7 @@ function strictest(findings: readonly Finding[], shadow: ShadowOutcome[]): Decis
   const equals = findings.filter((finding) => finding.effect === winner.effect);
   // In the order of canonical JSON, which its entry is written in: there is nothing to sort then.
   return {
-    approval: winner.effect === "require_approval" ? strictestTerms(equals) : null,
+    approval: winner.effect === "require_approval" ? strictestTerms(equals, facts) : null,
     effect: winner.effect,
     policy: winner.policy.name,
     policy_version: winner.policy.version,
@@ -205,12 +218,14 @@ function highestRisk(findings: readonly Finding[]): Risk | null {
 }
 
 /** Several policies ask: the approval must satisfy all of them. */
-function strictestTerms(findings: readonly Finding[]): Decision["approval"] {
+function strictestTerms(findings: readonly Finding[], facts: Facts): Decision["approval"] {
+  const holds = facts.rejection_holds_ms ?? DEFAULT_REJECTION_HOLDS_MS;
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
   return {
     expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
     quorum: Math.max(...terms.map(({ quorum }) => quorum)),
+    rejection_holds_ms: Math.max(...terms.map(({ rejection_holds_ms }) => rejection_holds_ms ?? holds)),
     valid_for_ms: Math.min(...terms.map(({ valid_for_ms }) => valid_for_ms)),
   };
 }

@@ -13,7 +13,10 @@ export const MAX_CHANNELS = 100;
 export const MAX_LIMITS = 50;
 /** Hex digits that tell what limits of one name count. */
 export const BASIS_DIGITS = 16;
-/** Bytes of an entry for all of them; the rest takes at most 27,000, the tools of a registered agent included. */
+/**
+ * Bytes of an entry for all of them; the rest takes at most 27,000, the tools of a registered agent included. An earlier
+ * rejection adds 2,400 at most, and replaces a rule's reason of up to 6,000 by one of up to 1,500.
+ */
 export const MAX_NAMES = 38_000;
 
 export function boundEntry(document: PolicySetDocument, faults: CompileFault[]): void {
@@ -80,5 +83,8 @@ function longest(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]
   return longestName;
 }
 
+/** How long a rejection holds where neither the rule nor the configuration says. */
+export const DEFAULT_REJECTION_HOLDS_MS = 86_400_000;
+export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
 /** How long an approved action may start where its policy does not say. */
 export const DEFAULT_VALIDITY_MS = 3_600_000;

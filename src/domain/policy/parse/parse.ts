@@ -2,6 +2,7 @@
 import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
+import { MAX_REJECTION_HOLDS_MS } from "./bounds.ts";
 import { parseDuration } from "../../time.ts";
 import { suggest } from "../../suggest.ts";
 import { explainFault, lastSegment, siblingsAt } from "../../validation.ts";
@@ -51,10 +52,11 @@ export interface ValueFault {
   offset?: number;
 }
 
-/** How long it may be approved, and how long it may start then. Milliseconds. */
+/** How long an action may be approved, may start once it is approved, and is refused once it is rejected. Milliseconds. */
 const TERMS = {
   expires_in: { least: 1_000, most: 30 * 86_400_000, between: "1s and 30d" },
   valid_for: { least: 1_000, most: 7 * 86_400_000, between: "1s and 7d" },
+  rejection_holds: { least: 0, most: MAX_REJECTION_HOLDS_MS, between: "0s and 90d" },
 } as const;
 const MAX_FAULTS = 50;
 /** Characters of one file; anything larger is no policy. */
@@ -202,9 +204,9 @@ function meaningFaults(
         key: true,
       });
     }
-    for (const name of ["expires_in", "valid_for"] as const) {
+    for (const name of ["expires_in", "valid_for", "rejection_holds"] as const) {
       const text = rule.approval?.[name];
-      if (text === undefined) continue;
+      if (text === undefined || (name === "rejection_holds" && text === "none")) continue;
       const { least, most, between } = TERMS[name];
       const ms = parseDuration(text);
       const pointer = `${at}/approval/${name}`;

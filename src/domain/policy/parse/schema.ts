@@ -17,6 +17,8 @@ const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Lit
 });
 const Expires = "How long the approval may be given, such as 30m, 1h or 7d; 24h when absent.";
 const Valid = "How long an approved action may start, such as 15m, 1h or 7d; 1h when absent.";
+const Holds =
+  "How long a rejection refuses the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent.";
 const Terms = Type.Object(
   {
     quorum: Type.Optional(
@@ -24,6 +26,7 @@ const Terms = Type.Object(
     ),
     expires_in: Type.Optional(Type.String({ maxLength: 40, description: Expires })),
     valid_for: Type.Optional(Type.String({ maxLength: 40, description: Valid })),
+    rejection_holds: Type.Optional(Type.String({ maxLength: 40, description: Holds })),
     notify: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to tell." }),
     ),

@@ -1,0 +1,102 @@
+"""Why an action may not run, and what its agent may do next. Each outcome asks for something else of the agent."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any, Mapping, NamedTuple, Optional
+
+from .errors import AssentError
+
+LONGEST = 500
+NO_DETOUR = "do not look for another way to do the same"
+SUBMIT_AGAIN = "It was not refused: the same request can be submitted again, and is decided anew. Tell the user."
+#: What Unicode lets a font ignore, besides the categories below.
+IGNORABLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+
+
+class Refusal(NamedTuple):
+    """
+    `outcome`: `denied` by policy; `rejected` by a person, now or earlier; `stopped` by a stop of the service; `expired`: no
+    one decided, or no one started it, in time; `cancelled`; `taken`: another call runs it or has run it; `refused`: the
+    service did not start it. `why` completes "The call was …"; `next` is for the agent.
+    """
+
+    outcome: str
+    why: str
+    next: str
+
+
+def refusal_of(action: Mapping[str, Any], error: Optional[AssentError] = None) -> Refusal:
+    """Of an action that cannot run now. `error`: why it could not be started, where its status does not say."""
+    status = action["status"]
+    if status == "denied":
+        return _denied(action)
+    if status == "expired":
+        why = "approved, and not started in time" if action.get("approved_until") else "not decided on in time"
+        return Refusal("expired", why, SUBMIT_AGAIN)
+    if status == "cancelled":
+        return Refusal("cancelled", "cancelled", "No one refused it, but do not submit it again unless the user asks for it.")
+    if status in ("allowed", "approved"):
+        code = error.code if error is not None else "UNKNOWN"
+        message = str(error) if error is not None else f"it is {status}"
+        if code == "STOPPED":
+            return _stopped(message)
+        if code == "START_EXPIRED":
+            return Refusal("expired", f"{status}, and not started in time", SUBMIT_AGAIN)
+        return Refusal("refused", f"not started by the service ({code}): {as_text(message)}", "Tell the user.")
+    return Refusal(
+        "taken",
+        f"already taken by another call: it is {as_text(status)}",
+        "One approval or decision is good for one run. If it is still needed, submit it again.",
+    )
+
+
+def _denied(action: Mapping[str, Any]) -> Refusal:
+    by, reason, code = action.get("denied_by"), action.get("reason", ""), action.get("reason_code")
+    if by in ("person", "earlier_rejection"):
+        rejection = action.get("rejection") or {}
+        words = as_text(rejection.get("reason") or "")
+        until = rejection.get("holds_until")
+        holds = (
+            "Do not submit the same request again unless the user asks for it."
+            if until is None
+            else f"The same request is refused until {as_text(until)}, unless an approver lifts the rejection."
+        )
+        way = "If the approver names another way, take that one." if words else "Ask the user how to go on."
+        why = f"rejected by {_approver(rejection.get('approver'))}{': ' + words if words else ''}"
+        return Refusal("rejected", why, f"{holds} {way} Otherwise: {NO_DETOUR}.")
+    if by == "stop":
+        return _stopped(reason)
+    shown = "" if code == "POLICY_RULE" else f" ({as_text(code)})"
+    return Refusal(
+        "denied",
+        f"denied by policy{shown}: {as_text(reason)}",
+        "The same request gets the same answer for as long as the policies stay as they are. "
+        f"{NO_DETOUR.capitalize()}; tell the user.",
+    )
+
+
+def _stopped(reason: Any) -> Refusal:
+    return Refusal(
+        "stopped",
+        f"stopped: {as_text(reason)}",
+        f"The stop is not about this request alone. {NO_DETOUR.capitalize()}; tell the user that work is stopped, and try "
+        "again once the stop is lifted.",
+    )
+
+
+def _approver(principal: Any) -> str:
+    if not isinstance(principal, str):
+        return "a person"
+    if principal.startswith("owner:"):
+        return as_text(principal[len("owner:") :])
+    return as_text(re.sub("^key:", "the key ", principal))
+
+
+def as_text(text: Any) -> str:
+    """What people and policies wrote, as one bounded line without characters that hide or reorder others."""
+    visible = IGNORABLE.sub(" ", str(text))
+    visible = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in visible)
+    line = re.sub(" +", " ", visible).strip()
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

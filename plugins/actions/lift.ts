@@ -1,0 +1,61 @@
+/** Ends the time in which a rejection refuses the same request. */
+import { Refusal } from "../../src/contract/errors.ts";
+import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
+import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
+import { actorOf } from "../../src/domain/actor.ts";
+import { aboutAction } from "../../src/domain/open-actions.ts";
+import { confirmed } from "../../src/http/resource/authority.ts";
+import { assertRecorded } from "./recorded.ts";
+import { rejectionIn } from "./rejection.ts";
+import { assertKept, reread, visibleAction } from "./rows.ts";
+import { selfRelationOf } from "./standing.ts";
+import { assertNotSelf } from "./voter.ts";
+
+/** From then on the same request requires approval again. Whoever may vote on the action may lift its rejection. */
+export function liftRejection(
+  host: Host,
+  credential: Credential,
+  id: string,
+  reason: string | null,
+): Promise<ActionRow> {
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmed(tx, credential, "approvals:decide");
+    const row = await visibleAction(tx, id, who);
+    assertKept(row);
+    const self = selfRelationOf(host, row, who);
+    assertNotSelf(host, self);
+    const votes = await tx.approvals(id);
+    await assertRecorded(host, tx, row, votes);
+    if (row.rejection_until === null || row.rejection_until <= tx.now) throw await notHeld(tx, row, votes);
+    tx.record(
+      {
+        type: "approval",
+        v: 4,
+        ...aboutAction(row, tx.now),
+        verdict: "rejection_lifted",
+        by: actorOf(who.key, who.principal),
+        comment: reason,
+        self_approval: self !== null,
+        approvals: votes.filter(({ approve }) => approve).length,
+        quorum: row.quorum ?? 1,
+        status: "denied",
+        approved_until: null,
+        rejection_until: null,
+      },
+      row.submitted_by,
+    );
+    const change = { status: "denied", rejection_until: null, updated_at: tx.now } as const;
+    if (!(await tx.updateAction(id, { status: "denied" }, change)))
+      throw new Error(`the rejection of ${id} was not lifted although the ledger's lock was held`);
+    return reread(tx, id);
+  });
+}
+
+async function notHeld(tx: LedgerTransaction, row: ActionRow, votes: readonly ApprovalRow[]): Promise<Refusal> {
+  const rejection = await rejectionIn(tx, row, votes, tx.now);
+  const isOther = rejection !== null && rejection.action_id !== row.id;
+  const detail = isOther
+    ? `the action ${row.id} was denied because of the rejection of ${rejection.action_id}; lift that one`
+    : `no rejection of the action ${row.id} holds now: the same request can be submitted again`;
+  return new Refusal("REJECTION_NOT_HELD", detail);
+}

@@ -1,0 +1,36 @@
+/** What a record says of a denial, and the body that lifts a rejection. */
+import { Type, type Static } from "@sinclair/typebox";
+import { closed, orNull, text, time } from "../../src/contract/entry-parts.ts";
+import { DENIED_BY } from "../../src/domain/denied-by.ts";
+
+export const LiftBody = Type.Object(
+  { reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })) },
+  closed,
+);
+
+const Rejection = Type.Object(
+  {
+    action_id: text("The action that was rejected: this one, or an earlier one."),
+    approver: text("Principal: `owner:<owner>` or `key:<id>`."),
+    reason: orNull(text("What the approver wrote, as one line of at most 500 characters.")),
+    rejected_at: time("When."),
+    holds_until: orNull(
+      time(
+        "Until when the same request is refused, unless an approver lifts the rejection; null where it can be submitted again.",
+      ),
+    ),
+  },
+  closed,
+);
+export type Rejection = Static<typeof Rejection>;
+
+/** Members of a record. */
+export const REJECTED = {
+  denied_by: Type.Union([...DENIED_BY.map((by) => Type.Literal(by)), Type.Null()], {
+    description:
+      "Who denied it, where `status` is denied: the policies, a person, a person's earlier rejection of the same request, or a stop. Null for every other status.",
+  }),
+  rejection: Type.Union([Rejection, Type.Null()], {
+    description: "Who rejected it and why, where `denied_by` is person or earlier_rejection; else null.",
+  }),
+};

@@ -1,0 +1,68 @@
+/** Rejections by people: they refuse the same request for a time. lift.ts ends that. */
+import type { Host } from "../../src/contract/host.ts";
+import { unlessCorrupt, type ActionRow, type ApprovalRow, type StorageReader } from "../../src/contract/storage.ts";
+import { deniedBy } from "../../src/domain/denied-by.ts";
+import { openEntry, type DecisionEntry } from "../../src/domain/entries.ts";
+import type { RejectionFact } from "../../src/domain/policy/types.ts";
+import { oneLine } from "../../src/domain/text.ts";
+import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { assertRecorded } from "./recorded.ts";
+import type { Rejection } from "./rejection-schemas.ts";
+
+/** Longest comment in a later decision. The vote's own entry holds all of it. */
+const MAX_COMMENT = 500;
+
+type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction">;
+
+/**
+ * The rejection that refuses this request now, in the words of its ledger entry. Two reads by index. Throws
+ * RECORD_ALTERED where the store has a rejection that the ledger does not.
+ */
+export async function heldRejection(
+  host: Pick<Host, "log">,
+  reader: Reader,
+  requestHash: string,
+  now: number,
+): Promise<RejectionFact | null> {
+  const row = await reader.rejectedAction(requestHash, now);
+  if (row === null || row.rejection_until === null) return null;
+  const { rejection } = await assertRecorded(host, reader, row);
+  if (rejection === null) throw new Error(`the action ${row.id} has a rejection_until without a rejection`);
+  return {
+    action_id: row.id,
+    approver: rejection.by.principal,
+    comment: commentOf(rejection.comment),
+    at: rejection.at,
+    until: toRfc3339(row.rejection_until),
+  };
+}
+
+const commentOf = (text: string | null): string | null => oneLine(text ?? "", MAX_COMMENT) || null;
+
+/** The person's rejection that ended this action, or an earlier action with its request; null for none. */
+export async function rejectionIn(
+  reader: Pick<StorageReader, "entriesOfAction">,
+  row: ActionRow,
+  votes: readonly ApprovalRow[],
+  now: number,
+): Promise<Rejection | null> {
+  const by = deniedBy(row);
+  if (by === "earlier_rejection") {
+    const [first] = (await unlessCorrupt(reader.entriesOfAction(row.id))) ?? [];
+    const { rejection = null } = first === undefined ? {} : openEntry<DecisionEntry>(first.bytes).facts;
+    if (rejection === null) return null;
+    const { action_id, approver, comment, at, until } = rejection;
+    const holds = (parseRfc3339(until) ?? 0) > now;
+    return { action_id, approver, reason: comment, rejected_at: at, holds_until: holds ? until : null };
+  }
+  const vote = by === "person" ? votes.find(({ approve }) => !approve) : undefined;
+  if (vote === undefined) return null;
+  const until = row.rejection_until;
+  return {
+    action_id: row.id,
+    approver: vote.principal,
+    reason: commentOf(vote.reason),
+    rejected_at: toRfc3339(vote.created_at),
+    holds_until: until === null || until <= now ? null : toRfc3339(until),
+  };
+}

@@ -1,0 +1,116 @@
+/** Why an action may not run, and what its agent may do next. Each outcome asks for something else of the agent. */
+import type { AssentError } from "./errors.ts";
+import type { ActionRecord } from "./types.ts";
+
+/**
+ * `denied` by policy; `rejected` by a person, now or earlier; `stopped` by a stop of the service; `expired`: no one decided,
+ * or no one started it, in time; `cancelled`; `taken`: another call runs it or has run it; `refused`: the service did not start it.
+ */
+export type RefusalOutcome = "denied" | "rejected" | "stopped" | "expired" | "cancelled" | "taken" | "refused";
+
+export interface Refusal {
+  outcome: RefusalOutcome;
+  /** Completes "The call was …": `rejected by alice: use npm run ship instead`. */
+  why: string;
+  /** One or two sentences for the agent. */
+  next: string;
+}
+
+const LONGEST = 500;
+const SUBMIT_AGAIN = "It was not refused: the same request can be submitted again, and is decided anew. Tell the user.";
+const NO_DETOUR = "Do not look for another way to do the same";
+
+/**
+ * Of an action that cannot run now.
+ * @param error why it could not be started, where its status does not say
+ */
+export function refusalOf(action: ActionRecord, error?: Pick<AssentError, "code" | "message">): Refusal {
+  switch (action.status) {
+    case "denied":
+      return deniedRefusal(action);
+    case "expired":
+      return {
+        outcome: "expired",
+        why: action.approved_until ? "approved, and not started in time" : "not decided on in time",
+        next: SUBMIT_AGAIN,
+      };
+    case "cancelled":
+      return {
+        outcome: "cancelled",
+        why: "cancelled",
+        next: "No one refused it, but do not submit it again unless the user asks for it.",
+      };
+    case "allowed":
+    case "approved":
+      return startRefusal(action, error);
+    default:
+      return {
+        outcome: "taken",
+        why: `already taken by another call: it is ${action.status}`,
+        next: "One approval or decision is good for one run. If it is still needed, submit it again.",
+      };
+  }
+}
+
+function startRefusal({ status }: ActionRecord, error: Pick<AssentError, "code" | "message"> | undefined): Refusal {
+  const { code = "UNKNOWN", message = `it is ${status}` } = error ?? {};
+  if (code === "STOPPED") return stopRefusal(message);
+  if (code === "START_EXPIRED")
+    return { outcome: "expired", why: `${status}, and not started in time`, next: SUBMIT_AGAIN };
+  return {
+    outcome: "refused",
+    why: `not started by the service (${code}): ${asText(message)}`,
+    next: "Tell the user.",
+  };
+}
+
+function stopRefusal(reason: string): Refusal {
+  return {
+    outcome: "stopped",
+    why: `stopped: ${asText(reason)}`,
+    next: `The stop is not about this request alone. ${NO_DETOUR}; tell the user that work is stopped, and try again once the stop is lifted.`,
+  };
+}
+
+function deniedRefusal(action: ActionRecord): Refusal {
+  const { denied_by, rejection, reason, reason_code } = action;
+  if (denied_by === "person" || denied_by === "earlier_rejection") {
+    const words = asText(rejection?.reason ?? "");
+    const until = rejection?.holds_until ?? null;
+    const alternative =
+      words === "" ? "Ask the user how to go on." : "If the approver names another way, take that one.";
+    return {
+      outcome: "rejected",
+      why: `rejected by ${approverName(rejection?.approver)}${words === "" ? "" : `: ${words}`}`,
+      next:
+        (until === null
+          ? "Do not submit the same request again unless the user asks for it. "
+          : `The same request is refused until ${until}, unless an approver lifts the rejection. `) +
+        `${alternative} Otherwise: ${lowerFirst(NO_DETOUR)}.`,
+    };
+  }
+  if (denied_by === "stop") return stopRefusal(reason);
+  const code = reason_code === "POLICY_RULE" ? "" : ` (${asText(String(reason_code))})`;
+  return {
+    outcome: "denied",
+    why: `denied by policy${code}: ${asText(reason)}`,
+    next: `The same request gets the same answer for as long as the policies stay as they are. ${NO_DETOUR}; tell the user.`,
+  };
+}
+
+/** A principal as a person reads it. */
+function approverName(principal: string | undefined): string {
+  if (principal === undefined) return "a person";
+  return asText(principal.replace(/^owner:/, "").replace(/^key:/, "the key "));
+}
+
+/** What people and policies wrote, as one bounded line without characters that hide or reorder others. */
+export function asText(text: unknown): string {
+  const line = String(text)
+    .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Z}]+/gu, " ")
+    .trim();
+  const characters = Array.from(line);
+  return characters.length <= LONGEST ? line : `${characters.slice(0, LONGEST).join("")}…`;
+}
+
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
