@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { GateOptions } from "../../src/adapters/gate.ts";
+import type { ActionRecord } from "../../src/client/index.ts";
 import { boundKey, clientOf, cut, faulty } from "../support/assent-client.ts";
-import { startService, type Service } from "../support/service.ts";
+import { makeKey, startService, type Service } from "../support/service.ts";
+import { eventually } from "../support/wait.ts";
 
 export interface Refund {
   amount: number;
@@ -30,12 +32,14 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
   describe(name, { skip }, () => {
     let service: Service;
     let key: string;
+    let approver: string;
     let drive: Driver<State>;
     let ran: Refund[] = [];
     let waiting: string[] = [];
     before(async () => {
       service = await startService({ policy: POLICY });
       key = await boundKey(service, "support-bot");
+      approver = (await makeKey(service, { name: "alice", preset: "approver", owner: "alice" })).key;
       drive = await driver();
     });
     after(() => service?.close());
@@ -57,6 +61,8 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       ...more,
     });
     const admin = () => clientOf(service, { apiKey: service.admin });
+    const alice = () => clientOf(service, { apiKey: approver });
+    const isRejected = ({ params: { to } }: ActionRecord): boolean => to === "rejected";
 
     test("what is allowed runs once, and is reported", async () => {
       const params = { amount: 5, to: "allowed" };
@@ -122,6 +128,43 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       assert.deepEqual(ran, [params], told);
       assert.match(told, /refunded 500/);
       assert.equal((await admin().action(id)).status, "succeeded");
+    });
+
+    test("a rejection while a call waits reaches the model, with its author and words, and so does one from before", async () => {
+      const params = { amount: 503, to: "rejected" };
+      const rejected = /rejected by alice: use the small refund instead/;
+      let told: string;
+      if (drive.resume === undefined) {
+        const held = drive.begin(params, gate({ patience: 60 }), run);
+        const { id } = await eventually(
+          async () => (await admin().actionsPage({ status: "pending_approval" })).actions.find(isRejected),
+          () => "the call does not wait",
+        );
+        await alice().deny(id, { reason: "use the small\n\u202erefund instead" });
+        ({ told } = await held);
+      } else {
+        const { state } = await drive.begin(params, gate(), run);
+        await alice().deny(waiting[0] as string, { reason: "use the small\n\u202erefund instead" });
+        ({ told } = await drive.resume(state, gate(), run));
+      }
+      assert.match(told, rejected);
+      assert.match(told, /is refused until 20\d\d-/);
+      waiting = [];
+      assert.match((await drive.begin(params, gate(), run)).told, rejected);
+      assert.deepEqual([ran, waiting], [[], []]);
+      assert.deepEqual((await admin().actionsPage({ status: "pending_approval" })).actions.filter(isRejected), []);
+    });
+
+    test("what no one decided on in time may be asked for again, and the model is told so", async () => {
+      const params = { amount: 504, to: "late" };
+      const { state } = await drive.begin(params, gate(), run);
+      const id = waiting[0] as string;
+      service.clock.now += 25 * 3_600_000;
+      assert.equal((await admin().action(id)).status, "expired");
+      waiting = [];
+      await (drive.resume === undefined ? drive.begin(params, gate(), run) : drive.resume(state, gate(), run));
+      assert.equal(waiting.length > 0 && waiting[0] !== id, true, "it asks anew");
+      assert.deepEqual(ran, []);
     });
 
     test("what was approved for one call runs no other", async () => {

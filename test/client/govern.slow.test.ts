@@ -258,7 +258,10 @@ describe("what may not run", () => {
   test("denied by policy", async () => {
     await assert.rejects(
       governed()({ amount: 5000 }),
-      (error) => error instanceof ActionRefused && error.action.status === "denied" && /too much/.test(error.message),
+      (error) =>
+        error instanceof ActionRefused &&
+        error.outcome === "denied" &&
+        /denied by policy: too much/.test(error.message),
     );
     assert.deepEqual(ran, []);
   });
@@ -266,21 +269,67 @@ describe("what may not run", () => {
   test("denied by a person while it waits", async () => {
     const { call, id } = await waiting(large());
     await admin().deny(id, { reason: "no" });
-    await assert.rejects(call, ActionRefused);
+    await assert.rejects(
+      call,
+      (error) =>
+        error instanceof ActionRefused &&
+        error.outcome === "rejected" &&
+        error.action.denied_by === "person" &&
+        / was rejected by .+: no\. The same request is refused until /.test(error.message),
+    );
+    assert.deepEqual(ran, []);
+  });
+
+  test("rejected by a person before, by resume() and by another call, until an approver lifts it", async () => {
+    const params = large();
+    const pending = await governed()(params, { patience: 0 });
+    assert.ok(pending instanceof Pending);
+    await admin().deny(pending.action.id, { reason: "use npm run ship instead" });
+    for (const again of [() => pending.resume(), () => governed()(params, { patience: 0 })])
+      await assert.rejects(
+        again,
+        (error) =>
+          error instanceof ActionRefused &&
+          error.outcome === "rejected" &&
+          error.action.denied_by === "earlier_rejection" &&
+          error.action.rejection?.action_id === pending.action.id &&
+          /rejected by .+: use npm run ship instead\./.test(error.message),
+      );
+    await admin().liftRejection(pending.action.id);
+    const asked = await pending.resume({ patience: 0 });
+    assert.ok(asked instanceof Pending && asked.action.id !== pending.action.id);
+    assert.deepEqual(ran, []);
+  });
+
+  test("stopped, and stopped between the approval and the start", async () => {
+    const params = large();
+    const pending = await governed()(params, { patience: 0 });
+    assert.ok(pending instanceof Pending);
+    await admin().approve(pending.action.id);
+    const { body: stop } = await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "halt" } });
+    const isStopped = (error: unknown): boolean =>
+      error instanceof ActionRefused && error.outcome === "stopped" && /once the stop is lifted/.test(error.message);
+    try {
+      await assert.rejects(pending.resume(), isStopped);
+      await assert.rejects(governed()(large()), isStopped);
+    } finally {
+      await service.call("POST", `/v1/stop/${stop.id}/lift`, { key: service.admin, body: {} });
+    }
     assert.deepEqual(ran, []);
   });
 
   test("cancelled, and expired", async () => {
     const { call, id } = await waiting(large());
     await clientOf(service, { apiKey: key }).cancel(id);
-    await assert.rejects(call, (error) => error instanceof ActionRefused && error.action.status === "cancelled");
+    await assert.rejects(call, (error) => error instanceof ActionRefused && error.outcome === "cancelled");
     const late = await waiting(large());
     service.clock.now += 100 * 3_600_000;
     // A look at it marks it as expired, sooner than the service does by itself.
     await admin().action(late.id);
     await assert.rejects(
       late.call,
-      (error) => error instanceof ActionRefused && /in time.*not refused/.test(error.message),
+      (error) =>
+        error instanceof ActionRefused && error.outcome === "expired" && /in time.*not refused/.test(error.message),
     );
     assert.deepEqual(ran, []);
   });

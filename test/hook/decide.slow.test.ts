@@ -118,6 +118,27 @@ for (const host of HOSTS)
       assert.match(given.stdout + given.stderr, /denied by policy: because/);
       assert.equal(given.calls.length, 1);
     });
+    test("a rejected call stops, with the approver and the words as text, whenever it was rejected", async () => {
+      const rejection = {
+        action_id: "act_0",
+        approver: "owner:alice",
+        reason: `use npm run\u001b[2J\n ship instead${"!".repeat(9000)}`,
+        rejected_at: "2026-01-01T00:00:00.000Z",
+        holds_until: "2026-01-02T00:00:00.000Z",
+      };
+      for (const denied_by of ["person", "earlier_rejection"]) {
+        const given = await answer(host, BEFORE[host], verdict("denied", { denied_by, rejection }));
+        assert.ok(stops(host, given), JSON.stringify(given));
+        const said = given.stdout + given.stderr;
+        assert.match(said, /rejected by alice: use npm run \[2J ship instead!+… \(act_1\)/);
+        assert.match(said, /refused until 2026-01-02T00:00:00.000Z/);
+        assert.doesNotMatch(said, /denied by|!{501}/);
+      }
+    });
+    test("a stopped call says that work is stopped", async () => {
+      const given = await answer(host, BEFORE[host], verdict("denied", { denied_by: "stop", reason_code: "STOPPED" }));
+      assert.match(given.stdout + given.stderr, /stopped: because.*once the stop is lifted/);
+    });
     test("a call that still waits at the deadline stops, and says to repeat it", async () => {
       const given = await answer(host, BEFORE[host], verdict("pending_approval"), { deadline: 4 });
       assert.ok(stops(host, given), JSON.stringify(given));
@@ -128,7 +149,7 @@ for (const host of HOSTS)
       const expired = await answer(host, BEFORE[host], verdict("expired"));
       const cancelled = await answer(host, BEFORE[host], verdict("cancelled"));
       assert.ok(stops(host, expired) && stops(host, cancelled));
-      assert.match(expired.stdout + expired.stderr, /nobody approved/);
+      assert.match(expired.stdout + expired.stderr, /not decided on in time.*can be submitted again/);
       assert.match(cancelled.stdout + cancelled.stderr, /cancelled/);
     });
     const FAILURES: readonly [string, (call: Call) => Reply][] = [

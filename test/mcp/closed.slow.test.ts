@@ -183,11 +183,20 @@ describe("a client that is gone", () => {
     assert.match(seen[0] ?? "", /waiting for approval/);
   });
 
-  test("a call that is denied by a person is told so", async () => {
+  test("a rejection names its author and words, while the call waits and when the same call comes again", async () => {
     const running = call(proxy, "write", { n: 500 });
     await until("it waits", setup.waits(500));
-    await setup.decide(false);
-    assert.equal((await running).structuredContent?.status, "denied");
+    await setup.decide(false, "use the\nread tool\u202e instead");
+    for (const result of [await running, await call(proxy, "write", { n: 500 })]) {
+      assert.equal(result.structuredContent?.status, "rejected");
+      const { reason, holds_until } = (result.structuredContent as unknown as { rejection: Record<string, string> })
+        .rejection;
+      assert.equal(reason, "use the read tool instead");
+      const text = result.content[0]?.text as string;
+      assert.match(text, /^The call was not made.*It was rejected by .+: use the read tool instead \(action /s);
+      assert.ok(text.includes(`The same request is refused until ${holds_until}`), text);
+      assert.doesNotMatch(text, /denied again/);
+    }
   });
 
   test("two identical calls at once wait for one approval each: one approval runs one of them", async () => {

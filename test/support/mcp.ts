@@ -48,7 +48,7 @@ export interface Setup {
   actions(): Promise<Record<string, unknown>[]>;
   /** Whether a call with this `n` waits for a person. */
   waits(n: number): () => Promise<boolean>;
-  decide(approve: boolean): Promise<void>;
+  decide(approve: boolean, reason?: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -90,7 +90,7 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
       (await actions()).some(
         ({ status, params }) => status === "pending_approval" && (params as { n: number }).n === n,
       ),
-    async decide(approve) {
+    async decide(approve, reason) {
       const [waiting] = (await actions()).filter(({ status }) => status === "pending_approval");
       if (waiting === undefined) throw new Error("nothing waits for approval");
       const { approval_token: token } = (
@@ -98,7 +98,7 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
       ).body;
       const { status } = await service.call("POST", `/v1/actions/${String(waiting["id"])}/approval`, {
         key: service.admin,
-        body: { token, approve },
+        body: { token, approve, ...(reason === undefined ? {} : { reason }) },
       });
       if (status !== 200) throw new Error(`the vote was answered ${status}`);
     },

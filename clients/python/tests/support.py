@@ -18,8 +18,8 @@ def admin() -> Assent:
     return Assent(api_key=os.environ["ASSENT_TEST_ADMIN"])
 
 
-def vote(action_id: str, approve: bool = True) -> None:
-    admin().vote(action_id, approve)
+def vote(action_id: str, approve: bool = True, reason: Optional[str] = None) -> None:
+    admin().vote(action_id, approve, reason)
 
 
 def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:

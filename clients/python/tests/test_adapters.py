@@ -3,13 +3,14 @@
 import asyncio
 import json
 import sys
+import threading
 import types
 import unittest
 import uuid
 from types import SimpleNamespace
 
 from assent import Assent, AsyncAssent
-from support import AGENT, Liar, reply, until, vote
+from support import AGENT, Liar, admin, reply, until, vote
 
 
 def module(name, **members):
@@ -60,6 +61,7 @@ class Adapter:
     """Each runs a refund of `amount` for `order` and gives what came of it: "done", or the refusal's words."""
 
     ran: list
+    wait = 0.0
 
     def call(self, client, amount, order):
         raise NotImplementedError
@@ -88,6 +90,21 @@ class Adapter:
         self.assertIn("waits", self.call(Assent(), 500, order))
         self.assertEqual(len(self.ran), 1)
 
+    def test_a_rejection_reaches_the_model_while_it_waits_and_afterwards(self):
+        order = str(uuid.uuid4())
+
+        def pending():
+            waiting = admin().actions(status="pending_approval")
+            return next((action["id"] for action in waiting if action["params"].get("order") == order), None)
+
+        approver = threading.Thread(target=lambda: vote(until(pending), False, "use the small refund instead"))
+        approver.start()
+        self.wait = 20
+        for _ in range(2):
+            self.assertRegex(self.call(Assent(), 500, order), "rejected by .+: use the small refund instead")
+        approver.join()
+        self.assertEqual(self.ran, [])
+
     def test_the_agent_is_the_keys_own_unless_told_otherwise(self):
         from assent.adapters.gate import ask
 
@@ -114,7 +131,7 @@ class LangGraph(Adapter, unittest.TestCase):
             self.ran.append(amount)
             return "done"
 
-        answer = wrap_tool_call(client, agent_id=AGENT, tool="stripe", wait=0)(request, handler)
+        answer = wrap_tool_call(client, agent_id=AGENT, tool="stripe", wait=self.wait)(request, handler)
         if isinstance(answer, ToolMessage):
             self.assertEqual((answer.status, answer.tool_call_id), ("error", "c1"))
             return answer.content
@@ -174,7 +191,7 @@ class AsyncLangGraph(Adapter, unittest.TestCase):
             self.ran.append(amount)
             return "done"
 
-        answer = asyncio.run(awrap_tool_call(async_client, agent_id=AGENT, tool="stripe", wait=0)(request, handler))
+        answer = asyncio.run(awrap_tool_call(async_client, agent_id=AGENT, tool="stripe", wait=self.wait)(request, handler))
         return answer.content if isinstance(answer, ToolMessage) else answer
 
 
@@ -182,7 +199,7 @@ class OpenAIAgents(Adapter, unittest.TestCase):
     def call(self, client, amount, order):
         from assent.adapters.openai_agents import tool_input_guardrail
 
-        guardrail = tool_input_guardrail(client, agent_id=AGENT, tool="stripe", wait=0)
+        guardrail = tool_input_guardrail(client, agent_id=AGENT, tool="stripe", wait=self.wait)
         arguments = json.dumps({"amount": amount, "currency": "USD", "order": order})
         context = SimpleNamespace(tool_name="refund", tool_arguments=arguments, tool_call_id="c1")
         answer = asyncio.run(guardrail.guardrail_function(SimpleNamespace(context=context)))
@@ -222,7 +239,7 @@ class CrewAI(Adapter, unittest.TestCase):
     def call(self, client, amount, order):
         from assent.adapters.crewai import before_tool_call
 
-        hook = before_tool_call(client, agent_id=AGENT, tool="stripe", wait=0)
+        hook = before_tool_call(client, agent_id=AGENT, tool="stripe", wait=self.wait)
         params = {"amount": amount, "currency": "USD", "order": order}
         try:
             hook(SimpleNamespace(tool_name="refund", tool_input=params))
@@ -253,7 +270,7 @@ class PydanticAI(Adapter, unittest.TestCase):
 
         async_client = AsyncAssent.__new__(AsyncAssent)
         async_client.sync = client
-        toolset = governed_toolset(async_client, Tools(), agent_id=AGENT, tool="stripe", wait=0)
+        toolset = governed_toolset(async_client, Tools(), agent_id=AGENT, tool="stripe", wait=self.wait)
         params = {"amount": amount, "currency": "USD", "order": order}
         # `tool_call_approved` is what the run believes: it is not looked at.
         context = SimpleNamespace(tool_call_id="c1", tool_call_approved=True)

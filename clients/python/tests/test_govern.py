@@ -55,7 +55,8 @@ class Governed(unittest.TestCase):
 
         with self.assertRaises(Denied) as denied:
             delete_customer(7)
-        self.assertEqual(denied.exception.action["status"], "denied")
+        self.assertEqual((denied.exception.action["status"], denied.exception.outcome), ("denied", "denied"))
+        self.assertIn("denied by policy", str(denied.exception))
         self.assertEqual(self.ran, [])
 
     def test_a_pending_call_joins_and_runs_once_after_the_approval(self):
@@ -78,9 +79,19 @@ class Governed(unittest.TestCase):
         order = str(uuid.uuid4())
         with self.assertRaises(Pending) as pending:
             self.refund()(500, order=order)
-        threading.Timer(0.3, vote, [pending.exception.action_id, False]).start()
-        with self.assertRaises(Denied):
+        words = "use the\nsmall\u202e refund instead"
+        threading.Timer(0.3, vote, [pending.exception.action_id, False, words]).start()
+        with self.assertRaises(Denied) as rejected:
             self.refund(wait=20)(500, order=order)
+        with self.assertRaises(Denied) as again:
+            self.refund()(500, order=order)
+        for error, by in ((rejected.exception, "person"), (again.exception, "earlier_rejection")):
+            self.assertEqual((error.outcome, error.action["denied_by"]), ("rejected", by))
+            self.assertRegex(str(error), r"was rejected by .+: use the small refund instead\. The same request is refused until 20")
+        admin().lift_rejection(pending.exception.action_id)
+        with self.assertRaises(Pending) as asked:
+            self.refund()(500, order=order)
+        self.assertNotEqual(asked.exception.action_id, pending.exception.action_id)
         self.assertEqual(self.ran, [])
 
     def test_waits_for_half_a_minute_unless_told_otherwise(self):
