@@ -42,7 +42,7 @@ test("one action is shown, and erased with --yes and a reason", async () => {
     [looked.code, looked.err],
     [EXIT.ok, "nothing was erased; add --yes to erase its parameters, context and result\n"],
   );
-  assert.match(looked.out, / {2}params {4}\{"to":"Ben"\}/);
+  assert.match(looked.out, / {2}parameters\n {4}to: Ben/);
   assert.match((await as(keys.agent, "erase", id, "--reason", "r", "--yes")).err, /INSUFFICIENT_SCOPE/);
   assert.match((await as(keys.admin, "actions", id)).out, /Ben/);
   const erased = await as(keys.admin, "erase", id, "--reason", "request 4711", "--yes");
@@ -70,7 +70,7 @@ test("those that match are counted, and erased with --yes and a reason", async (
   const { matched, erased: done, dry_run } = JSON.parse(erased.out) as Record<string, unknown>;
   assert.deepEqual([erased.code, matched, done, dry_run], [EXIT.ok, 1, 1, false]);
   assert.match((await as(keys.admin, "actions", ids[0] as string)).out, / {2}erased /);
-  assert.match((await as(keys.admin, "actions", ids[1] as string)).out, / {2}params /);
+  assert.match((await as(keys.admin, "actions", ids[1] as string)).out, / {2}parameters\n/);
   assert.match((await as(keys.admin, "erase", "--older-than", "1d")).out, /^0 of 0 actions match; nothing was erased/);
 });
 

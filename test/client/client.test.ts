@@ -186,6 +186,7 @@ describe("errors", () => {
       start: (signal) => deaf.start("x", { signal }),
       result: (signal) => deaf.result("x", { success: true }, { signal }),
       cancel: (signal) => deaf.cancel("x", { signal }),
+      liftRejection: (signal) => deaf.liftRejection("x", { signal }),
       replay: (signal) => deaf.replay({}, { signal }),
       proof: (signal) => deaf.proof("x", { signal }),
       logKeys: (signal) => deaf.logKeys({ signal }),

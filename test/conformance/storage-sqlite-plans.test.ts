@@ -221,6 +221,12 @@ describe("query plans", () => {
       assert.deepEqual(planOf(openAction[name]), [`SEARCH actions USING INDEX ${search}`]);
   });
 
+  it("the rejection that holds for a request is a row of an index over rejections alone", () => {
+    const search =
+      "SEARCH actions USING INDEX actions_rejected ((request_hash,rejection_until)>(?,?) AND request_hash<?)";
+    assert.deepEqual(planOf(reads.rejectedAction), [search]);
+  });
+
   it("the actions of one request are found by its hash, whatever else is asked for", () => {
     const by = "SEARCH actions USING INDEX actions_by_hash (<expr>=?)";
     for (const visibility of [{ all: true }, { agent_id: "a" }, { key_id: "k" }] as const)

@@ -18,7 +18,7 @@ const OFTEN = hexOf("asked for again and again");
 const MANY = "019a0000-0000-7000-8000-000012340001";
 
 it(
-  "what a submission can join is looked for in what is open, whatever the planner knows",
+  "what a submission can join is looked for in what is open, and a rejection in what was rejected, whatever the planner knows",
   { skip: withoutPostgres },
   async () => {
     assert.ok(server);
@@ -34,11 +34,18 @@ it(
         actionRow(COUNT + 2, { ...waits, expires_at: T0 + 90 }),
         actionRow(COUNT + 3, { ...waits, expires_at: T0 + 90, submitted_by: `${MANY}0` }),
         actionRow(COUNT + 4, { ...waits, expires_at: T0 + 99, request_hash: hexOf("another") }),
+        actionRow(COUNT + 5, { ...asked, status: "denied", rejection_until: T0 + 50 }),
+        actionRow(COUNT + 6, { ...asked, status: "denied", rejection_until: T0 + 90 }),
+        actionRow(COUNT + 7, { ...asked, status: "denied", rejection_until: T0 + 99, request_hash: hexOf("another") }),
       ];
       await storage.write(async (tx) => {
         for (const row of rows) await tx.insertAction(row);
       });
-      const { names, sql: text } = prepareReads(postgresDialect.db, postgresDialect).openAction.waiting;
+      const { openAction, rejectedAction } = prepareReads(postgresDialect.db, postgresDialect);
+      const statements = [
+        ["waiting", openAction.waiting, /Index Scan Backward using actions_open_waiting/],
+        ["rejected", rejectedAction, /Index Scan Backward using actions_rejected/],
+      ] as const;
       const values: Record<string, string> = { ...asked, now: String(T0) };
       await server.run(url, async (sql) => {
         await sql.unsafe("set session_replication_role = replica");
@@ -57,19 +64,23 @@ it(
           `insert into actions (${list((name) => `"${name}"`)}) select ${list((name) => own[name] ?? `a."${name}"`)} from generate_series(1, ${COUNT}) n, actions a where a.decision_seq = 0`,
         );
         await sql.unsafe("analyze actions");
-        await sql.unsafe(`prepare waiting as ${text}`);
+        for (const [name, statement] of statements) await sql.unsafe(`prepare ${name} as ${statement.sql}`);
         for (const mode of ["force_generic_plan", "force_custom_plan"]) {
           await sql.unsafe(`set plan_cache_mode = ${mode}`);
-          const plan = (await sql.unsafe(
-            `explain (analyze, costs off, timing off) execute waiting(${names.map((name) => `'${values[name]}'`).join(", ")})`,
-          )) as unknown as { "QUERY PLAN": string }[];
-          const steps = plan.map((row) => row["QUERY PLAN"]).join("\n");
-          assert.match(steps, /Index Scan Backward using actions_open_waiting/, mode);
-          assert.doesNotMatch(steps, /Removed by Filter|Sort/, mode);
+          for (const [name, { names }, scan] of statements) {
+            const plan = (await sql.unsafe(
+              `explain (analyze, costs off, timing off) execute ${name}(${names.map((each) => `'${values[each]}'`).join(", ")})`,
+            )) as unknown as { "QUERY PLAN": string }[];
+            const steps = plan.map((row) => row["QUERY PLAN"]).join("\n");
+            assert.match(steps, scan, mode);
+            assert.doesNotMatch(steps, /Removed by Filter|Sort/, mode);
+          }
         }
       });
       assert.deepEqual(await storage.openAction(MANY, OFTEN, T0), rows[2]);
       assert.equal(await storage.openAction(MANY, OFTEN, T0 + 90), null);
+      assert.deepEqual(await storage.rejectedAction(OFTEN, T0), rows[6]);
+      assert.equal(await storage.rejectedAction(OFTEN, T0 + 90), null);
       assert.equal(await storage.openAction(MANY, OFTEN.slice(0, -1), T0), null);
     } finally {
       await storage.close();
