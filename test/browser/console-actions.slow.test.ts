@@ -53,6 +53,26 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.equal(await page.locator("tbody tr").count(), 61);
   });
 
+  it("shows who rejected an action and why, and lifts the rejection", async () => {
+    const { call, admin } = console_.service;
+    const body = { ...ASKED, params: { ...ASKED.params, order: "rejected" } };
+    const { id } = (await call("POST", "/v1/actions", { body })).body as { id: string };
+    const { approval_token: token } = (await call("GET", `/v1/actions/${id}`, { key: admin })).body;
+    const vote = { token, approve: false, reason: "use npm run ship instead" };
+    await call("POST", `/v1/actions/${id}/approval`, { key: admin, body: vote });
+    const refused = (await call("POST", "/v1/actions", { body })).body;
+    assert.equal(refused.denied_by, "earlier_rejection");
+    const { page, complaints, strayed } = await console_.visit(admin, `#/actions/${refused.id}`);
+    await page.getByText("“use npm run ship instead”").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Lift the rejection" }).count(), 0);
+    await page.getByRole("link", { name: "The action that was rejected" }).click();
+    await page.getByRole("button", { name: "Lift the rejection" }).click();
+    await page.getByText("The same request can be submitted again.").waitFor();
+    await page.getByText("rejection lifted", { exact: true }).waitFor();
+    assert.equal((await call("POST", "/v1/actions", { body })).status, 202);
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
   it("says of an erased action that what was asked is gone, and shows the rest", async () => {
     const { call, admin } = console_.service;
     const body = { ...DENIED, params: { secret: "of Anna" } };

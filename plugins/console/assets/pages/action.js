@@ -7,6 +7,7 @@ import { Request } from "../request.js";
 import { plain } from "../text.js";
 import { Choice, Votes, Waits, standing } from "./approval.js";
 import { outcomeOf } from "./outcome.js";
+import { Rejection } from "./rejection.js";
 import { Verdict } from "./verdict.js";
 import {
   Badge,
@@ -79,6 +80,11 @@ export function ActionDetail({ id }) {
     </p>
     <div role="status">${said === "" ? null : html`<${Notice}>${said}<//>`}</div>
     <${Problem} error=${refused} />
+    <${Rejection}
+      action=${action}
+      onRefused=${setRefused}
+      onLifted=${() => (setSaid("The rejection is lifted."), reload())}
+    />
     <section class="card" aria-labelledby="request">
       <h2 id="request">Request</h2>
       <${Request} action=${action} />
@@ -173,7 +179,9 @@ function Step({ event }) {
   const said = {
     decision: () => html`<${Badge} value=${entry.decision.effect} /> <${Text} value=${entry.decision.reason} />`,
     approval: () =>
-      html`<${Badge} value=${{ approve: "approved", deny: "denied" }[entry.verdict] ?? entry.verdict} />
+      html`<${Badge}
+          value=${{ approve: "approved", deny: "denied", rejection_lifted: "rejection lifted" }[entry.verdict] ?? entry.verdict}
+        />
         ${entry.by === null ? "by the clock" : html`by <${Who} principal=${entry.by.principal} />`} (${entry.approvals}
         of
         ${entry.quorum})${entry.comment ? html`: <${Text} value=${entry.comment} />` : null}${entry.self_approval ? " – a self-approval" : ""}`,

@@ -127,7 +127,9 @@ function Event({ event }) {
       html`<${Badge} value=${entry.decision.effect} /> <${Text} value=${entry.tool} />
         <${Text} value=${entry.operation} /> by <${Text} value=${entry.agent_id} />`,
     approval: () =>
-      html`<${Badge} value=${{ approve: "approved", deny: "denied" }[entry.verdict] ?? entry.verdict} />
+      html`<${Badge}
+          value=${{ approve: "approved", deny: "denied", rejection_lifted: "rejection lifted" }[entry.verdict] ?? entry.verdict}
+        />
         ${entry.by === null ? "by the clock" : html`by <${Who} principal=${entry.by.principal} />`}`,
     redecision: () =>
       html`<${Badge} value=${entry.status} /> decided again,

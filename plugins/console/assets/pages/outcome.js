@@ -15,6 +15,8 @@ export function outcomeOf(action) {
   if (action.status === "expired")
     return { kind: "busy", text: "It expired: nobody decided in time. The agent has to ask again." };
   if (action.status === "cancelled") return { kind: "busy", text: "Whoever asked has withdrawn it." };
+  if (action.denied_by === "policy")
+    return { kind: "bad", text: "It was decided again, and the policies deny it now." };
   if (action.status === "denied") return { kind: "bad", text: "denied it", ...vote };
   return { kind: "good", text: "approved it", ...vote };
 }
