@@ -237,6 +237,18 @@ describe("against a running service", () => {
     const again = await as(grace.key, ["deny", pending.id]);
     assert.equal(again.code, EXIT.failure);
     assert.match(again.err, /NO_TOKEN/);
+    const asked = JSON.parse((await as(keys.agent, [...refund(501), "--json"])).out) as { id: string };
+    assert.equal((await as(grace.key, ["deny", asked.id, "--reason", "ask the\ncustomer"])).code, EXIT.ok);
+    const refused = await as(keys.agent, refund(501));
+    assert.equal(refused.code, EXIT.denied);
+    assert.match(
+      refused.out,
+      /\n {2}denied by earlier rejection\n {2}rejected {2}by owner:grace at 20.+: ask the customer\n/,
+    );
+    assert.match(refused.out, new RegExp(`rejection ${asked.id}, refuses the same request until 20`));
+    const lifted = await as(grace.key, ["lift", asked.id, "--reason", "asked"]);
+    assert.deepEqual([lifted.code, /the same request can be submitted again/.test(lifted.out)], [EXIT.ok, true]);
+    assert.equal((await as(keys.agent, refund(501))).code, EXIT.pending);
     assert.match((await as(keys.admin, ["keys", "list"])).out, /\tgrace\t/);
     assert.equal((await as(keys.admin, ["keys", "revoke", grace.id])).code, EXIT.ok);
     assert.match((await as(grace.key, ["actions"])).err, /INVALID_CREDENTIAL/);
