@@ -12,6 +12,11 @@ const VENDOR = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/console/vendor/" : "./vendor/", import.meta.url),
 );
 
+/** Pure modules of the service that the console shares, as the compiler wrote them. */
+const SHARED = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "../../dist/src/domain/" : "../../src/domain/", import.meta.url),
+);
+
 /** The one stream of all tabs runs in a worker, which takes its policy from its own file's headers. */
 const WORKER = "stream-worker.js";
 const WORKER_POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'";
@@ -79,6 +84,12 @@ function files(): Record<string, AssetFile> {
   return {
     ...Object.fromEntries(
       own.map((name) => [name, { path: () => `${FOLDER}${name}`, ...(name === WORKER ? { headers: worker } : {}) }]),
+    ),
+    ...Object.fromEntries(
+      ["outline.js", "text.js", "visible-text.js"].map((name) => [
+        `domain/${name}`,
+        { path: () => `${SHARED}${name}` },
+      ]),
     ),
     ...Object.fromEntries(
       ["preact.mjs", "hooks.mjs", "htm.mjs", "uplot.mjs", "uplot.css"].map((name) => [

@@ -176,7 +176,7 @@ function routes(host: Host): Route[] {
       errors: [...changed, "POLICY_INVALID"],
       async handle({ params, headers, credential }) {
         const row = await deletePolicy(host, params.id, headers, credential);
-        return { status: 200, json: show(host, row, await findVersion(host.storage, row, row.latest_version)) };
+        return { status: 200, json: await show(host, row, await findVersion(host.storage, row, row.latest_version)) };
       },
     }),
     defineRoute({

@@ -87,7 +87,9 @@ const head = {
   id: Type.String({ format: "uuid" }),
   name: Type.String(),
   description: Nullable(Type.String()),
-  mode: Type.Union([Type.Literal("enforce"), Type.Literal("shadow")]),
+  mode: Type.Union([Type.Literal("enforce"), Type.Literal("shadow")], {
+    description: "Mode of the active version; of the newest where none is active.",
+  }),
   managed_by: Nullable(Type.String({ description: "Policy source that manages it; null when the API does." })),
   status: Type.Union([Type.Literal("active"), Type.Literal("inactive")]),
   active_version: Nullable(Type.Integer()),

@@ -16,19 +16,23 @@ export async function answer(
 ): Promise<Reply> {
   return {
     status,
-    json: show(host, row, await findVersion(host.storage, row, version)),
+    json: await show(host, row, await findVersion(host.storage, row, version)),
     headers: { ETag: etagOf(row) },
   };
 }
 
-function head(host: Host, row: PolicyRow, version: PolicyVersionRow) {
+/** `mode` says how the policy decides now: that of the active version, whichever version is shown. */
+async function head(host: Host, row: PolicyRow, version: PolicyVersionRow) {
   const { id, name, active_version, latest_version } = row;
-  const { description, mode } = documentOf(version);
+  const deciding =
+    (active_version ?? latest_version) === version.version
+      ? version
+      : await findVersion(host.storage, row, active_version ?? latest_version);
   return {
     id,
     name,
-    description: description ?? null,
-    mode: mode ?? ("enforce" as const),
+    description: documentOf(version).description ?? null,
+    mode: documentOf(deciding).mode ?? ("enforce" as const),
     managed_by: managerOf(row, host.policies.sources),
     status: active_version === null ? ("inactive" as const) : ("active" as const),
     active_version,
@@ -47,14 +51,18 @@ export function versionBody(row: PolicyVersionRow) {
   };
 }
 
-export function show(host: Host, row: PolicyRow, version: PolicyVersionRow): schema.PolicyRecord {
-  return { ...head(host, row, version), ...versionBody(version), warnings: warningsOf(host, [documentOf(version)]) };
+export async function show(host: Host, row: PolicyRow, version: PolicyVersionRow): Promise<schema.PolicyRecord> {
+  return {
+    ...(await head(host, row, version)),
+    ...versionBody(version),
+    warnings: warningsOf(host, [documentOf(version)]),
+  };
 }
 
 export function warningsOf(host: Host, documents: readonly PolicyDocument[]): string[] {
   return unknownChannels(documents, host.channels.names()).map(({ message }) => message);
 }
 
-export function summary(host: Host, row: PolicyRow, version: PolicyVersionRow): schema.PolicySummary {
-  return { ...head(host, row, version), rules: documentOf(version).rules.length };
+export async function summary(host: Host, row: PolicyRow, version: PolicyVersionRow): Promise<schema.PolicySummary> {
+  return { ...(await head(host, row, version)), rules: documentOf(version).rules.length };
 }

@@ -83,13 +83,22 @@ export function outline(
     if (first.length > 0 && !list) all.sort((a, b) => rank(a.pointer) - rank(b.pointer));
     const valueOf = (name: string): unknown => (node as Record<string, unknown>)[name];
     const drawn = all.slice(0, room);
-    // Each member gets a line before any gets a second.
+    // Each member gets a line before any gets a second, and short ones are whole before long ones get more.
+    const extras = new Map<string, number>();
     let spare = room - drawn.length;
+    const wanted = drawn.map(({ name, pointer: at }) => ({
+      name,
+      all: linesOf(valueOf(name)),
+      most: each + unfoldedIn(at),
+    }));
+    for (const { name, all: lines, most } of wanted.sort((a, b) => a.all - b.all)) {
+      const extra = Math.min(spare, Math.min(lines, most) - 1);
+      extras.set(name, extra);
+      spare -= extra;
+    }
     const members = drawn.map(({ name, pointer: at }): OutlineMember => {
       const member = valueOf(name);
-      const wanted = Math.min(linesOf(member), each + unfoldedIn(at));
-      const extra = Math.min(spare, wanted - 1);
-      spare -= extra;
+      const extra = extras.get(name) ?? 0;
       // The first line of a container is its name.
       const inside = isContainer(member) ? extra : extra + 1;
       return {

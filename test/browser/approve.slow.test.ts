@@ -62,7 +62,16 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     await page.getByText("computed in this browser").waitFor();
     assert.equal(page.url(), `${console_.server.url}/approve`, "the token does not stay in the address");
     const text = (await page.locator("main").textContent()) ?? "";
-    for (const part of ["anna", "support-bot", "stripe", "n".repeat(5000), "T-1", "other refunds", "0 of 1"])
+    for (const part of [
+      "anna",
+      "support-bot",
+      "stripe",
+      "n".repeat(600),
+      "… 44 more lines",
+      "T-1",
+      "other refunds",
+      "0 of 1",
+    ])
       assert.ok(text.includes(part), part.slice(0, 50));
     assert.equal(await status(id), "pending_approval");
     await page.getByRole("button", { name: "Approve…" }).click();
@@ -136,6 +145,25 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     assert.equal(await page.getByRole("button", { name: "Approve…" }).count(), 0);
     console_.service.clock.now = 0;
     await page.close();
+  });
+
+  it("says that a late vote was not recorded, with the reason that was typed", async () => {
+    const { id, link } = await ask({ params: { amount: 510, currency: "USD" } });
+    const [anna, ben] = [
+      await open(console_.browser, await link("anna")),
+      await open(console_.browser, await link("ben")),
+    ];
+    await anna.page.getByRole("button", { name: "Deny…" }).click();
+    await anna.page.getByLabel("Reason").fill("looks like fraud");
+    await ben.page.getByRole("button", { name: "Approve…" }).click();
+    await ben.page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
+    await ben.page.getByText("You approved it.").waitFor();
+    await anna.page.getByRole("dialog").getByRole("button", { name: "Deny" }).click();
+    await anna.page.getByText(/Your denial was not recorded/).waitFor();
+    await anna.page.getByText("Your reason: “looks like fraud”").waitFor();
+    assert.equal(await status(id), "approved");
+    await anna.page.close();
+    await ben.page.close();
   });
 
   it("renders a hostile request inert, and a quorum as it stands", async () => {

@@ -61,7 +61,8 @@ rules:
     const text = (await shown.textContent()) ?? "";
     const action = await read(id);
     for (const part of [
-      `start ${long} end`,
+      `start ${long.slice(0, 594)}`,
+      "… 195 more lines",
       "T-1",
       "a person looks",
       "medium risk",

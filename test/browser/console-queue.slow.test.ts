@@ -123,13 +123,13 @@ describe("a long queue in a browser", { skip: withoutBrowser }, () => {
       const folded = card(page, id).locator(".brief");
       await folded.waitFor();
       assert.deepEqual(await folded.locator("dt").allTextContents(), names);
-      assert.equal(await folded.locator("dd").nth(1).textContent(), amount);
+      assert.equal(await folded.locator("dd").nth(1).innerText(), amount);
       await page.locator(`[data-id="${id}"]`).click();
       await card(page, id).getByRole("button", { name: "Approve…" }).click();
-      const asked = page.getByRole("dialog").getByRole("region", { name: /Parameters of/ });
+      const asked = page.getByRole("dialog").getByRole("group", { name: /Parameters of/ });
       await asked.waitFor();
       assert.deepEqual(await asked.locator("dt").allTextContents(), names);
-      assert.equal(await asked.locator("dd").nth(1).textContent(), amount);
+      assert.equal(await asked.locator("dd").nth(1).innerText(), amount);
       assert.equal(await asked.locator("dd").nth(3).innerText(), note);
       // What is to be done stands above what binds the verdict to it.
       const [params, hash] = [

@@ -69,6 +69,12 @@ describe("an outline", () => {
     assert.ok(outlineLines({ to: value.to, a: 1, b: 2 }, { lines: 3 }).includes("  … 2 more lines"));
   });
 
+  it("shows short members whole before long ones get more lines", () => {
+    const value = { note: numbered(60), list: Array(100).fill(1), to: ["ada@example.com", "eve@example.net"] };
+    const lines = outlineLines(value, { lines: 6, each: 3 });
+    for (const line of ["  1. ada@example.com", "  2. eve@example.net"]) assert.ok(lines.includes(line), line);
+  });
+
   it("puts the members that a policy names first, at every level", () => {
     const value = { note: numbered(60), order: { text: numbered(9), total: 5 }, "a/b": 1, amount: 5000 };
     const first = ["/params/amount", "/params/order/total", "/params/a~1b"];

@@ -7,12 +7,10 @@ import {
   Badge,
   Banner,
   Dialog,
-  Facts,
   Left,
   Notice,
   Problem,
   Text,
-  Time,
   html,
   show,
   useEffect,
@@ -20,8 +18,7 @@ import {
   useState,
   useNow,
 } from "./ui.js";
-import { AsJson, Params } from "./params.js";
-import { Bound, Risk, What } from "./request.js";
+import { Asked, Bound, Risk, What } from "./request.js";
 import { who } from "./text.js";
 
 const EVERY = 5000;
@@ -45,6 +42,8 @@ function Approve() {
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [asking, setAsking] = useState(/** @type {boolean | null} */ (null));
   const [mine, setMine] = useState("");
+  const [lost, setLost] = useState(/** @type {{ approve: boolean, error: any } | null} */ (null));
+  const draft = useRef("");
   const time = useNow();
   const waits = seen !== null && seen.action.status === "pending_approval";
   const refresh = async () => {
@@ -89,33 +88,23 @@ function Approve() {
           >
         </div>
         <div role="status">
+          ${
+            lost === null
+              ? null
+              : html`<${Notice} kind="bad"
+                  >Your ${lost.approve ? "approval" : "denial"} was not recorded:
+                  <${Text}
+                    value=${lost.error.message}
+                  />.${draft.current === "" ? null : html` Your reason: “<${Text} value=${draft.current} />”`}<//
+                >`
+          }
           ${mine === "" ? null : html`<${Notice} kind="good"><${Text} value=${mine} /><//>`}
           ${waits && late ? html`<${Notice} kind="busy">${ENDED.expired[1]}<//>` : null}
           ${waits ? null : html`<${Notice} kind=${(ENDED[action.status] ?? ["busy"])[0]}>${(ENDED[action.status] ?? ["", `It is ${action.status}.`])[1]}<//>`}
           ${waits && voted !== null && mine === "" ? html`<${Notice} kind="busy">You have ${voted.approve ? "approved" : "denied"} it already; it waits for others.<//>` : null}
           ${refusal === null ? null : html`<${Notice} kind="bad">You cannot decide this: <${Text} value=${refusal} />.<//>`}
         </div>
-        <h2>Parameters</h2>
-        <${Params} value=${action.params} label="Parameters" />
-        <${AsJson} value=${action.params} label="Parameters as JSON" />
-        ${
-          Object.keys(action.context).length === 0
-            ? null
-            : html`<h2>Context</h2>
-                <${Params} value=${action.context} label="Context" />`
-        }
-        <${Facts}
-          rows=${[
-            ["Tool", action.tool],
-            ["Operation", action.operation],
-            ["Agent", action.agent_id],
-            ["Submitted", html`<${Time} at=${action.created_at} />`],
-            ["Why you are asked", action.reason],
-            ["Rule", action.rule === null ? null : `${action.rule} (policy ${action.policy})`],
-            ["Risk", action.risk_level === null ? "not rated" : html`<${Risk} risk=${action.risk_level} />`],
-            ["Approvals", `${given} of ${action.approvals_needed}`],
-          ]}
-        />
+        <${Asked} action=${action} level=${2} more=${[["Approvals", `${given} of ${action.approvals_needed}`]]} />
         <${Bound} action=${action} />
         ${
           action.approvals.length === 0
@@ -126,7 +115,7 @@ function Approve() {
                 </ul>`
         }
         <${Problem} error=${error} />
-        ${open ? html`<div class="row verdict"><button type="button" class="primary" onClick=${() => setAsking(true)}>Approve…</button><button type="button" class="danger" onClick=${() => setAsking(false)}>Deny…</button></div>` : null}
+        ${open ? html`<div class="row verdict"><button type="button" class="primary" onClick=${() => (setLost(null), setAsking(true))}>Approve…</button><button type="button" class="danger" onClick=${() => (setLost(null), setAsking(false))}>Deny…</button></div>` : null}
       </article>
       <p class="quiet">
         Your verdict counts for exactly this request and is recorded under your name.
@@ -138,19 +127,20 @@ function Approve() {
           : html`<${Question}
               action=${action}
               approve=${asking}
+              draft=${draft}
               onClose=${async (said, refused) => {
                 setAsking(null);
                 if (said !== undefined) setMine(said);
+                if (refused !== undefined) setLost({ approve: asking, error: refused });
                 await refresh();
-                if (refused !== undefined) setError(refused);
               }}
             />`
       }
     </main>`;
 }
 
-/** @param {{ action: any, approve: boolean, onClose: (said?: string, refused?: unknown) => void }} props */
-function Question({ action, approve, onClose }) {
+/** @param {{ action: any, approve: boolean, draft: { current: string }, onClose: (said?: string, refused?: unknown) => void }} props draft: the reason, kept where it was not recorded */
+function Question({ action, approve, draft, onClose }) {
   const [busy, setBusy] = useState(false);
   const reason = useRef(null);
   const verb = approve ? "Approve" : "Deny";
@@ -178,14 +168,22 @@ function Question({ action, approve, onClose }) {
     }
   };
   return html`<${Dialog} title=${`${verb} this request?`} onClose=${() => busy || onClose()}>
-    <form onSubmit=${decide}>
-      <div class="asked one">
+    <form class="vote" onSubmit=${decide}>
+      <div class="asked" role="region" aria-label="What is asked for" tabindex="0">
         <p><${What} action=${action} /></p>
-        <${Params} scrolls value=${action.params} label="What is asked for" />
+        <${Asked} action=${action} />
       </div>
       <div class="field">
         <label for="reason">Reason <span class="quiet">(recorded in the ledger; optional)</span></label
-        ><textarea id="reason" ref=${reason} rows="3" maxlength="2000" autofocus></textarea>
+        ><textarea
+          id="reason"
+          ref=${reason}
+          defaultValue=${draft.current}
+          onInput=${(event) => (draft.current = event.target.value)}
+          rows="3"
+          maxlength="2000"
+          data-focus
+        ></textarea>
       </div>
       <div class="row end">
         <button type="submit" class=${approve ? "primary" : "danger"} disabled=${busy}>

@@ -1,9 +1,9 @@
 /** What every page is built of. Everything from the API passes `Text` or `Data`: as text, with what hides in it shown. */
 import { Fragment, createRef, h, render } from "./vendor/preact.mjs";
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "./vendor/hooks.mjs";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
 import htm from "./vendor/htm.mjs";
 import { ApiError, now, whenBack, whenReach } from "./api.js";
-import { duration, plain, reveal, when } from "./text.js";
+import { duration, markText, plain, when } from "./text.js";
 
 const bound = htm.bind(h);
 /** @type {WeakMap<TemplateStringsArray, string[]>} */
@@ -23,7 +23,7 @@ export function html(texts, ...values) {
   return bound(markup, ...values);
 }
 
-export { Fragment, createRef, useCallback, useEffect, useLayoutEffect, useRef, useState };
+export { Fragment, createRef, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState };
 
 /** In place of what the page says while it loads. @param {unknown} view */
 export function show(view) {
@@ -34,10 +34,14 @@ export function show(view) {
 
 /** @param {{ value: unknown, lines?: boolean }} props */
 export function Text({ value, lines = false }) {
-  const parts = reveal(String(value), { lines });
-  return html`<bdi
-    >${parts.map((part) => (part.mark === null ? part.text : html`<span class="hidden-character" title=${part.mark}>${part.text}</span>`))}</bdi
-  >`;
+  return html`<bdi>${markText(String(value), { lines }).map(mark)}</bdi>`;
+}
+
+/** @param {{ text: string, kind: string, mark: string | null }} part */
+function mark({ text, kind, mark: why }) {
+  if (kind === "plain") return text;
+  if (kind === "hidden") return html`<span class="hidden-character" title=${why}>${text}</span>`;
+  return html`<span class="look-alike">${text}<span class="hidden-character">${why}</span></span>`;
 }
 
 /** A value as JSON, whole: nothing is cut off or folded away. @param {{ value: unknown, label: string }} props */
@@ -222,19 +226,24 @@ export function Left({ at, time }) {
   >`;
 }
 
-/** A modal dialog of the browser's own: it keeps the focus and closes on Escape. @param {{ title: string, onClose: () => void, children?: unknown }} props */
-export function Dialog({ title, onClose, children }) {
+/**
+ * A modal dialog of the browser's own: it keeps the focus and closes on Escape.
+ * @param {{ title: string, onClose: () => void, children?: unknown, hotkey?: boolean }} props hotkey: Ctrl+Enter submits
+ */
+export function Dialog({ title, onClose, children, hotkey = true }) {
   const ref = useRef(null);
   useEffect(() => {
     const before = document.activeElement;
     ref.current.showModal();
+    // Not scrolled to: what is asked stays in view.
+    ref.current.querySelector("[data-focus]")?.focus({ preventScroll: true });
     return () => before?.focus?.();
   }, []);
   // Enter alone is a new line in a text.
   const submit = (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
-    ref.current.querySelector("form")?.requestSubmit();
+    if (hotkey) ref.current.querySelector("form")?.requestSubmit();
   };
   return html`<dialog ref=${ref} aria-labelledby="dialog-title" onClose=${onClose} onKeyDown=${submit}>
     <h2 id="dialog-title">${title}</h2>

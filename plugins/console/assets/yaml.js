@@ -51,7 +51,17 @@ function block(value, indent) {
     if (names.length === 0) return " {}";
     return names.map((name) => `\n${indent}${scalar(name)}:${block(value[name], `${indent}  `)}`).join("");
   }
+  if (typeof value === "string" && isBlock(value))
+    return ` |${value.endsWith("\n") ? "" : "-"}${value
+      .replace(/\n$/, "")
+      .replaceAll(/^(?=.)/gm, indent)
+      .replace(/^/, "\n")}`;
   return ` ${scalar(value)}`;
+}
+
+/** Texts of several lines are written as such, where YAML gives them back as they are. @param {string} text */
+function isBlock(text) {
+  return /\n./.test(text) && /^[^\s]/.test(text) && !/[^\n\x20-\x7e\xa1-\ud7ff]|\n\n$| \n/.test(text);
 }
 
 /** JSON's texts are YAML's double-quoted ones. @param {unknown} value */

@@ -90,4 +90,21 @@ describe("a policy in shadow mode", () => {
     );
     assert.equal((await admin("GET", "/v1/policies/nothing/shadow")).body.code, "POLICY_NOT_FOUND");
   });
+
+  it("is reported as shadow while the active version is, whatever the newest one says", async () => {
+    const draft = { policy: "modes", mode: "shadow", rules: rules("deny") };
+    const path = `/v1/policies/${(await admin("POST", "/v1/policies?activate=true", draft)).body.id}`;
+    const enforced = await admin("PUT", path, { ...draft, mode: "enforce" });
+    const list = async (): Promise<string> => (await admin("GET", "/v1/policies?name=modes")).body.policies[0].mode;
+    const modes = async (): Promise<string[]> => [
+      (await admin("GET", path)).body.mode,
+      (await admin("GET", `${path}?version=1`)).body.mode,
+      await list(),
+    ];
+    assert.deepEqual([enforced.body.mode, ...(await modes())], Array(4).fill("shadow"));
+    assert.equal((await admin("POST", `${path}/activate`, { version: 2 })).body.mode, "enforce");
+    assert.deepEqual(await modes(), Array(3).fill("enforce"));
+    assert.equal((await admin("POST", `${path}/activate`, { version: 1 })).body.mode, "shadow");
+    assert.equal((await admin("POST", `${path}/deactivate`)).body.mode, "enforce");
+  });
 });

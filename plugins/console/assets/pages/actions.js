@@ -61,15 +61,18 @@ function List({ query }) {
 
   const pending = useRef(null);
   const first = useRef(false);
+  const rowsRef = useRef(rows);
+  rowsRef.current = rows;
   /** The newest page again; what was loaded below it stays. */
   const refresh = async (signal) => {
     try {
       const { actions, next_cursor } = await fetchPage(null, signal);
-      setRows((old) => {
-        const oldest = actions.at(-1)?.id ?? "";
-        return next_cursor === null ? actions : [...actions, ...old.filter((row) => row.id < oldest)];
-      });
-      if (!first.current) setCursor(next_cursor);
+      const oldest = actions.at(-1)?.id ?? "";
+      const shown = rowsRef.current;
+      // After a long pause more has come than one page: the rows between are not known, so that the list begins anew.
+      const isGap = next_cursor !== null && shown.length > 0 && shown[0].id < oldest;
+      setRows(next_cursor === null || isGap ? actions : [...actions, ...shown.filter((row) => row.id < oldest)]);
+      if (!first.current || isGap) setCursor(next_cursor);
       first.current = true;
       setState({ loading: false, error: null });
     } catch (error) {

@@ -1,7 +1,7 @@
 /** One approval in the queue: what is to be done, what became of it, and the way to decide it. */
 import { at } from "../api.js";
 import { may, me } from "../me.js";
-import { Brief } from "../params.js";
+import { Brief, headline } from "../params.js";
 import { Who } from "../person.js";
 import { Request, Risk, What } from "../request.js";
 import { plain } from "../text.js";
@@ -24,6 +24,13 @@ export function standing({ action, outcome, full }, time) {
 
 const given = (action) => action.approvals.filter((vote) => vote.approve).length;
 
+/** No two rows have the same: "stripe refund by support-bot, amount 120, 7f3a21". @param {any} action */
+function labelOf(action) {
+  const { tool, operation, agent_id, id } = action;
+  const value = action.erased_at ? "" : headline(action);
+  return `${plain(`${tool} ${operation} by ${agent_id}`)}, ${value === "" ? "" : `${value}, `}${id.slice(-6)}`;
+}
+
 /** @param {{ item: any, open: boolean, time: number, selected: boolean, onOpen: () => void, onSelect: () => void, onDecide: (approve: boolean) => void }} props */
 export function Item({ item, open, time, selected, onOpen, onSelect, onDecide }) {
   const { action, outcome, error } = item;
@@ -32,16 +39,14 @@ export function Item({ item, open, time, selected, onOpen, onSelect, onDecide })
   const stands = standing(item, time);
   const over = stands === "settled" || stands === "late";
   const vote = voteOf(action);
-  return html`<article
-    class=${`card approval ${over ? "closed" : ""} ${open ? "open" : ""}`}
-    aria-label=${plain(`${action.tool} ${action.operation}`)}
-  >
+  const label = labelOf(action);
+  return html`<article class=${`card approval ${over ? "closed" : ""} ${open ? "open" : ""}`} aria-label=${label}>
     <div class="summary">
       ${
         may("approvals:decide")
           ? html`<input
               type="checkbox"
-              aria-label=${plain(`Select ${action.tool} ${action.operation} by ${action.agent_id}`)}
+              aria-label=${`Select ${label}`}
               checked=${selected && stands === "open"}
               disabled=${stands !== "open"}
               onChange=${onSelect}
@@ -64,9 +69,9 @@ export function Item({ item, open, time, selected, onOpen, onSelect, onDecide })
     <${Problem} error=${error} />
     ${
       !open
-        ? html`${action.erased_at ? html`<p class="quiet">What was asked was erased.</p>` : html`<${Brief} value=${action.params} />`}
+        ? html`${action.erased_at ? html`<p class="quiet">What was asked was erased.</p>` : html`<${Brief} value=${action.params} first=${action.shown_first} />`}
             <p class="why quiet"><${Text} value=${action.reason} /></p>`
-        : html`<${Request} action=${action} />
+        : html`<${Request} action=${action} level=${2} />
             <${Votes} action=${action} />
             ${over ? null : html`<${Choice} action=${action} stands=${stands} onDecide=${onDecide} />`}`
     }

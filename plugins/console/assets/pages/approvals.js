@@ -114,7 +114,7 @@ export function Approvals({ id }) {
             </div>`
       }
       ${queue.loading && queue.error === null ? html`<${Loading} what="what waits" />` : null}
-      ${rows.length === 0 && !queue.loading && queue.error === null ? html`<${Empty} text="Nothing waits for a person." />` : null}
+      ${rows.length === 0 && total === 0 && !queue.loading && queue.error === null ? html`<${Empty} text="Nothing waits for a person." />` : null}
       <div class="queue" ref=${list}>
         ${queue.apart === null ? null : html`<${Apart} item=${queue.apart}>${show(queue.apart)}<//>`}
         <ul>
@@ -143,8 +143,10 @@ export function Approvals({ id }) {
             onRefused=${queue.refuse}
             onClose=${(summary) => {
               setAsking(null);
+              // Cancel leaves all as it was.
+              if (summary === undefined) return;
               setSelected(new Set());
-              setSaid(summary ?? "");
+              setSaid(summary);
             }}
           />`
     }`;

@@ -1,8 +1,9 @@
 /** The ledger as it grows. */
 import { at, url } from "../api.js";
 import { follow } from "../live.js";
+import { AsJson } from "../params.js";
 import { Who } from "../person.js";
-import { Badge, Data, Empty, Live, Page, Text, Time, html, useEffect, useState } from "../ui.js";
+import { Badge, Empty, Live, Page, Text, Time, html, useEffect, useState } from "../ui.js";
 
 const TYPES = [
   "decision",
@@ -19,6 +20,8 @@ const TYPES = [
 ];
 /** Older ones leave the page: it may stay open for weeks. */
 const KEPT = 500;
+/** Events that come together are drawn together. Milliseconds. */
+const DRAW_EVERY = 500;
 
 /** @param {{ query: URLSearchParams }} props the filters stand in the address */
 export function Events({ query }) {
@@ -45,19 +48,31 @@ function Tail({ query }) {
   const [live, setLive] = useState({ state: "starting", why: "" });
   useEffect(() => {
     const over = new AbortController();
+    let arrived = /** @type {any[]} */ ([]);
+    let timer;
+    const draw = () => {
+      timer = undefined;
+      const newest = arrived;
+      arrived = [];
+      setTail((old) =>
+        old.paused
+          ? { ...old, held: [...newest, ...old.held].slice(0, KEPT) }
+          : { ...old, events: [...newest, ...old.events].slice(0, KEPT) },
+      );
+    };
     follow({
       filters,
       ...(from !== null && /^(-1|\d{1,15})$/.test(from) ? { after: Number(from) } : {}),
       signal: over.signal,
-      onEvent: (event) =>
-        setTail((old) =>
-          old.paused
-            ? { ...old, held: [event, ...old.held].slice(0, KEPT) }
-            : { ...old, events: [event, ...old.events].slice(0, KEPT) },
-        ),
+      onEvent(event) {
+        arrived.unshift(event);
+        // What would leave the page at once is not kept.
+        if (arrived.length > KEPT) arrived.length = KEPT;
+        timer ??= setTimeout(draw, DRAW_EVERY);
+      },
       onState: (state, why) => setLive({ state, why }),
     });
-    return () => over.abort();
+    return () => (clearTimeout(timer), over.abort());
   }, []);
   const pause = () =>
     setTail((old) =>
@@ -114,9 +129,18 @@ function Tail({ query }) {
     </div>
     ${events.length === 0 ? html`<${Empty} text=${live.state === "live" ? "Waiting for events." : "No event yet."} />` : null}
     <ol class="events" reversed>
-      ${events.map((event) => html`<li key=${event.seq} class="card"><${Event} event=${event} /></li>`)}
+      ${events.map(row)}
     </ol>
   <//>`;
+}
+
+/** The same element for the same event: what is drawn already is not compared again. @type {WeakMap<object, unknown>} */
+const drawn = new WeakMap();
+
+/** @param {any} event */
+function row(event) {
+  if (!drawn.has(event)) drawn.set(event, html`<li key=${event.seq} class="card"><${Event} event=${event} /></li>`);
+  return drawn.get(event);
 }
 
 /** @param {{ event: any }} props */
@@ -148,8 +172,5 @@ function Event({ event }) {
       <${Time} at=${event.at} />
       ${entry.action_id === undefined ? null : html`<a href=${`#/actions/${at(entry.action_id)}`}>Action</a>`}
     </div>
-    <details>
-      <summary>Entry</summary>
-      <${Data} value=${entry} label=${`Entry ${event.seq}`} />
-    </details>`;
+    <${AsJson} value=${entry} label=${`Entry ${event.seq}`} summary="Entry" />`;
 }

@@ -5,10 +5,25 @@ import { Backtest } from "./backtest.js";
 import { Badge, Dialog, Notice, Page, Problem, Table, Text, html, useEffect, useRef, useState } from "../ui.js";
 import { What } from "../request.js";
 
-/** What was typed and not saved, by title, while the tab is open: who looks at an action on the way comes back to it. @type {Map<string, { yaml: string, base: string }>} */
-const drafts = new Map();
+/** What was typed and not saved, by title, while the tab is open, over reloads too: whoever looks at an action on the way comes back to it. */
+const drafts = {
+  /** @returns {{ yaml: string, base: string } | null} */
+  get: (title) => JSON.parse(sessionStorage.getItem(`${DRAFT}${title}`) ?? "null"),
+  set(title, draft) {
+    try {
+      sessionStorage.setItem(`${DRAFT}${title}`, JSON.stringify(draft));
+    } catch {
+      // Too large for the browser's store: it is kept by the page alone.
+    }
+  },
+  delete: (title) => sessionStorage.removeItem(`${DRAFT}${title}`),
+};
+const DRAFT = "assent.draft.";
 
-whenSessionChanges((key) => key === null && drafts.clear());
+whenSessionChanges((key) => {
+  if (key !== null) return;
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith(DRAFT)) sessionStorage.removeItem(name);
+});
 
 /**
  * @param {object} props
@@ -20,7 +35,7 @@ whenSessionChanges((key) => key === null && drafts.clear());
  * @param {() => void} [props.onBack] instead, where the address is the same
  */
 export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
-  const [kept, setKept] = useState(drafts.get(title) ?? null);
+  const [kept, setKept] = useState(drafts.get(title));
   const [yaml, setYaml] = useState(kept?.yaml ?? text);
   const [asking, setAsking] = useState(false);
   // A draft is saved over what it was made from, not over what another has saved meanwhile.

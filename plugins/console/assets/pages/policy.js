@@ -88,7 +88,7 @@ export function PolicyDetail({ id }) {
       <${Facts}
         rows=${[
           ["Status", html`<${Badge} value=${policy.status} />`],
-          ["Mode", policy.mode],
+          ["What decides", standingOf(policy)],
           ["Managed by", html`<${Managed} policy=${policy} />`],
           ["Description", policy.description],
         ]}
@@ -100,7 +100,7 @@ export function PolicyDetail({ id }) {
             (item) =>
               html`<tr key=${item.version}>
                 <td data-label="Version">
-                  ${item.version}${item.version === policy.active_version ? html` <${Badge} value="active" />` : null}
+                  ${item.version}${item.version === policy.active_version ? html` <${Badge} value="active" />` : null}${item.definition.mode === "shadow" ? html` <${Badge} value="shadow" />` : null}
                 </td>
                 <td><${Time} at=${item.created_at} /></td>
                 <td data-label="By">
@@ -172,6 +172,15 @@ export function PolicyDetail({ id }) {
     }`;
 }
 
+/** One sentence. @param {{ active_version: number | null, latest_version: number, mode: string }} policy */
+function standingOf({ active_version: active, latest_version: newest, mode }) {
+  if (active === null) return "No version is active: this policy decides nothing.";
+  const older = newest === active ? "" : ` The newest is version ${newest}.`;
+  return mode === "shadow"
+    ? `Version ${active} is active in shadow mode: its decisions are recorded, and it enforces nothing.${older}`
+    : `Version ${active} is active and enforced.${older}`;
+}
+
 /** @param {{ path: string, versions: any[], active: number | null }} props */
 function Diff({ path, versions, active }) {
   const newest = versions[0].version;
@@ -207,12 +216,15 @@ function Diff({ path, versions, active }) {
 /** @param {{ kind: "activate" | "deactivate" | "delete", version?: number, policy: any, versions: any[], path: string, match: Record<string, string>, onClose: () => void, onDone: (said: string) => void }} props */
 function Change({ kind, version, policy, versions, path, match, onClose, onDone }) {
   const [error, setError] = useState(null);
+  const isShadow = versions.find((item) => item.version === version)?.definition.mode === "shadow";
   const words = {
     activate: [
       `Activate version ${version}?`,
-      `From the next action on, version ${version} decides${policy.active_version === null ? "" : ` instead of version ${policy.active_version}`}.`,
+      isShadow
+        ? `Version ${version} is in shadow mode: from the next action on its decisions are recorded, and the policy enforces nothing.`
+        : `From the next action on, version ${version} decides${policy.active_version === null ? "" : ` instead of version ${policy.active_version}`}.`,
       "Activate",
-      `Version ${version} is active.`,
+      `Version ${version} is active${isShadow ? " in shadow mode: it enforces nothing" : ""}.`,
     ],
     deactivate: [
       "Deactivate this policy?",

@@ -11,7 +11,11 @@ const PAGE = 50;
 const MOST = 1000;
 /** Arrivals that come together; more of them than `ONE_BY_ONE` are read as a page. */
 const SOON = 150;
-const ONE_BY_ONE = 5;
+const ONE_BY_ONE = 2;
+/** The least time between two looks at what has changed: many decisions a second are not many requests. */
+const LOOK_EVERY = 2000;
+/** Settled actions that are read after one list; the next look reads others. */
+const MOST_SETTLED = 10;
 const EVERY = 5000;
 /** Who waits changes without an event. */
 const WAITS_EVERY = 15_000;
@@ -89,6 +93,7 @@ export function useQueue(open) {
     }
   }, []);
 
+  /** Resolves to whether something that was settled is still to be read. */
   const load = useCallback(async (signal, { quiet = false } = {}) => {
     try {
       const limit = Math.min(MOST, Math.max(PAGE, stateRef.current.order.length));
@@ -98,13 +103,18 @@ export function useQueue(open) {
       // What the list has no more was settled while the stream was down: how is read.
       const still = new Set(page.actions.map((action) => action.id));
       const last = page.next_cursor === null ? null : page.actions.at(-1);
+      let settled = 0;
       for (const [id, item] of shown.items) {
         if (item.outcome !== null || item.action?.expires_at === undefined || still.has(id)) continue;
-        if (last === null || later(item.action, last) < 0) await reread(id, signal);
+        if (last !== null && later(item.action, last) >= 0) continue;
+        if (settled === MOST_SETTLED) return true;
+        settled += 1;
+        await reread(id, signal);
       }
     } catch (error) {
       if (!signal?.aborted && !quiet) setState((old) => ({ ...old, loading: false, error }));
     }
+    return false;
   }, []);
 
   useEffect(() => {
@@ -113,17 +123,28 @@ export function useQueue(open) {
     const arrived = new Set();
     let timer;
     let soon;
+    let looked = -Infinity;
     const look = async () => {
       soon = undefined;
+      looked = performance.now();
       const ids = [...arrived];
       arrived.clear();
-      if (ids.length > ONE_BY_ONE) return load(signal);
+      if (ids.length === 0 || ids.length > ONE_BY_ONE) return refresh();
       await Promise.all(ids.map((id) => reread(id, signal)));
       const { total } = await call(url("/v1/approvals", { limit: 1 }), { signal });
       setState((old) => ({ ...old, total }));
     };
-    const waits = setInterval(() => document.hidden || void load(signal, { quiet: true }), WAITS_EVERY);
-    void load(signal);
+    const arrange = () =>
+      (soon ??= setTimeout(
+        () => look().catch(() => undefined),
+        Math.max(SOON, looked + LOOK_EVERY - performance.now()),
+      ));
+    const refresh = async (options = {}) => {
+      const isMore = await load(signal, options);
+      if (isMore && !signal.aborted) arrange();
+    };
+    const waits = setInterval(() => document.hidden || void refresh({ quiet: true }), WAITS_EVERY);
+    void refresh();
     follow({
       filters: { type: "decision,approval" },
       signal,
@@ -131,14 +152,14 @@ export function useQueue(open) {
         if (type === "decision" ? entry.status !== "pending_approval" : entry.action_id === undefined) return;
         arrived.add(entry.action_id);
         // What could not be read now is read when the stream or the service is there again.
-        soon ??= setTimeout(() => look().catch(() => undefined), SOON);
+        arrange();
       },
       onState(next, why) {
         setLive({ state: next, why });
         // What happened before the stream began is in the list alone.
-        if (next === "live") void load(signal);
+        if (next === "live") void refresh();
         // A key without events:read looks every few seconds instead.
-        if (next === "refused" && timer === undefined) timer = setInterval(() => void load(signal), EVERY);
+        if (next === "refused" && timer === undefined) timer = setInterval(() => void refresh(), EVERY);
       },
     });
     return () => {
@@ -172,6 +193,11 @@ export function useQueue(open) {
       setState((old) => ({ ...old, error }));
     }
   };
+  const isRead = state.order.length === 0 && !state.loading && state.error === null;
+  // All that was shown is settled and cleared: what is pending comes next.
+  useEffect(() => {
+    if (isRead && (state.total ?? 0) > 0) void load(undefined);
+  }, [isRead, state.total]);
   // One that a link led to, and that no page which was read has.
   const apart = open !== null && !state.order.includes(open) ? (state.items.get(open) ?? null) : null;
   const rows = state.order.map((id) => /** @type {Item} */ (state.items.get(id)));

@@ -1,10 +1,17 @@
 /** The question before a verdict: what is to be done, approve or deny, and why. */
 import { ApiError, at, call } from "../api.js";
-import { Params } from "../params.js";
-import { Risk, What } from "../request.js";
+import { whenSessionChanges } from "../session.js";
+import { Asked, Risk, What } from "../request.js";
 import { plain } from "../text.js";
 import { Dialog, Left, html, useRef, useState } from "../ui.js";
 import { outcomeOf } from "./outcome.js";
+
+/** Reasons that were typed and not recorded, by requests and verdict, while the tab is open. @type {Map<string, string>} */
+const drafts = new Map();
+whenSessionChanges((key) => key === null && drafts.clear());
+
+/** Lines of all parameters in one dialog. */
+const MAX_LINES = 300;
 
 /** @typedef {import("./outcome.js").Outcome} Outcome */
 
@@ -21,6 +28,7 @@ export function Verdict({ items, approve, time, onSettled, onRefused, onClose })
   const [busy, setBusy] = useState(false);
   const reason = useRef(null);
   const verb = approve ? "Approve" : "Deny";
+  const draft = `${verb} ${items.map(({ action }) => action.id).join()}`;
   const decide = async (event) => {
     event.preventDefault();
     if (busy) return;
@@ -33,38 +41,47 @@ export function Verdict({ items, approve, time, onSettled, onRefused, onClose })
       if (settled !== undefined) onSettled(action.id, settled, after);
       if (error !== undefined) onRefused(action.id, error);
     }
+    if (counts.not === 0) drafts.delete(draft);
     onClose(summaryOf(counts, approve));
   };
+  const many = items.length > 1;
   return html`<${Dialog}
-    title=${items.length === 1 ? `${verb} this request?` : `${verb} these ${items.length} requests?`}
+    title=${many ? `${verb} these ${items.length} requests?` : `${verb} this request?`}
+    hotkey=${!many}
     onClose=${() => busy || onClose()}
   >
-    <form onSubmit=${decide}>
-      <ul class=${items.length === 1 ? "asked one" : "asked"}>
-        ${items.map(
-          ({ action }) =>
-            html`<li key=${action.id}>
-              <${What} action=${action} /> <${Risk} risk=${action.risk_level} />
-              <${Left} at=${action.expires_at} time=${time} />
-              <${Params}
-                scrolls
-                value=${action.params}
-                label=${plain(`Parameters of ${action.tool} ${action.operation}`)}
-              />
-              <p class="bound quiet">Request hash <code class="hash">${action.request_hash}</code></p>
-            </li>`,
-        )}
-      </ul>
+    <form class="vote" onSubmit=${decide}>
+      <div class="asked" role="region" aria-label="What is asked for" tabindex="0" data-focus=${many ? "" : null}>
+        <ul>
+          ${items.map(
+            ({ action }) =>
+              html`<li key=${action.id}>
+                <${What} action=${action} /> <${Risk} risk=${action.risk_level} />
+                <${Left} at=${action.expires_at} time=${time} />
+                <${Asked} action=${action} lines=${Math.max(1, Math.min(40, Math.floor(MAX_LINES / items.length)))} />
+                <p class="bound quiet">Request hash <code class="hash">${action.request_hash}</code></p>
+              </li>`,
+          )}
+        </ul>
+      </div>
       <div class="field">
         <label for="reason">Reason <span class="quiet">(recorded in the ledger; optional)</span></label
-        ><textarea id="reason" ref=${reason} rows="3" maxlength="2000" autofocus></textarea>
+        ><textarea
+          id="reason"
+          ref=${reason}
+          defaultValue=${drafts.get(draft) ?? ""}
+          onInput=${(event) => drafts.set(draft, event.target.value)}
+          rows="3"
+          maxlength="2000"
+          data-focus=${many ? null : ""}
+        ></textarea>
       </div>
       <div class="row end">
         <button type="submit" class=${approve ? "primary" : "danger"} disabled=${busy}>
           ${busy ? "Deciding…" : items.length === 1 ? verb : `${verb} all ${items.length}`}
         </button>
         <button type="button" disabled=${busy} onClick=${() => onClose()}>Cancel</button>
-        <span class="quiet shortcuts"><kbd>Ctrl</kbd> <kbd>Enter</kbd> ${verb.toLowerCase()}s</span>
+        ${many ? null : html`<span class="quiet shortcuts"><kbd>Ctrl</kbd> <kbd>Enter</kbd> ${verb.toLowerCase()}s</span>`}
       </div>
     </form>
   <//>`;
@@ -88,8 +105,7 @@ async function decideOne(shown, approve, reason) {
   try {
     const fresh = await call(`/v1/actions/${at(shown.id)}`);
     const before = outcomeOf(fresh);
-    if (before !== null)
-      return { count: "faster", settled: { ...before, before: "Not decided by you." }, action: fresh };
+    if (before !== null) return { count: "faster", settled: { ...before, before: notYours(reason) }, action: fresh };
     if (fresh.request_hash !== shown.request_hash)
       return refused(
         "the request has another hash than the one that was shown; nothing was decided; tell whoever runs this service",
@@ -110,11 +126,15 @@ async function decideOne(shown, approve, reason) {
     const ended = now === null ? null : outcomeOf(now);
     const settled =
       ended === null
-        ? { kind: "busy", text: `Not decided by you: ${error.message}` }
-        : { ...ended, before: "Not decided by you." };
+        ? { kind: "busy", text: `${notYours(reason)} ${error.message}` }
+        : { ...ended, before: notYours(reason) };
     return { count: "faster", settled, ...(now === null ? {} : { action: now }) };
   }
 }
+
+/** @param {string} reason that was typed */
+const notYours = (reason) =>
+  `Not decided by you.${reason === "" ? "" : ` Your reason was not recorded: “${plain(reason)}”.`}`;
 
 /** @param {string} why @returns {{ count: "not", error: Error }} */
 const refused = (why) => ({ count: "not", error: new Error(why) });
