@@ -19,7 +19,7 @@ import type { Address } from "./dial.ts";
 import { indexFaults } from "./integrity.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { createProcesses } from "./processes.ts";
-import { checkServer } from "./server.ts";
+import { assertSessions, checkServer } from "./server.ts";
 import { addressesOf, openSession, type Session, type SessionOptions } from "./session.ts";
 
 export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
@@ -109,11 +109,11 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
 
   async function sessionFor(purpose: SqlPurpose): Promise<Session> {
     if (purpose === "migrate") {
-      const { statementTimeoutMs: silenceMs, lockTimeoutMs } = options;
+      const { statementTimeoutMs, lockTimeoutMs } = options;
       const patience = {
-        statementTimeoutMs: Math.max(silenceMs, MIGRATION),
+        statementTimeoutMs: Math.max(statementTimeoutMs, MIGRATION),
         lockTimeoutMs: Math.max(lockTimeoutMs, MIGRATION),
-        silenceMs,
+        silenceMs: statementTimeoutMs,
       };
       if (migrator === null || migrator.lost !== null) migrator = await session("assent migration", patience);
       return migrator;
@@ -151,12 +151,20 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     toStorageError: (error, doing) => toStorageError(error, doing),
     async open({ readOnly }) {
       isReadOnly = readOnly;
-      pool = createPool(options.poolSize, () => session(readOnly ? "assent audit" : "assent reader"));
+      // Readers hold up no other process, so that their transactions may pause for as long as a statement takes.
+      pool = createPool(options.poolSize, () =>
+        session(readOnly ? "assent audit" : "assent reader", { silenceMs: options.statementTimeoutMs }),
+      );
       if (readOnly) return;
       try {
-        writer = await session("assent writer");
+        const opened = await session("assent writer");
+        writer = opened;
+        await pool.alone((reader) => assertSessions(opened, reader));
       } catch (error) {
+        const failed = pool;
         pool = null;
+        await Promise.all([failed?.end(), writer?.end()]);
+        writer = null;
         throw error;
       }
     },

@@ -25,7 +25,14 @@ export default definePlugin({
         default: 30_000,
         minimum: 100,
         maximum: 3_600_000,
-        description: "Longest statement, and longest silence inside a transaction.",
+        description: "Longest statement.",
+      }),
+      silence_timeout_ms: Type.Integer({
+        default: 2_500,
+        minimum: 100,
+        maximum: 3_600_000,
+        description:
+          "Longest pause between the statements of a transaction. A frozen process holds up the others for this long.",
       }),
       lock_timeout_ms: Type.Integer({
         default: 10_000,
@@ -79,6 +86,7 @@ export default definePlugin({
       url,
       poolSize: options.pool_size,
       statementTimeoutMs: options.statement_timeout_ms,
+      silenceTimeoutMs: options.silence_timeout_ms,
       lockTimeoutMs: options.lock_timeout_ms,
       connectTimeoutMs: options.connect_timeout_ms,
       tls: options.tls,

@@ -1,4 +1,5 @@
 /** What a server must be before anything is read from it or written to it, looked at on every new connection. */
+import { randomUUID } from "node:crypto";
 import { StorageError } from "../../src/contract/storage.ts";
 import type { Session } from "./session.ts";
 
@@ -58,4 +59,26 @@ async function timelineOf(session: Session): Promise<number> {
     if (session.lost !== null) throw error;
     return 0;
   }
+}
+
+/**
+ * Rejects where a pooler gives each transaction another server connection: settings, LISTEN and prepared statements of a
+ * session would be lost, or reach another client. While `other` holds a transaction open, such a pooler has given it the
+ * server connection that `one` used last.
+ */
+export async function assertSessions(one: Session, other: Session): Promise<void> {
+  const token = randomUUID();
+  const read = async (session: Session): Promise<unknown> =>
+    (await session.script("select current_setting('assent.session', true) as token"))[0]?.rows[0]?.["token"];
+  await one.script(`select set_config('assent.session', '${token}', false)`);
+  await other.script("begin");
+  try {
+    if ((await read(other)) !== token && (await read(one)) === token) return;
+  } finally {
+    await other.script("rollback");
+  }
+  throw new StorageError(
+    "unavailable",
+    "a pooler in front of Postgres shares its connections between transactions: set pool_mode = session in pgbouncer, or connect to Postgres itself",
+  );
 }

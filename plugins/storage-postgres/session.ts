@@ -18,8 +18,8 @@ export interface SessionOptions {
   connectTimeoutMs: number;
   statementTimeoutMs: number;
   lockTimeoutMs: number;
-  /** Longest silence inside a transaction. Absent: as long as a statement. */
-  silenceMs?: number;
+  /** Longest pause between the statements of a transaction, after which the server ends it. */
+  silenceMs: number;
   tls: "disable" | "require" | "verify-full" | "from-url";
   /** PEM of the authority that signed the server's certificate, where the system does not know it. */
   ca?: string;
@@ -105,13 +105,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
       dialled = true;
       return (socket = await dial(address, options.connectTimeoutMs));
     },
-    connection: {
-      application_name: options.name,
-      statement_timeout: options.statementTimeoutMs,
-      lock_timeout: options.lockTimeoutMs,
-      // A process that hangs inside its transaction would hold up every other.
-      idle_in_transaction_session_timeout: options.silenceMs ?? options.statementTimeoutMs,
-    },
+    connection: { application_name: options.name },
     types: TYPES,
   } as never) as unknown as postgres.Sql<Record<string, never>>;
 
@@ -206,8 +200,15 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     },
   };
   try {
-    // The first query connects.
-    await session.script("select 1");
+    // The first query connects. Not as parameters of the startup message, which poolers refuse or drop.
+    await session.script(
+      [
+        `set statement_timeout = ${options.statementTimeoutMs}`,
+        `set lock_timeout = ${options.lockTimeoutMs}`,
+        // A process that is frozen inside its transaction holds up every other one.
+        `set idle_in_transaction_session_timeout = ${options.silenceMs}`,
+      ].join("; "),
+    );
   } catch (error) {
     void destroy();
     throw error;

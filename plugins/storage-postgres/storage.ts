@@ -10,8 +10,10 @@ export interface PostgresStorageOptions {
   url: string;
   /** Connections for reads; writes and notifications have one each besides. Default 8. */
   poolSize?: number;
-  /** Longest statement, and longest silence inside a transaction. Default 30,000. */
+  /** Longest statement. Default 30,000. */
   statementTimeoutMs?: number;
+  /** Longest pause between the statements of a transaction: for so long a frozen process holds up the others. Default 2,500. */
+  silenceTimeoutMs?: number;
   /** Longest wait for the ledger's lock. Default 10,000. */
   lockTimeoutMs?: number;
   /** Default 10,000. */
@@ -38,6 +40,7 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
     url: options.url,
     poolSize: options.poolSize ?? 8,
     statementTimeoutMs: options.statementTimeoutMs ?? 30_000,
+    silenceMs: options.silenceTimeoutMs ?? 2_500,
     lockTimeoutMs: options.lockTimeoutMs ?? 10_000,
     connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
     tls: options.tls ?? "from-url",

@@ -76,6 +76,7 @@ describe("a conflict in every statement", { skip: withoutPostgres }, () => {
         url,
         poolSize: 3,
         statementTimeoutMs: 30_000,
+        silenceMs: 30_000,
         lockTimeoutMs: 10_000,
         connectTimeoutMs: 10_000,
         tls: "from-url",

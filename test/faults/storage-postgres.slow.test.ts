@@ -13,6 +13,7 @@ import { addressesOf, openSession } from "../../plugins/storage-postgres/session
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { makeCertificate } from "../support/receiver.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
+import { startPgbouncer, withoutPgbouncer } from "../support/pgbouncer.ts";
 import { pause, until } from "../support/wait.ts";
 
 const unavailable =
@@ -27,7 +28,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
   before(async () => {
     server = await startPostgres();
     url = await server.database();
-    storage = postgresStorage({ url, poolSize: 2, lockTimeoutMs: 300, statementTimeoutMs: 500 });
+    storage = postgresStorage({ url, poolSize: 2, lockTimeoutMs: 300, statementTimeoutMs: 500, silenceTimeoutMs: 500 });
     await storage.open();
   });
   after(async () => {
@@ -54,6 +55,46 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
       await other.end();
     }
   });
+
+  it("lets another process go on, instead of refusing it, when one is frozen inside its transaction", async () => {
+    const address = await server.database();
+    const [frozen, other] = [postgresStorage({ url: address }), postgresStorage({ url: address })];
+    await frozen.open();
+    await other.open();
+    let thaw: () => void = () => {};
+    const holds = new Promise<void>((resolve) => (thaw = resolve));
+    let isHeld = false;
+    const held = frozen.write(async (tx) => {
+      await tx.head();
+      isHeld = true;
+      await holds;
+      await tx.putMeta("a", "frozen");
+    });
+    const lost = assert.rejects(held, StorageError);
+    await until("it holds the lock", () => isHeld);
+    await other.write((tx) => tx.putMeta("a", "other"));
+    thaw();
+    await lost;
+    assert.equal(await other.meta("a"), "other");
+    await frozen.close();
+    await other.close();
+  });
+
+  it(
+    "is refused behind a pooler that shares connections between transactions",
+    { skip: withoutPgbouncer },
+    async () => {
+      const address = new URL(await server.database());
+      const pooler = await startPgbouncer(address, "transaction");
+      try {
+        address.port = String(pooler.port);
+        const pooled = postgresStorage({ url: address.href });
+        await assert.rejects(pooled.open(), unavailable(/pool_mode = session/));
+      } finally {
+        await pooler.stop();
+      }
+    },
+  );
 
   it("does not let work that hangs hold the lock forever", async () => {
     const hanging = storage.write(async (tx) => {
@@ -120,6 +161,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
       name: "assent test",
       connectTimeoutMs: 10_000,
       statementTimeoutMs: 10_000,
+      silenceMs: 10_000,
       lockTimeoutMs: 10_000,
       tls: "disable",
     } as const;
@@ -240,6 +282,7 @@ describe(
       const options = {
         pool_size: 8,
         statement_timeout_ms: 30_000,
+        silence_timeout_ms: 2_500,
         lock_timeout_ms: 10_000,
         connect_timeout_ms: 10_000,
         accept_unsafe_server: false,

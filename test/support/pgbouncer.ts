@@ -1,4 +1,4 @@
-/** A real pgbouncer in front of a test's Postgres, pooling sessions as the documentation asks for. */
+/** A real pgbouncer in front of a test's Postgres, pooling sessions as the documentation asks for, unless the test says otherwise. */
 import { spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -14,7 +14,10 @@ const PROGRAM = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pg
 export const withoutPgbouncer: string | false =
   PROGRAM === undefined ? "no pgbouncer on this machine: install it to run this test" : false;
 
-export async function startPgbouncer(database: URL): Promise<{ port: number; stop(): Promise<void> }> {
+export async function startPgbouncer(
+  database: URL,
+  mode: "session" | "transaction" = "session",
+): Promise<{ port: number; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), "assent-pgbouncer-"));
   chmodSync(folder, 0o755);
   const port = await freePort();
@@ -30,8 +33,7 @@ listen_port = ${port}
 unix_socket_dir =
 auth_type = trust
 auth_file = ${join(folder, "users")}
-pool_mode = session
-ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout,extra_float_digits
+pool_mode = ${mode}
 server_reset_query = DISCARD ALL
 `,
     { mode: 0o644 },
