@@ -21,6 +21,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
 import { COPIED_TABLES, type Storage } from "../../src/contract/storage.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { headOf } from "../../src/testing/suite/rows.ts";
 import { postgresTool, startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
@@ -328,7 +329,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     await Promise.all([source.open({ readOnly: true }), target.open({ readOnly: true })]);
     try {
       assert.deepEqual(await everyRow(target), await everyRow(source));
-      assert.deepEqual(await target.head(), await source.head());
+      assert.deepEqual(await headOf(target), await headOf(source));
       assert.deepEqual(await target.checkpoint(), await source.checkpoint());
       assert.deepEqual((await auditStore(target, (await target.meta("log_vkey")) ?? "")).faults, []);
     } finally {
@@ -414,7 +415,9 @@ describe("Postgres", { skip: withoutPostgres }, () => {
         stdio: ["ignore", "inherit", "inherit"],
       });
       const onOld = { ...at, DATABASE_URL: restored };
-      assert.equal((await assent(["audit"], onOld)).code, 0, "the dump is of one moment");
+      const elsewhere = { ...onOld, ASSENT_DATA: join(folder, "elsewhere"), ASSENT_STATE: join(folder, "other state") };
+      assert.equal((await assent(["audit"], elsewhere)).code, 0, "the dump is of one moment");
+      assert.equal((await assent(["audit"], onOld)).code, 6, "this machine remembers more");
       const refused = await assent(["serve", "--port", "0"], onOld);
       assert.deepEqual(
         [refused.code, /an older copy of the store was put back/.test(refused.err)],
