@@ -3,10 +3,10 @@ import { execFileSync } from "node:child_process";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { HOSTS, isHost, type Host } from "../hook/hosts/answers.ts";
-import { checkConfig } from "../hook/install/check.ts";
+import { checkConfig } from "../hook/install/check-service.ts";
 import { textOf } from "../hook/install/doctor.ts";
-import { difference, readSettings, writeSettings } from "../hook/install/files.ts";
-import { HOOK_FILE, isOnPath, isPassing, ownCommand } from "../hook/install/program.ts";
+import { difference, readSettings, writeSettings } from "../hook/install/settings-files.ts";
+import { HOOK_FILE, isOnPath, isPassing, ownCommand } from "../hook/install/hook-program.ts";
 import {
   hasHook,
   SCOPES,
@@ -17,8 +17,8 @@ import {
   type Place,
   type Scope,
   type Wanted,
-} from "../hook/install/settings.ts";
-import { switchedOff } from "../hook/install/switches.ts";
+} from "../hook/install/host-settings.ts";
+import { switchedOff } from "../hook/install/disabled-hooks.ts";
 import { colour, CommandError, EXIT, oneOf, parse, safe, usage, type Output, type Verb } from "./command.ts";
 
 export function place(): Place {

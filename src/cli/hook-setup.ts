@@ -2,12 +2,12 @@
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { loadConfig, userFile, type HookConfig } from "../hook/config.ts";
+import { loadConfig, userFile, type HookConfig } from "../hook/hook-config.ts";
 import { HOSTS, type Host } from "../hook/hosts/answers.ts";
-import { askPolicies, checkConfig, clientFor, everydayCalls } from "../hook/install/check.ts";
+import { askPolicies, checkConfig, clientFor, everydayCalls } from "../hook/install/check-service.ts";
 import { proveCall } from "../hook/install/doctor.ts";
-import { readSettings, writeSettings } from "../hook/install/files.ts";
-import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/install/settings.ts";
+import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
+import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/install/host-settings.ts";
 import { colour, CommandError, EXIT, oneOf, parse, safe, usage, type Output, type Verb } from "./command.ts";
 import {
   applyChange,

@@ -1,8 +1,8 @@
 /** `assent hook setup|install|doctor|status`. */
 import { HOSTS } from "../hook/hosts/answers.ts";
 import { examine } from "../hook/install/doctor.ts";
-import { ownCommand } from "../hook/install/program.ts";
-import { HookState, stateFolder } from "../hook/state.ts";
+import { ownCommand } from "../hook/install/hook-program.ts";
+import { HookState, stateFolder } from "../hook/hook-state.ts";
 import { colour, EXIT, parse, safe, table, usage, type Output, type Verb } from "./command.ts";
 import { hostOf, install, place } from "./hook-install.ts";
 import { setup } from "./hook-setup.ts";

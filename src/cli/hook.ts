@@ -1,7 +1,7 @@
 /** `assent hook` and `assent hookd`: coding agents ask before each tool they run. */
 import { runHookd } from "../hook/hookd.ts";
 import { HOSTS } from "../hook/hosts/answers.ts";
-import { makeFolder, socketPath } from "../hook/place.ts";
+import { makeFolder, socketPath } from "../hook/hookd-socket.ts";
 import { VERSION } from "../version.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { hookVerbs, runVerb } from "./hook-verbs.ts";
@@ -30,7 +30,7 @@ examples:
     const [verb, ...rest] = args;
     if (verb === undefined) throw usage("assent hook takes --host, setup, install, doctor or status");
     if (!verb.startsWith("--")) return runVerb(verb, rest, io);
-    await (await import("../hook/starter.ts")).start(args);
+    await (await import("../hook/launcher.ts")).start(args);
     return Number(process.exitCode ?? EXIT.failure);
   },
 };

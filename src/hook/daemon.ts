@@ -1,7 +1,7 @@
 /** What the first hook of a user starts behind itself. */
 import { VERSION } from "../version.ts";
 import { runHookd } from "./hookd.ts";
-import { socketPath } from "./place.ts";
+import { socketPath } from "./hookd-socket.ts";
 
 const path = socketPath(process.env, VERSION);
 if (path !== null) await runHookd({ path, version: VERSION }).catch(() => process.exit(1));

@@ -1,13 +1,13 @@
 /** The decision about one call of a hook. Whatever happens, what comes out is an answer in the host's own words. */
 import { createAssent, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../client/index.ts";
-import { actionOf } from "./action.ts";
-import { ConfigFault, type HookConfig } from "./config.ts";
-import type { HookEnvironment, HookEvent } from "./event.ts";
+import { actionOf } from "./action/canonical-action.ts";
+import { ConfigFault, type HookConfig } from "./hook-config.ts";
+import type { HookEnvironment, HookEvent } from "./hook-event.ts";
 import { asks, DIALECTS, hostOf, type Answer, type Host } from "./hosts/answers.ts";
 import { readEvent } from "./hosts/events.ts";
-import { clipped, PayloadFault, readPayload, refuseAmbiguous, type JsonObject } from "./json.ts";
-import type { HookState } from "./state.ts";
-import { failedText, refusedText, waitsText } from "./texts.ts";
+import { clipped, PayloadFault, readPayload, refuseAmbiguous, type JsonObject } from "./payload.ts";
+import type { HookState } from "./hook-state.ts";
+import { failedText, refusedText, waitsText } from "./refusal-texts.ts";
 
 export interface Question {
   flag: Host;

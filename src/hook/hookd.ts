@@ -1,8 +1,8 @@
 /** Stays resident for a user's hooks, so that each of them need not load and connect anew. Ends when it is idle. */
 import { lstatSync, renameSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
-import { isOwn } from "./place.ts";
-import { LARGEST_REQUEST, serve } from "./wire.ts";
+import { isOwn } from "./hookd-socket.ts";
+import { LARGEST_REQUEST, serve } from "./hookd-protocol.ts";
 
 export interface HookdOptions {
   path: string;

@@ -1,5 +1,5 @@
 /** Decides one call that stands on standard input, and ends: what is used where no hookd runs. */
-import { serve } from "./wire.ts";
+import { serve } from "./hookd-protocol.ts";
 import { VERSION } from "../version.ts";
 
 const chunks: Buffer[] = [];

@@ -1,16 +1,16 @@
 /** The proxy as a whole: a service to ask, servers to reach, and clients on standard input and output or over HTTP. */
 import type { Readable, Writable } from "node:stream";
 import { createAssent } from "../client/index.ts";
-import { agentOf } from "./agent.ts";
-import { patienceOf, type ProxyConfig } from "./config.ts";
-import { connect, type Connection } from "./connection.ts";
-import { definitionStore } from "./definitions.ts";
-import { createGate } from "./gate.ts";
-import type { HttpEdge } from "./http-edge.ts";
-import { lineChannel } from "./lines.ts";
-import { failure, parseMessage, type MessageFault, type Reply } from "./message.ts";
-import { asToolResult, refusalBecause } from "./refusal.ts";
-import type { SessionOptions } from "./session.ts";
+import { agentOf } from "./decisions/agent-id.ts";
+import { patienceOf, type ProxyConfig } from "./config/proxy-config.ts";
+import { connect, type Connection } from "./clients/connection.ts";
+import { definitionStore } from "./tools/accepted-definitions.ts";
+import { createGate } from "./decisions/decide-call.ts";
+import type { HttpEdge } from "./clients/http-endpoint.ts";
+import { lineChannel } from "./transport/line-channel.ts";
+import { failure, parseMessage, type MessageFault, type Reply } from "./transport/message.ts";
+import { asToolResult, refusalBecause } from "./decisions/refusal.ts";
+import type { SessionOptions } from "./session/client-session.ts";
 
 export interface ProxyOptions {
   config: ProxyConfig;
@@ -51,7 +51,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
   return {
     /** Serves many clients over Streamable HTTP. */
     async serveHttp(): Promise<HttpEdge> {
-      const { createHttpEdge } = await import("./http-edge.ts");
+      const { createHttpEdge } = await import("./clients/http-endpoint.ts");
       return createHttpEdge({ session, token: config.token ?? null, hosts: config.listen?.hosts ?? [], replyTo, log });
     },
     /** Serves one client on standard input and output. */

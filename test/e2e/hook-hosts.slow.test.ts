@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { settingsFile, withHook } from "../../src/hook/install/settings.ts";
+import { settingsFile, withHook } from "../../src/hook/install/host-settings.ts";
 import { program, write, type Run } from "../support/cli.ts";
 import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/coding-agents.ts";
 import { approveNext, HOOK, startHookService, type HookService } from "../support/hook.ts";

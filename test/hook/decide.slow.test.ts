@@ -7,13 +7,13 @@ import { describe, test } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
 import { parseJson, type JsonObject } from "../../src/domain/json.ts";
 import { MAX_META_BYTES, metaBytes } from "../../src/domain/meta.ts";
-import { actionOf } from "../../src/hook/action.ts";
-import type { HookConfig } from "../../src/hook/config.ts";
-import { ConfigFault, configFiles, loadConfig } from "../../src/hook/config.ts";
+import { actionOf } from "../../src/hook/action/canonical-action.ts";
+import type { HookConfig } from "../../src/hook/hook-config.ts";
+import { ConfigFault, configFiles, loadConfig } from "../../src/hook/hook-config.ts";
 import { answerTo } from "../../src/hook/decide.ts";
 import { HOSTS, type Answer, type Host } from "../../src/hook/hosts/answers.ts";
 import { readEvent } from "../../src/hook/hosts/events.ts";
-import { HookState } from "../../src/hook/state.ts";
+import { HookState } from "../../src/hook/hook-state.ts";
 import { write, folderWith } from "../support/cli.ts";
 import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
 

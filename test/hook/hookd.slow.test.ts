@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { runHookd } from "../../src/hook/hookd.ts";
-import { makeFolder, socketPath } from "../../src/hook/place.ts";
+import { makeFolder, socketPath } from "../../src/hook/hookd-socket.ts";
 import { VERSION } from "../../src/version.ts";
 import { assent } from "../support/cli.ts";
 import { approveNext, runHook, startHookService, type HookService } from "../support/hook.ts";

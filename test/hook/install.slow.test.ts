@@ -15,9 +15,9 @@ import {
 import { join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { HOSTS } from "../../src/hook/hosts/answers.ts";
-import { difference } from "../../src/hook/install/files.ts";
-import { CANARY_SESSION, HookState, stateFolder } from "../../src/hook/state.ts";
-import { ownCommand } from "../../src/hook/install/program.ts";
+import { difference } from "../../src/hook/install/settings-files.ts";
+import { CANARY_SESSION, HookState, stateFolder } from "../../src/hook/hook-state.ts";
+import { ownCommand } from "../../src/hook/install/hook-program.ts";
 import {
   hasHook,
   settingsFile,
@@ -25,7 +25,7 @@ import {
   unreadBy,
   withHook,
   withoutHook,
-} from "../../src/hook/install/settings.ts";
+} from "../../src/hook/install/host-settings.ts";
 import { assent, folderWith, write } from "../support/cli.ts";
 import { HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 

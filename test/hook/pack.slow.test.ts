@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { actionOf } from "../../src/hook/action.ts";
+import { actionOf } from "../../src/hook/action/canonical-action.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { ROOT } from "../support/process.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { ConfigFault, nameFor, patienceOf, readConfig } from "../../src/mcp/config.ts";
+import { ConfigFault, nameFor, patienceOf, readConfig } from "../../src/mcp/config/proxy-config.ts";
 import { assentHere, folderWith } from "../support/cli.ts";
 import { ROOT } from "../support/process.ts";
 

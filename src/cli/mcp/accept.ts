@@ -1,8 +1,8 @@
 import { createInterface } from "node:readline/promises";
 import { createAssent } from "../../client/index.ts";
-import { accept as acceptChanges, examine, textOf, type Examined } from "../../mcp/acceptance.ts";
-import { definitionStore, INSTRUCTIONS, type Change } from "../../mcp/definitions.ts";
-import { agentOf } from "../../mcp/agent.ts";
+import { accept as acceptChanges, examine, textOf, type Examined } from "../../mcp/tools/acceptance.ts";
+import { definitionStore, INSTRUCTIONS, type Change } from "../../mcp/tools/accepted-definitions.ts";
+import { agentOf } from "../../mcp/decisions/agent-id.ts";
 import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
 import { exitOf, reaching } from "../remote.ts";
 import { FLAGS, settingOf, splitCommand } from "./options.ts";

@@ -1,7 +1,7 @@
 /** What the verbs of `assent mcp` have in common: which servers, which service, where accepted definitions are kept. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { ConfigFault, nameFor, readConfig, serverOf, type ProxyConfig } from "../../mcp/config.ts";
+import { ConfigFault, nameFor, readConfig, serverOf, type ProxyConfig } from "../../mcp/config/proxy-config.ts";
 import { stateFolder } from "../../config/index.ts";
 import { usage, type Output } from "../command.ts";
 import { serviceUrl } from "../remote.ts";

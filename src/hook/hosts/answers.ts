@@ -2,7 +2,7 @@
  * How each host is answered. The starter loads this and nothing of the decision, so that a deny in the right words is at
  * hand before anything can fail.
  */
-import { textOf } from "../json.ts";
+import { textOf } from "../payload.ts";
 
 export const HOSTS = ["claude-code", "codex", "copilot", "vscode", "cursor", "gemini", "kiro", "opencode"] as const;
 export type Host = (typeof HOSTS)[number];

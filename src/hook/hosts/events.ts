@@ -1,6 +1,6 @@
 /** Reads what a host sends. One reader for each family of payloads; a shape that is not known throws PayloadFault. */
-import type { HookEnvironment, HookEvent } from "../event.ts";
-import { INPUTS, isObject, PayloadFault, readArguments, textOf, type JsonObject } from "../json.ts";
+import type { HookEnvironment, HookEvent } from "../hook-event.ts";
+import { INPUTS, isObject, PayloadFault, readArguments, textOf, type JsonObject } from "../payload.ts";
 import { eventOf, type Host } from "./answers.ts";
 
 export function readEvent(host: Host, payload: JsonObject, environment: HookEnvironment): HookEvent {

@@ -2,15 +2,15 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
-import { configFiles, loadConfig, MANAGED, type HookConfig } from "../config.ts";
+import { configFiles, loadConfig, MANAGED, type HookConfig } from "../hook-config.ts";
 import { DIALECTS, type Host } from "../hosts/answers.ts";
-import type { JsonObject } from "../json.ts";
-import { CANARY_SESSION, HookState, stateFolder } from "../state.ts";
-import { askPolicies, checkConfig, clientFor } from "./check.ts";
-import { readSettings } from "./files.ts";
-import { pathOf } from "./program.ts";
-import { memberOf, switchedOff } from "./switches.ts";
-import { installedCommands, SCOPES, settingsFile, unreadBy, type Place, type Scope } from "./settings.ts";
+import type { JsonObject } from "../payload.ts";
+import { CANARY_SESSION, HookState, stateFolder } from "../hook-state.ts";
+import { askPolicies, checkConfig, clientFor } from "./check-service.ts";
+import { readSettings } from "./settings-files.ts";
+import { pathOf } from "./hook-program.ts";
+import { memberOf, switchedOff } from "./disabled-hooks.ts";
+import { installedCommands, SCOPES, settingsFile, unreadBy, type Place, type Scope } from "./host-settings.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

@@ -2,7 +2,7 @@
 import { dirname, isAbsolute, normalize, resolve } from "node:path/posix";
 import type { Argument } from "./parse.ts";
 import type { ShellPlace, Unclear } from "./types.ts";
-import { SYSTEM_FOLDERS } from "./wrappers.ts";
+import { SYSTEM_FOLDERS } from "./command-tables.ts";
 
 const MOST = 8;
 

@@ -11,11 +11,11 @@ import {
 } from "unbash";
 import { resolve } from "node:path/posix";
 import { Directories } from "./directories.ts";
-import { Runs } from "./runs.ts";
-import { textWords } from "./searches.ts";
+import { Runs } from "./nested-commands.ts";
+import { textWords } from "./text-arguments.ts";
 import type { ParsedShell, ShellPlace, Unclear } from "./types.ts";
-import { isExpanded, join, valueOf } from "./words.ts";
-import { isHarmless } from "./wrappers.ts";
+import { isExpanded, join, valueOf } from "./word-values.ts";
+import { isHarmless } from "./command-tables.ts";
 
 const LONGEST = 32_768;
 const COMMANDS = 64;

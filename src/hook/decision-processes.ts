@@ -1,0 +1,57 @@
+/** Starts the processes that decide. Loaded only where no hookd answers. */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { readAnswer, type Answer } from "./hosts/answers.ts";
+import { makeFolder } from "./hookd-socket.ts";
+
+/** Beside this file, and in the same form: source or built. */
+function commandFor(name: string): [program: string, args: string[]] {
+  const file = fileURLToPath(new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
+  const deno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
+  return [process.execPath, [...(deno ? ["run", "-A"] : process.execArgv), file]];
+}
+
+/**
+ * What the host's process was started with, a repository may have set in some hosts: options of Node, a proxy and the like
+ * stay behind, so that they cannot stand between the decision and the service.
+ */
+const KEPT =
+  /^(HOME|USERPROFILE|PATH|XDG_[A-Z_]+|TMPDIR|TEMP|TMP|SystemRoot|LANG|LC_[A-Z]+|TZ|DENO_DIR|NODE_EXTRA_CA_CERTS|ASSENT_[A-Z_]+)$/i;
+
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => KEPT.test(name)));
+}
+
+/** Null when it did not answer. It ends with this process: its standard output has no reader then. */
+export function askWorker(request: Buffer): Promise<Answer | null> {
+  return new Promise((done) => {
+    const [program, args] = commandFor("worker");
+    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"], windowsHide: true, env: environment() });
+    let text = "";
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    child.once("error", () => done(null));
+    child.once("close", (code) => done(code === 0 ? readAnswer(text) : null));
+    child.stdin.on("error", () => {});
+    child.stdin.end(request);
+    process.once("exit", () => child.kill("SIGKILL"));
+  });
+}
+
+/** One that does not start is missed by nobody. @param path of its socket */
+export function startDaemon(path: string): void {
+  try {
+    makeFolder(path);
+    const [program, args] = commandFor("daemon");
+    const child = spawn(program, args, {
+      stdio: "ignore",
+      detached: true,
+      cwd: "/",
+      windowsHide: true,
+      env: environment(),
+    });
+    child.once("error", () => {});
+    child.unref();
+  } catch {
+    // The call is decided already.
+  }
+}

@@ -1,0 +1,77 @@
+/** What goes between the starter, which the host runs, and whoever decides for it: a line of JSON, then the payload. */
+import { loadConfig } from "./hook-config.ts";
+import { answerTo } from "./decide.ts";
+import { isHost, type Answer } from "./hosts/answers.ts";
+import { isObject, LARGEST_PAYLOAD } from "./payload.ts";
+import { HookState, stateFolder } from "./hook-state.ts";
+
+/** The variables that the decider is told of. */
+export const VARIABLES = [
+  "HOME",
+  "USERPROFILE",
+  "XDG_CONFIG_HOME",
+  "XDG_STATE_HOME",
+  "ASSENT_URL",
+  "ASSENT_API_KEY",
+  "ASSENT_AGENT",
+] as const;
+
+export interface Header {
+  version: string;
+  host: string;
+  cwd: string;
+  project: string | null;
+  program: string | null;
+  /** Seconds until the answer at the latest. */
+  deadline: number;
+  /** Seconds that a call is held for an approval; null: as long as the deadline lets it. */
+  hold: number | null;
+  env: Record<string, string>;
+}
+
+/** Bytes of a whole request. */
+export const LARGEST_REQUEST = LARGEST_PAYLOAD + 65_536;
+
+/** Null for what is no request of this version: the caller answers nothing then. */
+export async function serve(request: Buffer, version: string, signal: AbortSignal): Promise<Answer | null> {
+  const end = request.indexOf(10);
+  const header = end < 0 ? null : readHeader(request.subarray(0, end).toString("utf8"));
+  if (header === null || header.version !== version || !isHost(header.host)) return null;
+  const { env } = header;
+  return answerTo(
+    {
+      flag: header.host,
+      payload: request.subarray(end + 1),
+      environment: {
+        cwd: header.cwd,
+        home: env["HOME"] || env["USERPROFILE"] || null,
+        project: header.project,
+        program: header.program,
+      },
+      deadline: header.deadline,
+      hold: header.hold,
+      signal,
+    },
+    { config: () => loadConfig(env), state: new HookState(stateFolder(env)) },
+  );
+}
+
+function readHeader(line: string): Header | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (!isObject(value) || !isObject(value["env"])) return null;
+  const { version, host, cwd, project, program, deadline, hold, env } = value;
+  const well =
+    typeof version === "string" &&
+    typeof host === "string" &&
+    typeof cwd === "string" &&
+    [project, program].every((each) => each === null || typeof each === "string") &&
+    typeof deadline === "number" &&
+    (hold === null || typeof hold === "number") &&
+    Object.values(env as object).every((each) => typeof each === "string");
+  return well ? (value as unknown as Header) : null;
+}

@@ -1,0 +1,107 @@
+/** Checks that the hook can ask the service, before a host depends on it and when a user asks what is wrong. */
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AssentError, createAssent, type Assent } from "../../client/index.ts";
+import { actionOf } from "../action/canonical-action.ts";
+import { loadConfig, type HookConfig } from "../hook-config.ts";
+import type { Host } from "../hosts/answers.ts";
+import type { JsonObject } from "../payload.ts";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+export interface ConfigCheck {
+  config: HookConfig | null;
+  /** The agent that the hook acts as; null where that is one of the faults. */
+  agent: string | null;
+  /** Why the service would refuse each call. */
+  faults: string[];
+}
+
+/** Reads the hook's configuration and asks the service about the key. */
+export async function checkConfig(env: Variables): Promise<ConfigCheck> {
+  let config: HookConfig;
+  try {
+    config = loadConfig(env);
+  } catch (error) {
+    return { config: null, agent: null, faults: [error instanceof Error ? error.message : String(error)] };
+  }
+  return { config, ...(await checkKey(config)) };
+}
+
+async function checkKey({ url, apiKey, agent }: HookConfig): Promise<Omit<ConfigCheck, "config">> {
+  let me: { key?: { agent_id?: unknown }; scopes?: unknown };
+  try {
+    me = await clientFor(url, apiKey).call("GET", "/v1/me");
+  } catch (error) {
+    const reason = error instanceof AssentError ? `${error.code}: ${error.message}` : String(error);
+    return { agent: null, faults: [`${url} does not answer as the service: ${reason}`] };
+  }
+  const faults: string[] = [];
+  const bound = typeof me.key?.agent_id === "string" ? me.key.agent_id : null;
+  if (bound === null && agent === null)
+    faults.push("the key is bound to no agent, and the configuration names none (agent)");
+  if (bound !== null && agent !== null && bound !== agent) faults.push(`the key is bound to ${bound}, not to ${agent}`);
+  const approves = /^admin$|:(?:decide|manage|write|activate|erase)$/;
+  if (Array.isArray(me.scopes) && me.scopes.some((scope) => approves.test(String(scope))))
+    faults.push(
+      "the key may do more than submit: an agent that reads it could approve its own calls; make one with --preset agent",
+    );
+  return { agent: faults.length === 0 ? (bound ?? agent) : null, faults };
+}
+
+/** Seconds. */
+const TIMEOUT = 15;
+
+export const clientFor = (url: string, apiKey: string, timeout = TIMEOUT): Assent =>
+  createAssent({ url, apiKey, timeout, retries: 0 });
+
+/** Calls that a coding agent makes all day. Each host's reader knows these tools by these names. */
+export function everydayCalls(folder: string): Record<string, { tool: string; input: JsonObject }> {
+  const file = join(folder, "README.md");
+  return {
+    Read: { tool: "Read", input: { file_path: file } },
+    Edit: { tool: "Edit", input: { file_path: file, old_string: "a", new_string: "b" } },
+    "git status": { tool: "Bash", input: { command: "git status" } },
+  };
+}
+
+export interface PolicyAnswer {
+  call: string;
+  decision: "allow" | "deny" | "require_approval";
+  reason: string;
+}
+
+/** Asks the service what its policies say about everyday calls. Records nothing. */
+export async function askPolicies(
+  config: HookConfig,
+  agent: string,
+  host: Host,
+  home: string | null,
+): Promise<PolicyAnswer[]> {
+  // Only its name matters. A folder of its own, because the working folder may be the home folder, which is no workspace.
+  const folder = join(tmpdir(), "assent-hook-check");
+  const assent = clientFor(config.url, config.apiKey);
+  const environment = { cwd: folder, home, project: folder, program: null };
+  const answers: PolicyAnswer[] = [];
+  for (const [call, { tool, input }] of Object.entries(everydayCalls(folder))) {
+    // Only a real Codex can tell in which folder a command runs, so the hook asks about each command here.
+    if (host === "codex" && tool === "Bash") continue;
+    const event = {
+      host,
+      kind: "before" as const,
+      session: null,
+      call: null,
+      tool,
+      input,
+      cwd: folder,
+      workspace: folder,
+      success: true,
+      outcomeTold: false,
+    };
+    const { request } = await actionOf(event, agent, environment);
+    const { decision, reason } = await assent.gate(request);
+    // Null: the rules allow the call, and a limit counts it when it is submitted.
+    answers.push({ call, decision: decision ?? "allow", reason });
+  }
+  return answers;
+}

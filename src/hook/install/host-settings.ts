@@ -1,0 +1,271 @@
+/** What stands in each host's settings for the hook: pure functions from one text to the next. */
+import { isDeepStrictEqual } from "node:util";
+import { DIALECTS, type Host } from "../hosts/answers.ts";
+import { isObject, type JsonObject } from "../payload.ts";
+import { added, extrasIn, removed, SettingsFault, valueOf, type Extra } from "./jsonc.ts";
+import { commandOfPlugin, pluginFor } from "./opencode-plugin.ts";
+
+export const SCOPES = ["project", "user", "managed"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export { SettingsFault };
+
+export interface Place {
+  home: string;
+  project: string;
+}
+
+/** Null where the host has no settings of that scope that `install` knows. */
+export function settingsFile(host: Host, scope: Scope, { home, project }: Place): string | null {
+  const files: Readonly<Record<Host, Readonly<Record<Scope, string | null>>>> = {
+    "claude-code": {
+      project: `${project}/.claude/settings.json`,
+      user: `${home}/.claude/settings.json`,
+      managed: "/etc/claude-code/managed-settings.json",
+    },
+    codex: { project: `${project}/.codex/hooks.json`, user: `${home}/.codex/hooks.json`, managed: null },
+    copilot: {
+      project: `${project}/.github/hooks/assent.json`,
+      user: `${home}/.copilot/hooks/assent.json`,
+      managed: "/etc/github-copilot/policy.d/assent.json",
+    },
+    vscode: { project: `${project}/.github/hooks/assent-vscode.json`, user: null, managed: null },
+    cursor: {
+      project: `${project}/.cursor/hooks.json`,
+      user: `${home}/.cursor/hooks.json`,
+      managed: "/etc/cursor/hooks.json",
+    },
+    gemini: {
+      project: `${project}/.gemini/settings.json`,
+      user: `${home}/.gemini/settings.json`,
+      managed: "/etc/gemini-cli/settings.json",
+    },
+    kiro: { project: `${project}/.kiro/hooks/assent.json`, user: `${home}/.kiro/hooks/assent.json`, managed: null },
+    opencode: {
+      project: `${project}/.opencode/plugin/assent.js`,
+      user: `${home}/.config/opencode/plugin/assent.js`,
+      managed: null,
+    },
+  };
+  return files[host][scope];
+}
+
+export interface Wanted {
+  host: Host;
+  /** The command line that the host is to run, without its options. */
+  command: string;
+  /** Whether this Claude Code knows `onFailure` (2.1.295 and later). */
+  onFailure?: boolean;
+}
+
+/**
+ * What each host reads in its file beside JSON. A file with anything else it passes over with the hook in it, or does not
+ * start. VS Code and Gemini by their sources; Codex, Claude Code and most others take JSON alone, or that is not known.
+ */
+const READS: Partial<Record<Host, readonly Extra[]>> = {
+  vscode: ["a byte order mark", "comments", "trailing commas"],
+  gemini: ["comments"],
+};
+
+/** Why the host does not read the file, for people; null when it does. @throws SettingsFault */
+export function unreadBy(host: Host, text: string): string | null {
+  if (host === "opencode" || text.trim() === "") return null;
+  const extras = extrasIn(text).filter((extra) => READS[host]?.includes(extra) !== true);
+  return extras.length === 0
+    ? null
+    : `it has ${extras.join(" and ")}, and ${host} is not known to read such a file: it would go on without the hook`;
+}
+
+/** Seconds that the host is told to wait: more than the hook takes. */
+const limitOf = (host: Host): number => DIALECTS[host].deadline + (DIALECTS[host].deadline > 60 ? 60 : 20);
+
+/** The settings with the hook in them, once; all else stays as it is written. `text` null: there is no file yet. @throws SettingsFault */
+export function withHook(text: string | null, wanted: Wanted): string {
+  const { host, command } = wanted;
+  const given = text === null || text.trim() === "" ? null : text;
+  if (host === "opencode") {
+    withoutHook(given, host);
+    return pluginFor(command, limitOf(host));
+  }
+  const unread = given === null ? null : unreadBy(host, given);
+  if (unread !== null) throw new SettingsFault(`${unread}; take that out first`);
+  const entries = entriesOf(wanted);
+  if (given !== null && hasAll(given, entries, host, command)) return given;
+  let now = withoutHook(given, host, command) ?? emptied(given ?? "");
+  const version = VERSIONS[host];
+  if (version !== undefined && (valueOf(now) as JsonObject)["version"] === undefined)
+    now = added(now, [], "version", version);
+  for (const { path, entry } of entries) now = added(now, path, null, entry);
+  return now;
+}
+
+/** What some hosts want to read of their files' form. */
+const VERSIONS: Partial<Record<Host, number | string>> = { copilot: 1, vscode: 1, cursor: 1, kiro: "v1" };
+
+/** Of a file that held nothing else: its byte order mark. */
+const emptied = (text: string): string => `${text.startsWith("\uFEFF") ? "\uFEFF" : ""}{}\n`;
+
+interface Entry {
+  /** Of the list that it stands in. */
+  path: string[];
+  entry: JsonObject;
+}
+
+function entriesOf({ host, command, onFailure }: Wanted): Entry[] {
+  const line = lineOf(command, host);
+  const seconds = limitOf(host);
+  const on = (event: string, entry: JsonObject): Entry => ({ path: ["hooks", event], entry });
+  switch (host) {
+    case "claude-code":
+    case "codex":
+    case "gemini": {
+      // Gemini counts in milliseconds.
+      const unit = host === "gemini" ? 1000 : 1;
+      const [before, ...others] =
+        host === "gemini"
+          ? ["BeforeTool", "AfterTool", "SessionStart"]
+          : ["PreToolUse", "PostToolUse", ...(host === "claude-code" ? ["PostToolUseFailure"] : []), "SessionStart"];
+      const of = (event: string, limit: number, more: JsonObject = {}): Entry =>
+        on(event, {
+          ...(event === "SessionStart" ? {} : { matcher: host === "gemini" ? ".*" : "*" }),
+          hooks: [{ type: "command", command: line, timeout: limit * unit, ...more }],
+        });
+      // What comes after a call, and a session's begin, is only told.
+      return [
+        of(before as string, seconds, onFailure === true ? { onFailure: "block" } : {}),
+        ...others.map((event) => of(event, 20)),
+      ];
+    }
+    case "copilot":
+      return ["preToolUse", "postToolUse"].map((event) => on(event, { type: "command", bash: line, timeoutSec: 30 }));
+    case "vscode":
+      return ["PreToolUse", "PostToolUse"].map((event) => on(event, { type: "command", command: line, timeout: 30 }));
+    case "cursor":
+      return [
+        on("preToolUse", { command: line, timeout: seconds, failClosed: true }),
+        on("postToolUse", { command: line, timeout: 20 }),
+      ];
+    case "kiro":
+      return ["PreToolUse", "PostToolUse"].map((trigger) => ({
+        path: ["hooks"],
+        entry: {
+          name: `assent-${trigger}`,
+          trigger,
+          matcher: "*",
+          action: { type: "command", command: line },
+          timeout: seconds,
+        },
+      }));
+    case "opencode":
+      return [];
+  }
+}
+
+const lineOf = (command: string, host: Host): string => `${command} --host ${host}`;
+
+/** Whether the entries stand there, each once, and no others of ours. */
+function hasAll(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
+  const value = objectIn(text);
+  const ours = ownCommandsIn(value, host, command);
+  return (
+    ours.length === entries.length &&
+    entries.every(({ path, entry }) => {
+      const list = path.reduce<unknown>((of, key) => (isObject(of) ? of[key] : undefined), value);
+      return Array.isArray(list) && list.some((each) => isDeepStrictEqual(each, entry));
+    })
+  );
+}
+
+/**
+ * The settings without the hook, as they are otherwise; null when nothing is left.
+ * @param command of a hook that was installed with a command of its own
+ * @throws SettingsFault
+ */
+export function withoutHook(text: string | null, host: Host, command?: string): string | null {
+  if (text === null || text.trim() === "") return null;
+  if (host === "opencode") {
+    if (commandOfPlugin(text) === null) throw new SettingsFault("the file is no plugin of Assent");
+    return null;
+  }
+  let now = text;
+  for (;;) {
+    const value = objectIn(now);
+    const [own] = ownCommandsIn(value, host, command);
+    if (own === undefined) {
+      const nothing = Object.keys(value).every((name) => name === "version" && VERSIONS[host] !== undefined);
+      // Comments somebody wrote.
+      return nothing && !extrasIn(now).includes("comments") ? null : now;
+    }
+    now = removed(now, emptyingPath(value, own.path));
+  }
+}
+
+/** Command lines of ours in settings, and where each stands. */
+function ownCommandsIn(
+  settings: JsonObject,
+  host: Host,
+  command?: string,
+): { path: (string | number)[]; line: string }[] {
+  return commandsIn(settings).flatMap(({ path, line }) =>
+    typeof line === "string" && (OURS.test(line) || (command !== undefined && line === lineOf(command, host)))
+      ? [{ path, line }]
+      : [],
+  );
+}
+
+/** `assent-hook`, `assent hook --host`, and the program by its path, between quotes or not. */
+const OURS =
+  /(^|[\s/\\"'])assent-hook(["'\s]|$)|(^|[\s/\\"'])assent["']?\s+hook\s+--host|[/\\]hook[/\\](bin|launcher)[.][cm]?[jt]s\b/;
+
+/** Every command line that settings give a host to run, with the place of its entry. */
+function commandsIn(settings: JsonObject): { path: (string | number)[]; line: unknown }[] {
+  const inEntry = (each: unknown, path: (string | number)[]): { path: (string | number)[]; line: unknown }[] => {
+    if (!isObject(each)) return [];
+    if (Array.isArray(each["hooks"])) return each["hooks"].flatMap((one, i) => inEntry(one, [...path, "hooks", i]));
+    const action = isObject(each["action"]) ? each["action"]["command"] : undefined;
+    const lines = [each["command"], each["bash"], each["powershell"], action].filter((line) => line !== undefined);
+    return lines.slice(0, 1).map((line) => ({ path, line }));
+  };
+  const { hooks } = settings;
+  const lists: [(string | number)[], unknown][] = isObject(hooks)
+    ? Object.entries(hooks).map(([event, list]) => [["hooks", event], list])
+    : [[["hooks"], hooks]];
+  return lists.flatMap(([path, list]) =>
+    Array.isArray(list) ? list.flatMap((each, i) => inEntry(each, [...path, i])) : [],
+  );
+}
+
+/** What holds nothing but the entry goes with it: its group, the event's list, and "hooks". */
+function emptyingPath(settings: JsonObject, path: readonly (string | number)[]): (string | number)[] {
+  const valueAt = (of: readonly (string | number)[]): unknown =>
+    of.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], settings);
+  let at = [...path];
+  while (at.length > 1) {
+    const parent = valueAt(at.slice(0, -1));
+    const isGroup = at.at(-1) === "hooks";
+    const alone = Array.isArray(parent) ? parent.length === 1 : isGroup || Object.keys(parent as object).length === 1;
+    if (!alone) break;
+    at = at.slice(0, -1);
+  }
+  return at;
+}
+
+/** The commands that a host with these settings runs for the hook. */
+export function installedCommands(text: string | null, host: Host, command?: string): string[] {
+  if (text === null || text.trim() === "") return [];
+  if (host === "opencode") {
+    const own = commandOfPlugin(text);
+    return own === null ? [] : [lineOf(own, host)];
+  }
+  return [...new Set(ownCommandsIn(objectIn(text), host, command).map(({ line }) => line))];
+}
+
+/** Whether the settings have the hook. @throws SettingsFault */
+export const hasHook = (text: string | null, host: Host, command?: string): boolean =>
+  installedCommands(text, host, command).length > 0;
+
+function objectIn(text: string): JsonObject {
+  const value = valueOf(text);
+  if (!isObject(value)) throw new SettingsFault("the file is no JSON object");
+  return value;
+}

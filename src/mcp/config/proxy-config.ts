@@ -1,0 +1,167 @@
+/** `assent-mcp.yaml`, and the flags that say the same of one server. */
+import { Type, type Static } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { parseDocument } from "yaml";
+import { foldName, nameFault } from "../../domain/names.ts";
+import { explainFault, siblingsAt, tellingFault } from "../../domain/validation.ts";
+import { DECIDED_METHODS, type OpenMethod, type ServerConfig } from "./server-config.ts";
+
+const closed = { additionalProperties: false };
+const Texts = Type.Record(Type.String(), Type.String());
+
+const Server = Type.Object(
+  {
+    command: Type.Optional(Type.String({ minLength: 1 })),
+    args: Type.Optional(Type.Array(Type.String())),
+    env: Type.Optional(Texts),
+    cwd: Type.Optional(Type.String({ minLength: 1 })),
+    url: Type.Optional(Type.String({ pattern: "^https?://", description: "an http or https URL" })),
+    headers: Type.Optional(Texts),
+    tool: Type.Optional(Type.String({ minLength: 1 })),
+    era: Type.Optional(Type.Union([Type.Literal("auto"), Type.Literal("2025-11-25"), Type.Literal("2026-07-28")])),
+    hide: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+    open: Type.Optional(Type.Array(Type.Union(DECIDED_METHODS.map((method) => Type.Literal(method))))),
+    meta: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+    definitions: Type.Optional(Type.Union([Type.Literal("first"), Type.Literal("accepted")])),
+  },
+  closed,
+);
+
+const File = Type.Object(
+  {
+    agent: Type.Optional(Type.String({ minLength: 1 })),
+    wait: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
+    hide_denied: Type.Optional(Type.Boolean()),
+    approval_page: Type.Optional(
+      Type.String({ pattern: "^https?://.*\\{id\\}", description: "an http or https URL with {id} in it" }),
+    ),
+    data: Type.Optional(Type.String({ minLength: 1 })),
+    listen: Type.Optional(
+      Type.Object(
+        {
+          host: Type.Optional(Type.String({ minLength: 1 })),
+          port: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
+          token: Type.Optional(Type.String({ minLength: 16 })),
+          hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+        },
+        closed,
+      ),
+    ),
+    servers: Type.Record(Type.String(), Server, { minProperties: 1 }),
+  },
+  closed,
+);
+
+export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
+  servers: ServerConfig[];
+  /** What clients show over HTTP, as a bearer token. */
+  token?: string;
+}
+
+/** A configuration that cannot be used; the message says which member and why. */
+export class ConfigFault extends Error {}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** @throws ConfigFault */
+export function readConfig(text: string, env: Environment): ProxyConfig {
+  const document = parseDocument(text, { prettyErrors: false });
+  const [error] = document.errors;
+  if (error !== undefined) throw new ConfigFault(error.message);
+  const value: unknown = expand(document.toJS(), env, "");
+  const faults = new Map<string, string>();
+  for (const fault of Value.Errors(File, value)) {
+    const { path } = tellingFault(fault);
+    // The first one of a member says what is wrong with it.
+    if (!faults.has(path)) faults.set(path, explainFault(tellingFault(fault), siblingsAt(File, path)));
+  }
+  if (faults.size > 0)
+    throw new ConfigFault([...faults].map(([path, why]) => `${path === "" ? "the file" : path}: ${why}`).join("; "));
+  const { servers: given, ...rest } = value as Static<typeof File>;
+  const servers = Object.entries(given).map(([name, server]) => serverOf(name, server));
+  const owners = new Map<string, string>();
+  for (const { name, tool } of servers) {
+    const other = owners.get(foldName(tool));
+    // What is approved for one of them would be run by the other.
+    if (other !== undefined)
+      throw new ConfigFault(`/servers/${name}/tool: "${tool}" is the tool of the server "${other}" already`);
+    owners.set(foldName(tool), name);
+  }
+  return { ...rest, servers };
+}
+
+/** @throws ConfigFault */
+export function serverOf(name: string, given: Static<typeof Server>): ServerConfig {
+  const where = `/servers/${name}`;
+  if (!/^[A-Za-z0-9._-]{1,32}$/.test(name))
+    throw new ConfigFault(`${where}: a server's name has up to 32 letters, digits, dots, dashes and underscores`);
+  const { command, args = [], env = {}, cwd, url, headers = {}, tool = `mcp.${name}` } = given;
+  if ((command === undefined) === (url === undefined))
+    throw new ConfigFault(`${where}: it has either a command or a url`);
+  if (url === undefined ? "headers" in given : "args" in given || "env" in given || "cwd" in given)
+    throw new ConfigFault(`${where}: headers go with a url; args, env and cwd go with a command`);
+  const fault = nameFault(tool);
+  if (fault !== null) throw new ConfigFault(`${where}/tool: the name ${fault}`);
+  return {
+    name,
+    tool,
+    era: given.era ?? "auto",
+    hide: given.hide ?? [],
+    open: (given.open ?? []) as OpenMethod[],
+    meta: given.meta ?? [],
+    definitions: given.definitions ?? "first",
+    reach: url === undefined ? { command: command as string, args, env, cwd } : { url, headers },
+  };
+}
+
+/** `${NAME}` and `${NAME:-default}` in texts, so that no secret stands in the file. */
+function expand(value: unknown, env: Environment, where: string): unknown {
+  if (typeof value === "string")
+    return value.replaceAll(
+      /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
+      (_, name: string, otherwise: string | undefined) => {
+        const given = env[name] ?? otherwise;
+        if (given === undefined)
+          throw new ConfigFault(
+            `${where}: the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
+          );
+        return given;
+      },
+    );
+  if (Array.isArray(value)) return value.map((item, i) => expand(item, env, `${where}/${i}`));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, expand(item, env, `${where}/${key}`)]));
+}
+
+const RUNNERS =
+  /^(?:npx|pnpx|bunx|uvx|pipx|uv|npm|pnpm|yarn|bun|deno|node|python3?|docker|podman|cmd|\/c|exec|run|dlx|x|tool)(?:\.exe|\.cmd)?$/;
+
+/** Files and folders that are called alike in every program. */
+const GENERIC = /^(?:index|main|server|cli|app|dist|build|out|src|bin|lib|)$/;
+
+/** What a server is called whose command or address is all that is known of it. */
+export function nameFor(reach: readonly string[] | URL): string {
+  if (reach instanceof URL) return reach.hostname.slice(0, 32);
+  const words = reach.filter((word) => !word.startsWith("-") && !RUNNERS.test(word.split(/[\\/]/).at(-1) as string));
+  const parts = (words[0] ?? reach[0] ?? "")
+    .split(/[\\/]/)
+    .map((part) => part.replace(/(?<=.)@.*$|\.[cm]?[jt]s$|\.py$|:[^:]*$/, ""));
+  const part = parts.findLast((each) => !GENERIC.test(each)) ?? "server";
+  const name = part
+    .replace(/^(?:mcp-server-|server-mcp-|mcp-|server-)/, "")
+    .replace(/(?:-mcp-server|-mcp|-server)$/, "");
+  return (name || part).replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(0, 32);
+}
+
+/** Clients by the name that they give themselves, and how long they are known to wait. Seconds. */
+const PATIENCE: Readonly<Record<string, number>> = { "claude-code": 240, "gemini-cli-mcp-client": 540 };
+
+/** Below the 60 s after which clients give up that say nothing else. */
+const SHORTEST = 50;
+
+export function patienceOf(client: Readonly<Record<string, unknown>>, configured: number | undefined): number {
+  const { name } = client;
+  return (
+    configured ?? (typeof name === "string" && Object.hasOwn(PATIENCE, name) ? (PATIENCE[name] as number) : SHORTEST)
+  );
+}

@@ -1,0 +1,53 @@
+/** What is said of a call whose client went away, at whichever moment. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createAssent } from "../../src/client/index.ts";
+import type { Caller } from "../../src/mcp/clients/caller.ts";
+import { createGate } from "../../src/mcp/decisions/decide-call.ts";
+
+for (const [when, status] of [
+  ["while its call is submitted", null],
+  ["while it waits", "pending_approval"],
+  ["when its call may begin", "allowed"],
+] as const)
+  test(`a client that goes ${when} is told of, and its call is not started`, async () => {
+    const gone = new AbortController();
+    const paths: string[] = [];
+    const logged: string[] = [];
+    const hangs = (signal: AbortSignal | null | undefined): Promise<Response> => {
+      setTimeout(() => gone.abort(new Error("gone")), 10);
+      return new Promise((_, fail) => signal?.addEventListener("abort", () => fail(new Error("aborted"))));
+    };
+    const gate = createGate({
+      assent: createAssent({
+        url: "http://127.0.0.1:1",
+        apiKey: "k",
+        retries: 0,
+        fetch: async (url, init) => {
+          paths.push(`${init?.method ?? "GET"} ${new URL(url as string).pathname}`);
+          if (status === null || init?.method === "GET") return hangs(init?.signal);
+          const asked = JSON.parse(init?.body as string) as object;
+          return Response.json({ ...asked, id: "act_1", status, reason: "because", reason_code: "X", permit: null });
+        },
+      }),
+      agentId: () => Promise.resolve("bot"),
+      budget: () => 60,
+      approvalPage: null,
+      log: (line) => void logged.push(line),
+    });
+    const caller: Caller = {
+      signal: gone.signal,
+      info: {},
+      capabilities: {},
+      wantsProgress: false,
+      attached: async () => gone.abort(new Error("gone")),
+      progress() {},
+      notify() {},
+      ask: () => Promise.reject(new Error("nobody is asked")),
+    };
+    const wish = { tool: "mcp.notes", operation: "write", params: {}, context: {}, meta: {} };
+    const verdict = await gate.decide(wish, caller).catch(() => null);
+    assert.notEqual(verdict?.runs, true);
+    assert.match(logged.join("\n"), /is gone, and the call is not made/);
+    assert.ok(!paths.some((each) => each.endsWith("/start")), paths.join(", "));
+  });
