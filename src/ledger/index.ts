@@ -258,8 +258,8 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     polling ??= rollCall
       .poll()
       .then(async ({ size }) => {
-        changed(size);
-        if (size > continuity.seen().size) await readHead();
+        if (size > tail.announced()) catchUp();
+        await looking;
         await keepSeen();
       })
       .catch((error: unknown) => log.debug("the database could not be looked at", { error: String(error) }))
