@@ -207,7 +207,14 @@ describe("the packs", () => {
         assert.equal(ask(compile(pack(name)), JSON.parse(text as string) as Asked).effect, effect, text);
       for (const tool of pack(name).applies_to?.tools ?? [])
         assert.ok(section.includes(`\`${tool}\``), `${name} names its tool ${tool}`);
-      for (const word of ["**What does not go.**", "**Why.**", "**Not protected.**", "**Adapt.**"])
+      for (const word of [
+        "**Allowed.**",
+        "**Requires approval.**",
+        "**Denied.**",
+        "**Why.**",
+        "**Not protected.**",
+        "**Adapt.**",
+      ])
         assert.ok(section.includes(word), `${name}: ${word}`);
     });
   }
