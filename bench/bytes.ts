@@ -14,7 +14,7 @@ import { loadSqlite } from "../plugins/storage-sqlite/library.ts";
 import actions from "../plugins/actions/index.ts";
 import policyFiles from "../plugins/policy-files/index.ts";
 import { postgresStorage } from "../plugins/storage-postgres/index.ts";
-import { MIGRATIONS } from "../plugins/storage-sql/migrations.ts";
+import { MIGRATIONS } from "../src/storage/sql/migrations.ts";
 import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
 import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 import { definePlugin, type Plugin } from "../src/plugin.ts";

@@ -1,5 +1,5 @@
 /** What the package exports: the runtime, its configuration, and how to write a plugin. */
-export { createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
+export { createRuntime, type Runtime, type RuntimeOptions } from "./runtime/runtime.ts";
 export { ConfigError, defaultConfig, loadConfig, type Config } from "./config/index.ts";
 export { definePlugin, type Contributions, type Plugin } from "./plugin.ts";
 export type { Host } from "./contract/host.ts";

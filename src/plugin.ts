@@ -77,7 +77,21 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
 
 export type { Credential, Host, Logger } from "./contract/host.ts";
 export type { Answer, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
-export { NotifierError, type Delivered, type Feed, type Message, type Notifier } from "./contract/notifier.ts";
+export {
+  DELIVERY_RETRY_MS,
+  NotifierError,
+  type ApprovalMessage,
+  type ClosedMessage,
+  type Delivered,
+  type Feed,
+  type Message,
+  type MessageAction,
+  type Notifier,
+  type StopMessage,
+} from "./contract/notifier.ts";
+export { describeOutcome, messageFacts, messageTitle, requestSections } from "./contract/notice.ts";
+export { describeStop, stopMessageFacts, stopMessageTitle } from "./contract/stop-notice.ts";
+export type { Page } from "./contract/page.ts";
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";
 export type { CommandContext, PluginCommand } from "./contract/command.ts";
 export type { Document, DocumentReader, Documents, DocumentWriter } from "./contract/documents.ts";

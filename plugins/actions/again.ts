@@ -2,18 +2,23 @@
  * Decides an open action again, at every vote for it, at its start and when a permit is made: the policies, the agent
  * and the key may have changed since it was first decided.
  */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionChange, ActionRow } from "../../src/contract/storage.ts";
-import type { ActionRequest } from "../../src/domain/actions.ts";
-import type { DecisionEntry, RedecisionEntry } from "../../src/domain/entries.ts";
-import { aboutAction } from "../../src/domain/open-actions.ts";
-import { openFacts, sealFacts } from "../../src/domain/past.ts";
-import { decideOn } from "../../src/domain/policy/decide/decide.ts";
-import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
-import { limitNeeds, usedBefore } from "../../src/domain/policy/decide/limit-facts.ts";
-import type { Decision, Facts, LimitFact, RecordedFacts } from "../../src/domain/policy/types.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
+import { type DecisionEntry, type LedgerTransaction, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
+import {
+  aboutAction,
+  type ActionRequest,
+  decideOn,
+  type Decision,
+  Evaluation,
+  type Facts,
+  type LimitFact,
+  limitNeeds,
+  openFacts,
+  type RecordedFacts,
+  type RedecisionEntry,
+  sealFacts,
+  usedBefore,
+} from "../../src/core.ts";
 import { readUse, releaseUses } from "./limits.ts";
 import { reread } from "./rows.ts";
 import { newSalt } from "./salt.ts";

@@ -1,14 +1,15 @@
 /** Verdicts on pending actions: votes, cancellation and expiry. Each is one compare-and-set beside its entry. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow, ApprovalRow, StartablePlace } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import { aboutAction, cancellation } from "../../src/domain/open-actions.ts";
-import { countPeople } from "../../src/domain/standing.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { confirmed } from "../../src/http/resource/authority.ts";
-import { behind } from "../../src/http/resource/people.ts";
-import { rejectionHoldOf, validityOf } from "../../src/domain/policy/decide/validity.ts";
+import {
+  actorOf,
+  confirmed,
+  type Credential,
+  type Host,
+  type LedgerTransaction,
+  Refusal,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import type { ActionRow, ApprovalRow, StartablePlace } from "../../src/storage/index.ts";
+import { aboutAction, behind, cancellation, countPeople, rejectionHoldOf, validityOf } from "../../src/core.ts";
 import { askMore, decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed, outcomeOf } from "./again.ts";
 import { releaseUses } from "./limits.ts";
 import { assertRecorded } from "./recorded.ts";

@@ -3,9 +3,9 @@
  * It stands in the action's row, outside of the ledger, because nothing is decided by it. A wait is told by the time
  * until which it holds: of a process that died nothing else can be known.
  */
-import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
+import type { Credential, Host, LedgerTransaction } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import type { JsonObject } from "../../src/core.ts";
 import { isOverdue } from "./rows.ts";
 
 /** Between the end of one wait and the next of an agent that goes on waiting. Milliseconds. */

@@ -1,14 +1,8 @@
 /** Takes what was asked and reported out of the store, and records who did and why. The ledger keeps its commitments. */
 import { setImmediate } from "node:timers/promises";
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import type { ErasureEntry } from "../../src/domain/entries.ts";
-import { openBecause } from "../../src/domain/erasure.ts";
-import { aboutAction } from "../../src/domain/open-actions.ts";
-import { USES_KEPT } from "../../src/domain/limit-uses.ts";
-import { confirmed } from "../../src/http/resource/authority.ts";
+import { actorOf, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { aboutAction, type ErasureEntry, openBecause, USES_KEPT } from "../../src/core.ts";
 import { assertRecorded } from "./recorded.ts";
 import { reread, visibleAction } from "./rows.ts";
 import type { Selector } from "./selector.ts";

@@ -1,8 +1,7 @@
 /** Routes that erase: one action, or all that match. */
 import { Type, type Static } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { parseRfc3339 } from "../../src/domain/time.ts";
+import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
+import { parseRfc3339 } from "../../src/core.ts";
 import { eraseAction, eraseMatching } from "./erase.ts";
 import { answerWith, RECORD } from "./record.ts";
 import { IdParams } from "./schemas.ts";

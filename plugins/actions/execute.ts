@@ -1,6 +1,6 @@
 /** Runs a start and a result under the ledger's lock. */
-import type { Credential, Host } from "../../src/contract/host.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
+import type { Credential, Host } from "../../src/plugin.ts";
+import type { JsonObject } from "../../src/core.ts";
 import { isNoLongerAllowed, moreApprovalsNeeded, noLongerAllowed } from "./again.ts";
 import { prefetchResult, recordResult, type Reported } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";

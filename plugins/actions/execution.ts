@@ -1,7 +1,5 @@
 /** Routes that run what was allowed, and give the permits for it. */
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { REPLAYED } from "../../src/http/resource/idempotency.ts";
+import { defineRoute, type Host, REPLAYED, type Route } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
 import type { Expiry } from "./expiry.ts";
 import { isNoLongerAllowed, noLongerAllowed } from "./again.ts";

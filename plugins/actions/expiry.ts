@@ -3,7 +3,8 @@
  * being in time: the statements of an approval and of a start test the clock themselves. It looks again at least every `LONGEST_NAP`, because a timer does not
  * run while the machine sleeps. Of several processes on one store, one does it.
  */
-import type { Duty, Host } from "../../src/contract/host.ts";
+import type { Duty } from "../../src/core.ts";
+import type { Host } from "../../src/plugin.ts";
 import { expireOverdue, expireUnstarted } from "./approve.ts";
 
 /** In front of everything. */

@@ -1,8 +1,6 @@
 /** Whoever asks for what is asked for already gets the same action: people are asked once for one wish. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import type { DecisionEntry } from "../../src/domain/entries.ts";
+import { type Credential, type DecisionEntry, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { decideAgain } from "./again.ts";
 import { assertRecorded } from "./recorded.ts";
 

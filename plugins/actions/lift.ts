@@ -1,10 +1,7 @@
 /** Ends the time in which a rejection refuses the same request. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import { aboutAction } from "../../src/domain/open-actions.ts";
-import { confirmed } from "../../src/http/resource/authority.ts";
+import { actorOf, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
+import { aboutAction } from "../../src/core.ts";
 import { assertRecorded } from "./recorded.ts";
 import { rejectionIn } from "./rejection.ts";
 import { assertKept, reread, visibleAction } from "./rows.ts";

@@ -1,10 +1,15 @@
 /** What was used of limits, read and written in the decision's own transaction: exact whoever else submits meanwhile. */
-import type { LedgerTransaction } from "../../src/contract/host.ts";
-import { unlessCorrupt, type ActionRow, type LimitSpan, type StorageReader } from "../../src/contract/storage.ts";
-import { mayHaveRun, USES_KEPT } from "../../src/domain/limit-uses.ts";
-import type { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
-import { limitNeeds, type LimitNeed } from "../../src/domain/policy/decide/limit-facts.ts";
-import type { Facts, LimitFact } from "../../src/domain/policy/types.ts";
+import type { LedgerTransaction } from "../../src/plugin.ts";
+import { type ActionRow, type LimitSpan, type StorageReader, unlessCorrupt } from "../../src/storage/index.ts";
+import {
+  type Evaluation,
+  type Facts,
+  type LimitFact,
+  type LimitNeed,
+  limitNeeds,
+  mayHaveRun,
+  USES_KEPT,
+} from "../../src/core.ts";
 
 /** Removed with each batch that writes uses: more than come in. */
 const SWEEP = 1024;

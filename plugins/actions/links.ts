@@ -1,10 +1,7 @@
 /** What the approval page needs: one action by a link token, without a key. */
 import type { Static } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { shownFirst } from "../../src/domain/policy/decide/shown-first.ts";
-import { requestOf } from "../../src/domain/request.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
+import { defineRoute, type Host, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { requestOf, shownFirst } from "../../src/core.ts";
 import { voteOn } from "./approve.ts";
 import { readVotes, setFor, votesOf } from "./record.ts";
 import { asOf } from "./rows.ts";

@@ -1,12 +1,17 @@
 /** Routes that look: one action, its entries, and the list. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import type { ActionFilter, ActionRow } from "../../src/contract/storage.ts";
-import { openEntry } from "../../src/domain/entries.ts";
-import { toHex } from "../../src/domain/hash.ts";
-import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
-import { decodeSeqCursor, DEFAULT_LIMIT, listReply, nextLink, readPage } from "../../src/http/resource/paging.ts";
+import {
+  type Credential,
+  DEFAULT_LIMIT,
+  defineRoute,
+  type Host,
+  nextLink,
+  openEntry,
+  Refusal,
+  type Route,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
+import { decodeSeqCursor, listReply, parseRfc3339, readPage, toHex } from "../../src/core.ts";
 import type { Expiry } from "./expiry.ts";
 import { answerWith, readRecord, RECORD, setFor } from "./record.ts";
 import { asOf, isOverdue, sizeOf, visibleAction } from "./rows.ts";

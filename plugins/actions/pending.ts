@@ -1,17 +1,16 @@
 /** What waits for a verdict, in the order in which it runs out: a list in order of decisions shows that last. */
 import { Type } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import type { ActionRow, PendingPlace } from "../../src/contract/storage.ts";
 import {
-  badCursor,
   decodeCursor,
   DEFAULT_LIMIT,
-  listReply,
+  defineRoute,
+  type Host,
   nextLink,
   PAGE_QUERY,
-  readPage,
-} from "../../src/http/resource/paging.ts";
+  type Route,
+} from "../../src/plugin.ts";
+import type { ActionRow, PendingPlace } from "../../src/storage/index.ts";
+import { badCursor, listReply, readPage } from "../../src/core.ts";
 import { readRecord } from "./record.ts";
 import { sizeOf } from "./rows.ts";
 import { ActionRecord } from "./schemas.ts";

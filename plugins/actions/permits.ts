@@ -1,18 +1,29 @@
 /** Permits of actions: decided about, made of a row, and held against one. */
 import { randomBytes } from "node:crypto";
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import type { DecisionEntry, RedecisionEntry } from "../../src/domain/entries.ts";
-import { toBase64Url } from "../../src/domain/hash.ts";
-import { permitTimes, type PermitFault, type PermitGrant, type PermitSubject } from "../../src/domain/permit.ts";
-import { actionDigest, requestOf, sealRequest } from "../../src/domain/request.ts";
-import { countPeople } from "../../src/domain/standing.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { confirmed } from "../../src/http/resource/authority.ts";
+import {
+  actorOf,
+  confirmed,
+  type Credential,
+  type DecisionEntry,
+  type Host,
+  Refusal,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import {
+  actionDigest,
+  behind,
+  countPeople,
+  type PermitFault,
+  type PermitGrant,
+  type PermitSubject,
+  permitTimes,
+  type RedecisionEntry,
+  requestOf,
+  sealRequest,
+  toBase64Url,
+} from "../../src/core.ts";
 import { askMore, confirmNow, decideAgain, denyNow, outcomeOf, type Redecision } from "./again.ts";
-import { behind } from "../../src/http/resource/people.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, reread, visibleAction } from "./rows.ts";
 

@@ -1,15 +1,16 @@
 /** An action as the API shows it, to one credential. */
-import type { Credential, Host } from "../../src/contract/host.ts";
-import type { Reply } from "../../src/contract/resource.ts";
-import type { ActionRow, ApprovalRow } from "../../src/contract/storage.ts";
-import { deniedBy } from "../../src/domain/denied-by.ts";
-import { openMeta } from "../../src/domain/meta.ts";
-import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
-import { shownFirst } from "../../src/domain/policy/decide/shown-first.ts";
-import type { Decision } from "../../src/domain/policy/types.ts";
-import { requestOf } from "../../src/domain/request.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
+import { type Credential, type Host, type Reply, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
+import {
+  type CompiledPolicySet,
+  type Decision,
+  deniedBy,
+  makeToken,
+  openMeta,
+  requestOf,
+  shownFirst,
+  type TokenClaims,
+} from "../../src/core.ts";
 import { isWaitedFor } from "./asks.ts";
 import type { Granted, Permit } from "./permits.ts";
 import { asOf } from "./rows.ts";

@@ -1,27 +1,28 @@
 /** What a verdict, a start or a result relies on, held against the ledger: the tables are a cache that whoever writes to the database can change. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Host } from "../../src/contract/host.ts";
+import { type DecisionEntry, type Host, openEntry, Refusal } from "../../src/plugin.ts";
 import {
-  unlessCorrupt,
   type ActionRow,
   type ApprovalRow,
   type EntryRow,
   type StorageReader,
-} from "../../src/contract/storage.ts";
-import { differences, historyOf, type ActionEntry } from "../../src/domain/action-history.ts";
-import type { ActionRequest } from "../../src/domain/actions.ts";
+  unlessCorrupt,
+} from "../../src/storage/index.ts";
 import {
-  openEntry,
+  type ActionEntry,
+  type ActionRequest,
   type Actor,
   type ApprovalEntry,
-  type DecisionEntry,
+  commit,
+  differences,
+  equalBytes,
   type ExecutionEntry,
+  hashLeaf,
+  historyOf,
+  opensKept,
   type RedecisionEntry,
-} from "../../src/domain/entries.ts";
-import { opensKept } from "../../src/domain/kept.ts";
-import { equalBytes, toHex } from "../../src/domain/hash.ts";
-import { hashLeaf } from "../../src/domain/merkle.ts";
-import { commit, sealRequest } from "../../src/domain/request.ts";
+  sealRequest,
+  toHex,
+} from "../../src/core.ts";
 
 /** A vote that rejects. */
 export type RejectionEntry = ApprovalEntry & { by: Actor };

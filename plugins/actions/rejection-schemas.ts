@@ -1,7 +1,6 @@
 /** What a record says of a denial, and the body that lifts a rejection. */
 import { Type, type Static } from "@sinclair/typebox";
-import { closed, orNull, text, time } from "../../src/contract/entry-parts.ts";
-import { DENIED_BY } from "../../src/domain/denied-by.ts";
+import { closed, DENIED_BY, orNull, text, time } from "../../src/core.ts";
 
 export const LiftBody = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })) },

@@ -1,11 +1,7 @@
 /** Rejections by people: they refuse the same request for a time. lift.ts ends that. */
-import type { Host } from "../../src/contract/host.ts";
-import { unlessCorrupt, type ActionRow, type ApprovalRow, type StorageReader } from "../../src/contract/storage.ts";
-import { deniedBy } from "../../src/domain/denied-by.ts";
-import { openEntry, type DecisionEntry } from "../../src/domain/entries.ts";
-import type { RejectionFact } from "../../src/domain/policy/types.ts";
-import { oneLine } from "../../src/domain/text.ts";
-import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { type DecisionEntry, type Host, openEntry, toRfc3339 } from "../../src/plugin.ts";
+import { type ActionRow, type ApprovalRow, type StorageReader, unlessCorrupt } from "../../src/storage/index.ts";
+import { deniedBy, oneLine, parseRfc3339, type RejectionFact } from "../../src/core.ts";
 import { assertRecorded } from "./recorded.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 

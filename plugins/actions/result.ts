@@ -1,13 +1,7 @@
 /** One result of what was started, by the key that started it. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction, Prefetch } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import { canonicalText } from "../../src/domain/canonical.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
-import { aboutAction } from "../../src/domain/open-actions.ts";
-import { commitResult } from "../../src/domain/request.ts";
-import { maySee } from "../../src/domain/visibility.ts";
+import { actorOf, type Credential, type Host, type LedgerTransaction, maySee, Refusal } from "../../src/plugin.ts";
+import { aboutAction, canonicalText, commitResult, type JsonObject, type Prefetch } from "../../src/core.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, unknownAction } from "./rows.ts";
 

@@ -4,10 +4,8 @@
  * twice, it erases nothing twice.
  */
 import { setImmediate } from "node:timers/promises";
-import type { Duty, Host } from "../../src/contract/host.ts";
-import { repeat } from "../../src/contract/repeat.ts";
-import { openBecause } from "../../src/domain/erasure.ts";
-import { USES_KEPT } from "../../src/domain/limit-uses.ts";
+import { type Duty, openBecause, repeat, USES_KEPT } from "../../src/core.ts";
+import type { Host } from "../../src/plugin.ts";
 import { eraseIn } from "./erase.ts";
 
 const DAY = 86_400_000;

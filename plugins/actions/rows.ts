@@ -1,9 +1,6 @@
 /** Actions inside a job: found, read again, and named in entries. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential } from "../../src/contract/host.ts";
-import type { ActionRow, StorageReader } from "../../src/contract/storage.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { maySee } from "../../src/domain/visibility.ts";
+import { type Credential, maySee, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow, StorageReader } from "../../src/storage/index.ts";
 
 type Reader = Pick<StorageReader, "action">;
 

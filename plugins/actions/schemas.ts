@@ -1,7 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { LedgerEntry } from "../../src/contract/entry-schemas.ts";
-import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
-import { ACTION_STATUSES } from "../../src/domain/actions.ts";
+import { ACTION_STATUSES, LedgerEntry } from "../../src/core.ts";
+import { PAGE_QUERY } from "../../src/plugin.ts";
 import { REJECTED } from "./rejection-schemas.ts";
 
 /** Names are compared, shown to people and written to logs: nothing in them hides or has two spellings. */

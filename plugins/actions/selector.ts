@@ -1,8 +1,7 @@
 /** Which actions an erasure is about, by what was asked and reported. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import type { JsonValue } from "../../src/domain/json.ts";
-import { requestOf } from "../../src/domain/request.ts";
+import { Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { type JsonValue, requestOf } from "../../src/core.ts";
 
 type Scalar = string | number | boolean | null;
 

@@ -1,8 +1,7 @@
 /** Whether a vote is one on the voter's own action: by the keys and their makers, as the ledger has them. */
-import type { Credential, Host } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import { selfRelation, type SelfRelation } from "../../src/domain/approval.ts";
-import { lineOf, type RecordedKey } from "../../src/domain/standing.ts";
+import type { Credential, Host } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { lineOf, type RecordedKey, selfRelation, type SelfRelation } from "../../src/core.ts";
 
 /** Why a vote of this credential would be a vote on its own action; null when it would not. */
 export function selfRelationOf(host: Host, row: ActionRow, { key }: Credential): SelfRelation | null {

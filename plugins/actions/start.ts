@@ -1,15 +1,16 @@
 /** Start once, as the submitter or with a permit. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction, Prefetch } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import type { ExecutionEntry } from "../../src/domain/entries.ts";
-import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
-import { aboutAction } from "../../src/domain/open-actions.ts";
-import { groundOf } from "../../src/domain/permit.ts";
-import { countPeople } from "../../src/domain/standing.ts";
-import { maySee } from "../../src/domain/visibility.ts";
-import { behind } from "../../src/http/resource/people.ts";
+import {
+  actorOf,
+  type Credential,
+  type Host,
+  type LedgerTransaction,
+  maySee,
+  Refusal,
+  sha256Hex,
+  utf8,
+} from "../../src/plugin.ts";
+import { aboutAction, behind, countPeople, type ExecutionEntry, groundOf, type Prefetch } from "../../src/core.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { askMore, decideAgain, denyNow, isNoLongerAllowed, outcomeOf, type Redecision } from "./again.ts";
 import { assertInTime, assertStartable, permitFault } from "./permits.ts";
 import { assertRecorded, type Recorded } from "./recorded.ts";

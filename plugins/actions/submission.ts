@@ -1,14 +1,16 @@
 /** Routes that ask: submit an action, or ask what would be decided. */
 import { Type } from "@sinclair/typebox";
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import { defineRoute, type Reply, type Route } from "../../src/contract/resource.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import { decideOn } from "../../src/domain/policy/decide/decide.ts";
-import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
-import { isNeverAllowed } from "../../src/domain/policy/check/never-allowed.ts";
-import { sealRequest } from "../../src/domain/request.ts";
-import { idempotencyKeyOf, REPLAYED } from "../../src/http/resource/idempotency.ts";
+import {
+  type Credential,
+  defineRoute,
+  type Host,
+  Refusal,
+  REPLAYED,
+  type Reply,
+  type Route,
+} from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { decideOn, Evaluation, idempotencyKeyOf, isNeverAllowed, sealRequest } from "../../src/core.ts";
 import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
 import { firstPermit, grantPermit, type Permit } from "./permits.ts";

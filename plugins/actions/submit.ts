@@ -1,27 +1,39 @@
 /** From a request to a recorded decision. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { AgentFacts, Credential, Host, LedgerTransaction, Prefetch } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
-import type { ActionRequest } from "../../src/domain/actions.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
-import { usedBy } from "../../src/domain/limit-uses.ts";
-import { deniedBy } from "../../src/domain/denied-by.ts";
-import { isTraceparent, MAX_META_BYTES, metaBytes, sealMeta } from "../../src/domain/meta.ts";
-import { sealFacts } from "../../src/domain/past.ts";
-import { decideToRecord } from "../../src/domain/policy/decide/decide.ts";
-import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
-import { limitNeeds } from "../../src/domain/policy/decide/limit-facts.ts";
-import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/types.ts";
-import { commit, sealRequest } from "../../src/domain/request.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
 import {
+  actorOf,
   createdEarlier,
-  nameOf,
+  type Credential,
+  type Host,
+  type LedgerTransaction,
+  Refusal,
   rememberCreated,
-  usedOtherwise,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import {
+  type ActionRequest,
+  type AgentFacts,
+  commit,
+  decideToRecord,
+  type Decision,
+  deniedBy,
+  Evaluation,
+  type Facts,
   type IdempotentCall,
-} from "../../src/http/resource/idempotency.ts";
+  isTraceparent,
+  type JsonObject,
+  limitNeeds,
+  MAX_META_BYTES,
+  metaBytes,
+  nameOf,
+  type Prefetch,
+  type RecordedFacts,
+  sealFacts,
+  sealMeta,
+  sealRequest,
+  usedBy,
+  usedOtherwise,
+} from "../../src/core.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { askedAgain } from "./asks.ts";
 import { openToJoin } from "./join.ts";
 import { readUses, spanOf, writeUses } from "./limits.ts";

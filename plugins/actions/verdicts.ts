@@ -1,6 +1,5 @@
 /** Routes that decide on a pending action. */
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
 import { cancelAction, voteOn } from "./approve.ts";
 import { linkRoutes } from "./links.ts";
 import { pendingRoute } from "./pending.ts";

@@ -1,11 +1,15 @@
 /** Who may decide on an action: the holder of a key with its token, or the person whom a link was sent to. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import { unlessCorrupt, type ActionRow, type StorageReader } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import { RELATION_WORDS, type SelfRelation } from "../../src/domain/approval.ts";
-import { openEntry, type Actor, type DecisionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
-import { checkToken, readToken, type TokenVerdict } from "../../src/domain/tokens.ts";
+import { actorOf, type Credential, type DecisionEntry, type Host, openEntry, Refusal } from "../../src/plugin.ts";
+import { type ActionRow, type StorageReader, unlessCorrupt } from "../../src/storage/index.ts";
+import {
+  type Actor,
+  checkToken,
+  readToken,
+  type RedecisionEntry,
+  RELATION_WORDS,
+  type SelfRelation,
+  type TokenVerdict,
+} from "../../src/core.ts";
 import { approvalMac, linkMac, tokenClaims } from "./record.ts";
 import { recordAltered } from "./recorded.ts";
 import { relationOfOwner, selfRelationOf } from "./standing.ts";

@@ -1,7 +1,6 @@
 /** Waiting for a verdict: woken by the ledger's tail, never by polling. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import type { ActionRow } from "../../src/contract/storage.ts";
+import { type Credential, type Host, Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { isAsker, type Asks } from "./asks.ts";
 
 /** Of the request's context. `request.signal` aborts when the client goes away. */

@@ -1,17 +1,28 @@
 /** What the API does to agents: each is one job, a compare-and-set beside its entry. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction, OpenPlace } from "../../src/contract/host.ts";
-import type { AgentChange, AgentRow } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import { canonicalText } from "../../src/domain/canonical.ts";
-import type { AgentEntry } from "../../src/domain/entries.ts";
-import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
-import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
-import { foldName } from "../../src/domain/names.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { confirmed } from "../../src/http/resource/authority.ts";
-import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/http/resource/idempotency.ts";
-import { assertMatch } from "../../src/http/resource/preconditions.ts";
+import {
+  actorOf,
+  assertMatch,
+  confirmed,
+  createdEarlier,
+  type Credential,
+  type Host,
+  type LedgerTransaction,
+  Refusal,
+  rememberCreated,
+  sha256Hex,
+  toRfc3339,
+  utf8,
+} from "../../src/plugin.ts";
+import {
+  type AgentEntry,
+  canonicalText,
+  foldName,
+  type IdempotentCall,
+  type JsonObject,
+  type JsonValue,
+  type OpenPlace,
+} from "../../src/core.ts";
+import type { AgentChange, AgentRow } from "../../src/storage/index.ts";
 import type { AgentBody } from "./schemas.ts";
 
 const MAX_METADATA = 16 * 1024;

@@ -1,12 +1,19 @@
 /** Agents: who may ask at all, and with which tools. A change holds from the next submission on, on every process. */
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Reply, type Route } from "../../src/contract/resource.ts";
-import type { AgentRow } from "../../src/contract/storage.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { definePlugin } from "../../src/plugin.ts";
-import { idempotentCall, REPLAYED } from "../../src/http/resource/idempotency.ts";
-import { decodeSeqCursor, DEFAULT_LIMIT, listReply, nextLink, readPage } from "../../src/http/resource/paging.ts";
-import { IF_MATCH } from "../../src/http/resource/preconditions.ts";
+import {
+  DEFAULT_LIMIT,
+  definePlugin,
+  defineRoute,
+  type Host,
+  idempotentCall,
+  IF_MATCH,
+  nextLink,
+  REPLAYED,
+  type Reply,
+  type Route,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import type { AgentRow } from "../../src/storage/index.ts";
+import { decodeSeqCursor, listReply, readPage } from "../../src/core.ts";
 import {
   assertToolsFit,
   changeAgent,

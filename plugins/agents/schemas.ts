@@ -1,5 +1,5 @@
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
-import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
+import { PAGE_QUERY } from "../../src/plugin.ts";
 
 const CLEAN = "^[^\\u0000-\\u001f\\u007f]*$";
 const Label = (maxLength: number, description: string) =>

@@ -1,12 +1,16 @@
 /** Sums over a range: what was decided, for whom, by which rule, and how long people took. */
 import { Type, type Static } from "@sinclair/typebox";
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import { defineRoute, type Reply } from "../../src/contract/resource.ts";
-import type { ActionCounts } from "../../src/contract/storage.ts";
-import { ACTION_STATUSES } from "../../src/domain/actions.ts";
-import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import {
+  type Credential,
+  definePlugin,
+  defineRoute,
+  type Host,
+  Refusal,
+  type Reply,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import type { ActionCounts } from "../../src/storage/index.ts";
+import { ACTION_STATUSES, parseRfc3339 } from "../../src/core.ts";
 import { boundariesOf, zoneOf, type Interval } from "./calendar.ts";
 
 const HOUR = 3_600_000;

@@ -1,17 +1,24 @@
 /** API keys: make, list, revoke. A change holds from the next request on. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import { defineRoute, type Reply } from "../../src/contract/resource.ts";
-import type { KeyRow } from "../../src/contract/storage.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import { keyEntry } from "../../src/domain/changes.ts";
-import { isOwner } from "../../src/domain/owner.ts";
-import { PRESETS, holds, makesApprovers, type Scope } from "../../src/domain/scopes.ts";
-import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
-import { definePlugin } from "../../src/plugin.ts";
-import { confirmed } from "../../src/http/resource/authority.ts";
-import { createdEarlier, idempotentCall, rememberCreated, REPLAYED } from "../../src/http/resource/idempotency.ts";
-import { nextLink, pageOf } from "../../src/http/resource/paging.ts";
+import {
+  actorOf,
+  confirmed,
+  createdEarlier,
+  type Credential,
+  definePlugin,
+  defineRoute,
+  type Host,
+  idempotentCall,
+  nextLink,
+  pageOf,
+  Refusal,
+  rememberCreated,
+  REPLAYED,
+  type Reply,
+  type Scope,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import type { KeyRow } from "../../src/storage/index.ts";
+import { holds, isOwner, keyEntry, makesApprovers, parseRfc3339, PRESETS } from "../../src/core.ts";
 import { meRoutes } from "./me.ts";
 import * as schema from "./schemas.ts";
 

@@ -1,8 +1,6 @@
 /** What a key is told about itself, and the names that stand for ids of keys in records. */
 import { Type } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
+import { defineRoute, type Host, type Route, toRfc3339 } from "../../src/plugin.ts";
 
 const TAG = "api-keys";
 const UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}";

@@ -1,7 +1,7 @@
 /** What the key routes take and answer. */
 import { Type, type Static } from "@sinclair/typebox";
-import { PRESETS, type Preset, type Scope } from "../../src/domain/scopes.ts";
-import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
+import { type Preset, PRESETS } from "../../src/core.ts";
+import { PAGE_QUERY, type Scope } from "../../src/plugin.ts";
 
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 const Label = (description: string) =>

@@ -1,8 +1,6 @@
 /** Access Evaluation and Access Evaluations (Authorization API 1.0, sections 6 and 7). */
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
-import { passGate, type Verdict } from "../../src/http/resource/gate.ts";
-import { Unreadable } from "../../src/http/resource/json-body.ts";
+import { type JsonObject, passGate, Unreadable, type Verdict } from "../../src/core.ts";
 import { readBody, readEvaluation, readEvaluations } from "./read.ts";
 
 interface Decision {

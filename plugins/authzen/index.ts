@@ -1,7 +1,7 @@
 /** A policy decision point of the OpenID AuthZEN Authorization API 1.0, with the Access Request and Approval Profile. */
 import { Type } from "@sinclair/typebox";
-import { Unreadable } from "../../src/http/resource/json-body.ts";
-import { definePlugin, defineRoute, Refusal, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
+import { Unreadable } from "../../src/core.ts";
+import { definePlugin, defineRoute, type Facade, type FacadeCall, Refusal, type Reply } from "../../src/plugin.ts";
 import { evaluate, evaluateAll } from "./evaluate.ts";
 import { cancelTask, requestAccess, task } from "./requests.ts";
 

@@ -1,8 +1,13 @@
 /** Reads requests of the AuthZEN Authorization API 1.0: what is unknown is ignored, what is missing is an error. */
-import { canonicalText } from "../../src/domain/canonical.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
-import type { GateRequest } from "../../src/http/resource/gate.ts";
-import { readJsonObject, Unreadable } from "../../src/http/resource/json-body.ts";
+import {
+  canonicalText,
+  type GateRequest,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  readJsonObject,
+  Unreadable,
+} from "../../src/core.ts";
 
 const SEMANTICS = ["execute_all", "deny_on_first_deny", "permit_on_first_permit"] as const;
 export type Semantic = (typeof SEMANTICS)[number];

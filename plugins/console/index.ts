@@ -2,9 +2,8 @@
 import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import type { Page } from "../../src/contract/page.ts";
-import { createAssets, createDocument, type AssetFile } from "../../src/http/resource/assets.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import { definePlugin, type Page } from "../../src/plugin.ts";
+import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
 
 const FOLDER = fileURLToPath(new URL("./assets/", import.meta.url));
 /** Files of other packages, put there by the build (.ci/vendor.mjs), also for a service that runs from its sources. */

@@ -1,13 +1,20 @@
 /** What was sent to people and programs, what waits and what was given up. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { DELIVERY_PATIENCE } from "../../src/contract/notifier.ts";
-import type { DeliveryRow } from "../../src/contract/storage.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { definePlugin } from "../../src/plugin.ts";
-import { confirmed } from "../../src/http/resource/authority.ts";
-import { cutPage, decodeSeqCursor, DEFAULT_LIMIT, nextLink } from "../../src/http/resource/paging.ts";
+import {
+  confirmed,
+  type Credential,
+  cutPage,
+  DEFAULT_LIMIT,
+  definePlugin,
+  defineRoute,
+  DELIVERY_RETRY_MS,
+  type Host,
+  nextLink,
+  Refusal,
+  type Route,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import type { DeliveryRow } from "../../src/storage/index.ts";
+import { decodeSeqCursor } from "../../src/core.ts";
 import * as schema from "./schemas.ts";
 
 export default definePlugin({ name: "deliveries", setup: (host) => ({ routes: routes(host) }) });
@@ -80,7 +87,7 @@ function routes(host: Host): Route[] {
           await tx.updateDelivery(id, before, {
             state: "waiting",
             next_at: tx.now,
-            ...(before.state === "dead" ? { give_up_at: tx.now + DELIVERY_PATIENCE } : {}),
+            ...(before.state === "dead" ? { give_up_at: tx.now + DELIVERY_RETRY_MS } : {}),
             updated_at: tx.now,
           });
           return deliveryOf(tx, id);

@@ -1,5 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
+import { PAGE_QUERY } from "../../src/plugin.ts";
 
 const Time = Type.String({ format: "date-time" });
 const Nullable = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.Union([schema, Type.Null()]);

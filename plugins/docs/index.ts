@@ -1,9 +1,7 @@
 /** The API's documentation, from the routes that are loaded: a document for machines, two pages for people. Nothing is fetched from elsewhere. */
 import { fileURLToPath } from "node:url";
-import type { Page } from "../../src/contract/page.ts";
-import { defineRoute } from "../../src/contract/resource.ts";
-import { createAssets, createDocument, type AssetFile } from "../../src/http/resource/assets.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import { definePlugin, defineRoute, type Page } from "../../src/plugin.ts";
+import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
 import { Type } from "@sinclair/typebox";
 import { errorsPage } from "./errors-page.ts";
 import { FRAMED_ASSET, frameHeaders, framedPage, PAGE_HEADERS, redocFrame, swaggerFrame } from "./pages.ts";

@@ -2,8 +2,8 @@
  * The ledger's newest entries, shared by all streams of this process: one read of the store, or
  * none, for however many subscribers. Older entries come from the store.
  */
-import type { Host } from "../../src/contract/host.ts";
-import { withoutGap, type EntryRow } from "../../src/contract/storage.ts";
+import type { Host } from "../../src/plugin.ts";
+import { type EntryRow, withoutGap } from "../../src/storage/index.ts";
 
 export const PAGE = 256;
 const KEPT = 2048;

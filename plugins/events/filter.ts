@@ -1,11 +1,7 @@
 /** Which ledger entries a subscriber gets, and how they look. */
-import type { Credential, Host } from "../../src/contract/host.ts";
-import type { EntryRow } from "../../src/contract/storage.ts";
-import { openEntry } from "../../src/domain/entries.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
-import { toHex } from "../../src/domain/hash.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { maySee } from "../../src/domain/visibility.ts";
+import { type Credential, type Host, maySee, openEntry, toRfc3339 } from "../../src/plugin.ts";
+import type { EntryRow } from "../../src/storage/index.ts";
+import { type JsonObject, toHex } from "../../src/core.ts";
 import type { Event, EventsQuery } from "./schemas.ts";
 
 const KNOWN_TOOLS = 10_000;

@@ -1,9 +1,13 @@
 /** The ledger as a stream of events: server-sent, or polled by sequence. */
 import { Type } from "@sinclair/typebox";
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential } from "../../src/contract/host.ts";
-import { defineRoute, type Reply, type RequestContext } from "../../src/contract/resource.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import {
+  type Credential,
+  definePlugin,
+  defineRoute,
+  Refusal,
+  type Reply,
+  type RequestContext,
+} from "../../src/plugin.ts";
 import { createFeed } from "./feed.ts";
 import { createFilter, toolLookup } from "./filter.ts";
 import { poll } from "./poll.ts";

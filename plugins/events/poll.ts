@@ -1,6 +1,6 @@
 /** One page of events, for those who ask again instead of holding a stream. */
-import type { Host } from "../../src/contract/host.ts";
-import { withoutGap } from "../../src/contract/storage.ts";
+import type { Host } from "../../src/plugin.ts";
+import { withoutGap } from "../../src/storage/index.ts";
 import { PAGE } from "./feed.ts";
 import { eventOf, type EventFilter } from "./filter.ts";
 import type { Event, EventPage, PageQuery } from "./schemas.ts";

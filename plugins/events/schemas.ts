@@ -1,6 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { LedgerEntry } from "../../src/contract/entry-schemas.ts";
-import type { EntryType } from "../../src/domain/entries.ts";
+import { type EntryType, LedgerEntry } from "../../src/core.ts";
 
 function filters(types: readonly EntryType[], withoutAfter: string) {
   const list = types.map((type) => type.replaceAll(".", "\\.")).join("|");

@@ -3,7 +3,7 @@
  * the client does: what is buffered for a slow client is one batch, and it loses nothing, because
  * where it goes on is a sequence and not a place in a queue.
  */
-import type { Credential, Host } from "../../src/contract/host.ts";
+import type { Credential, Host } from "../../src/plugin.ts";
 import { textOf, type EventFilter } from "./filter.ts";
 import type { Feed } from "./feed.ts";
 

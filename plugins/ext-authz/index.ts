@@ -1,8 +1,6 @@
 /** Envoy's external authorization over HTTP (`envoy.filters.http.ext_authz`, `http_service`). */
 import { Type } from "@sinclair/typebox";
-import { GATEWAY_OPTIONS, gatewayFacade } from "../../src/http/resource/gateway-facade.ts";
-import { Unreadable } from "../../src/http/resource/json-body.ts";
-import type { Seen } from "../../src/http/resource/gateway.ts";
+import { GATEWAY_OPTIONS, gatewayFacade, type Seen, Unreadable } from "../../src/core.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
 
 const PREFIX = "/ext-authz";

@@ -1,7 +1,6 @@
 /** The subrequest by which nginx (`auth_request`), Traefik (`forwardAuth`) and Caddy (`forward_auth`) ask about a request. */
 import { Type } from "@sinclair/typebox";
-import { GATEWAY_OPTIONS, gatewayFacade } from "../../src/http/resource/gateway-facade.ts";
-import type { Seen } from "../../src/http/resource/gateway.ts";
+import { GATEWAY_OPTIONS, gatewayFacade, type Seen } from "../../src/core.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
 
 const Options = Type.Object(

@@ -1,12 +1,8 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
 import { Type } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
-import type { PolicyState } from "../../src/contract/policy-source.ts";
-import { defineRoute } from "../../src/contract/resource.ts";
-import { StorageError } from "../../src/contract/storage.ts";
-import { heldStops } from "../../src/domain/stops.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import { definePlugin, defineRoute, type Host, toRfc3339 } from "../../src/plugin.ts";
+import { heldStops, type PolicyState } from "../../src/core.ts";
+import { StorageError } from "../../src/storage/index.ts";
 
 /** A batch or two is in flight at any time under load. */
 const FAR_BEHIND = 10_000;

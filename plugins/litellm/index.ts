@@ -1,7 +1,6 @@
 /** What LiteLLM asks about a model's answer (`guardrail: generic_guardrail_api`, `mode: post_call`). */
 import { Type } from "@sinclair/typebox";
-import { passTogether, refusalOf, undecided, type GateRequest } from "../../src/http/resource/gate.ts";
-import { readJsonObject, Unreadable } from "../../src/http/resource/json-body.ts";
+import { type GateRequest, passTogether, readJsonObject, refusalOf, undecided, Unreadable } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { callsIn } from "./read.ts";
 

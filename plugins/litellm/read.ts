@@ -1,9 +1,14 @@
 /** The tool calls in LiteLLM's question: all of them, whole, or it is refused. */
-import { canonicalText } from "../../src/domain/canonical.ts";
-import { utf8 } from "../../src/domain/hash.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
-import type { GateRequest } from "../../src/http/resource/gate.ts";
-import { readJsonObject, Unreadable } from "../../src/http/resource/json-body.ts";
+import {
+  canonicalText,
+  type GateRequest,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  readJsonObject,
+  Unreadable,
+} from "../../src/core.ts";
+import { utf8 } from "../../src/plugin.ts";
 
 /** More than any model calls at once; each is an action of its own. */
 const MOST_CALLS = 20;

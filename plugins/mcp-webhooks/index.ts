@@ -1,8 +1,14 @@
 /** What MCP gateways ask before they pass a call on: Docker's interceptor, and ToolHive's validating webhook. */
 import { Type } from "@sinclair/typebox";
-import { isJsonObject } from "../../src/domain/json.ts";
-import { passGate, refusalOf, undecided, type GateRequest } from "../../src/http/resource/gate.ts";
-import { readJsonObject, Unreadable } from "../../src/http/resource/json-body.ts";
+import {
+  type GateRequest,
+  isJsonObject,
+  passGate,
+  readJsonObject,
+  refusalOf,
+  undecided,
+  Unreadable,
+} from "../../src/core.ts";
 import { definePlugin, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { callOfDocker, callOfMessage, type ToolCall } from "./read.ts";
 

@@ -1,6 +1,5 @@
 /** The call in a message of an MCP gateway: what one server could read in another way than the next is refused. */
-import { isJsonObject, type JsonObject, type JsonValue } from "../../src/domain/json.ts";
-import { Unreadable } from "../../src/http/resource/json-body.ts";
+import { isJsonObject, type JsonObject, type JsonValue, Unreadable } from "../../src/core.ts";
 
 /** Of MCP, what runs no tool. What is not here and is not `tools/call` is refused. */
 const OPEN =

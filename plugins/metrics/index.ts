@@ -1,12 +1,9 @@
 /** What the service does and how it is, for Prometheus (text format 0.0.4). */
 import { Type } from "@sinclair/typebox";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute } from "../../src/contract/resource.ts";
-import type { EntryRow } from "../../src/contract/storage.ts";
-import { openEntry, type DecisionEntry } from "../../src/domain/entries.ts";
-import { heldStops } from "../../src/domain/stops.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import { type DecisionEntry, definePlugin, defineRoute, type Host, openEntry } from "../../src/plugin.ts";
+import type { EntryRow } from "../../src/storage/index.ts";
+import { heldStops } from "../../src/core.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 

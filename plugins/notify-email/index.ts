@@ -1,7 +1,7 @@
 /** Asks by mail, over SMTP with TLS. */
 import { readFileSync } from "node:fs";
 import type { Static } from "@sinclair/typebox";
-import { definePlugin, NotifierError, Type, type Delivered, type Message, type Notifier } from "../../src/plugin.ts";
+import { definePlugin, type Delivered, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
 import { write } from "./mail.ts";
 
 const Options = Type.Object(

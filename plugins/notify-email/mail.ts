@@ -1,8 +1,17 @@
 /** What stands in a mail: the same words as text and as HTML. */
-import type { ApprovalMessage, ClosedMessage, StopMessage } from "../../src/contract/notifier.ts";
-import { FOLD } from "../../src/domain/outline.ts";
-import { endingOf, factsOf, requestOf, titleOf } from "../../src/contract/notice.ts";
-import { stopFactsOf, stopMeaningOf, stopTitleOf } from "../../src/contract/stop-notice.ts";
+import {
+  type ApprovalMessage,
+  type ClosedMessage,
+  describeOutcome,
+  describeStop,
+  messageFacts,
+  messageTitle,
+  requestSections,
+  type StopMessage,
+  stopMessageFacts,
+  stopMessageTitle,
+} from "../../src/plugin.ts";
+import { FOLD } from "../../src/core.ts";
 
 /** Mail programs clip large messages without saying what is missing: folds do. */
 const FOLDED = "Some lines are folded. The approval page shows all of them.";
@@ -16,22 +25,22 @@ export interface Mail {
 export function write(message: ApprovalMessage | ClosedMessage | StopMessage): Mail {
   if (message.kind === "stop")
     return mailOf({
-      title: stopTitleOf(message),
-      opening: stopMeaningOf(message),
+      title: stopMessageTitle(message),
+      opening: describeStop(message),
       link: message.link,
       button: "Open the console",
       about: "Opening it changes nothing.",
-      facts: stopFactsOf(message),
+      facts: stopMessageFacts(message),
       request: [],
     });
   const { action } = message;
-  const title = titleOf(message);
-  const facts = factsOf(action);
-  const request = requestOf(action);
+  const title = messageTitle(message);
+  const facts = messageFacts(action);
+  const request = requestSections(action);
   const asks = message.kind !== "approval_closed";
   const opening = asks
     ? "An agent asks for your decision. It waits until somebody decides or the request expires."
-    : endingOf(action);
+    : describeOutcome(action);
   const link = asks ? message.link : null;
   const about = !asks
     ? null

@@ -2,10 +2,19 @@
  * What stands in Slack. What an agent wrote goes into plain text or a code block, with Slack's three control characters
  * escaped: it is no markup, no link and no mention.
  */
-import type { ApprovalMessage, ClosedMessage, StopMessage } from "../../src/contract/notifier.ts";
-import { FOLD } from "../../src/domain/outline.ts";
-import { endingOf, factsOf, requestOf, titleOf } from "../../src/contract/notice.ts";
-import { stopFactsOf, stopMeaningOf, stopTitleOf } from "../../src/contract/stop-notice.ts";
+import {
+  type ApprovalMessage,
+  type ClosedMessage,
+  describeOutcome,
+  describeStop,
+  messageFacts,
+  messageTitle,
+  requestSections,
+  type StopMessage,
+  stopMessageFacts,
+  stopMessageTitle,
+} from "../../src/plugin.ts";
+import { FOLD } from "../../src/core.ts";
 
 /** Slack's limits, in characters as they are sent. */
 const MAX_HEADER = 150;
@@ -23,11 +32,11 @@ export interface Shown {
 
 /** `brief` leaves the request itself to the page. */
 export function show(message: ApprovalMessage | ClosedMessage, { brief = false } = {}): Shown {
-  const title = titleOf(message);
+  const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
   if (message.kind === "approval_closed")
-    blocks.push({ type: "section", text: plain(endingOf(message.action), MAX_TEXT) });
-  const fields = factsOf(message.action).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
+    blocks.push({ type: "section", text: plain(describeOutcome(message.action), MAX_TEXT) });
+  const fields = messageFacts(message.action).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
   for (let i = 0; i < fields.length; i += MAX_FIELDS)
     blocks.push({ type: "section", fields: fields.slice(i, i + MAX_FIELDS) });
   blocks.push(...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message)));
@@ -37,7 +46,7 @@ export function show(message: ApprovalMessage | ClosedMessage, { brief = false }
 
 /** For a thread under the request, which shows the rest. */
 export function showReminder(message: ApprovalMessage): Shown {
-  const title = titleOf(message);
+  const title = messageTitle(message);
   return {
     text: within(title, MAX_TEXT),
     blocks: [{ type: "section", text: plain(title, MAX_TEXT) }, ...decision(message)],
@@ -45,14 +54,17 @@ export function showReminder(message: ApprovalMessage): Shown {
 }
 
 export function showStop(message: StopMessage): Shown {
-  const title = stopTitleOf(message);
+  const title = stopMessageTitle(message);
   const open = { type: "button", action_id: "open_console", text: plain("Open the console", 75), url: message.link };
   return {
     text: within(title, MAX_TEXT),
     blocks: [
       { type: "header", text: plain(title, MAX_HEADER) },
-      { type: "section", text: plain(stopMeaningOf(message), MAX_TEXT) },
-      { type: "section", fields: stopFactsOf(message).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD)) },
+      { type: "section", text: plain(describeStop(message), MAX_TEXT) },
+      {
+        type: "section",
+        fields: stopMessageFacts(message).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD)),
+      },
       { type: "actions", elements: [open] },
     ],
   };
@@ -79,7 +91,7 @@ function decision({ link, person }: ApprovalMessage): object[] {
 function code(message: ApprovalMessage | ClosedMessage): object[] {
   const blocks: object[] = [];
   let cut = false;
-  for (const [name, lines] of requestOf(message.action)) {
+  for (const [name, lines] of requestSections(message.action)) {
     // A backtick would end the code block.
     const parts = split(lines.join("\n").replaceAll("`", "[U+0060]"), MAX_TEXT - 50);
     const room = MAX_CODE_BLOCKS - blocks.length;

@@ -1,5 +1,5 @@
 /** Asks in Slack: a message with a button to the approval page, changed in place when the request is over. */
-import { Type, definePlugin, NotifierError, type Delivered, type Message, type Notifier } from "../../src/plugin.ts";
+import { definePlugin, type Delivered, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
 import { createSlackCall, SlackError } from "./api.ts";
 import { show, showReminder, showStop, type Shown } from "./blocks.ts";
 

@@ -1,10 +1,6 @@
 /** The JSON that is sent: `{type, timestamp, data}`. */
-import { sha256, toHex } from "../../src/domain/hash.ts";
-import { canonicalBytes } from "../../src/domain/canonical.ts";
-import { requestOf } from "../../src/contract/notice.ts";
-import type { MessageAction } from "../../src/contract/notifier.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
-import { NotifierError, type Message } from "../../src/plugin.ts";
+import { canonicalBytes, type JsonObject, sha256, toHex } from "../../src/core.ts";
+import { type Message, type MessageAction, NotifierError, requestSections } from "../../src/plugin.ts";
 
 /** Bytes. */
 export const MAX_BODY = 262_144;
@@ -54,7 +50,7 @@ function fitting(candidates: readonly object[], max: number): string {
 
 /** The request as people see it in every other place. */
 function textOf(action: MessageAction): string {
-  return requestOf(action)
+  return requestSections(action)
     .map(([name, lines]) => `${name}:\n${lines.join("\n")}`)
     .join("\n\n");
 }

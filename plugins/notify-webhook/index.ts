@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { Static } from "@sinclair/typebox";
-import { suggest } from "../../src/domain/suggest.ts";
-import { definePlugin, NotifierError, Type, type Feed, type Message, type Notifier } from "../../src/plugin.ts";
+import { suggest } from "../../src/core.ts";
+import { definePlugin, type Feed, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
 import { isPublicAddress } from "./address.ts";
 import { bodyOf } from "./body.ts";
 import { post, type Answer, type Resolve, type Target } from "./send.ts";

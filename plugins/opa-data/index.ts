@@ -1,8 +1,14 @@
 /** OPA's data API (`POST /v1/data/<path>` with an `input`), for what asks an Open Policy Agent. */
 import { Type } from "@sinclair/typebox";
-import { isJsonObject, type JsonValue } from "../../src/domain/json.ts";
-import { passGate, type GateRequest, type Verdict } from "../../src/http/resource/gate.ts";
-import { readJsonObject, Unreadable } from "../../src/http/resource/json-body.ts";
+import {
+  type GateRequest,
+  isJsonObject,
+  type JsonValue,
+  passGate,
+  readJsonObject,
+  Unreadable,
+  type Verdict,
+} from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
 
 const Options = Type.Object(

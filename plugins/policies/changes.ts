@@ -1,14 +1,23 @@
 /** What the API does to policies. Each is one job: it plans by reading, then writes, so that a refusal harms nobody else's batch. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction, PolicyEdit } from "../../src/contract/host.ts";
-import type { PolicyRow } from "../../src/contract/storage.ts";
-import { confirmed } from "../../src/http/resource/authority.ts";
-import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/http/resource/idempotency.ts";
-import { assertMatch } from "../../src/http/resource/preconditions.ts";
+import {
+  assertMatch,
+  confirmed,
+  createdEarlier,
+  type Credential,
+  type Host,
+  type LedgerTransaction,
+  Refusal,
+  rememberCreated,
+} from "../../src/plugin.ts";
+import {
+  type IdempotentCall,
+  policyChange,
+  type PolicyChange,
+  type PolicyEdit,
+  type ReadPolicy,
+} from "../../src/core.ts";
+import type { PolicyRow } from "../../src/storage/index.ts";
 import { assertOurs, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
-import type { ReadPolicy } from "../../src/contract/trials.ts";
-import { policyChange } from "../../src/domain/changes.ts";
-import type { PolicyChange } from "../../src/domain/entries.ts";
 
 /** Changes with the newest version and with the active one. */
 export function etagOf(row: PolicyRow): string {

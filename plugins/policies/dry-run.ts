@@ -1,11 +1,7 @@
 /** What candidates would decide about sample actions. */
 import { Type, type Static } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Reply, type Route } from "../../src/contract/resource.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
-import type { Decision, Facts } from "../../src/domain/policy/types.ts";
-import { parseRfc3339 } from "../../src/domain/time.ts";
-import { candidatesOf } from "../../src/http/resource/candidates.ts";
+import { defineRoute, type Host, type Reply, type Route } from "../../src/plugin.ts";
+import { candidatesOf, type Decision, type Facts, type JsonObject, parseRfc3339 } from "../../src/core.ts";
 import { DEFINITION, Nullable } from "./schemas.ts";
 
 const SampleAction = Type.Object(

@@ -1,10 +1,15 @@
 /** Policies over the API: versions that never change, activation, rollback, differences, dry runs. */
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { definePlugin } from "../../src/plugin.ts";
-import { idempotentCall, REPLAYED } from "../../src/http/resource/idempotency.ts";
-import { nextLink, pageOf } from "../../src/http/resource/paging.ts";
-import { IF_MATCH } from "../../src/http/resource/preconditions.ts";
+import {
+  definePlugin,
+  defineRoute,
+  type Host,
+  idempotentCall,
+  IF_MATCH,
+  nextLink,
+  pageOf,
+  REPLAYED,
+  type Route,
+} from "../../src/plugin.ts";
 import {
   activatePolicy,
   createPolicy,

@@ -1,9 +1,7 @@
 /** Policies and their versions, inside a batch: what is there, what a change would make, and the change. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, LedgerTransaction } from "../../src/contract/host.ts";
-import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/contract/storage.ts";
-import type { PolicyDocument } from "../../src/domain/policy/types.ts";
-import type { ReadPolicy } from "../../src/contract/trials.ts";
+import { type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/storage/index.ts";
+import type { PolicyDocument, ReadPolicy } from "../../src/core.ts";
 
 type Reader = Pick<StorageReader, "policy" | "policyByName" | "policyVersion">;
 

@@ -1,7 +1,6 @@
 /** From a body to policies that compile: nothing else is stored. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Host } from "../../src/contract/host.ts";
-import type { ReadPolicy } from "../../src/contract/trials.ts";
+import { type Host, Refusal } from "../../src/plugin.ts";
+import type { ReadPolicy } from "../../src/core.ts";
 
 export const YAML_TYPES = ["application/yaml", "application/x-yaml", "text/yaml"] as const;
 

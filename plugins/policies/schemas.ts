@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { PolicySchema } from "../../src/domain/policy/parse/schema.ts";
-import { PAGE_QUERY } from "../../src/http/resource/paging.ts";
+import { PolicySchema } from "../../src/core.ts";
+import { PAGE_QUERY } from "../../src/plugin.ts";
 
 export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
   Type.Union([schema, Type.Null()]);

@@ -1,8 +1,7 @@
 /** What a policy in shadow mode would have changed, by what it said when the decisions were made. */
 import { Type } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { backtestJson, FlipFields, SpanFields, spanOf } from "../../src/http/resource/backtest.ts";
+import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
+import { backtestJson, FlipFields, SpanFields, spanOf } from "../../src/core.ts";
 import { findPolicy } from "./library.ts";
 import { PolicyParams } from "./schemas.ts";
 

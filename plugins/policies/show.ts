@@ -1,10 +1,7 @@
 /** Policies as the API shows them. */
-import type { Host } from "../../src/contract/host.ts";
-import type { Reply } from "../../src/contract/resource.ts";
-import type { PolicyRow, PolicyVersionRow } from "../../src/contract/storage.ts";
-import { unknownChannels } from "../../src/domain/policy/check/channels.ts";
-import type { PolicyDocument } from "../../src/domain/policy/types.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
+import { type Host, type Reply, toRfc3339 } from "../../src/plugin.ts";
+import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
+import { type PolicyDocument, unknownChannels } from "../../src/core.ts";
 import { etagOf } from "./changes.ts";
 import { documentOf, findVersion, managerOf } from "./library.ts";
 import type * as schema from "./schemas.ts";

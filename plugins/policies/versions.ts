@@ -1,9 +1,6 @@
 /** Versions of a policy: their list, and what changed between two of them. */
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { diffPolicies } from "../../src/domain/policy/diff/diff.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { nextLink, pageOf } from "../../src/http/resource/paging.ts";
+import { defineRoute, type Host, nextLink, pageOf, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { diffPolicies } from "../../src/core.ts";
 import { documentOf, findPolicy, findVersion } from "./library.ts";
 import * as schema from "./schemas.ts";
 import { versionBody } from "./show.ts";

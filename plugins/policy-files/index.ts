@@ -1,7 +1,12 @@
 /** Policies from a folder, taken as a whole or not at all, and again whenever it changes. */
 import { Type } from "@sinclair/typebox";
-import { PolicySourceError, type PolicyBundle } from "../../src/contract/policy-source.ts";
-import { checkPolicyFolder, definePlugin, type CheckedFolder } from "../../src/plugin.ts";
+import {
+  type CheckedFolder,
+  checkPolicyFolder,
+  definePlugin,
+  type PolicyBundle,
+  PolicySourceError,
+} from "../../src/plugin.ts";
 import { signatureOf, watchFolder } from "./watch.ts";
 
 const Options = Type.Object(

@@ -5,7 +5,7 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { watch as watchPath } from "chokidar";
-import type { Logger } from "../../src/contract/host.ts";
+import type { Logger } from "../../src/plugin.ts";
 
 /** After an event, until it is quiet: editors and git write files one by one. Milliseconds. */
 const SETTLE = 150;

@@ -3,9 +3,15 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { Type, type Static } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
-import { PolicySourceError, type PolicyBundle, type PolicySource } from "../../src/contract/policy-source.ts";
-import { definePlugin, parsePolicyFolder, testPolicyFolder } from "../../src/plugin.ts";
+import {
+  definePlugin,
+  type Host,
+  parsePolicyFolder,
+  type PolicyBundle,
+  type PolicySource,
+  PolicySourceError,
+  testPolicyFolder,
+} from "../../src/plugin.ts";
 import { GitError } from "./git.ts";
 import { openRepository, RemoteError, type Repository } from "./repository.ts";
 import { webhook } from "./webhook.ts";

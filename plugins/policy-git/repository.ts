@@ -1,8 +1,15 @@
 /** A bare mirror of one branch or tag, and the files of one commit of it. */
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { MAX_FILE, type TextFault } from "../../src/domain/policy/parse/parse.ts";
-import { listPolicyTree, readPolicyTree, sizePolicyTree, type PolicyFile, type TreeFile } from "../../src/plugin.ts";
+import { MAX_FILE } from "../../src/core.ts";
+import {
+  listPolicyTree,
+  type PolicyFile,
+  readPolicyTree,
+  sizePolicyTree,
+  type TextFault,
+  type TreeFile,
+} from "../../src/plugin.ts";
 import { git, GitError, type GitOptions } from "./git.ts";
 import { assertDescends, assertSigned, Unacceptable, type Mirror } from "./signed.ts";
 

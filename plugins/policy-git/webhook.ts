@@ -1,8 +1,7 @@
 /** Told by a git host that the repository has changed. */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { Type } from "@sinclair/typebox";
-import { Refusal } from "../../src/contract/errors.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
+import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
 
 export function webhook(secret: string, look: () => void): Route {
   return defineRoute({

@@ -1,17 +1,29 @@
 /** The ledger for those who check it: entries by leaf hash, proofs, checkpoints, keys. */
 import { Type } from "@sinclair/typebox";
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, SignedCheckpoint } from "../../src/contract/host.ts";
-import { defineRoute, type Reply, type Route } from "../../src/contract/resource.ts";
-import type { EntryRow } from "../../src/contract/storage.ts";
-import { openEntry } from "../../src/domain/entries.ts";
-import { parseVkey } from "../../src/domain/checkpoint.ts";
-import { fromHex, toBase64, toHex, utf8 } from "../../src/domain/hash.ts";
-import { requestOf, sealRequest } from "../../src/domain/request.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { formatTlogProof } from "../../src/domain/tlog-proof.ts";
-import { maySee } from "../../src/domain/visibility.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import {
+  type Credential,
+  definePlugin,
+  defineRoute,
+  type Host,
+  maySee,
+  openEntry,
+  Refusal,
+  type Reply,
+  type Route,
+  toRfc3339,
+  utf8,
+} from "../../src/plugin.ts";
+import {
+  formatTlogProof,
+  fromHex,
+  parseVkey,
+  requestOf,
+  sealRequest,
+  type SignedCheckpoint,
+  toBase64,
+  toHex,
+} from "../../src/core.ts";
+import type { EntryRow } from "../../src/storage/index.ts";
 import * as schema from "./schemas.ts";
 import { entryBundle, hashTile } from "./tiles.ts";
 

@@ -1,6 +1,6 @@
 /** What the ledger's routes take and answer. */
 import { Type } from "@sinclair/typebox";
-import { LedgerEntry } from "../../src/contract/entry-schemas.ts";
+import { LedgerEntry } from "../../src/core.ts";
 
 const Hex = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SHA-256, lowercase hex." });
 export const HashParams = Type.Object(

@@ -1,10 +1,7 @@
 /** C2SP tlog-tiles: the tree as static resources, for monitors and witnesses. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import type { Reply } from "../../src/contract/resource.ts";
-import { StorageError, withoutGap } from "../../src/contract/storage.ts";
-import { concat } from "../../src/domain/hash.ts";
-import { encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/domain/tiles.ts";
+import { type Credential, type Host, Refusal, type Reply } from "../../src/plugin.ts";
+import { StorageError, withoutGap } from "../../src/storage/index.ts";
+import { concat, encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/core.ts";
 
 /** A tile never changes. What needs a credential is not for shared caches. */
 const cached = (open: boolean): Record<string, string> => ({

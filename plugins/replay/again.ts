@@ -1,16 +1,26 @@
 /** One recorded decision made again from what is kept, field by field. */
-import type { Host } from "../../src/contract/host.ts";
-import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/storage.ts";
-import type { ActionRequest } from "../../src/domain/actions.ts";
-import { openEntry, sealEntry, type DecisionEntry, type RedecisionEntry } from "../../src/domain/entries.ts";
-import { deniedBy } from "../../src/domain/denied-by.ts";
-import { commitKept, readKept } from "../../src/domain/kept.ts";
-import { toHex } from "../../src/domain/hash.ts";
-import { commitPast, openFacts, openPast, readPasts } from "../../src/domain/past.ts";
-import { decide } from "../../src/domain/policy/decide/decide.ts";
-import type { Decision, Facts, RecordedFacts } from "../../src/domain/policy/types.ts";
-import { commit, sealRequest } from "../../src/domain/request.ts";
-import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
+import { type DecisionEntry, type Host, openEntry, toRfc3339 } from "../../src/plugin.ts";
+import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
+import {
+  type ActionRequest,
+  commit,
+  commitKept,
+  commitPast,
+  decide,
+  type Decision,
+  deniedBy,
+  type Facts,
+  openFacts,
+  openPast,
+  parseRfc3339,
+  readKept,
+  readPasts,
+  type RecordedFacts,
+  type RedecisionEntry,
+  sealEntry,
+  sealRequest,
+  toHex,
+} from "../../src/core.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
 
 type Decided = (DecisionEntry | RedecisionEntry) & { seq: number };

@@ -1,13 +1,16 @@
 /** Past decisions of a range made again with other policies: which would flip, and how. */
 import { Type, type Static } from "@sinclair/typebox";
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import type { Reply, RequestContext } from "../../src/contract/resource.ts";
-import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
-import type { WrittenSet } from "../../src/contract/trials.ts";
-import type { BacktestCounts, BacktestReport } from "../../src/contract/backtest.ts";
-import { backtestJson, SpanFields, spanOf } from "../../src/http/resource/backtest.ts";
-import { candidatesOf } from "../../src/http/resource/candidates.ts";
+import { type Credential, type Host, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
+import {
+  type BacktestCounts,
+  backtestJson,
+  type BacktestReport,
+  candidatesOf,
+  type CompiledPolicySet,
+  SpanFields,
+  spanOf,
+  type WrittenSet,
+} from "../../src/core.ts";
 
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";

@@ -1,5 +1,4 @@
-import { canonicalText } from "../../src/domain/canonical.ts";
-import type { JsonValue } from "../../src/domain/json.ts";
+import { canonicalText, type JsonValue } from "../../src/core.ts";
 
 export interface FieldComparison {
   field: string;

@@ -1,16 +1,17 @@
 /** Makes recorded decisions again and holds them against the record, field by field. */
 import { Type } from "@sinclair/typebox";
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host } from "../../src/contract/host.ts";
-import { defineRoute, type Reply } from "../../src/contract/resource.ts";
-import { StorageError, type ActionRow, type EntryRow } from "../../src/contract/storage.ts";
-import type { WrittenSet } from "../../src/contract/trials.ts";
-import { fromHex } from "../../src/domain/hash.ts";
-import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
-import { wholeRequestOf } from "../../src/domain/request.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { maySee } from "../../src/domain/visibility.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import {
+  type Credential,
+  definePlugin,
+  defineRoute,
+  type Host,
+  maySee,
+  Refusal,
+  type Reply,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
+import { type CompiledPolicySet, fromHex, wholeRequestOf, type WrittenSet } from "../../src/core.ts";
 import { asIn, decidedAgain, isReplayable, shown, type Again } from "./again.ts";
 import { createBacktests, NDJSON } from "./backtest.ts";
 import { compareFields } from "./compare.ts";

@@ -1,5 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { BacktestAnswer } from "../../src/http/resource/backtest.ts";
+import { BacktestAnswer } from "../../src/core.ts";
 import { RangeFields } from "./backtest.ts";
 
 export const ReplayBody = Type.Object(

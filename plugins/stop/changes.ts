@@ -1,14 +1,26 @@
 /** Placing and lifting: each is one urgent job, which needs no policy. */
-import { Refusal } from "../../src/contract/errors.ts";
-import type { Credential, Host, UrgentJob } from "../../src/contract/host.ts";
-import { actorOf } from "../../src/domain/actor.ts";
-import type { StopEntry } from "../../src/domain/entries.ts";
-import { countPeople } from "../../src/domain/standing.ts";
-import { heldStops, isHeld, type Stop, type Stops } from "../../src/domain/stops.ts";
-import { parseRfc3339, toRfc3339 } from "../../src/domain/time.ts";
-import { confirmed } from "../../src/http/resource/authority.ts";
-import { createdEarlier, rememberCreated, type IdempotentCall } from "../../src/http/resource/idempotency.ts";
-import { behind } from "../../src/http/resource/people.ts";
+import {
+  actorOf,
+  confirmed,
+  createdEarlier,
+  type Credential,
+  type Host,
+  Refusal,
+  rememberCreated,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import {
+  behind,
+  countPeople,
+  heldStops,
+  type IdempotentCall,
+  isHeld,
+  parseRfc3339,
+  type Stop,
+  type StopEntry,
+  type Stops,
+  type UrgentJob,
+} from "../../src/core.ts";
 import type { StopBody } from "./schemas.ts";
 
 /** Each is looked at with every decision. */

@@ -1,11 +1,15 @@
 /** Stops: one request halts decisions on every process, above all policies. */
-import type { Credential, Host } from "../../src/contract/host.ts";
-import { defineRoute, type Route } from "../../src/contract/resource.ts";
-import { heldStops, isHeld, type Stop } from "../../src/domain/stops.ts";
-import { matchesAnyName } from "../../src/domain/policy/compile/name-patterns.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { idempotentCall, REPLAYED } from "../../src/http/resource/idempotency.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import {
+  type Credential,
+  definePlugin,
+  defineRoute,
+  type Host,
+  idempotentCall,
+  REPLAYED,
+  type Route,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import { heldStops, isHeld, matchesAnyName, type Stop } from "../../src/core.ts";
 import { liftStop, placeStop, stopOf, unknownStop } from "./changes.ts";
 import * as schema from "./schemas.ts";
 

@@ -8,12 +8,18 @@
  * who has set none, and the commit is taken only together with the name, in one message.
  */
 import { randomUUID } from "node:crypto";
-import { StorageError, type StorageReader } from "../../src/contract/storage.ts";
-import type { SqlEngine, SqlPurpose, SqlTransaction } from "../storage-sql/engine.ts";
-import { createBundles } from "../storage-sql/bundles.ts";
-import { createReader, prepareReads } from "../storage-sql/queries.ts";
-import { bind } from "../storage-sql/statement.ts";
-import { db, postgresDialect } from "../storage-sql/dialects/postgres.ts";
+import { StorageError, type StorageReader } from "../../src/storage/index.ts";
+import {
+  bind,
+  createBundles,
+  createReader,
+  db,
+  postgresDialect,
+  prepareReads,
+  type SqlEngine,
+  type SqlPurpose,
+  type SqlTransaction,
+} from "../../src/storage/sql/index.ts";
 import { toStorageError } from "./errors.ts";
 import type { Address } from "./dial.ts";
 import { indexFaults } from "./integrity.ts";

@@ -1,5 +1,5 @@
 /** What Postgres and the network say, as the storage contract says it. */
-import { StorageError, type StorageErrorKind } from "../../src/contract/storage.ts";
+import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html: a whole code, or its class. */
 const KINDS: Readonly<Record<string, StorageErrorKind>> = {

@@ -1,5 +1,5 @@
 /** Compares the indexes with their tables: a damaged index rejects good keys, and no one who reads the tables notices. */
-import { StorageError } from "../../src/contract/storage.ts";
+import { StorageError } from "../../src/storage/index.ts";
 import { toStorageError } from "./errors.ts";
 import type { Session } from "./session.ts";
 

@@ -1,5 +1,5 @@
 /** Sessions for reads. Queries share a session, a snapshot has one for itself. */
-import { StorageError } from "../../src/contract/storage.ts";
+import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./session.ts";
 
 export interface Pool {

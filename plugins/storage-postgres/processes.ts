@@ -2,11 +2,9 @@
  * The rows that the processes write of themselves, through a session of its own: the checks that guard the writer and
  * the pool refuse a database that lacks what this process has seen, and then it must still tell the others.
  */
-import type { ProcessRow, ProcessTable } from "../../src/contract/storage.ts";
-import { StorageError } from "../../src/contract/storage.ts";
+import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
+import { db, decodeHead, postgresDialect, type Reads } from "../../src/storage/sql/index.ts";
 import { sql } from "kysely";
-import { db, postgresDialect } from "../storage-sql/dialects/postgres.ts";
-import { decodeHead, type Reads } from "../storage-sql/queries.ts";
 import { toStorageError } from "./errors.ts";
 import type { Session } from "./session.ts";
 

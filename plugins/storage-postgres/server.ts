@@ -1,6 +1,6 @@
 /** What a server must be before anything is read from it or written to it, looked at on every new connection. */
 import { randomUUID } from "node:crypto";
-import { StorageError } from "../../src/contract/storage.ts";
+import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./session.ts";
 
 export interface ServerChecks {

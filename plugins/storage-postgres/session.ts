@@ -5,8 +5,8 @@
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Socket } from "node:net";
 import postgres from "postgres";
-import { StorageError } from "../../src/contract/storage.ts";
-import type { SqlRow, SqlValue } from "../storage-sql/statement.ts";
+import { StorageError } from "../../src/storage/index.ts";
+import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
 import { dial, type Address } from "./dial.ts";
 import { losesConnection, toStorageError } from "./errors.ts";
 

@@ -1,7 +1,5 @@
-import type { Storage } from "../../src/contract/storage.ts";
-import type { Migration } from "../storage-sql/migrations.ts";
-import { createSqlStorage } from "../storage-sql/storage.ts";
-import { postgresDialect, rowTriggersDialect } from "../storage-sql/dialects/postgres.ts";
+import type { Storage } from "../../src/storage/index.ts";
+import { createSqlStorage, type Migration, postgresDialect, rowTriggersDialect } from "../../src/storage/sql/index.ts";
 import { postgresEngine } from "./engine.ts";
 import type { SessionOptions } from "./session.ts";
 

@@ -1,5 +1,5 @@
 /** One connection with its prepared statements. Everything in here is synchronous, as the library is. */
-import type { SqlRow, SqlValue } from "../storage-sql/statement.ts";
+import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
 import { toStorageError } from "./errors.ts";
 import type { SqliteLibrary, SqliteStatement } from "./library.ts";
 

@@ -9,11 +9,10 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { Logger } from "../../src/contract/host.ts";
-import { StorageError } from "../../src/contract/storage.ts";
-import type { SqlEngine, SqlTransaction } from "../storage-sql/engine.ts";
+import type { Logger } from "../../src/plugin.ts";
+import { StorageError } from "../../src/storage/index.ts";
+import { APPLICATION_ID, type SqlEngine, type SqlTransaction } from "../../src/storage/sql/index.ts";
 import { connectStore, type Connection } from "./connection.ts";
-import { APPLICATION_ID } from "../storage-sql/dialects/sqlite.ts";
 import { primaryCode, spoilsConnection, toStorageError } from "./errors.ts";
 import { createPrivately, identityOf, prepareFolder } from "./files.ts";
 import { loadSqlite, type SqliteLibrary } from "./library.ts";

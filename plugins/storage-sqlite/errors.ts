@@ -1,5 +1,5 @@
 /** What SQLite and the file system say, as the storage contract says it. */
-import { StorageError, type StorageErrorKind } from "../../src/contract/storage.ts";
+import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 
 /** https://sqlite.org/rescode.html: the low byte is the primary code. */
 const PRIMARY: Readonly<Record<number, StorageErrorKind>> = {

@@ -1,5 +1,5 @@
 /** The `node:sqlite` API: the runtime's own where it has one, the same API as a package on Node 20. */
-import { StorageError } from "../../src/contract/storage.ts";
+import { StorageError } from "../../src/storage/index.ts";
 
 export interface SqliteStatement {
   all(...parameters: (string | number | Uint8Array | null)[]): unknown[];

@@ -6,7 +6,7 @@
  * POSIX locks belong to the process: code in this process that opens and closes the store's or the
  * lock's file by other means than SQLite drops them. Back up from another process.
  */
-import { StorageError } from "../../src/contract/storage.ts";
+import { StorageError } from "../../src/storage/index.ts";
 import { connect, type Connection } from "./connection.ts";
 import { createPrivately } from "./files.ts";
 import type { SqliteLibrary } from "./library.ts";

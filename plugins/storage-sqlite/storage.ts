@@ -1,8 +1,6 @@
-import type { Logger } from "../../src/contract/host.ts";
-import type { Storage } from "../../src/contract/storage.ts";
-import type { Migration } from "../storage-sql/migrations.ts";
-import { createSqlStorage } from "../storage-sql/storage.ts";
-import { sqliteDialect } from "../storage-sql/dialects/sqlite.ts";
+import type { Logger } from "../../src/plugin.ts";
+import type { Storage } from "../../src/storage/index.ts";
+import { createSqlStorage, type Migration, sqliteDialect } from "../../src/storage/sql/index.ts";
 import { sqliteEngine } from "./engine.ts";
 
 export interface SqliteStorageOptions {

@@ -1,10 +1,7 @@
 /** What a tool needs before it knows anything else of the service: the keys that check permits, and where things are. */
 import { Type } from "@sinclair/typebox";
-import type { Host } from "../../src/contract/host.ts";
-import { defineRoute } from "../../src/contract/resource.ts";
-import { toBase64Url } from "../../src/domain/hash.ts";
-import { PERMIT_ALGORITHMS, PERMIT_TYPE } from "../../src/domain/permit.ts";
-import { definePlugin } from "../../src/plugin.ts";
+import { definePlugin, defineRoute, type Host } from "../../src/plugin.ts";
+import { PERMIT_ALGORITHMS, PERMIT_TYPE, toBase64Url } from "../../src/core.ts";
 
 const TAG = "well-known";
 /** As long as a key that was withdrawn at once may still be believed. Seconds. */

@@ -4,7 +4,7 @@ import type { Storage } from "../contract/storage.ts";
 import { vkeyAt } from "../domain/log-keys.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { auditStore, type StoreAuditReport } from "../ledger/audit-store.ts";
+import { auditStore, type StoreAuditReport } from "../audit/store.ts";
 import {
   checkKept,
   checkpointFile,

@@ -1,9 +1,9 @@
 import { COPIED_TABLES, type CopiedTable, type Storage, type StorageCopying } from "../contract/storage.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { auditLedger } from "../ledger/audit.ts";
+import { auditLedger } from "../audit/ledger.ts";
 import { readLogKeys } from "../ledger/log-key-book.ts";
-import { UNFINISHED_COPY } from "../parts.ts";
+import { UNFINISHED_COPY } from "../runtime/parts.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { progress, withStore } from "./store.ts";

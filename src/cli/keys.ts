@@ -1,4 +1,4 @@
-import { createRuntime } from "../runtime.ts";
+import { createRuntime } from "../runtime/runtime.ts";
 import { PRESETS, SCOPES } from "../domain/scopes.ts";
 import { CommandError, EXIT, parse, safe, table, usage, type Command, type Output } from "./command.ts";
 import { client, reaching } from "./remote.ts";

@@ -1,7 +1,7 @@
 /** Commands that the configured plugins bring: `assent <name of the plugin>`. */
-import { declarationsOf } from "../extension/declarations.ts";
-import { loadPluginsByPath, PluginLoadError } from "../extension/loader.ts";
-import { PluginError, refuseTwice } from "../extension/options.ts";
+import { declarationsOf } from "../runtime/plugins/declarations.ts";
+import { loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts";
+import { PluginError, refuseTwice } from "../runtime/plugins/options.ts";
 import type { Plugin } from "../plugin.ts";
 import { CommandError, EXIT, safe, type Command } from "./command.ts";
 import { client, reaching } from "./remote.ts";

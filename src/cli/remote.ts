@@ -1,7 +1,7 @@
 /** Commands that talk to a running service: ASSENT_URL and ASSENT_API_KEY say to which and as whom. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
 import { isHttpUrl } from "../client/url.ts";
-import { requestOf } from "../contract/notice.ts";
+import { requestSections } from "../contract/notice.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
 import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";
 
@@ -75,7 +75,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
 
 /** The request as approvers see it everywhere. `--json` prints all of it. */
 function requestLines({ params, context, shown_first = [] }: ActionRecord): string[] {
-  return requestOf({ params: params as JsonObject, context: context as JsonObject, shown_first }).flatMap(
+  return requestSections({ params: params as JsonObject, context: context as JsonObject, shown_first }).flatMap(
     ([name, lines]) => [`  ${name.toLowerCase()}`, ...lines.map((line) => `    ${line}`)],
   );
 }

@@ -1,7 +1,7 @@
 import { StorageError } from "../contract/storage.ts";
 import { parseDuration, toRfc3339 } from "../domain/time.ts";
 import { VaultError } from "../identity/key-files.ts";
-import { createRuntime } from "../runtime.ts";
+import { createRuntime } from "../runtime/runtime.ts";
 import { CommandError, EXIT, parse, usage, type Output } from "./command.ts";
 import { configFrom, startRuntime } from "./serve.ts";
 

@@ -1,7 +1,7 @@
 import { LONGEST_PERMIT } from "../domain/permit.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { createRuntime } from "../runtime.ts";
+import { createRuntime } from "../runtime/runtime.ts";
 import { CommandError, EXIT, parse, usage, type Output } from "./command.ts";
 import { configFrom, startRuntime } from "./serve.ts";
 

@@ -2,9 +2,9 @@
 import type { Config } from "../config/index.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLogger } from "../serve/log.ts";
-import { loadPlugins, PluginLoadError } from "../extension/loader.ts";
-import { PluginError } from "../extension/options.ts";
-import { storageOf } from "../extension/storage.ts";
+import { loadPlugins, PluginLoadError } from "../runtime/plugins/loader.ts";
+import { PluginError } from "../runtime/plugins/options.ts";
+import { storageOf } from "../runtime/plugins/storage.ts";
 import { CommandError, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
 

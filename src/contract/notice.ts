@@ -12,7 +12,7 @@ const MAX_FACT = 300;
 const MAX_OPERATION = 80;
 
 /** One line: `Approval needed: stripe refund (high risk)`, `Expired: stripe refund`. */
-export function titleOf({ kind, action }: ApprovalMessage | ClosedMessage): string {
+export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage): string {
   if (kind === "approval_closed") return `${capital(outcomeOf(action))}: ${operationOf(action)}`;
   const risk = action.risk_level === null ? "" : ` (${shown(action.risk_level, MAX_OPERATION)} risk)`;
   const words = {
@@ -29,7 +29,7 @@ export function outcomeOf({ status }: MessageAction): Outcome {
 }
 
 /** One sentence: who ended it, when, and why. */
-export function endingOf(action: MessageAction): string {
+export function describeOutcome(action: MessageAction): string {
   const outcome = outcomeOf(action);
   if (outcome === "expired")
     return `The request expired${action.expires_at === null ? "" : ` at ${timeOf(action.expires_at)}`}. Nobody denied it, and it will not run.`;
@@ -43,7 +43,7 @@ export function endingOf(action: MessageAction): string {
 }
 
 /** What to know before a decision, in order of weight. */
-export function factsOf(action: MessageAction): [name: string, value: string][] {
+export function messageFacts(action: MessageAction): [name: string, value: string][] {
   const facts: [string, string | null][] = [
     ["Agent", action.agent_id],
     ["Operation", `${action.tool} ${action.operation}`],
@@ -66,7 +66,7 @@ const MAX_PARAMETERS = 60;
 const MAX_CONTEXT = 20;
 
 /** The request as people see it: its parameters, and its context where it has one. Every fold says what it folds. */
-export function requestOf({
+export function requestSections({
   params,
   context,
   shown_first: first,

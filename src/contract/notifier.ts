@@ -108,7 +108,7 @@ export interface EventMessage extends MessageBase {
 export type Message = ApprovalMessage | ClosedMessage | StopMessage | EventMessage;
 
 /** How long a message is retried before it is given up. Milliseconds. */
-export const DELIVERY_PATIENCE = 3 * 86_400_000;
+export const DELIVERY_RETRY_MS = 3 * 86_400_000;
 
 export interface Delivered {
   /** At most 500 characters, to find the message again. */

@@ -5,13 +5,13 @@ import { personOf, shown, timeOf } from "./notice.ts";
 const MAX = 500;
 
 /** One line: `Stopped: everything`, `Stop lifted: tool stripe`. */
-export function stopTitleOf({ stop }: StopMessage): string {
+export function stopMessageTitle({ stop }: StopMessage): string {
   const words = { placed: "Stopped", lift_asked: "Somebody wants to lift a stop", lifted: "Stop lifted" }[stop.change];
   return `${words}: ${coverOf(stop)}`;
 }
 
 /** Two sentences: what holds now, and what that means. */
-export function stopMeaningOf({ stop }: StopMessage): string {
+export function describeStop({ stop }: StopMessage): string {
   const end = stop.until === null ? "until somebody lifts it" : `until ${timeOf(stop.until)}, or until it is lifted`;
   if (stop.change === "placed") return `It holds ${end}. Nothing that it covers is approved or started meanwhile.`;
   if (stop.change === "lifted") return "It does not hold any more. What waited and has not run out may go on.";
@@ -19,7 +19,7 @@ export function stopMeaningOf({ stop }: StopMessage): string {
 }
 
 /** In order of weight. */
-export function stopFactsOf({ stop }: StopMessage): [name: string, value: string][] {
+export function stopMessageFacts({ stop }: StopMessage): [name: string, value: string][] {
   const facts: [string, string | null][] = [
     ["Covers", coverOf(stop)],
     ["Why", shown(stop.reason, MAX)],

@@ -2,7 +2,7 @@
  * Puts what is to be told into the store, in the transaction that records it: there is no decision whose people
  * could be forgotten, and no message about a decision that was not made.
  */
-import { DELIVERY_PATIENCE, type Feed, type Notifier } from "../contract/notifier.ts";
+import { DELIVERY_RETRY_MS, type Feed, type Notifier } from "../contract/notifier.ts";
 import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
 import type { ApprovalEntry, DecisionEntry, EntryBody, RedecisionEntry } from "../domain/entries.ts";
 import { ownerIdentity } from "../domain/owner.ts";
@@ -47,7 +47,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
       state: "waiting",
       attempts: 0,
       next_at: now,
-      give_up_at: now + DELIVERY_PATIENCE,
+      give_up_at: now + DELIVERY_RETRY_MS,
       last_error: null,
       reference: null,
       delivered_at: null,
@@ -100,7 +100,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
         destinations.add(who);
         const about = { action_id: entry.action_id, channel: channel.name };
         // Which goes first to a destination that failed is told by when it is given up.
-        const patience = (from: number): number => Math.min(from + DELIVERY_PATIENCE, expiresAt);
+        const patience = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
         const rows = [
           at > now
             ? row("approval_escalated", seq, now, recipient, {

@@ -4,7 +4,7 @@ import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
 import { currentVkey } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
-import { auditLedger } from "./audit.ts";
+import { auditLedger } from "../audit/ledger.ts";
 import { appendCheckpoints } from "./appended-checkpoints.ts";
 import type { BatchContext } from "./batch.ts";
 import { createCheckpoints, storedCheckpoint } from "./checkpoints.ts";

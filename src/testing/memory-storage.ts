@@ -1,6 +1,6 @@
 /** The storage contract without a database, for tests. What was committed survives `close` and `open`, on its disk, and nothing else does. */
 import { StorageError, type Storage } from "../contract/storage.ts";
-import { createLoggedStorage, type LoggedChange } from "../storage/logged.ts";
+import { createLoggedStorage, type LoggedChange } from "../storage/log/logged.ts";
 import { withFaults, type Faults } from "./faults.ts";
 
 export interface MemoryDisk {

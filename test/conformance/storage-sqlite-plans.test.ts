@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { prepareReads } from "../../plugins/storage-sql/queries.ts";
-import type { Statement } from "../../plugins/storage-sql/statement.ts";
-import { prepareWrites } from "../../plugins/storage-sql/writes.ts";
+import { prepareReads } from "../../src/storage/sql/queries.ts";
+import type { Statement } from "../../src/storage/sql/statement.ts";
+import { prepareWrites } from "../../src/storage/sql/writes.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { db as writer, sqliteDialect } from "../../plugins/storage-sql/dialects/sqlite.ts";
+import { db as writer, sqliteDialect } from "../../src/storage/sql/dialects/sqlite.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import type { ActionFilter } from "../../src/contract/storage.ts";
 

@@ -9,8 +9,8 @@ import { defaultConfig, loadConfig } from "../../src/config/index.ts";
 import type { Route } from "../../src/contract/resource.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { definePlugin, type Contributions, type Plugin } from "../../src/plugin.ts";
-import { loadPlugins } from "../../src/extension/loader.ts";
-import { createRuntime, type Runtime } from "../../src/runtime.ts";
+import { loadPlugins } from "../../src/runtime/plugins/loader.ts";
+import { createRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { POLICIES } from "../support/service.ts";
 

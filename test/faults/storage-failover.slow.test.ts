@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
-import { auditLedger } from "../../src/ledger/audit.ts";
+import { auditLedger } from "../../src/audit/ledger.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 import { relay, type Relay } from "../support/relay.ts";

@@ -1,8 +1,8 @@
 /** Entries by their hash: through the runs, behind them, and where somebody has changed a run. */
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
-import { RUN } from "../../plugins/storage-sql/leaf-runs.ts";
-import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
+import { RUN } from "../../src/storage/sql/leaf-runs.ts";
+import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { appendSome } from "../../src/testing/suite/rows.ts";
 import { ENGINES, stopEngines, tableOf, type Place } from "../support/engines.ts";

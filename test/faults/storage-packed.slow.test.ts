@@ -4,7 +4,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
+import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import type { ActionRow, Storage } from "../../src/contract/storage.ts";

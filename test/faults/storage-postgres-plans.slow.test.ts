@@ -1,8 +1,8 @@
 /** What Postgres reads under the ledger's lock is one row, also where one key asked for the same thing very often. */
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { postgresDialect } from "../../plugins/storage-sql/dialects/postgres.ts";
-import { prepareReads } from "../../plugins/storage-sql/queries.ts";
+import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
+import { prepareReads } from "../../src/storage/sql/queries.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { actionRow, hexOf, idempotencyRow, T0, useRow } from "../../src/testing/suite/rows.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";

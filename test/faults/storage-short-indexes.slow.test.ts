@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { sqliteDialect } from "../../plugins/storage-sql/dialects/sqlite.ts";
-import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
-import { createSqlStorage } from "../../plugins/storage-sql/storage.ts";
+import { sqliteDialect } from "../../src/storage/sql/dialects/sqlite.ts";
+import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
+import { createSqlStorage } from "../../src/storage/sql/storage.ts";
 import { sqliteEngine } from "../../plugins/storage-sqlite/engine.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { actionRow, entryRow, headRow, hexOf, T0 } from "../../src/testing/suite/rows.ts";

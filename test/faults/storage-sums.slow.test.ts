@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import postgres from "postgres";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { MIGRATIONS, type Migration } from "../../plugins/storage-sql/migrations.ts";
+import { MIGRATIONS, type Migration } from "../../src/storage/sql/migrations.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { actionRow, appendSome, T0 } from "../../src/testing/suite/rows.ts";

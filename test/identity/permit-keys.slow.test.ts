@@ -9,7 +9,7 @@ import { Refusal } from "../../src/contract/errors.ts";
 import { openEntry, type PermitKeyEntry } from "../../src/domain/entries.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
 import { LONGEST_PERMIT } from "../../src/domain/permit.ts";
-import { createRuntime } from "../../src/runtime.ts";
+import { createRuntime } from "../../src/runtime/runtime.ts";
 import { newKey } from "../support/keys.ts";
 import { ALLOWED, POLICIES, startService, type Service, type ServiceOptions } from "../support/service.ts";
 

@@ -1,7 +1,7 @@
 /** The audit holds the ledger against the stops in it. */
 import assert from "node:assert/strict";
 import { beforeEach, it } from "node:test";
-import { createStopsAudit, type StopsAudit } from "../../src/ledger/audit-stops.ts";
+import { createStopsAudit, type StopsAudit } from "../../src/audit/stops.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
 const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { fromHex } from "../../src/domain/hash.ts";
 import { verifyConsistency, verifyInclusion } from "../../src/domain/merkle.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
-import { auditLedger } from "../../src/ledger/audit.ts";
+import { auditLedger } from "../../src/audit/ledger.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 

@@ -1,6 +1,6 @@
 /** A store's tables behind its back, as whoever may write to the database has them. */
 import postgres from "postgres";
-import { FORMS, pack, unpack, type Form } from "../../plugins/storage-sql/forms.ts";
+import { FORMS, pack, unpack, type Form } from "../../src/storage/sql/forms.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 
 export type RawValue = string | number | Uint8Array | null;

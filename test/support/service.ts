@@ -23,7 +23,7 @@ import { defaultConfig, type Config } from "../../src/config/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
-import { createRuntime, type Runtime } from "../../src/runtime.ts";
+import { createRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { newKey } from "./keys.ts";
 import { ROOT } from "./runtimes.ts";

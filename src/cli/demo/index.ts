@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createAssent, type ActionRecord, type ActionRequest, type Assent } from "../../client/index.ts";
 import { defaultConfig } from "../../config/index.ts";
 import { createLogger } from "../../serve/log.ts";
-import { createRuntime } from "../../runtime.ts";
+import { createRuntime } from "../../runtime/runtime.ts";
 import { serve, ServerResponse } from "../../serve/index.ts";
 import { colour, EXIT, parse, safe, type Command, type Output } from "../command.ts";
 import { check } from "../verify.ts";

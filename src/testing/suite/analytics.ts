@@ -1,7 +1,7 @@
 /** What counting promises: the same as reading every row, at any moment of folding. */
 import assert from "node:assert/strict";
 import type { ActionCounts, ActionRow, AnalyticsQuery, Storage } from "../../contract/storage.ts";
-import { countActions } from "../../storage/count-actions.ts";
+import { countActions } from "../../storage/log/count-actions.ts";
 import { actionRow, T0, type Case } from "./rows.ts";
 
 const HOUR = 3_600_000;

@@ -1,0 +1,216 @@
+/** Holds every action, its votes and what it counts against limits against its entries. */
+import type { ActionRow, EntryRow } from "../contract/storage.ts";
+import { historyOf, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import { canonicalText } from "../domain/canonical.ts";
+import { openEntry, type DecisionEntry } from "../domain/entries.ts";
+import { toHex } from "../domain/hash.ts";
+import { opensKept } from "../domain/kept.ts";
+import { opens } from "../domain/past.ts";
+import { usesOf, USES_KEPT } from "../domain/limit-uses.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import type { LimitNeed } from "../domain/policy/decide/limit-facts.ts";
+import { commit, commitResult, sealRequest } from "../domain/request.ts";
+import { about, compare, inGroups, settled, type AuditedStore, type Fault } from "./report.ts";
+
+const PAGE = 200;
+const REQUEST_MEMBERS = ["agent_id", "context", "operation", "params", "tool"];
+/** Ids of actions that differ in their last digit alone. */
+const NEIGHBOURS = 16;
+
+export interface LedgerTotals {
+  size: number;
+  decisions: number;
+  /** Of actions: decisions, verdicts, starts and results. */
+  actionEntries: number;
+  /** Entries that the store could not give, and of which nobody knows what they are. */
+  unread: number;
+  /** Time of the newest clock in the ledger. */
+  latest: number;
+}
+
+export interface ActionsAudit {
+  store: AuditedStore;
+  totals: LedgerTotals;
+  /** Null when the set is not in the store, which is told elsewhere. */
+  compiled(digest: string | null): Promise<CompiledPolicySet | null>;
+  progress(done: number): void;
+  fault: Fault;
+}
+
+/** Resolves to the number of actions. */
+export async function auditActions(audit: ActionsAudit): Promise<number> {
+  const { store, totals, fault } = audit;
+  let before = totals.size;
+  let [done, entries, votes] = [0, 0, 0];
+  for (;;) {
+    const rows = await store.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    await inGroups(rows, async (given) => {
+      let row: ActionRow | null = null;
+      let counted = { entries: 0, votes: 0 };
+      await settled(`action ${given.id}`, fault, async (tell) => {
+        row = row === null ? given : await store.action(given.id);
+        if (row === null) tell(`action ${given.id} is gone`);
+        else counted = await auditAction(audit, row, about(`action ${given.id}`, tell));
+      });
+      entries += counted.entries;
+      votes += counted.votes;
+    });
+    done += rows.length;
+    before = last.decision_seq;
+    audit.progress(Math.min(done, totals.decisions));
+  }
+  // Any of the unread entries may be a decision or a vote.
+  const isRead = totals.unread === 0;
+  if (done < totals.decisions || done > totals.decisions + totals.unread)
+    fault(`the store holds ${done} actions, the ledger ${totals.decisions} decisions`);
+  else if (isRead && entries !== totals.actionEntries)
+    fault(`the ledger has ${totals.actionEntries} entries of actions, and ${entries} of them belong to one`);
+  const [newest] = await store.actions({ visibility: { all: true }, limit: 1 });
+  // Read after the action: whatever was decided by then is in the head.
+  const head = await store.head();
+  if (newest !== undefined && newest.decision_seq >= head.size)
+    fault(`action ${newest.id} is filed under entry ${newest.decision_seq}, and the ledger ends at ${head.size}`);
+  const stored = await store.copying?.count("approvals");
+  // Of a store in use there can be more by now.
+  if (isRead && stored !== undefined && head.size === totals.size && stored !== votes)
+    fault(`the store holds ${stored} votes, the ledger ${votes}`);
+  return done;
+}
+
+async function auditAction(
+  audit: ActionsAudit,
+  row: ActionRow,
+  fault: Fault,
+): Promise<{ entries: number; votes: number }> {
+  const rows = await audit.store.entriesOfAction(row.id);
+  // What plugins record about an action changes nothing of it.
+  const own = rows.filter(({ type }) => !type.includes(":"));
+  const [first] = own;
+  const history = first === undefined ? null : historyOf(own.map(entryOf), toHex(first.leaf_hash));
+  if (history === null) {
+    fault("its first entry is no decision");
+    return { entries: 0, votes: 0 };
+  }
+  history.faults.forEach(fault);
+  compare(history.action, row, fault);
+  for (const { seq, submitted_by } of rows)
+    if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored under another submitter`);
+  let request: ActionRequest | null = null;
+  if (history.action.erased_at !== null) checkErased(row, fault);
+  else {
+    request = openRequest(row, history, fault);
+    checkResult(row, history, fault);
+    checkKept(row, own.map(entryOf), fault);
+  }
+  await checkVotes(audit.store, row, history, fault);
+  if (request !== null) await checkUses(audit, request, history, entryOf(first as EntryRow) as DecisionEntry, fault);
+  const { size } = audit.totals;
+  return {
+    entries: rows.filter(({ seq }) => seq < size).length,
+    votes: history.votes.filter(({ seq }) => seq < size).length,
+  };
+}
+
+function entryOf({ bytes }: EntryRow): ActionEntry {
+  return openEntry<ActionEntry>(bytes);
+}
+
+/** What the ledger says was erased is gone. */
+function checkErased(row: ActionRow, fault: Fault): void {
+  for (const column of ["request", "request_hash", "salt", "past", "meta", "result"] as const)
+    if (row[column] !== null && row[column] !== "") fault(`it was erased, and its ${column} is in the store`);
+}
+
+/** The request, when it is the one that the ledger commits to. */
+function openRequest(row: ActionRow, { commitment }: ActionHistory, fault: Fault): ActionRequest | null {
+  const request = attempt(() => JSON.parse(row.request) as ActionRequest);
+  const sealed = request === null ? null : attempt(() => sealRequest(request));
+  if (request === null || sealed === null) {
+    fault("its request cannot be read");
+    return null;
+  }
+  const before = sealed.hash === row.request_hash;
+  if (!before) fault("its request does not hash to its request hash");
+  if (attempt(() => commit(row.salt, row.request_hash)) !== commitment)
+    fault("its request hash and salt are not what the ledger commits to");
+  const whole = Object.keys(request).sort().join() === REQUEST_MEMBERS.join();
+  // Canonical, or in the order that its author gave it: no text beside it means the same.
+  if (!whole || (row.request !== sealed.text && row.request !== JSON.stringify(request)))
+    fault("its request is not written as the service writes it");
+  return before ? request : null;
+}
+
+function checkResult(row: ActionRow, { result: commitment }: ActionHistory, fault: Fault): void {
+  if (commitment === null) {
+    if (row.result !== null) fault("it has a result, and none was reported");
+    return;
+  }
+  if (row.result === null || !opensResult(row.result, row.salt, commitment))
+    fault("its result is not the one in the ledger");
+}
+
+function opensResult(text: string, salt: string, commitment: string): boolean {
+  try {
+    const result = JSON.parse(text) as Parameters<typeof commitResult>[1];
+    return commitResult(salt, result) === commitment && canonicalText(result) === text;
+  } catch {
+    return false;
+  }
+}
+
+function checkKept({ past, meta }: ActionRow, entries: readonly ActionEntry[], fault: Fault): void {
+  const commitments = entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : []));
+  if (!opens(commitments, past)) fault("what its decisions read of the past is not what the ledger commits to");
+  const [first] = entries;
+  const commitment = first?.type === "decision" ? first.meta : null;
+  if (!opensKept(commitment, meta)) fault("its meta is not what the ledger commits to");
+}
+
+async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHistory, fault: Fault): Promise<void> {
+  const mayHaveVotes = row.quorum !== null || history.votes.length > 0 || store.copying === undefined;
+  const stored = mayHaveVotes ? await store.approvals(row.id) : [];
+  if (stored.length !== history.votes.length)
+    fault(`it has ${stored.length} votes in the store and ${history.votes.length} in the ledger`);
+  for (const vote of history.votes) {
+    const storedVote = stored.find(({ seq }) => seq === vote.seq);
+    if (storedVote === undefined) fault(`the vote of entry ${vote.seq} is not in the store`);
+    else compare(vote, storedVote, about(`the vote of entry ${vote.seq}`, fault));
+  }
+}
+
+/** What counts must be there; that what is there counts is looked at row by row. */
+async function checkUses(
+  { store, totals, compiled }: ActionsAudit,
+  request: ActionRequest,
+  history: ActionHistory,
+  entry: DecisionEntry,
+  fault: Fault,
+): Promise<void> {
+  const { copying } = store;
+  if (copying === undefined || (!entry.facts.past && (entry.facts.limits ?? []).length === 0)) return;
+  const set = await compiled(entry.policy_set);
+  if (set === null) return;
+  const { action } = history;
+  for (const use of usesOf(set, request, entry, action.created_at, history)) {
+    if (use.until + USES_KEPT <= totals.latest) continue;
+    const place = { ...keyOf(use, action.created_at), action_id: action.id.slice(0, -1) };
+    const rows = await copying.read("limit_uses", place, NEIGHBOURS);
+    const there = rows.some((row) => row["action_id"] === action.id && row["subject"] === use.subject);
+    if (!there) fault(`what it counts against the limit "${use.limit}" of "${use.policy}" is not in the store`);
+  }
+}
+
+function keyOf({ policy, limit, subject }: LimitNeed, at: number) {
+  return { policy, limit_name: limit, subject, at };
+}
+
+function attempt<T>(work: () => T): T | null {
+  try {
+    return work();
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,128 @@
+/** Holds every API key and every registered agent against the entries that made and changed them. */
+import type { EntryRow } from "../contract/storage.ts";
+import { timeOf } from "../domain/action-history.ts";
+import { openEntry, type AgentEntry, type KeyEntry } from "../domain/entries.ts";
+import { sha256Hex, utf8 } from "../domain/hash.ts";
+import { holds, makesApprovers } from "../domain/scopes.ts";
+import { guarded } from "./ledger.ts";
+import { about, compare, inGroups, type AuditedStore, type Body, type Fault } from "./report.ts";
+
+const PAGE = 200;
+/** How much earlier than its entry a key could be made by versions that had a clock for each. Milliseconds. */
+const MINTED_BEFORE = 3_600_000;
+
+export interface DirectoryAudit {
+  /** Takes the entries one after another. Throws for one that makes no sense. */
+  fold(row: Pick<EntryRow, "seq" | "type">, body: Body): void;
+  check(fault: Fault): Promise<void>;
+  /** What holds, and is worth knowing. */
+  warnings(): readonly string[];
+  keys(): number;
+  agents(): number;
+}
+
+/** Keeps where the entries stand, not what they say: what is held in memory does not grow with names and lists. */
+export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
+  const keys = new Map<string, { created: number; revoked_at: number | null }>();
+  const agents = new Map<string, { registered: number; last: number; suspended_at: number | null }>();
+
+  let warnings: string[] = [];
+
+  async function entryAt<T extends KeyEntry | AgentEntry>(seq: number): Promise<T> {
+    const [row] = await store.entries(seq, seq + 1);
+    if (row === undefined) throw new RangeError(`entry ${seq} is missing`);
+    return openEntry<T>(row.bytes);
+  }
+
+  async function checkKey(id: string, fault: Fault): Promise<void> {
+    const trail = keys.get(id) as { created: number; revoked_at: number | null };
+    const row = await store.key(id);
+    if (row === null) return fault("it is in the ledger and not in the store");
+    const { v, key, by, ...entry } = await entryAt<KeyEntry>(trail.created);
+    const at = timeOf(entry.at);
+    const exact = v >= 2 || by !== null;
+    const recorded = {
+      name: key.name,
+      hash: key.hash,
+      scopes: key.scopes,
+      agent_id: key.agent_id,
+      owner: key.owner,
+      expires_at: key.expires_at === null ? null : timeOf(key.expires_at),
+      created_by: by?.key_id ?? null,
+      created_at: exact ? at : undefined,
+      revoked_at: trail.revoked_at,
+    };
+    compare(recorded, row, fault);
+    if (trail.revoked_at === null && (recorded.expires_at ?? Infinity) > Date.now()) warn(key);
+    if (!exact && !(row.created_at <= at && row.created_at > at - MINTED_BEFORE))
+      fault("it was not made when the ledger says");
+  }
+
+  function warn({ id, name, scopes, owner }: KeyEntry["key"]): void {
+    const key = `the API key ${id} (${JSON.stringify(name)}) may approve`;
+    if (makesApprovers(scopes)) warnings.push(`${key}, and make keys that approve`);
+    if (holds(scopes, "approvals:decide") && owner === null) warnings.push(`${key}, and has no owner`);
+  }
+
+  async function checkAgent(id: string, fault: Fault): Promise<void> {
+    const trail = agents.get(id) as { registered: number; last: number; suspended_at: number | null };
+    const row = await store.agent(id);
+    if (row === null) return fault("it is in the ledger and not in the store");
+    const first = await entryAt<AgentEntry>(trail.registered);
+    const { at, agent } = await entryAt<AgentEntry>(trail.last);
+    const recorded = {
+      name: agent["name"],
+      description: agent["description"],
+      allowed_tools: agent["allowed_tools"],
+      suspended_at: trail.suspended_at,
+      suspended_reason: agent["suspended_reason"],
+      version: agent["version"],
+      registered_seq: trail.registered,
+      created_by: first.by?.key_id ?? null,
+      created_at: timeOf(first.at),
+      updated_at: timeOf(at),
+    };
+    compare(recorded, row, fault);
+    if (sha256Hex(utf8(row.metadata)) !== agent["metadata"])
+      fault("its metadata is not what the ledger has the digest of");
+  }
+
+  return {
+    fold({ seq, type }, body) {
+      if (type === "api_key") {
+        const { change, key, at } = body as unknown as KeyEntry;
+        const trail = keys.get(key.id);
+        if (change === "created") keys.set(key.id, { created: seq, revoked_at: null });
+        else if (trail === undefined) throw new RangeError("it revokes a key that none made");
+        else trail.revoked_at = timeOf(at);
+      }
+      if (type === "agent") {
+        const { change, agent, at } = body as unknown as AgentEntry;
+        const id = agent["id"] as string;
+        const trail = agents.get(id) ?? { registered: seq, last: seq, suspended_at: null };
+        trail.last = seq;
+        if (change === "suspended") trail.suspended_at = timeOf(at);
+        if (change === "resumed") trail.suspended_at = null;
+        agents.set(id, trail);
+      }
+    },
+    async check(fault) {
+      warnings = [];
+      const each = (what: string, check: typeof checkKey) => (id: string) =>
+        guarded(`${what} ${id}`, fault, () => check(id, about(`${what} ${id}`, fault)));
+      await inGroups(keys.keys(), each("the API key", checkKey));
+      await inGroups(agents.keys(), each("the agent", checkAgent));
+      for (const { id } of await store.keys())
+        if (!keys.has(id)) fault(`the API key ${id} is in the store and not in the ledger`);
+      for (let before: number | undefined; ;) {
+        const rows = await store.agents({ limit: PAGE, ...(before === undefined ? {} : { before_seq: before }) });
+        for (const { id } of rows) if (!agents.has(id)) fault(`the agent ${id} is in the store and not in the ledger`);
+        before = rows.at(-1)?.registered_seq;
+        if (before === undefined) return;
+      }
+    },
+    warnings: () => warnings,
+    keys: () => keys.size,
+    agents: () => agents.size,
+  };
+}

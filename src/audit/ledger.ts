@@ -1,0 +1,282 @@
+/**
+ * Checks a stored ledger against itself: entries against leaf hashes, hashes against tiles, tiles
+ * against the head, the head against the newest signed checkpoint, its policy set against the entries. Reads in pages; says what is
+ * wrong instead of throwing, so that one run names every fault it finds (at most `MAX_FAULTS`).
+ */
+import type { Vault } from "../contract/host.ts";
+import {
+  StorageError,
+  unlessCorrupt,
+  type EntryRow,
+  type LedgerHead,
+  type StorageReader,
+} from "../contract/storage.ts";
+import { MAX_ENTRY_BYTES } from "../domain/entries.ts";
+import { equalBytes, toHex } from "../domain/hash.ts";
+import { decodeUtf8 } from "../domain/json.ts";
+import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
+import { appendToEdge, edgeNodes, EMPTY_ROOT, hashLeaf, rootOfEdge } from "../domain/merkle.ts";
+import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
+import { createProofReader } from "../ledger/reader.ts";
+
+const MAX_FAULTS = 20;
+/** Entries read at a time: 16 MB if all are as long as they may be. */
+const PAGE = 256;
+
+export interface AuditOptions {
+  /** First entry whose bytes are hashed again. 0 checks everything. */
+  from: number;
+  /** The log's keys, asked for when every entry was given to `onEntry`. Absent: the newest checkpoint is not looked at. */
+  keys?: () => LogKeys;
+  verify: Vault["verify"];
+  /** Entries without a signed checkpoint are no fault: the operator accepts a store that lacks what was signed. */
+  allowUnsigned?: boolean;
+  /** `body` is what the entry says; null where it says nothing that could be relied on. */
+  onEntry?(row: EntryRow, body: Record<string, unknown> | null): void;
+  /** Called in its turn for an entry that the store cannot give, of which only the leaf hash is there. */
+  onUnread?(seq: number): void;
+  /** Called after each page of entries with how many are done and how many there are. */
+  progress?(done: number, total: number): void;
+}
+
+export interface AuditReport {
+  size: number;
+  entries: number;
+  /** Entries that the newest checkpoint covers; null when none was verified. */
+  signedSize: number | null;
+  /** Empty when the ledger is sound. */
+  faults: string[];
+}
+
+export async function auditLedger(reader: StorageReader, options: AuditOptions): Promise<AuditReport> {
+  const faults: string[] = [];
+  const fault = (message: string): void => {
+    if (faults.length < MAX_FAULTS) faults.push(message);
+  };
+  const head = await reader.head();
+  if (!(Number.isSafeInteger(head.size) && head.size >= 0))
+    return {
+      size: 0,
+      entries: 0,
+      signedSize: null,
+      faults: [`the head says that the ledger holds ${head.size} entries`],
+    };
+  const from = Math.max(0, Math.min(options.from, head.size));
+  let counted = 0;
+  await guarded("the entries", fault, async () => {
+    counted = await checkEntries(reader, from, head, options, fault);
+    // Another process may have moved the head since: then there is an entry, and rightly.
+    const behind = (await reader.entries(head.size, head.size + 1)).length > 0;
+    if (behind && (await reader.head()).size === head.size) fault(`an entry stands at ${head.size}, behind the head`);
+  });
+  // A head that promises more than there is has been told of: nobody looks for tiles and nodes that cannot be.
+  if (from + counted < head.size) return { size: head.size, entries: counted, signedSize: null, faults };
+  await guarded("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
+  await guarded("the head", fault, () => checkHead(reader, head, fault));
+  const { keys, verify, allowUnsigned = false } = options;
+  let signedSize: number | null = null;
+  if (keys !== undefined)
+    await guarded("the newest checkpoint", fault, async () => {
+      signedSize = await checkCheckpoint(reader, { keys: keys(), verify, allowUnsigned }, fault);
+    });
+  return { size: head.size, entries: counted, signedSize, faults };
+}
+
+/** What cannot be read or understood is a fault like any other. A store that is away has none. */
+export async function guarded(
+  what: string,
+  fault: (message: string) => void,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid") throw error;
+    fault(`${what} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+async function checkEntries(
+  reader: StorageReader,
+  from: number,
+  { size, root: expected, policy_set: active }: LedgerHead,
+  { onEntry, onUnread, progress }: Pick<AuditOptions, "onEntry" | "onUnread" | "progress">,
+  fault: (message: string) => void,
+): Promise<number> {
+  let edge: Uint8Array[] = [];
+  let next = from;
+  // Undefined while no entry has told: one that names the set it activates, or the set it was decided by.
+  let set: unknown = from === 0 ? null : undefined;
+  while (next < size) {
+    const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);
+    if (rows.length === 0) {
+      fault(`entry ${next} is missing`);
+      return next - from;
+    }
+    for (const row of rows) {
+      if (row.seq !== next) {
+        fault(`entry ${next} is missing`);
+        return next - from;
+      }
+      if ("bytes" in row) {
+        const body = checkEntry(row, fault);
+        if (row.type === "policy_set" || row.type === "decision") set = body?.["policy_set"];
+        onEntry?.(row, body);
+      } else {
+        set = undefined;
+        onUnread?.(row.seq);
+      }
+      // It throws for what is no hash, and the entry has been told of by then.
+      if (from === 0) edge = appendToEdge(edge, row.seq, row.leaf_hash);
+      next++;
+    }
+    progress?.(next - from, size - from);
+  }
+  if (from === 0) {
+    const root = size === 0 ? EMPTY_ROOT : rootOfEdge(edge);
+    if (!equalBytes(root, expected)) fault(`the entries' root ${toHex(root)} is not the head's`);
+  }
+  if (set !== undefined && set !== active) {
+    fault(
+      `the head's policy set ${active ?? "(none)"} is not the one that the entries activated, ${typeof set === "string" ? set : "(none)"}`,
+    );
+  }
+  return next - from;
+}
+
+/** Where the store cannot give a page, as much of it as it can, and of the other entries the leaf hashes. */
+async function pageOf(
+  reader: StorageReader,
+  from: number,
+  to: number,
+  fault: (message: string) => void,
+): Promise<(EntryRow | Pick<EntryRow, "seq" | "leaf_hash">)[]> {
+  let because: string;
+  try {
+    return await reader.entries(from, to);
+  } catch (error) {
+    if (!(error instanceof StorageError && error.kind === "corrupt")) throw error;
+    because = error.message;
+  }
+  const rows: (EntryRow | Pick<EntryRow, "seq" | "leaf_hash">)[] = [];
+  let unread = 0;
+  for (const [i, leaf_hash] of (await reader.leafHashes(from, to)).entries()) {
+    const seq = from + i;
+    const one = await unlessCorrupt(reader.entries(seq, seq + 1));
+    // Behind one that is missing the hashes are those of others.
+    if (one?.length === 0) break;
+    rows.push(one?.[0] ?? { seq, leaf_hash });
+    if (one === null) unread++;
+  }
+  fault(`${unread} of the entries ${from} to ${to - 1} cannot be read: ${because}`);
+  return rows;
+}
+
+/** What the entry says; null when that cannot be relied on. */
+function checkEntry(row: EntryRow, fault: (message: string) => void): Record<string, unknown> | null {
+  if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash)) {
+    fault(`entry ${row.seq} was altered: its bytes do not hash to its leaf hash ${toHex(row.leaf_hash)}`);
+    return null;
+  }
+  if (row.bytes.length > MAX_ENTRY_BYTES)
+    fault(`entry ${row.seq} has ${row.bytes.length} bytes, and none has more than ${MAX_ENTRY_BYTES}`);
+  const body = objectOf(row.bytes);
+  if (body === null) {
+    fault(`entry ${row.seq} is no JSON object`);
+    return null;
+  }
+  if (body["seq"] !== row.seq) fault(`entry ${row.seq} says that it stands at ${String(body["seq"])}`);
+  if (body["type"] !== row.type) fault(`entry ${row.seq} is stored as ${row.type} and says ${String(body["type"])}`);
+  if ((body["action_id"] ?? null) !== row.action_id)
+    fault(`entry ${row.seq} is stored under another action than it names`);
+  if ((body["agent_id"] ?? null) !== row.agent_id)
+    fault(`entry ${row.seq} is stored under another agent than it names`);
+  return body;
+}
+
+function objectOf(bytes: Uint8Array): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(decodeUtf8(bytes) ?? "");
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+async function checkTiles(
+  reader: StorageReader,
+  from: number,
+  size: number,
+  fault: (message: string) => void,
+): Promise<void> {
+  // A tile that `from` cuts through is checked whole: its hashes are there, only bytes are skipped.
+  const first = Math.floor(from / TILE_WIDTH) * TILE_WIDTH;
+  for (const { level, index } of tilesBetween(first, size)) {
+    const tile = await reader.tile(level, index);
+    if (tile === null || tile.hashes.length !== TILE_WIDTH * 32) {
+      fault(`tile ${level}/${index} is missing or has a wrong size`);
+      continue;
+    }
+    const at = index * TILE_WIDTH;
+    const below =
+      level === 0
+        ? await reader.leafHashes(at, at + TILE_WIDTH)
+        : await reader.tileRoots(level - 1, at, at + TILE_WIDTH);
+    const wrong = below.findIndex((hash, i) => !equalBytes(hash, tile.hashes.subarray(i * 32, i * 32 + 32)));
+    if (below.length !== TILE_WIDTH || wrong >= 0) fault(`tile ${level}/${index} does not hold the hashes below it`);
+    if (!equalBytes(rootOfTile(tile.hashes), tile.root)) fault(`tile ${level}/${index} does not hash to its root`);
+  }
+}
+
+async function checkHead(reader: StorageReader, head: LedgerHead, fault: (message: string) => void): Promise<void> {
+  const proofs = createProofReader(reader);
+  const nodes = edgeNodes(head.size);
+  if (head.edge.length !== nodes.length) {
+    fault(`the head's right edge has ${head.edge.length} hashes, a tree of size ${head.size} has ${nodes.length}`);
+    return;
+  }
+  try {
+    for (const [i, { level, index }] of nodes.entries()) {
+      if (!equalBytes(await proofs.node(level, index), head.edge[i] as Uint8Array)) {
+        fault(`the tree's right edge at level ${level}, index ${index} is not what the head says`);
+      }
+    }
+  } catch (error) {
+    fault(`the tree's right edge cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const root = head.size === 0 ? EMPTY_ROOT : rootOfEdge(head.edge);
+  if (!equalBytes(root, head.root)) fault("the head's root is not the root of its right edge");
+}
+
+/** Resolves to the size of the checkpoint when its signature is valid and the ledger contains what was signed. */
+async function checkCheckpoint(
+  reader: StorageReader,
+  { keys, verify, allowUnsigned }: { keys: LogKeys; verify: Vault["verify"]; allowUnsigned: boolean },
+  fault: (message: string) => void,
+): Promise<number | null> {
+  const stored = await reader.checkpoint();
+  const head = await reader.head();
+  if (stored === null) {
+    // The service stores the signature of an empty log together with the first entries.
+    if (head.size > 0 && !allowUnsigned)
+      fault(`the store holds ${head.size} entries and no signed checkpoint: the checkpoint was removed`);
+    return null;
+  }
+  try {
+    const checkpoint = openLogCheckpoint(stored.note, keys, verify);
+    if (checkpoint.size !== stored.size)
+      fault(`the stored checkpoint says size ${checkpoint.size} and is filed under ${stored.size}`);
+    else if (checkpoint.size > head.size)
+      fault(
+        `the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was put back`,
+      );
+    else if (!equalBytes(await createProofReader(reader).rootAt(checkpoint.size), checkpoint.root))
+      fault(`the ledger does not contain what was signed at size ${checkpoint.size}`);
+    else return checkpoint.size;
+  } catch (error) {
+    fault(`the newest signed checkpoint cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  return null;
+}

@@ -1,0 +1,174 @@
+/** Holds policies, their versions and the sets of them against the entries that stored, changed and activated them. */
+import type { EntryRow, PolicyRow, PolicyVersionRow } from "../contract/storage.ts";
+import { timeOf } from "../domain/action-history.ts";
+import { canonicalText } from "../domain/canonical.ts";
+import type { PolicyChange, PolicySetEntry } from "../domain/entries.ts";
+import { sha256Hex, utf8 } from "../domain/hash.ts";
+import type { JsonValue } from "../domain/json.ts";
+import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import type { PolicySetDocument } from "../domain/policy/types.ts";
+import { guarded } from "./ledger.ts";
+import { about, compare, type AuditedStore, type Body, type Fault } from "./report.ts";
+
+/** Compiled sets that are kept. */
+const KEPT = 16;
+
+interface KnownPolicy {
+  last: PolicyChange;
+  /** Undefined where it was there before changes were recorded. */
+  created_at: number | undefined;
+  updated_at: number;
+  versions: Map<number, Pick<PolicyVersionRow, "digest" | "created_by" | "created_at">>;
+}
+
+interface KnownSet {
+  created_at: number;
+  /** Canonical JSON; null where the set only was named. */
+  source: string | null;
+}
+
+export interface PoliciesAudit {
+  fold(row: Pick<EntryRow, "seq" | "type">, body: Body): void;
+  check(fault: Fault, progress: (done: number, total: number) => void): Promise<void>;
+  /** Null when the set is not in the store as it was. */
+  compiled(digest: string | null): Promise<CompiledPolicySet | null>;
+  sets: ReadonlyMap<string, KnownSet>;
+  /** Whether a policy was stored by this key at this time. */
+  stored(id: string, keyId: string, at: number): boolean | null;
+}
+
+export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
+  const sets = new Map<string, KnownSet>();
+  const policies = new Map<string, KnownPolicy>();
+  const stores = new Set<string>();
+  const compiled = new Map<string, Promise<CompiledPolicySet | null>>();
+  /**
+   * Changes of policies have not always been recorded: of the time before, only the sets and the versions in them are
+   * known.
+   */
+  let legacy = false;
+
+  function follow(change: PolicyChange, at: number, by: string | null): void {
+    let history = policies.get(change.id);
+    if (history === undefined) {
+      const fresh = change.version === 1 && change.digest !== null;
+      history = { last: change, created_at: fresh ? at : undefined, updated_at: at, versions: new Map() };
+      policies.set(change.id, history);
+    }
+    history.last = change;
+    history.updated_at = at;
+    if (change.digest !== null)
+      history.versions.set(change.version, { digest: change.digest, created_by: by, created_at: at });
+    if (by !== null) stores.add(JSON.stringify([change.id, by, at]));
+  }
+
+  async function documentOf(digest: string): Promise<PolicySetDocument | null> {
+    const row = await store.policySet(digest);
+    return row === null || sha256Hex(utf8(row.document)) !== digest
+      ? null
+      : (JSON.parse(row.document) as PolicySetDocument);
+  }
+
+  /** Resolves to digests of definitions by name and version, as the sets have them. */
+  async function checkSets(fault: Fault, progress: (done: number, total: number) => void) {
+    const members = new Map<string, string>();
+    let done = 0;
+    for (const [digest, set] of sets) {
+      await guarded(`the policy set ${digest}`, fault, async () => {
+        const row = await store.policySet(digest);
+        if (row === null) return fault(`the policy set ${digest} decided, and is not in the store`);
+        if (sha256Hex(utf8(row.document)) !== digest)
+          return fault(`the policy set ${digest} was altered: its document has another digest`);
+        compare({ created_at: set.created_at }, row, about(`the policy set ${digest}`, fault));
+        const { policies: listed } = JSON.parse(row.document) as PolicySetDocument;
+        for (const { policy, version, definition } of listed) {
+          const name = memberOf(policy, version);
+          if (!members.has(name)) members.set(name, sha256Hex(utf8(canonicalText(definition as unknown as JsonValue))));
+        }
+      });
+      progress(++done, sets.size);
+    }
+    const count = await store.copying?.count("policy_sets");
+    if (count !== undefined && count > sets.size)
+      fault(`the store holds ${count} policy sets, the ledger ${sets.size}`);
+    return members;
+  }
+
+  async function checkPolicy(
+    row: PolicyRow,
+    active: number | null,
+    members: ReadonlyMap<string, string>,
+    fault: Fault,
+  ): Promise<void> {
+    const history = policies.get(row.id);
+    if (history === undefined && !legacy) return fault("it is in the store and not in the ledger");
+    compare({ active_version: active }, row, fault);
+    if (history !== undefined) {
+      const { last, created_at, updated_at } = history;
+      const { name, managed_by, version: latest_version, deleted } = last;
+      compare({ name, managed_by, latest_version, created_at, updated_at }, row, fault);
+      const deleted_at = deleted ? updated_at : null;
+      compare({ deleted_at }, row, fault);
+    }
+    const versions = await store.policyVersions(row.id);
+    if (versions.length !== row.latest_version)
+      fault(`it has ${versions.length} versions, and its newest is ${row.latest_version}`);
+    for (const version of versions) {
+      const tell = about(`version ${version.version}`, fault);
+      const recorded = history?.versions.get(version.version);
+      const digest = recorded?.digest ?? members.get(memberOf(row.name, version.version));
+      if (recorded === undefined && !legacy) tell("it is in the store and not in the ledger");
+      compare({ ...recorded, digest }, version, tell);
+      if (sha256Hex(utf8(version.definition)) !== version.digest) tell("its definition has another digest");
+    }
+    for (const version of history?.versions.keys() ?? [])
+      if (!versions.some((stored) => stored.version === version)) fault(`its version ${version} is not in the store`);
+  }
+
+  return {
+    sets,
+    fold({ type }, body) {
+      if (type !== "policy_set" && type !== "decision") return;
+      const { policy_set: digest, at } = body as unknown as Pick<PolicySetEntry, "policy_set" | "at">;
+      if (digest !== null && !sets.has(digest)) sets.set(digest, { created_at: timeOf(at), source: null });
+      if (type === "decision") return;
+      const { changes, source, previous, by } = body as unknown as PolicySetEntry;
+      const set = digest === null ? undefined : sets.get(digest);
+      if (set !== undefined && previous !== digest) set.source = canonicalText(source);
+      if (changes === undefined) legacy ||= previous !== digest;
+      else for (const change of changes) follow(change, timeOf(at), by?.key_id ?? null);
+    },
+    async check(fault, progress) {
+      const members = await checkSets(fault, progress);
+      const { policy_set } = await store.head();
+      const document = policy_set === null ? null : await documentOf(policy_set);
+      if (policy_set !== null && document === null) return;
+      const active = new Map((document?.policies ?? []).map(({ policy, version }) => [policy, version]));
+      const rows = await store.policies();
+      for (const row of rows) {
+        const what = `the policy ${row.name}`;
+        await guarded(what, fault, () => checkPolicy(row, active.get(row.name) ?? null, members, about(what, fault)));
+      }
+      const [ids, names] = [new Set(rows.map(({ id }) => id)), new Set(rows.map(({ name }) => name))];
+      for (const [id, { last }] of policies)
+        if (!ids.has(id)) fault(`the policy ${last.name} is in the ledger and not in the store`);
+      for (const name of active.keys())
+        if (!names.has(name)) fault(`the policy ${name} is active and not in the store`);
+    },
+    compiled(digest) {
+      if (digest === null) return Promise.resolve(emptyPolicySet());
+      let set = compiled.get(digest);
+      if (set === undefined) {
+        set = documentOf(digest).then((document) => (document === null ? null : compilePolicySet(document)));
+        compiled.set(digest, set);
+        for (const oldest of compiled.keys()) if (compiled.size > KEPT) compiled.delete(oldest);
+      }
+      return set;
+    },
+    stored: (id, keyId, at) => (legacy ? null : stores.has(JSON.stringify([id, keyId, at]))),
+  };
+}
+
+function memberOf(policy: string, version: number): string {
+  return `${version} ${policy}`;
+}

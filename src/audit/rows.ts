@@ -1,0 +1,156 @@
+/** Holds rows that point at actions, keys and entries against them: uses of limits, idempotency keys, messages, facts about the store. */
+import type { Vault } from "../contract/host.ts";
+import type {
+  CopiedRow,
+  DeliveryKind,
+  DeliveryRow,
+  IdempotencyRow,
+  LimitUseRow,
+  StorageCopying,
+} from "../contract/storage.ts";
+import { historyOf, timeOf, type ActionEntry } from "../domain/action-history.ts";
+import { equalBytes } from "../domain/hash.ts";
+import { openEntry, type ApprovalEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
+import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
+import { usesOf } from "../domain/limit-uses.ts";
+import { requestOf } from "../domain/request.ts";
+import { about, compare, eachRow, type AuditedStore, type Fault } from "./report.ts";
+import type { PoliciesAudit } from "./policies.ts";
+import type { StopsAudit } from "./stops.ts";
+import { createProofReader } from "../ledger/reader.ts";
+import { UNRECORDED_META } from "../ledger/unrecorded.ts";
+
+const KINDS: readonly DeliveryKind[] = [
+  "approval_requested",
+  "approval_escalated",
+  "approval_reminder",
+  "approval_closed",
+  "stop",
+  "event",
+];
+
+export interface RowsAudit {
+  store: AuditedStore;
+  policies: PoliciesAudit;
+  stops: StopsAudit;
+  /** Null where they are not looked at. */
+  keys: (() => LogKeys) | null;
+  verify: Vault["verify"];
+}
+
+export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault: Fault): Promise<void> {
+  await eachRow(copying, "limit_uses", fault, (row, tell) =>
+    checkUse(audit, row as unknown as LimitUseRow, about("a use of a limit", tell)),
+  );
+  await eachRow(copying, "idempotency", fault, (row, tell) =>
+    checkIdempotency(audit, row as unknown as IdempotencyRow, about("an idempotency key", tell)),
+  );
+  await eachRow(copying, "deliveries", fault, (row, tell) =>
+    checkDelivery(audit, row as unknown as DeliveryRow, about(`the message ${String(row["id"])}`, tell)),
+  );
+  await eachRow(copying, "meta", fault, (row, tell) => checkMeta(audit, row, tell));
+}
+
+/** Counts, and as much as its action's decision says. */
+async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault: Fault): Promise<void> {
+  const action = await store.action(row.action_id);
+  const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
+  if (action === null || stored === undefined) return fault(`there is no action ${row.action_id}`);
+  const entry = openEntry<DecisionEntry>(stored.bytes);
+  const set = await policies.compiled(entry.policy_set);
+  if (set === null) return;
+  const request = requestOf(action);
+  // What it counted goes with its window. How much that was nobody can tell any more.
+  if (request === null) return compare({ at: timeOf(entry.at) }, row, about(`action ${row.action_id}`, fault));
+  const entries = (await store.entriesOfAction(action.id)).filter(({ type }) => !type.includes(":"));
+  const history = historyOf(
+    entries.map(({ bytes }) => openEntry<ActionEntry>(bytes)),
+    action.decision_hash,
+  );
+  const uses = history === null ? [] : usesOf(set, request, entry, timeOf(entry.at), history);
+  const use = uses.find(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
+  if (use === undefined)
+    return fault(`the action ${row.action_id} does not count against "${row.limit_name}" of "${row.policy}"`);
+  const { subject, amount, until } = use;
+  compare({ subject, amount, until, at: timeOf(entry.at) }, row, about(`action ${row.action_id}`, fault));
+}
+
+/** What an idempotency key answers with must be what its key made then. */
+async function checkIdempotency(
+  { store, policies, stops }: RowsAudit,
+  row: IdempotencyRow,
+  fault: Fault,
+): Promise<void> {
+  const { key_id, route, resource_id, created_at } = row;
+  const tell = about(`${route} ${resource_id}`, fault);
+  // The members of the row that the resource tells, by the route that makes such resources.
+  const recordedBy: Record<string, () => Promise<object | null>> = {
+    "POST /v1/actions": async () => {
+      const action = await store.action(resource_id);
+      // Earlier versions wrote the action's hash here, and so does a store that knows no migrations.
+      const body_hash = row.body_hash === "" ? "" : action?.request_hash;
+      return action && { key_id: action.submitted_by, created_at: action.created_at, body_hash };
+    },
+    "POST /v1/agents": async () => creation(await store.agent(resource_id)),
+    "POST /v1/api-keys": async () => creation(await store.key(resource_id)),
+    "POST /v1/stop": async () => {
+      const { placed_by, placed_at } = stops.stop(resource_id) ?? {};
+      return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at };
+    },
+    "POST /v1/policies": async () => {
+      if ((await store.policy(resource_id)) === null) return null;
+      if (policies.stored(resource_id, key_id, created_at) === false) tell("that key stored no such policy then");
+      return {};
+    },
+  };
+  if (Object.hasOwn(recordedBy, route)) {
+    const recorded = (await recordedBy[route]?.()) ?? null;
+    if (recorded === null) return tell("it answers with what that route never made");
+    return compare(recorded, row, tell);
+  }
+  // A plugin's. Only agents have ids that a caller chose: elsewhere an id is of one kind.
+  for (const recorded of Object.values(recordedBy))
+    if ((await recorded()) !== null) return tell("it answers with what that route never made");
+}
+
+function creation(row: { created_by: string | null; created_at: number } | null): object | null {
+  return row && { key_id: row.created_by, created_at: row.created_at };
+}
+
+/** The entry that a message tells of, and the action that it asks about. */
+async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Fault): Promise<void> {
+  const [entry] = await store.entries(row.seq, row.seq + 1);
+  if (entry === undefined) return fault(`there is no entry ${row.seq}`);
+  compare({ action_id: entry.action_id, created_at: entry.created_at }, row, fault);
+  if (!KINDS.includes(row.kind)) fault(`there are no messages of the kind ${row.kind}`);
+  if (row.kind === "event") return;
+  if (row.kind === "stop") {
+    if (entry.type !== "stop") fault(`entry ${row.seq} is no stop to tell of`);
+    return;
+  }
+  const { type, status } = openEntry<DecisionEntry | ApprovalEntry | RedecisionEntry>(entry.bytes);
+  const asks = (type === "decision" || type === "redecision") && status === "pending_approval";
+  const over = (type === "redecision" && status === "denied") || (type === "approval" && status !== "pending_approval");
+  if (row.kind === "approval_closed" ? !over : !asks) fault(`entry ${row.seq} is nothing to send a ${row.kind} for`);
+}
+
+async function checkMeta({ store, policies, keys, verify }: RowsAudit, row: CopiedRow, fault: Fault): Promise<void> {
+  const [name, value] = [String(row["name"]), String(row["value"])];
+  const tell = about(`the fact ${name}`, fault);
+  if (UNRECORDED_META.some((pattern) => name === pattern || (pattern.endsWith(":") && name.startsWith(pattern))))
+    return;
+  if (name === "log_vkey") {
+    if (keys !== null && keys().first !== value) tell("it is not the log's first key");
+  } else if (name === "log_origin") {
+    if (!(await store.meta("log_vkey"))?.startsWith(`${value}+`)) tell("it is not the name in the log's key");
+  } else if (name.startsWith("policy_set_source:")) {
+    if (policies.sets.get(name.slice("policy_set_source:".length))?.source !== value)
+      tell("it is not what the ledger says");
+  } else if (name === "witnessed_checkpoint") {
+    if (keys === null) return;
+    const { size, root } = openLogCheckpoint(value, keys(), verify);
+    if (size > (await store.head()).size) tell(`it was signed over ${size} entries, which are not all there`);
+    else if (!equalBytes(await createProofReader(store).rootAt(size), root))
+      tell(`the ledger does not contain what was signed at size ${size}`);
+  } else tell("the store has no use for it");
+}

@@ -1,0 +1,160 @@
+/**
+ * The full audit of a store: the ledger against itself, and every table against what can be made again from the
+ * entries. The store may be in use meanwhile. Holds a page of rows at a time; besides them some 200 bytes for each key,
+ * agent, policy version and policy set, however many actions there are.
+ */
+import type { Vault } from "../contract/host.ts";
+import type { EntryRow } from "../contract/storage.ts";
+import { timeOf } from "../domain/action-history.ts";
+import { FOLLOWED_TYPES, openEntry, type DecisionEntry } from "../domain/entries.ts";
+import type { JsonObject } from "../domain/json.ts";
+import type { LogKeys } from "../domain/log-keys.ts";
+import { tilesBetween } from "../domain/tiles.ts";
+import { auditActions, type LedgerTotals } from "./actions.ts";
+import { createDirectoryAudit } from "./directory.ts";
+import { createKeysAudit } from "./log-keys.ts";
+import { createPoliciesAudit } from "./policies.ts";
+import { faultsOf, settled, type AuditedStore, type Body } from "./report.ts";
+import { auditRows } from "./rows.ts";
+import { createStopsAudit } from "./stops.ts";
+import { auditLedger, guarded, type AuditReport } from "./ledger.ts";
+
+const PAGE = 256;
+
+export interface StoreAuditOptions {
+  verify: Vault["verify"];
+  /** A key that is the log's, or was: what the checkpoints' signatures are traced from. Absent, they are not looked at. */
+  vkey?: string;
+  progress?(part: "entries" | "actions" | "policy sets", done: number, total: number): void;
+}
+
+export interface StoreAuditReport extends AuditReport {
+  actions: number;
+  /** Of them those of which the parameters were erased: what was asked of them is compared with nothing. */
+  erased: number;
+  policySets: number;
+  keys: number;
+  agents: number;
+  /** What holds, and is worth knowing: at most 20. */
+  warnings: string[];
+  /** Every key of the log, where one was given to begin with. */
+  logKeys: LogKeys;
+}
+
+/** Reads everything. `faults` is empty when everything holds; it names at most 20 of a kind. */
+export async function auditStore(store: AuditedStore, options: StoreAuditOptions): Promise<StoreAuditReport> {
+  const faults: string[] = [];
+  const directory = createDirectoryAudit(store);
+  const policies = createPoliciesAudit(store);
+  const stops = createStopsAudit();
+  const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
+  const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
+  let changes = 0;
+  let erased = 0;
+  let folded = 0;
+  const entryFault = faultsOf(faults);
+
+  function fold(row: EntryRow, body: Body): void {
+    folded = row.seq + 1;
+    try {
+      const at = timeOf(String(body["at"]));
+      if (at !== row.created_at) entryFault(`entry ${row.seq} is stored under another time than it says`);
+      totals.latest = Math.max(totals.latest, at);
+      if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) changes++;
+      const submitter = row.type === "decision" ? (body as unknown as DecisionEntry).submitted_by.key_id : null;
+      // Of verdicts, starts and results it is the decision's: looked at with the action.
+      if (row.submitted_by !== submitter && (row.type === "decision" || row.action_id === null))
+        entryFault(`entry ${row.seq} is stored under another submitter than it names`);
+      directory.fold(row, body);
+      policies.fold(row, body);
+      stops.fold(body);
+      signing.fold(row, body);
+    } catch (error) {
+      entryFault(`entry ${row.seq} makes no sense: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  /** What was recorded since: a key that is made now is in the store before this audit has read of it. */
+  async function catchUp(): Promise<void> {
+    for (;;) {
+      const rows = await store.entries(folded, folded + PAGE);
+      if (rows.length === 0) return;
+      for (const row of rows) fold(row, openEntry<JsonObject>(row.bytes));
+    }
+  }
+
+  const ledger = await auditLedger(store, {
+    from: 0,
+    verify: options.verify,
+    ...(options.vkey === undefined ? {} : { keys: signing.logKeys }),
+    progress: (done, total) => options.progress?.("entries", done, total),
+    onEntry(row, body) {
+      if (row.type === "decision") totals.decisions++;
+      if (row.type === "erasure") erased++;
+      if (row.action_id !== null) totals.actionEntries++;
+      if (body === null) folded = row.seq + 1;
+      else fold(row, body);
+    },
+    onUnread(seq) {
+      totals.unread++;
+      folded = seq + 1;
+    },
+  });
+  totals.size = ledger.size;
+
+  const actionFault = faultsOf(faults);
+  let actions = 0;
+  await guarded("the actions", actionFault, async () => {
+    actions = await auditActions({
+      store,
+      totals,
+      compiled: (digest) => policies.compiled(digest),
+      progress: (done) => options.progress?.("actions", done, totals.decisions),
+      fault: actionFault,
+    });
+  });
+  await settled("the API keys and agents", faultsOf(faults), (fault) => directory.check(fault), catchUp);
+  await settled("the keys that sign", faultsOf(faults), (fault) => signing.check(fault), catchUp);
+  await settled(
+    "the policies",
+    faultsOf(faults),
+    (fault) => policies.check(fault, (done, total) => options.progress?.("policy sets", done, total)),
+    catchUp,
+  );
+  const own = faultsOf(faults);
+  await guarded("what the store keeps beside its tables", own, async () => (await store.inspect?.())?.forEach(own));
+  const { copying } = store;
+  if (copying !== undefined) {
+    const rowFault = faultsOf(faults);
+    const rows = {
+      store,
+      policies,
+      stops,
+      keys: options.vkey === undefined ? null : signing.logKeys,
+      verify: options.verify,
+    };
+    await guarded("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
+    await settled("the head", faultsOf(faults), async (fault) => {
+      const { size, epoch } = await store.head();
+      // Of a store in use there can be more by now, and a head that promises too much has been told of.
+      if (size === ledger.entries) {
+        const tiles = tilesBetween(0, size).length;
+        const stored = { tiles: await copying.count("tiles"), entries: await copying.count("entries") };
+        if (stored.tiles !== tiles) fault(`the store holds ${stored.tiles} tiles, a ledger of ${size} ${tiles}`);
+        if (stored.entries !== size) fault(`the store holds ${stored.entries} entries, and its head says ${size}`);
+      }
+      if (epoch < changes) fault(`the head's epoch ${epoch} is behind ${changes} changes of keys, agents and stops`);
+    });
+  }
+  return {
+    ...ledger,
+    actions,
+    erased,
+    policySets: policies.sets.size,
+    keys: directory.keys(),
+    agents: directory.agents(),
+    warnings: directory.warnings().slice(0, 20),
+    logKeys: signing.logKeys(),
+    faults: [...ledger.faults, ...faults],
+  };
+}

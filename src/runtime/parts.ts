@@ -1,0 +1,192 @@
+/** What a runtime is made of, opened in order. */
+import type { Config } from "../config/index.ts";
+import type { Logger, Processes, StopList, Vault } from "../contract/host.ts";
+import { StorageError, type Storage } from "../contract/storage.ts";
+import { createDirectory } from "../identity/directory.ts";
+import { createAgents, type AgentService } from "../identity/agents.ts";
+import { createStops } from "../identity/stops.ts";
+import { createProcesses } from "../cluster/processes.ts";
+import type { Declarations } from "./plugins/declarations.ts";
+import type { Outbox } from "../delivery/outbox.ts";
+import { createKeyUse } from "../identity/key-use.ts";
+import { createKeys, type KeyService } from "../identity/keys.ts";
+import { createTrials } from "../policies/trial.ts";
+import { createPolicies, type PolicyService } from "../policies/store.ts";
+import { pinSecret } from "../identity/pin-secret.ts";
+import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";
+import { openLogKeyring, type LogKeyring } from "../identity/log-keyring.ts";
+import { assertLogKey, pinLog } from "../identity/pin-log.ts";
+import { rotateLogKey, type LogKeyRotation, type RotatedLogKey } from "../identity/rotate-log-key.ts";
+import { openVault } from "../identity/vault.ts";
+import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
+import { equalBytes } from "../domain/hash.ts";
+import { currentVkey, vkeysOf } from "../domain/log-keys.ts";
+import type { LedgerClock } from "../ledger/clock.ts";
+import { createLogKeyBook, type LogKeyBook } from "../ledger/log-key-book.ts";
+import { checkpointFile } from "../ledger/kept-checkpoint.ts";
+import { openLedger, type OpenLedger } from "../ledger/index.ts";
+
+/** How a part is closed. */
+export interface Disposer {
+  name: string;
+  close(): Promise<void>;
+}
+
+export interface Parts {
+  storage: Storage;
+  ledger: OpenLedger;
+  policies: PolicyService;
+  keys: KeyService;
+  agents: AgentService;
+  stops: StopList;
+  vault: Vault;
+  permits: PermitKeyService;
+  /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
+  rotateLogKey(rotation: LogKeyRotation): Promise<RotatedLogKey>;
+  processes: Processes;
+}
+
+export interface PartsOptions {
+  config: Config;
+  /** Not open yet. */
+  storage: Storage;
+  /** Names of the policy sources. */
+  sources: readonly string[];
+  outbox: Outbox;
+  /** What plugins bring by name. */
+  declared: Declarations;
+  /** Tells this process from the others on the store. */
+  instance: string;
+  log: Logger;
+  clock: LedgerClock;
+  /** UUIDv7. */
+  newId(): string;
+  acceptRollback: boolean;
+  acceptSecret: boolean;
+  anyPermitKey: boolean;
+}
+
+/** Meta of a store that `assent copy` has begun to fill and not finished. */
+export const UNFINISHED_COPY = "unfinished_copy";
+
+/** Tells `opened` how each part is closed, also of those that were opened before one failed. */
+export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {
+  const { config, storage, sources, log, newId } = options;
+  const clock = options.clock.now;
+  await storage.open();
+  if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "")
+    throw new StorageError(
+      "unavailable",
+      "this store is an unfinished copy of another one; run the same `assent copy` again to finish it",
+    );
+  const vault = openVault(config, log);
+  const ring = openLogKeyring(config, log);
+  const { origin, first } = await pinLog(storage, config.ledger.origin, ring.publicKey);
+  const book = createLogKeyBook({ first, signer: ring.signer, verify: vault.verify, clock });
+  await followLog(storage, book, ring, origin);
+  await pinSecret(storage, vault, log, options.acceptSecret);
+  // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
+  let ledger: OpenLedger | null = null;
+  const head = () => (ledger === null ? storage.head() : ledger.head());
+  const keyUse = createKeyUse(storage, log);
+  opened.push({ name: "key use", close: keyUse.stop });
+  const directory = createDirectory();
+  const permits = await openPermitKeys({
+    config,
+    storage,
+    directory,
+    vault,
+    isLogKey: (publicKey) => isLogKey(book, ring, origin, publicKey),
+    head,
+    clock,
+    log,
+    anyKey: options.anyPermitKey,
+  });
+  opened.push({ name: "permit keys", close: permits.close });
+  const keys = createKeys({
+    storage,
+    directory,
+    log,
+    head,
+    clock,
+    newId,
+    used: (id, now) => keyUse.note(id, now),
+  });
+  const agents = createAgents({
+    storage,
+    directory,
+    head,
+    requireRegistered: config.require_registered_agents,
+    rejectionHoldsMs: config.approvals.rejection_holds_seconds * 1000,
+  });
+  const stops = createStops({ storage, directory, head, clock });
+  const trials = createTrials({ storage, log });
+  opened.push({ name: "trials of policies", close: trials.close });
+  const policies = createPolicies({
+    storage,
+    trials,
+    head,
+    clock,
+    log,
+    sources,
+    channels: Object.keys(config.channels),
+    newId,
+    ledger: () => {
+      if (ledger === null) throw new Error("the ledger is not open yet");
+      return ledger;
+    },
+  });
+  const opening = await openLedger({
+    storage,
+    instance: options.instance,
+    verify: vault.verify,
+    logKeys: book,
+    log,
+    clock: options.clock,
+    origin,
+    maxBatch: config.ledger.max_batch,
+    verifyAtStart: config.ledger.verify_at_start,
+    keptCheckpoint: checkpointFile(config),
+    stateFolder: config.state,
+    checkpointLog:
+      config.ledger.checkpoint_log === null
+        ? null
+        : { path: config.ledger.checkpoint_log, everyMs: config.ledger.checkpoint_log_seconds * 1000 },
+    acceptRollback: options.acceptRollback,
+    outbox: options.outbox.write,
+    entryFault: options.declared.entryFault,
+    policies: (tx, digest) => policies.within(tx, digest),
+    follow: (tx, { epoch }) => directory.follow(tx, epoch),
+    confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
+    stops: directory.stops,
+    agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
+  });
+  ledger = opening;
+  opened.push({ name: "ledger", close: opening.close });
+  return {
+    storage,
+    ledger: opening,
+    policies,
+    keys,
+    agents,
+    stops,
+    vault,
+    permits,
+    rotateLogKey: (rotation) =>
+      rotateLogKey({ ledger: opening, book, ring, signsPermits: permits.signs, clock }, rotation),
+    processes: createProcesses(storage, options.instance),
+  };
+}
+
+/** Throws VaultError where this process does not have the log's key. */
+async function followLog(storage: Storage, book: LogKeyBook, ring: LogKeyring, origin: string): Promise<void> {
+  await book.follow(storage, (await storage.head()).epoch);
+  const { name, publicKey } = parseVkey(currentVkey(book.keys()));
+  // A rotation that ended before the file was put in place.
+  ring.settle(name, publicKey);
+  assertLogKey(book.keys(), ring.signer(name, publicKey) !== null, formatVkey(origin, ring.publicKey));
+}
+
+function isLogKey(book: LogKeyBook, ring: LogKeyring, origin: string, publicKey: Uint8Array): boolean {
+  return equalBytes(publicKey, ring.publicKey) || vkeysOf(book.keys()).includes(formatVkey(origin, publicKey));
+}

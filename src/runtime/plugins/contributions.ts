@@ -1,0 +1,119 @@
+/** What `setup` returned, looked at before anything relies on it: nobody has compiled a plugin that is loaded by path. */
+import { ERRORS } from "../../contract/errors.ts";
+import type { Route } from "../../contract/resource.ts";
+import { suggest } from "../../domain/suggest.ts";
+import type { Contributions } from "../../plugin.ts";
+import type { Declarations } from "./declarations.ts";
+
+type Kind = "string" | "function" | "object";
+type Members = Readonly<Record<string, Kind>>;
+
+/** What each item of a list must have. */
+const LISTS = {
+  routes: {
+    path: "string",
+    summary: "string",
+    tag: "string",
+    responses: "object",
+    handle: "function",
+  },
+  policySources: { name: "string", load: "function" },
+  notifiers: { name: "string", deliver: "function" },
+  pages: { path: "string", title: "string", serve: "function" },
+  facades: { path: "string", title: "string", serve: "function", fault: "function" },
+} as const satisfies Partial<Record<keyof Contributions, Members>>;
+
+const ONES = {
+  onResponse: "function",
+  start: "function",
+  stop: "function",
+} as const satisfies Record<Exclude<keyof Contributions, keyof typeof LISTS>, Kind>;
+const KNOWN = [...Object.keys(LISTS), ...Object.keys(ONES)];
+const METHODS: readonly string[] = ["GET", "POST", "PUT", "PATCH", "DELETE"] satisfies Route["method"][];
+
+/** What is wrong, in words; null when nothing is. */
+export function contributionsFault(brought: unknown, declared: Declarations): string | null {
+  if (!isObject(brought))
+    return `setup returned ${wordFor(brought)}; return an object with what the plugin brings, {} when it is nothing`;
+  for (const name of Object.keys(brought)) {
+    if (KNOWN.includes(name)) continue;
+    const meant = suggest(name, KNOWN);
+    return `setup returned "${name}", which is not known here${meant === null ? `; a plugin brings ${KNOWN.join(", ")}` : `; did you mean "${meant}"?`}`;
+  }
+  for (const [name, kind] of Object.entries(ONES)) {
+    const value = brought[name];
+    if (value !== undefined && !isA(kind, value))
+      return `"${name}" must be ${article(kind)}, and it is ${wordFor(value)}`;
+  }
+  for (const [name, members] of Object.entries(LISTS)) {
+    const items = brought[name];
+    if (items === undefined) continue;
+    if (!Array.isArray(items)) return `"${name}" must be a list, and it is ${wordFor(items)}`;
+    for (const [i, item] of items.entries()) {
+      const fault = itemFault(item, members) ?? (name === "routes" ? routeFault(item as Route, declared) : null);
+      if (fault !== null) return `${name}[${i}] ${fault}`;
+    }
+  }
+  return null;
+}
+
+function itemFault(item: unknown, members: Members): string | null {
+  if (!isObject(item)) return `must be an object, and it is ${wordFor(item)}`;
+  for (const [member, kind] of Object.entries(members)) {
+    const value = item[member];
+    if (value === undefined) return `has no "${member}"`;
+    if (!isA(kind, value)) return `has a "${member}" that must be ${article(kind)}, and it is ${wordFor(value)}`;
+    if (value === "") return `has an empty "${member}"`;
+  }
+  return null;
+}
+
+/** A route without `scope` would be open or shut by accident: it has to say. */
+function routeFault({ method, path, scope, errors = [] }: Route, declared: Declarations): string | null {
+  const route = `(${String(method)} ${path})`;
+  if (!METHODS.includes(method))
+    return `${route} has the method ${JSON.stringify(method)}; one of ${METHODS.join(", ")} is expected`;
+  if (!path.startsWith("/")) return `${route} has a path that does not begin with "/"`;
+  if (scope === undefined)
+    return `${route} has no "scope"; name the one that a key must hold, or null when no key is needed`;
+  const scopes: readonly unknown[] = scope === null ? [] : Array.isArray(scope) ? scope : [scope];
+  if (Array.isArray(scope) && scopes.length === 0)
+    return `${route} has an empty list of scopes; write null when no key is needed`;
+  return (
+    notAmong(`${route} has the scope`, scopes, declared.scopes) ??
+    notAmong(`${route} lists the error`, codesOf(errors), [
+      ...Object.keys(ERRORS),
+      // Only as `defineErrors` gives them: the status belongs to the code.
+      ...declared.errors.filter((kind) => Array.isArray(errors) && errors.includes(kind)).map(({ code }) => code),
+    ])
+  );
+}
+
+function codesOf(errors: NonNullable<Route["errors"]>): readonly unknown[] {
+  return Array.isArray(errors) ? errors.map((error) => (isObject(error) ? error["code"] : error)) : errors;
+}
+
+function notAmong(what: string, given: readonly unknown[], choices: readonly string[]): string | null {
+  if (!Array.isArray(given)) return `${what} ${JSON.stringify(given)}, and a list is expected`;
+  const wrong = given.find((one) => !choices.includes(one as string)) as unknown;
+  if (wrong === undefined) return null;
+  const meant = typeof wrong === "string" ? suggest(wrong, choices) : null;
+  return `${what} ${JSON.stringify(wrong)}, which is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isA = (kind: Kind, value: unknown): boolean => typeof value === kind && value !== null;
+const article = (kind: Kind): string => (kind === "object" ? "an object" : `a ${kind}`);
+const wordFor = (value: unknown): string =>
+  value === undefined
+    ? "nothing"
+    : value === null
+      ? "null"
+      : Array.isArray(value)
+        ? "a list"
+        : value instanceof Promise
+          ? "a promise"
+          : typeof value === "object"
+            ? "an object"
+            : `a ${typeof value}`;

@@ -1,0 +1,115 @@
+/** What plugins bring by name, known before any of their code runs: scopes, errors, types of entries, commands. */
+import { Kind, type TObject } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { CORE_COMMANDS } from "../../contract/command.ts";
+import { ERRORS, errorPrefix, type ErrorKind } from "../../contract/errors.ts";
+import { ENTRY_TYPES, type EntryType, type PluginEntry } from "../../domain/entries.ts";
+import { SCOPES, type PluginScope, type Scope } from "../../domain/scopes.ts";
+import { explainFault, siblingsAt } from "../../domain/validation.ts";
+import type { Plugin } from "../../plugin.ts";
+import type { LoadedPlugin } from "./loader.ts";
+import { PluginError } from "./options.ts";
+
+export interface Declarations {
+  /** The core's, then those of plugins. */
+  readonly scopes: readonly Scope[];
+  /** Those of plugins. */
+  readonly errors: readonly ErrorKind[];
+  /** The core's, then those of plugins. */
+  readonly entryTypes: readonly EntryType[];
+  /** What is wrong with an entry of a plugin, in words; null when nothing is. */
+  entryFault(entry: PluginEntry): string | null;
+}
+
+/** Throws PluginError for a name that is not the plugin's to give, or is taken. */
+export function declarationsOf(plugins: readonly LoadedPlugin[]): Declarations {
+  const scopes = new Names("scope", SCOPES);
+  const errors = new Names("error", Object.keys(ERRORS));
+  const entries = new Names("entry type", ENTRY_TYPES);
+  const brought: { scopes: PluginScope[]; errors: ErrorKind[] } = { scopes: [], errors: [] };
+  const forms = new Map<string, (data: unknown) => string | null>();
+  for (const { plugin } of plugins) {
+    for (const scope of Object.values(plugin.scopes ?? {})) {
+      scopes.add(plugin, `${plugin.name}:`, scope);
+      brought.scopes.push(scope);
+    }
+    for (const kind of Object.values(plugin.errors ?? {})) {
+      errors.add(plugin, errorPrefix(plugin.name), kind?.code);
+      assertKind(plugin, kind);
+      brought.errors.push(kind);
+    }
+    for (const [type, form] of Object.entries(plugin.entries ?? {})) {
+      entries.add(plugin, `${plugin.name}:`, type);
+      if ((form as Partial<TObject> | undefined)?.[Kind] !== "Object")
+        throw new PluginError(
+          plugin.name,
+          `the form of its entry type "${type}" must be made with Type.Object of assent/plugin`,
+        );
+      forms.set(type, formOf(form));
+    }
+    assertCommand(plugin);
+  }
+  return Object.freeze({
+    scopes: [...SCOPES, ...brought.scopes],
+    errors: brought.errors,
+    entryTypes: [...ENTRY_TYPES, ...(forms.keys() as Iterable<PluginEntry["type"]>)],
+    entryFault({ type, data }: PluginEntry) {
+      const form = forms.get(type);
+      return form === undefined ? `no plugin declares the entry type "${type}"` : form(data);
+    },
+  });
+}
+
+/** Names of one kind, each with its owner. */
+class Names {
+  private readonly owners = new Map<string, string>();
+  private readonly kind: string;
+  private readonly core: readonly string[];
+
+  constructor(kind: string, core: readonly string[]) {
+    this.kind = kind;
+    this.core = core;
+  }
+
+  add({ name }: Plugin, prefix: string, given: unknown): void {
+    const its = `its ${this.kind} ${JSON.stringify(given)}`;
+    if (typeof given !== "string" || !given.startsWith(prefix) || given.length === prefix.length)
+      throw new PluginError(name, `${its} must begin with "${prefix}" and go on`);
+    if (!/^[A-Za-z0-9_:.-]{1,64}$/.test(given))
+      throw new PluginError(name, `${its} must be at most 64 letters, digits, "_", "-", "." and ":"`);
+    if (this.core.includes(given)) throw new PluginError(name, `${its} is one of the core's; give it another name`);
+    const owner = this.owners.get(given);
+    if (owner === name) throw new PluginError(name, `${its} is declared twice; name it once`);
+    if (owner !== undefined) throw new PluginError(name, `${its} is taken by plugin "${owner}"`);
+    this.owners.set(given, name);
+  }
+}
+
+function assertKind({ name }: Plugin, { code, status, title }: ErrorKind): void {
+  if (!Number.isInteger(status) || status < 400 || status > 599)
+    throw new PluginError(name, `its error "${code}" has the status ${status}; one from 400 to 599 is expected`);
+  if (typeof title !== "string" || title === "") throw new PluginError(name, `its error "${code}" has no title`);
+}
+
+function assertCommand({ name, command }: Plugin): void {
+  if (command === undefined) return;
+  if ((CORE_COMMANDS as readonly string[]).includes(name))
+    throw new PluginError(
+      name,
+      `its command would be "assent ${name}", which is the core's; give the plugin another name`,
+    );
+  for (const member of ["summary", "help"] as const)
+    if (typeof command?.[member] !== "string") throw new PluginError(name, `its command has no "${member}"`);
+  if (typeof command.run !== "function") throw new PluginError(name, 'its command has no "run"');
+}
+
+function formOf(schema: TObject): (data: unknown) => string | null {
+  const check = TypeCompiler.Compile(schema);
+  return (data) => {
+    if (check.Check(data)) return null;
+    const fault = check.Errors(data).First();
+    return fault === undefined
+      ? "it has another form"
+      : `data${fault.path}: ${explainFault(fault, siblingsAt(schema, fault.path))}`;
+  };
+}

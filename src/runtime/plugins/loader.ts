@@ -1,0 +1,151 @@
+/** Finds the plugins that the configuration names. Built-in ones are found by folder name, so that the core imports none. */
+import { isAbsolute, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Config } from "../../config/index.ts";
+import type { Plugin } from "../../plugin.ts";
+
+export interface LoadedPlugin {
+  plugin: Plugin;
+  options: unknown;
+  /** How it was named, for messages. */
+  origin: string;
+}
+
+type Standard = Readonly<Record<string, () => Promise<{ default?: unknown }>>>;
+
+/** What comes with the package. Found by its place and not imported, so that the core depends on no plugin. */
+async function standardPlugins(): Promise<Standard> {
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  const url = new URL(`../../plugins/standard.${extension}`, import.meta.url);
+  return ((await import(url.href)) as { STANDARD: Standard }).STANDARD;
+}
+
+/** In `plugins`, stands for every plugin that is loaded when nothing is named. */
+const ALL = "built-in";
+
+export class PluginLoadError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "PluginLoadError";
+  }
+}
+
+export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
+  const standard = await standardPlugins();
+  const items = itemsOf(config);
+  const loaded: LoadedPlugin[] = [];
+  for (const { name, options } of items) {
+    const names =
+      name === ALL
+        ? allBut(standard, options, config).filter((each) => !items.some((item) => item.name === each))
+        : [name];
+    for (const each of names)
+      loaded.push({ plugin: await importPlugin(standard, each), options: name === ALL ? {} : options, origin: each });
+  }
+  return loaded;
+}
+
+/** Those alone that are named by path. None of their code runs but their modules. */
+export async function loadPluginsByPath(config: Config): Promise<LoadedPlugin[]> {
+  const items = itemsOf(config).filter(({ name }) => isPath(name));
+  return Promise.all(
+    items.map(async ({ name, options }) => ({ plugin: await importPlugin({}, name), options, origin: name })),
+  );
+}
+
+function itemsOf({ plugins }: Config): { name: string; options: Record<string, unknown> }[] {
+  return (plugins ?? [ALL]).map((item) =>
+    typeof item === "string" ? { name: item, options: {} } : { name: item.name, options: item.options ?? {} },
+  );
+}
+
+function isPath(name: string): boolean {
+  return name.startsWith("./") || name.startsWith("../../") || isAbsolute(name);
+}
+
+/**
+ * Everything, on the store that the configuration has an address for, without what `except` names: what is new in a
+ * later version comes along. One that is in the list itself, with options, is not loaded twice.
+ */
+function allBut(standard: Standard, options: Record<string, unknown>, config: Config): string[] {
+  const { except = [], ...rest } = options;
+  const names = Object.keys(standard);
+  if (Object.keys(rest).length > 0 || !Array.isArray(except))
+    throw new PluginLoadError(`"${ALL}" takes one option: except, a list of built-in plugins`);
+  const wrong = except.find((name) => !names.includes(name as string)) as unknown;
+  if (wrong !== undefined)
+    throw new PluginLoadError(
+      `"${ALL}" cannot leave out ${JSON.stringify(wrong)}: the built-in plugins are ${names.join(", ")}`,
+    );
+  const otherStore = config.database_url === null ? "storage-postgres" : "storage-sqlite";
+  return names.filter((name) => name !== otherStore && !except.includes(name));
+}
+
+async function importPlugin(standard: Standard, name: string): Promise<Plugin> {
+  const load = isPath(name)
+    ? async () => {
+        if (/\.[cm]?tsx?$/.test(name)) await readTypeScript();
+        return (await import(pathToFileURL(resolve(name)).href)) as { default?: unknown };
+      }
+    : Object.hasOwn(standard, name)
+      ? standard[name]
+      : undefined;
+  if (load === undefined) {
+    throw new PluginLoadError(
+      `there is no built-in plugin "${name}"; the built-in ones are ${Object.keys(standard).join(", ")}; a plugin of your own is named by path, such as "./${name}.ts"`,
+    );
+  }
+  let module: { default?: unknown };
+  try {
+    module = await load();
+  } catch (error) {
+    const why = asCommonJs(error)
+      ? 'it is taken for CommonJS; write "type": "module" into the package.json of its folder'
+      : error instanceof Error
+        ? error.message
+        : String(error);
+    throw new PluginLoadError(`the plugin "${name}" cannot be loaded: ${why}`, { cause: error });
+  }
+  const plugin = module.default as Partial<Plugin> | undefined;
+  const fault = (what: string): PluginLoadError => new PluginLoadError(`the plugin "${name}" ${what}`);
+  if (typeof plugin !== "object" || plugin === null)
+    throw fault("has no default export; write export default definePlugin({ name, setup })");
+  if (typeof plugin.name !== "string" || plugin.name === "")
+    throw fault('has no name; write export default definePlugin({ name: "my-plugin", setup })');
+  if (typeof plugin.setup !== "function" && typeof plugin.storage !== "function")
+    throw fault(
+      `has no setup; write export default definePlugin({ name: ${JSON.stringify(plugin.name)}, setup: (host, options) => ({}) })`,
+    );
+  return plugin as Plugin;
+}
+
+/** For a plugin in TypeScript: Deno, Bun and newer Nodes read it themselves, and tsx does it for the others. */
+async function readTypeScript(): Promise<void> {
+  const { bun, deno } = process.versions;
+  const strips = (process.features as { typescript?: unknown }).typescript;
+  if (bun !== undefined || deno !== undefined || (strips !== undefined && strips !== false)) return;
+  // Whoever runs these sources reads TypeScript already.
+  if (import.meta.url.endsWith(".ts")) return;
+  try {
+    const { register } = await import("tsx/esm/api");
+    // No tsconfig.json: the paths of one could lead to a second copy of this package.
+    register({ tsconfig: false });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new Error(
+      `it is TypeScript, which Node ${process.version} does not read; use Node 22.18 or later, or run "npm install tsx" in this folder`,
+      { cause: error },
+    );
+  }
+}
+
+/** The runtimes' own words for it speak of cycles and of require. */
+function asCommonJs(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, message } = error as NodeJS.ErrnoException;
+  return (
+    code === "ERR_REQUIRE_CYCLE_MODULE" ||
+    code === "ERR_REQUIRE_ESM" ||
+    message.startsWith("Cannot use import statement outside a module")
+  );
+}

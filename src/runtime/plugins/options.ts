@@ -1,0 +1,59 @@
+/** A plugin's name and options, looked at before any of its code runs. */
+import { Kind, Type, type TObject } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import type { Logger } from "../../contract/host.ts";
+import { explainFault, siblingsAt } from "../../domain/validation.ts";
+import type { Plugin } from "../../plugin.ts";
+import type { LoadedPlugin } from "./loader.ts";
+
+/** Says which plugin and, for options, which key. */
+export class PluginError extends Error {
+  readonly plugin: string;
+  constructor(plugin: string, message: string, options?: { cause?: unknown }) {
+    super(`plugin "${plugin}": ${message}`, options);
+    this.name = "PluginError";
+    this.plugin = plugin;
+  }
+}
+
+/** Operators are told in one line; where in the plugin it was is for its author, who asks for it. */
+export function failure(plugin: string, what: string, error: unknown, log: Logger): PluginError {
+  log.debug(`a plugin failed in ${what}`, {
+    plugin,
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  });
+  return new PluginError(plugin, `${what} failed: ${error instanceof Error ? error.message : String(error)}`, {
+    cause: error,
+  });
+}
+
+/** Throws PluginError when two plugins have one name. */
+export function refuseTwice(plugins: readonly LoadedPlugin[]): void {
+  const names = new Set<string>();
+  for (const { plugin, origin } of plugins) {
+    if (names.has(plugin.name))
+      throw new PluginError(plugin.name, `it is loaded twice, the second time as "${origin}"; name it once`);
+    names.add(plugin.name);
+  }
+}
+
+const NO_OPTIONS = Type.Object({}, { additionalProperties: false });
+
+/** The options with their defaults. Throws PluginError that names each key at fault. */
+export function checkOptions({ name, options: declared = NO_OPTIONS }: Plugin, given: unknown): unknown {
+  if ((declared as Partial<TObject>)?.[Kind] !== "Object")
+    throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");
+  // A key that nobody reads is a typing error: the contract refuses it also where the schema forgot to.
+  const schema = declared.additionalProperties === undefined ? { ...declared, additionalProperties: false } : declared;
+  const options = Value.Default(schema, Value.Clone(given ?? {}));
+  // What is missing is of the wrong kind too: the first fault of a key says it.
+  const faults = [...Value.Errors(schema, options)]
+    .filter((fault, i, all) => all.findIndex(({ path }) => path === fault.path) === i)
+    .slice(0, 10);
+  if (faults.length === 0) return options;
+  const words = faults.map(
+    (fault) =>
+      `option "${fault.path.slice(1).replaceAll("/", ".") || "options"}": ${explainFault(fault, siblingsAt(schema, fault.path))}`,
+  );
+  throw new PluginError(name, words.join("; "));
+}

@@ -1,0 +1,164 @@
+/** Collects what the plugins bring, refuses what clashes, then is fixed. */
+import type { Host, Logger } from "../../contract/host.ts";
+import type { Facade } from "../../contract/facade.ts";
+import type { Notifier } from "../../contract/notifier.ts";
+import type { Page } from "../../contract/page.ts";
+import type { PolicySource } from "../../contract/policy-source.ts";
+import type { Route } from "../../contract/resource.ts";
+import type { LoadedPlugin } from "./loader.ts";
+import type { AnsweredRequest, Contributions, Plugin } from "../../plugin.ts";
+import { contributionsFault } from "./contributions.ts";
+import type { Declarations } from "./declarations.ts";
+import { checkOptions, failure, PluginError } from "./options.ts";
+
+export interface Registry {
+  readonly routes: readonly Route[];
+  readonly pages: readonly Page[];
+  readonly facades: readonly Facade[];
+  readonly policySources: readonly PolicySource[];
+  readonly notifiers: readonly Notifier[];
+  onResponse(request: AnsweredRequest): void;
+  /** In order. When one fails, those started are stopped in reverse and its error is passed on. */
+  start(): Promise<void>;
+  /** In reverse; idempotent. One that throws does not keep the others from stopping. */
+  stop(): Promise<void>;
+}
+
+/** @param hostOf what a plugin is given, by its name */
+export async function collect(
+  plugins: readonly LoadedPlugin[],
+  declared: Declarations,
+  hostOf: (plugin: string) => Host,
+  log: Logger,
+): Promise<Registry> {
+  const parts: { name: string; brought: Contributions }[] = [];
+  for (const { plugin, options } of plugins) {
+    const checked = checkOptions(plugin, options);
+    if (plugin.setup === undefined) continue;
+    const brought = await setUp(plugin, hostOf(plugin.name), checked);
+    const fault = contributionsFault(brought, declared);
+    if (fault !== null) throw new PluginError(plugin.name, fault);
+    parts.push({ name: plugin.name, brought });
+  }
+  const routes = unique(
+    parts,
+    (b) => b.routes,
+    (route) => `${route.method} ${shapeOf(route.path)}`,
+    (route) => `the route ${route.method} ${route.path}`,
+  );
+  const pages = unique(
+    parts,
+    (b) => b.pages,
+    (page) => page.path,
+    (page) => `the page ${page.path}`,
+  );
+  const taken = new Set([...routes, ...pages].map(({ path }) => shapeOf(path)));
+  const facades = unique(
+    parts,
+    (b) => b.facades,
+    (facade) => shapeOf(facade.path),
+    (facade) => `the facade ${facade.path}`,
+  );
+  for (const { name, brought } of parts)
+    for (const { path } of brought.facades ?? [])
+      if (taken.has(shapeOf(path))) throw new PluginError(name, `the facade ${path} stands where a route or page is`);
+  const policySources = unique(
+    parts,
+    (b) => b.policySources,
+    (source) => source.name,
+    (source) => `the policy source "${source.name}"`,
+  );
+  const notifiers = unique(
+    parts,
+    (b) => b.notifiers,
+    (notifier) => notifier.name,
+    (notifier) => `the notifier "${notifier.name}"`,
+  );
+  return Object.freeze({
+    routes,
+    pages,
+    facades,
+    policySources,
+    notifiers,
+    onResponse: observers(parts, log),
+    ...lifecycle(parts, log),
+  });
+}
+
+/** Two paths of one shape are one path. */
+const shapeOf = (path: string): string => path.replaceAll(/:[^/]+/g, ":");
+
+async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Contributions> {
+  try {
+    // Checked exactly as returned: `undefined` must not pass for an empty object.
+    return (await plugin.setup?.(host, options as never)) as Contributions;
+  } catch (error) {
+    if (error instanceof PluginError) throw error;
+    throw failure(plugin.name, "setup", error, host.log);
+  }
+}
+
+function unique<T extends object>(
+  parts: readonly { name: string; brought: Contributions }[],
+  pick: (brought: Contributions) => T[] | undefined,
+  key: (item: T) => string,
+  words: (item: T) => string,
+): readonly T[] {
+  const owners = new Map<string, string>();
+  const items: T[] = [];
+  for (const { name, brought } of parts) {
+    for (const item of pick(brought) ?? []) {
+      const owner = owners.get(key(item));
+      if (owner !== undefined) throw new PluginError(name, `${words(item)} is taken by plugin "${owner}"`);
+      owners.set(key(item), name);
+      items.push(item);
+    }
+  }
+  return Object.freeze(items);
+}
+
+function observers(parts: readonly { name: string; brought: Contributions }[], log: Logger): Registry["onResponse"] {
+  const listening = parts.filter(({ brought }) => brought.onResponse !== undefined);
+  return (request) => {
+    for (const { name, brought } of listening) {
+      try {
+        brought.onResponse?.(request);
+      } catch (error) {
+        log.error("a plugin threw when it was told of a request", { plugin: name, error: String(error) });
+      }
+    }
+  };
+}
+
+function lifecycle(
+  parts: readonly { name: string; brought: Contributions }[],
+  log: Logger,
+): Pick<Registry, "start" | "stop"> {
+  let started: { name: string; brought: Contributions }[] = [];
+  async function stop(): Promise<void> {
+    const running = started.reverse();
+    started = [];
+    for (const { name, brought } of running) {
+      try {
+        await brought.stop?.();
+      } catch (error) {
+        log.error("a plugin failed to stop", { plugin: name, error: String(error) });
+      }
+    }
+  }
+  return {
+    stop,
+    async start() {
+      for (const part of parts) {
+        // Before its start: what a failed start has begun is for its own stop to end.
+        started.push(part);
+        try {
+          await part.brought.start?.();
+        } catch (error) {
+          await stop();
+          throw failure(part.name, "start", error, log);
+        }
+      }
+    },
+  };
+}

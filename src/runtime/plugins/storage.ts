@@ -1,0 +1,39 @@
+/** Finds the plugin that brings the storage. Nothing else of any plugin runs for it. */
+import { StorageError, type Storage } from "../../contract/storage.ts";
+import type { StorageHost } from "../../plugin.ts";
+import type { LoadedPlugin } from "./loader.ts";
+import { checkOptions, failure, PluginError, refuseTwice } from "./options.ts";
+
+/**
+ * Not open yet. Null only when there is no plugin at all. Throws PluginError when not exactly one plugin brings it, and
+ * StorageError when that one cannot.
+ */
+export async function storageOf(plugins: readonly LoadedPlugin[], host: StorageHost): Promise<Storage | null> {
+  refuseTwice(plugins);
+  const [first, second] = plugins.filter(({ plugin }) => plugin.storage !== undefined);
+  if (first !== undefined && second !== undefined) {
+    throw new PluginError(
+      second.plugin.name,
+      `it brings a storage, and so does "${first.plugin.name}"; configure one of the two`,
+    );
+  }
+  if (first === undefined) {
+    if (plugins.length === 0) return null;
+    throw new PluginError(
+      plugins.map(({ plugin }) => plugin.name).join(", "),
+      "none of the plugins brings a storage; add one, such as storage-sqlite",
+    );
+  }
+  const { plugin, options } = first;
+  const checked = checkOptions(plugin, options);
+  let storage: Storage | undefined;
+  try {
+    storage = await plugin.storage?.(host, checked as never);
+  } catch (error) {
+    if (error instanceof StorageError) throw error;
+    throw failure(plugin.name, "storage", error, host.log);
+  }
+  if (typeof storage !== "object" || storage === null)
+    throw new PluginError(plugin.name, "storage returned no storage; return an object that keeps the storage contract");
+  return storage;
+}

@@ -1,0 +1,272 @@
+/** Puts the parts together: plugins, store, ledger, keys, policies and the fetch handler. */
+import { V7Generator } from "uuidv7";
+import type { Config } from "../config/index.ts";
+import type { Host, Logger } from "../contract/host.ts";
+import type { Route } from "../contract/resource.ts";
+import { createFetch, type FetchHandler } from "../http/handler.ts";
+import { createInFlight, createQueue } from "../http/in-flight.ts";
+import { createResponsesInFlight } from "../http/responses-in-flight.ts";
+import { createChannels, readChannels, toldOfStops, type Channel } from "../delivery/channels.ts";
+import { courierFor } from "../delivery/courier-for.ts";
+import { createOutbox } from "../delivery/outbox.ts";
+import {
+  addAdminKey,
+  createFirstKeys,
+  ensureAdminKey,
+  FIRST_AGENT,
+  warnOfUnbound,
+  type FirstKeys,
+} from "../identity/first-keys.ts";
+import { loadPolicies } from "../policies/follow.ts";
+import { createLogger } from "../serve/log.ts";
+import { createDuty } from "../cluster/duty.ts";
+import { createIdempotencySweep } from "../cluster/sweep-idempotency.ts";
+import { createFolding } from "../cluster/fold-sums.ts";
+import { loadPlugins, type LoadedPlugin } from "./plugins/loader.ts";
+import { createHosts } from "./host.ts";
+import { createLedgerClock } from "../ledger/clock.ts";
+import { publishCheckpoints } from "../ledger/publish.ts";
+import { verifyEd25519 } from "../identity/vault.ts";
+import type { PermitKeyService, PermitRotation } from "../identity/permit-keys.ts";
+import { openParts, type Disposer, type Parts } from "./parts.ts";
+import { declarationsOf } from "./plugins/declarations.ts";
+import { refuseTwice } from "./plugins/options.ts";
+import { collect } from "./plugins/registry.ts";
+import { storageOf } from "./plugins/storage.ts";
+
+export interface RuntimeOptions {
+  /** Instead of what `config.plugins` names. */
+  plugins?: LoadedPlugin[];
+  log?: Logger;
+  clock?(): number;
+  /** Goes on with a store that is older than the checkpoint kept beside it. */
+  acceptRollback?: boolean;
+  /** Takes the configured token secret though the other processes on this store had another one. */
+  acceptSecret?: boolean;
+  /** Starts, too, with another permit key than the store's: to rotate one that was lost. */
+  anyPermitKey?: boolean;
+  /** The response class of the server at hand, where a faster one than the global exists. */
+  Response?: typeof Response;
+}
+
+export interface Runtime {
+  fetch: FetchHandler;
+  /** Opens the store, verifies the ledger, loads policies, starts plugins. After a failure everything is closed again. */
+  start(): Promise<void>;
+  /**
+   * For whoever serves: gives a store without keys its first two, an admin's and an agent's, and calls `show` with
+   * them before they are stored. Does nothing where there are keys, or where the configuration names an admin key.
+   */
+  createFirstKeys(show: (keys: FirstKeys) => void): Promise<void>;
+  /** Whether a page stands at `/`: the console, unless it was left out. */
+  readonly hasHomePage: boolean;
+  /** For an operator at the machine who lost every admin key: one more, recorded like any other. */
+  createAdminKey(name: string): Promise<{
+    id: string;
+    name: string;
+    prefix: string;
+    scopes: string[];
+    agent_id: null;
+    owner: null;
+    expires_at: null;
+    revoked_at: null;
+    key: string;
+  }>;
+  /** Records the next key that signs permits. Rejects with VaultError for one that cannot be it. */
+  rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]>;
+  /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
+  rotateLogKey: Parts["rotateLogKey"];
+  /** Ends long waits, so that their requests can be answered before the server closes. */
+  beginStop(): void;
+  /** Finishes what was taken, then closes. Idempotent. */
+  stop(): Promise<void>;
+  /** After start. */
+  readonly host: Host;
+}
+
+export async function createRuntime(config: Config, options: RuntimeOptions = {}): Promise<Runtime> {
+  const log = options.log ?? createLogger(config.log.level);
+  const ledgerClock = createLedgerClock(options.clock ?? Date.now, log);
+  const clock = ledgerClock.now;
+  const ids = new V7Generator();
+  const newId = (): string => ids.generateOrResetWithTs(clock()).toString();
+  const stopping = new AbortController();
+  /** Tells this process from the others on the store. */
+  const instance = newId();
+  let parts: Parts | null = null;
+  let routes: readonly Route[] | null = null;
+  let state: "new" | "started" | "stopped" = "new";
+  const plugins = options.plugins ?? (await loadPlugins(config));
+  refuseTwice(plugins);
+  const declared = declarationsOf(plugins);
+  const inFlight = createInFlight(config.server.max_bytes_in_flight);
+  const { max_response_bytes: total, max_response_bytes_per_key: perKey } = config.server;
+  const responses = createResponsesInFlight({ total, perKey });
+  const queue = createQueue(config.ledger.max_queue);
+  const { hostOf, after } = createHosts({
+    config,
+    load: { bodyBytes: () => inFlight.bytes, responseBytes: () => responses.bytes, queued: () => queue.length },
+    log,
+    clock,
+    newId,
+    instance,
+    stopping: stopping.signal,
+    parts: () => parts,
+    routes: () => routes,
+    channels: createChannels(() => channels),
+    declared,
+  });
+  let channels: ReadonlyMap<string, Channel> = new Map();
+  const storage = await storageOf(plugins, { log, data: config.data, databaseUrl: config.database_url });
+  const registry = await collect(plugins, declared, hostOf, log);
+  routes = registry.routes;
+  channels = readChannels(config.channels, registry.notifiers);
+  const outbox = createOutbox({
+    channels,
+    notifiers: registry.notifiers,
+    allowSelfApproval: config.approvals.allow_self_approval,
+    stops: toldOfStops(config.stop.notify, channels),
+    newId,
+  });
+  const fetch = createFetch({
+    routes: registry.routes,
+    pages: registry.pages,
+    facades: registry.facades,
+    errors: new Set(declared.errors.map(({ code }) => code)),
+    authenticate: (value, how) => after("keys").authenticate(value, how),
+    config,
+    log,
+    newId,
+    stopping: stopping.signal,
+    inFlight,
+    responses,
+    queue,
+    onResponse: registry.onResponse,
+    ...(options.Response === undefined ? {} : { Response: options.Response }),
+  });
+
+  /** Each part says how it is closed when it is opened; the stop goes through them in reverse. */
+  const opened: Disposer[] = [];
+
+  async function start(): Promise<void> {
+    if (state !== "new") throw new Error(`a runtime starts once; this one is ${state}`);
+    state = "started";
+    if (storage === null) return;
+    try {
+      opened.push({ name: "storage", close: () => storage.close() });
+      parts = await openParts(
+        {
+          config,
+          storage,
+          declared,
+          sources: registry.policySources.map(({ name }) => name),
+          outbox,
+          instance,
+          log,
+          clock: ledgerClock,
+          newId,
+          acceptRollback: options.acceptRollback === true,
+          acceptSecret: options.acceptSecret === true,
+          anyPermitKey: options.anyPermitKey === true,
+        },
+        opened,
+      );
+      if (config.agents === "bound") await warnOfUnbound(parts.storage, log, clock());
+      if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock);
+      // Before the sources that plugins brought: these are no longer watched when their plugins stop.
+      opened.push({ name: "plugins", close: registry.stop });
+      opened.push({ name: "policies", close: await loadPolicies(parts.policies, registry.policySources, log) });
+      if (storage.upkeep !== undefined) {
+        const folding = createFolding({
+          upkeep: storage.upkeep.bind(storage),
+          ledger: parts.ledger,
+          log,
+          duty: createDuty(storage, "analytics", instance),
+        });
+        opened.push({ name: "sums", close: folding.stop });
+        folding.start();
+      }
+      const sweep = createIdempotencySweep({
+        storage,
+        ledger: parts.ledger,
+        duty: createDuty(storage, "idempotency", instance),
+        keepMs: config.retention.idempotency_days * 86_400_000,
+        clock,
+        log,
+      });
+      opened.push({ name: "idempotency keys", close: sweep.stop });
+      sweep.start();
+      await registry.start();
+      opened.push(
+        ...publishCheckpoints(config.ledger, parts, (name) => createDuty(storage, name, instance), log, verifyEd25519),
+      );
+      if (outbox.write !== null) {
+        const courier = courierFor(parts, { config, log, clock, notifiers: registry.notifiers, channels, instance });
+        opened.push({ name: "courier", close: courier.stop });
+        courier.start();
+      }
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+  }
+
+  let stopped: Promise<void> | null = null;
+  function stop(): Promise<void> {
+    stopped ??= (async () => {
+      state = "stopped";
+      beginStop();
+      for (let part = opened.pop(); part !== undefined; part = opened.pop()) {
+        try {
+          await part.close();
+        } catch (error) {
+          // The others are closed all the same: the store most of all.
+          log.error("a part of the service did not stop as it should", { part: part.name, error: String(error) });
+        }
+      }
+    })();
+    return stopped;
+  }
+
+  function beginStop(): void {
+    stopping.abort(new Error("the service is stopping"));
+  }
+
+  async function createAdminKey(name: string): ReturnType<Runtime["createAdminKey"]> {
+    const { row, value } = await addAdminKey(after("ledger"), after("keys"), name, clock);
+    return {
+      id: row.id,
+      name,
+      prefix: row.prefix,
+      scopes: row.scopes,
+      agent_id: null,
+      owner: null,
+      expires_at: null,
+      revoked_at: null,
+      key: value,
+    };
+  }
+
+  return {
+    fetch,
+    start,
+    async createFirstKeys(show) {
+      if (config.admin_key === null)
+        await createFirstKeys(
+          after("storage"),
+          after("ledger"),
+          after("keys"),
+          clock,
+          config.agents === "any" ? null : FIRST_AGENT,
+          show,
+        );
+    },
+    hasHomePage: registry.pages.some(({ path }) => path === "/"),
+    createAdminKey,
+    rotatePermitKey: (rotation) => after("permits").rotate(after("ledger"), rotation),
+    rotateLogKey: (rotation) => after("rotateLogKey")(rotation),
+    beginStop,
+    stop,
+    host: hostOf("assent"),
+  };
+}

@@ -1,0 +1,185 @@
+/** Deliveries and the uses of limits of a storage in memory. */
+import type {
+  ActionRow,
+  Backlog,
+  DeliveryFilter,
+  DeliveryRow,
+  LimitSpan,
+  LimitUseRow,
+  StorageTransaction,
+} from "../../contract/storage.ts";
+import { copyOf, keyOf, type Table } from "./tables.ts";
+
+interface Tables {
+  actions: Table<ActionRow>;
+  deliveries: Table<DeliveryRow>;
+  limitUses: Table<LimitUseRow>;
+}
+
+const sorted = (t: Tables, test: (row: DeliveryRow) => boolean): DeliveryRow[] =>
+  [...t.deliveries.values()].filter(test).sort((a, b) => a.position - b.position);
+
+const byEnd = (a: DeliveryRow, b: DeliveryRow): number => a.give_up_at - b.give_up_at || a.position - b.position;
+const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
+  Number(a.attempts > 0) - Number(b.attempts > 0) || byEnd(a, b);
+
+/** Of each destination the most urgent that is due; of events the first that waits, or none. */
+function due(t: Tables, now: number): DeliveryRow[] {
+  const waiting = sorted(t, ({ state }) => state === "waiting");
+  return [...new Set(waiting.map(({ destination }) => destination))]
+    .flatMap((destination) => {
+      const own = waiting.filter((row) => row.destination === destination);
+      const [event] = own.filter(({ kind }) => kind === "event").sort(byEnd);
+      return own
+        .filter((row) => row.next_at <= now && (row.kind !== "event" || row === event))
+        .sort(byUrgency)
+        .slice(0, 1);
+    })
+    .sort((a, b) => a.position - b.position);
+}
+
+export function deliveryReads(t: Tables) {
+  const used = (policy: string, limitName: string, subject: string, since: number): { count: number; sum: number } => {
+    const uses = [...t.limitUses.values()].filter(
+      (row) => row.policy === policy && row.limit_name === limitName && row.subject === subject && row.at >= since,
+    );
+    return {
+      count: uses.length,
+      sum: Math.min(
+        uses.reduce((sum, row) => sum + row.amount, 0),
+        Number.MAX_SAFE_INTEGER,
+      ),
+    };
+  };
+  return {
+    delivery: (id: string) => t.deliveries.get(id),
+    deliveries: ({ offset = 0, limit, before_position, ...filter }: DeliveryFilter) =>
+      sorted(
+        t,
+        (row) =>
+          (before_position === undefined || row.position < before_position) &&
+          (["state", "destination", "action_id"] as const).every(
+            (name) => filter[name] === undefined || row[name] === filter[name],
+          ),
+      )
+        .reverse()
+        .slice(offset, offset + limit),
+    deliveriesOfAction: (id: string) => sorted(t, (row) => row.action_id === id),
+    dueDeliveries: (now: number, limit: number) => due(t, now).slice(0, limit),
+    deliveryBacklog() {
+      const of = (state: DeliveryRow["state"]): Backlog => {
+        const rows = sorted(t, (row) => row.state === state);
+        return {
+          count: rows.length,
+          oldest: rows.length === 0 ? null : Math.min(...rows.map((row) => row.created_at)),
+        };
+      };
+      return { scheduled: of("scheduled"), waiting: of("waiting"), dead: of("dead") };
+    },
+    nextScheduledDelivery() {
+      const times = sorted(t, ({ state }) => state === "scheduled").map((row) => row.next_at);
+      return times.length === 0 ? null : Math.min(...times);
+    },
+    limitUsed: used,
+    limitsUsed: (spans: readonly LimitSpan[]) =>
+      spans.map(({ policy, limit_name, subject, since }) => used(policy, limit_name, subject, since)),
+  };
+}
+
+/** Rows of `table` that pass, removed; at most `max`, smallest first. */
+function removeSome<Row>(
+  table: Table<Row>,
+  key: (row: Row) => string,
+  test: (row: Row) => boolean,
+  order: (row: Row) => number,
+  max: number,
+): number {
+  const rows = [...table.values()]
+    .filter(test)
+    .sort((a, b) => order(a) - order(b))
+    .slice(0, max);
+  for (const row of rows) table.delete(key(row));
+  return rows.length;
+}
+
+const useKey = (row: LimitUseRow): string => keyOf(row.policy, row.limit_name, row.subject, row.at, row.action_id);
+
+export function deliveryWrites(t: Tables) {
+  const pending = (id: string | null): boolean =>
+    id !== null && [...t.actions.values()].some((row) => row.id === id && row.status === "pending_approval");
+  return {
+    insertDelivery(row: Omit<DeliveryRow, "position">) {
+      if (t.deliveries.get(row.id) !== undefined) throw new Error(`a delivery ${row.id} is there already`);
+      const position = Math.max(0, ...[...t.deliveries.values()].map((other) => other.position)) + 1;
+      t.deliveries.set(row.id, copyOf({ ...row, position }));
+    },
+    updateDelivery(...[id, guard, change]: Parameters<StorageTransaction["updateDelivery"]>) {
+      const row = t.deliveries.get(id);
+      if (row === undefined || row.state !== guard.state || row.attempts !== guard.attempts) return false;
+      const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
+      t.deliveries.set(id, copyOf({ ...row, ...given }));
+      return true;
+    },
+    deferDeliveries(...[destination, deferral]: Parameters<StorageTransaction["deferDeliveries"]>) {
+      const { except, events, others, last_error, updated_at } = deferral;
+      const until = (row: DeliveryRow): number => (row.kind === "event" ? events : others);
+      const sooner = sorted(
+        t,
+        (row) =>
+          row.state === "waiting" && row.destination === destination && row.id !== except && row.next_at < until(row),
+      );
+      for (const row of sooner)
+        t.deliveries.set(row.id, {
+          ...row,
+          next_at: until(row),
+          last_error: row.attempts === 0 ? last_error : row.last_error,
+          updated_at,
+        });
+      return sooner.length;
+    },
+    hastenDeliveries(destination: string, attempts: number, now: number) {
+      const later = sorted(
+        t,
+        (row) =>
+          row.state === "waiting" && row.destination === destination && row.attempts <= attempts && row.next_at > now,
+      );
+      for (const row of later) t.deliveries.set(row.id, { ...row, next_at: now });
+      return later.length;
+    },
+    releaseDeliveries(now: number) {
+      const ripe = sorted(t, (row) => row.state === "scheduled" && row.next_at <= now);
+      for (const row of ripe) t.deliveries.set(row.id, { ...row, state: "waiting" });
+      return ripe.length;
+    },
+    pruneDeliveries: (before: number, max: number) =>
+      removeSome(
+        t.deliveries,
+        (row) => row.id,
+        (row) =>
+          row.state !== "scheduled" && row.state !== "waiting" && row.updated_at < before && !pending(row.action_id),
+        (row) => row.updated_at,
+        max,
+      ),
+    insertLimitUse(row: LimitUseRow) {
+      if (t.limitUses.get(useKey(row)) !== undefined) throw new Error("this use is there already");
+      t.limitUses.set(useKey(row), copyOf(row));
+    },
+    releaseLimitUses(actionId: string) {
+      removeSome(
+        t.limitUses,
+        useKey,
+        (row) => row.action_id === actionId,
+        (row) => row.at,
+        Infinity,
+      );
+    },
+    pruneLimitUses: (now: number, max: number) =>
+      removeSome(
+        t.limitUses,
+        useKey,
+        (row) => row.until <= now,
+        (row) => row.until,
+        max,
+      ),
+  };
+}

@@ -1,0 +1,44 @@
+/** What plugins keep, of a storage in memory. */
+import type { DocumentFilter, DocumentRow } from "../../contract/storage.ts";
+import { copyOf, keyOf, type Table } from "./tables.ts";
+
+interface Tables {
+  documents: Table<DocumentRow>;
+  documentCounter: Table<{ last: number }>;
+}
+
+const ONLY = "only";
+/** The order of UTF-8's bytes is that of code points. */
+const byKey = (a: { key: string }, b: { key: string }): number =>
+  Buffer.compare(Buffer.from(a.key), Buffer.from(b.key));
+
+export function documentReads(t: Tables) {
+  return {
+    document: (plugin: string, key: string) => t.documents.get(keyOf(plugin, key)),
+    documents: ({ plugin, prefix, after, limit }: DocumentFilter) =>
+      [...t.documents.values()]
+        .filter((row) => row.plugin === plugin && row.key.startsWith(prefix))
+        .filter((row) => after === undefined || byKey(row, { key: after }) > 0)
+        .sort(byKey)
+        .slice(0, limit),
+  };
+}
+
+export function documentWrites(t: Tables) {
+  return {
+    putDocument(plugin: string, key: string, value: string, ifVersion: number | null) {
+      const at = keyOf(plugin, key);
+      if ((t.documents.get(at)?.version ?? null) !== ifVersion) return null;
+      const version = (t.documentCounter.get(ONLY)?.last ?? 0) + 1;
+      t.documentCounter.set(ONLY, { last: version });
+      t.documents.set(at, copyOf({ plugin, key, value, version }));
+      return version;
+    },
+    deleteDocument(plugin: string, key: string, ifVersion: number) {
+      const at = keyOf(plugin, key);
+      if (t.documents.get(at)?.version !== ifVersion) return false;
+      t.documents.delete(at);
+      return true;
+    },
+  };
+}

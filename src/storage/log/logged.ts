@@ -1,0 +1,207 @@
+/**
+ * The storage contract for what is no SQL database: all state is in memory, and every transaction is appended to a log
+ * before anybody sees it. What brings the log keeps four promises; all the rest is here.
+ */
+import {
+  StorageError,
+  type LedgerHead,
+  type Storage,
+  type StorageReader,
+  type StorageTransaction,
+} from "../../contract/storage.ts";
+import { EMPTY_ROOT } from "../../domain/merkle.ts";
+import { readsOf } from "./reads.ts";
+import { NAMES, ONLY, type Disk, type Methods, type Pending, type Rows } from "./rows.ts";
+import { copyOf, PendingTable, StoredTable } from "./tables.ts";
+import { writesOf } from "./writes.ts";
+
+/** One row as a transaction left it; null when it was deleted. Rows hold text, numbers, booleans, nulls, lists and Uint8Arrays. */
+export interface LoggedChange {
+  table: string;
+  key: string;
+  row: unknown;
+}
+
+/** Keeps changes. A newer change to the same table and key replaces an older one. */
+export interface StorageLog {
+  readonly name: string;
+  /**
+   * Takes the lock against other processes and gives every change, oldest first. With `readOnly` it takes no lock,
+   * changes nothing, and rejects where no store was ever begun.
+   */
+  open(options: { readOnly: boolean }): Promise<Iterable<LoggedChange>>;
+  /**
+   * One transaction, whole or not at all; resolves when it is durable. After a rejection nothing of it is there, or the
+   * log takes nothing more until it is opened anew. Without changes it tells whether it would take some.
+   */
+  append(changes: readonly LoggedChange[]): Promise<void>;
+  /** Gives the lock back. */
+  close(): Promise<void>;
+}
+
+/** Members that rows of earlier versions lack. */
+const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
+  actions: { past: null, meta: null, asked_at: null, waits: null, erased_at: null },
+};
+
+export function createLoggedStorage(log: StorageLog): Storage {
+  const disk = emptyDisk();
+  const leases = new Map<string, { holder: string; until: number }>();
+  let state: "closed" | "open" | "read only" = "closed";
+  let queue: Promise<unknown> = Promise.resolve();
+
+  function enqueue<T>(job: () => Promise<T>): Promise<T> {
+    const result = queue.then(job);
+    queue = result.catch(() => undefined);
+    return result;
+  }
+
+  function assertOpen(): void {
+    if (state === "closed") throw new StorageError("unavailable", `the store of ${log.name} is not open`);
+  }
+
+  function assertWritable(): void {
+    assertOpen();
+    if (state === "read only")
+      throw new StorageError("readonly", `the store of ${log.name} was opened to be read only`);
+  }
+
+  async function open(readOnly: boolean): Promise<void> {
+    const changes = await log.open({ readOnly });
+    try {
+      for (const table of Object.values(disk)) table.rows.clear();
+      for (const { table, key, row } of changes) {
+        const rows = disk[table as keyof Rows] as StoredTable<unknown> | undefined;
+        if (rows === undefined)
+          throw new StorageError(
+            "unavailable",
+            `the log of ${log.name} was written by a newer version: table ${table}`,
+          );
+        if (row === null) rows.delete(key);
+        else rows.set(key, { ...ABSENT[table as keyof Rows], ...row });
+      }
+      if (disk.head.get(ONLY) === undefined) {
+        if (readOnly) throw new StorageError("unavailable", "there is no store yet");
+        const head: LedgerHead = { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 };
+        await log.append([{ table: "head", key: ONLY, row: head }]);
+        disk.head.set(ONLY, head);
+      }
+      state = readOnly ? "read only" : "open";
+    } catch (error) {
+      await log.close();
+      throw error;
+    }
+  }
+
+  async function transact<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
+    assertWritable();
+    const pending = Object.fromEntries(
+      NAMES.map((name) => [name, new PendingTable(disk[name] as StoredTable<unknown>)]),
+    ) as unknown as Pending;
+    let over = false;
+    let failure: unknown = null;
+    // As in a database, a statement that failed loses the transaction, whoever swallows the error.
+    const run = async (method: () => unknown): Promise<unknown> => {
+      if (over)
+        throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
+      if (failure !== null) throw failure;
+      try {
+        return copyOf(method());
+      } catch (error) {
+        failure = asStorageError(error, error instanceof TypeError ? "invalid" : "unavailable");
+        throw failure;
+      }
+    };
+    let result: T;
+    try {
+      result = await work(
+        asynchronous({ ...readsOf(pending), ...writesOf(pending) }, run) as unknown as StorageTransaction,
+      );
+      if (failure !== null) throw failure;
+    } finally {
+      over = true;
+    }
+    const changes = NAMES.flatMap((table) => [...pending[table].changes()].map(([key, row]) => ({ table, key, row })));
+    // In the log first: nobody sees what a crash would take back.
+    if (changes.length > 0) await orStorageError(log.append(changes));
+    for (const name of NAMES) pending[name].commit();
+    return result;
+  }
+
+  const reads = asynchronous(readsOf(disk), async (method) => {
+    assertOpen();
+    return copyOf(method());
+  }) as unknown as StorageReader;
+
+  return {
+    ...reads,
+    name: log.name,
+    exclusive: true,
+    open: ({ readOnly = false } = {}) =>
+      enqueue(async () => {
+        if (state === "closed") await orStorageError(open(readOnly));
+      }),
+    close: () =>
+      enqueue(async () => {
+        if (state === "closed") return;
+        state = "closed";
+        await orStorageError(log.close());
+      }),
+    ping: () =>
+      enqueue(async () => {
+        assertWritable();
+        await orStorageError(log.append([]));
+      }),
+    schema: async () => {
+      assertOpen();
+      return { applied: 1, known: 1 };
+    },
+    leases: async () => {
+      assertOpen();
+      return [...leases]
+        .filter(([, { until }]) => until > performance.now())
+        .map(([name, { holder }]) => ({ name, holder }))
+        .sort((a, b) => (a.name < b.name ? -1 : 1));
+    },
+    lease: (name, holder, ms) =>
+      enqueue(async () => {
+        assertWritable();
+        const held = leases.get(name);
+        if (held !== undefined && held.holder !== holder && held.until > performance.now()) return false;
+        leases.set(name, { holder, until: performance.now() + ms });
+        return true;
+      }),
+    release: (name, holder) =>
+      enqueue(async () => {
+        assertWritable();
+        if (leases.get(name)?.holder === holder) leases.delete(name);
+      }),
+    write: (work) => enqueue(() => transact(work)),
+  };
+}
+
+function emptyDisk(): Disk {
+  return Object.fromEntries(NAMES.map((name) => [name, new StoredTable()])) as unknown as Disk;
+}
+
+async function orStorageError<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw asStorageError(error, "unavailable");
+  }
+}
+
+function asStorageError(error: unknown, kind: StorageError["kind"]): StorageError {
+  if (error instanceof StorageError) return error;
+  return new StorageError(kind, error instanceof Error ? error.message : String(error), { cause: error });
+}
+
+function asynchronous(
+  methods: Methods,
+  run: (method: () => unknown) => Promise<unknown>,
+): Record<string, (...args: never[]) => Promise<unknown>> {
+  return Object.fromEntries(
+    Object.entries(methods).map(([name, method]) => [name, (...args: never[]) => run(() => method(...args) ?? null)]),
+  );
+}

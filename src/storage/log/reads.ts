@@ -1,0 +1,245 @@
+/** The reads of the contract over tables in memory. */
+import type {
+  ActionFilter,
+  ActionRow,
+  AgentFilter,
+  AnalyticsQuery,
+  DecisionFilter,
+  EntryRow,
+  IdempotencyName,
+  IdempotencyPlace,
+  FollowedType,
+  LedgerHead,
+  PendingPlace,
+  StartablePlace,
+  StorageReader,
+  Visibility,
+} from "../../contract/storage.ts";
+import type { ActionStatus } from "../../domain/actions.ts";
+import { maySee } from "../../domain/visibility.ts";
+import { countActions } from "./count-actions.ts";
+import { deliveryReads } from "./deliveries.ts";
+import { documentReads } from "./document-table.ts";
+import { ONLY, type Methods, type Tables } from "./rows.ts";
+import { keyOf, type Table } from "./tables.ts";
+
+/** From the oldest idempotency key to the newest. */
+function byAge(a: IdempotencyPlace, b: IdempotencyPlace): number {
+  for (const member of ["created_at", "key_id", "route", "idempotency_key"] as const)
+    if (a[member] !== b[member]) return a[member] < b[member] ? -1 : 1;
+  return 0;
+}
+
+/** Arrays of rows `from <= n < to` that are there, ascending. */
+function range<Row>(from: number, to: number, get: (n: number) => Row | undefined): Row[] {
+  const rows: Row[] = [];
+  for (let n = from; n < to; n++) {
+    const row = get(n);
+    if (row !== undefined) rows.push(row);
+  }
+  return rows;
+}
+
+export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (...args: never[]) => unknown } {
+  const size = (): number => (t.head.get(ONLY) as LedgerHead).size;
+  const entries = (from: number, to: number): EntryRow[] =>
+    range(from, Math.min(to, size()), (seq) => t.entries.get(keyOf(seq)));
+  const all = <Row>(table: Table<Row>, test: (row: Row) => boolean, order: (a: Row, b: Row) => number): Row[] =>
+    [...table.values()].filter(test).sort(order);
+  const pending = (): ActionRow[] =>
+    all(
+      t.actions,
+      (row) => row.status === "pending_approval" && row.expires_at !== null,
+      (a, b) => (a.expires_at ?? 0) - (b.expires_at ?? 0) || a.decision_seq - b.decision_seq,
+    );
+  return {
+    head: () => t.head.get(ONLY),
+    checkpoint: () => t.checkpoint.get(ONLY),
+    entries,
+    entryByHash: (hash: Uint8Array) => t.entriesByHash.get(keyOf(...hash)),
+    entriesOfAction: (id: string) =>
+      all(
+        t.entries,
+        (row) => row.action_id === id,
+        (a, b) => a.seq - b.seq,
+      ),
+    entriesOfType: (type: FollowedType, from: number, limit: number) =>
+      all(
+        t.entries,
+        (row) => row.type === type && row.seq >= from,
+        (a, b) => a.seq - b.seq,
+      ).slice(0, limit),
+    leafHashes: (from: number, to: number) => entries(from, to).map((row) => row.leaf_hash),
+    tile: (level: number, index: number) => t.tiles.get(keyOf(level, index)),
+    tileRoots: (level: number, from: number, to: number) =>
+      range(from, to, (index) => t.tiles.get(keyOf(level, index))).map((row) => row.root),
+    action: (id: string) => t.actions.get(id),
+    actionsById: (ids: readonly string[]) =>
+      [...new Set(ids)].map((id) => t.actions.get(id)).filter((row) => row !== undefined),
+    openAction(submittedBy: string, requestHash: string, now: number) {
+      const own = [...t.actions.values()].filter(
+        (row) => row.submitted_by === submittedBy && row.request_hash === requestHash,
+      );
+      const startable = own.filter(({ status }) => status === "allowed" || status === "approved");
+      const waiting = own.filter(({ status }) => status === "pending_approval");
+      return lastToEnd(startable, now, (row) => row.approved_until) ?? lastToEnd(waiting, now, (row) => row.expires_at);
+    },
+    rejectedAction: (requestHash: string, now: number) =>
+      lastToEnd(
+        [...t.actions.values()].filter((row) => row.request_hash === requestHash),
+        now,
+        (row) => row.rejection_until,
+      ),
+    actions: (filter: ActionFilter) =>
+      all(
+        t.actions,
+        (row) => matches(row, filter),
+        (a, b) => b.decision_seq - a.decision_seq,
+      ).slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit),
+    decisionSpan(since: number, until: number) {
+      const rows = all(
+        t.actions,
+        (row) => row.created_at >= since && row.created_at < until,
+        (a, b) => a.decision_seq - b.decision_seq,
+      );
+      return rows.length === 0 ? null : { first: rows[0]?.decision_seq, last: rows.at(-1)?.decision_seq };
+    },
+    decisions: ({ from_seq, before_seq, limit, visibility, since, until }: DecisionFilter) =>
+      all(
+        t.actions,
+        (row) =>
+          matches(row, { visibility, since, until, before_seq, limit }) &&
+          row.decision_seq >= from_seq &&
+          row.decision_seq < size(),
+        (a, b) => b.decision_seq - a.decision_seq,
+      )
+        .slice(0, limit)
+        .map(({ decision_seq: seq, id: action_id, created_at, request, past }) => ({
+          seq,
+          action_id,
+          created_at,
+          request,
+          past,
+          bytes: t.entries.get(keyOf(seq))?.bytes,
+        })),
+    overdueActions: (now: number, limit: number) =>
+      pending()
+        .filter((row) => (row.expires_at ?? 0) <= now)
+        .slice(0, limit),
+    pendingActions: (visibility: Visibility, after: PendingPlace, limit: number) =>
+      pending()
+        .filter(
+          ({ expires_at, decision_seq }) =>
+            (expires_at ?? 0) > after.expires_at ||
+            (expires_at === after.expires_at && decision_seq > after.decision_seq),
+        )
+        .filter((row) => maySee(visibility, row))
+        .slice(0, limit),
+    startableActions: (status: ActionRow["status"], after: StartablePlace, limit: number) =>
+      all(
+        t.actions,
+        ({ status: stands, approved_until: ends, decision_seq: seq }) =>
+          stands === status &&
+          ends !== null &&
+          (ends > after.approved_until || (ends === after.approved_until && seq > after.decision_seq)),
+        (a, b) => (a.approved_until ?? 0) - (b.approved_until ?? 0) || a.decision_seq - b.decision_seq,
+      ).slice(0, limit),
+    pendingCount: (visibility: Visibility, now: number) =>
+      pending().filter((row) => (row.expires_at ?? 0) > now && maySee(visibility, row)).length,
+    oldestPending: (now: number) =>
+      pending()
+        .filter((row) => (row.expires_at ?? 0) > now)
+        .reduce<number | null>((oldest, row) => Math.min(oldest ?? Infinity, row.created_at), null),
+    nextExpiry: () => pending()[0]?.expires_at,
+    analytics: (query: AnalyticsQuery) => countActions([...t.actions.values()], query),
+    approvals: (id: string) =>
+      all(
+        t.approvals,
+        (row) => row.action_id === id,
+        (a, b) => a.seq - b.seq,
+      ),
+    idempotency: (key: string, route: string, idempotencyKey: string) =>
+      t.idempotency.get(keyOf(key, route, idempotencyKey)),
+    idempotencies: (names: readonly IdempotencyName[]) =>
+      names.flatMap(
+        ({ key_id, route, idempotency_key }) => t.idempotency.get(keyOf(key_id, route, idempotency_key)) ?? [],
+      ),
+    idempotencyBefore: (before: number, after: IdempotencyPlace, limit: number) =>
+      all(t.idempotency, (row) => row.created_at < before && byAge(row, after) > 0, byAge).slice(0, limit),
+    keyByHash: (hash: string) =>
+      all(
+        t.keys,
+        (row) => row.hash === hash,
+        () => 0,
+      )[0],
+    key: (id: string) => t.keys.get(id),
+    keys: () =>
+      all(
+        t.keys,
+        () => true,
+        (a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1),
+      ),
+    agent: (id: string) => t.agents.get(id),
+    agents: ({ suspended, before_seq, offset = 0, limit }: AgentFilter) =>
+      all(
+        t.agents,
+        (row) =>
+          (suspended === undefined || suspended === (row.suspended_at !== null)) &&
+          (before_seq === undefined || row.registered_seq < before_seq),
+        (a, b) => b.registered_seq - a.registered_seq,
+      ).slice(offset, offset + limit),
+    policy: (id: string) => t.policies.get(id),
+    policyByName: (name: string) =>
+      all(
+        t.policies,
+        (row) => row.name === name,
+        () => 0,
+      )[0],
+    policies: () =>
+      all(
+        t.policies,
+        () => true,
+        (a, b) => (a.name < b.name ? -1 : 1),
+      ),
+    policyVersion: (id: string, version: number) => t.policyVersions.get(keyOf(id, version)),
+    policyVersions: (id: string) =>
+      all(
+        t.policyVersions,
+        (row) => row.policy_id === id,
+        (a, b) => b.version - a.version,
+      ),
+    policySet: (digest: string) => t.policySets.get(digest),
+    ...deliveryReads(t),
+    ...documentReads(t),
+    meta: (name: string) => t.meta.get(name)?.value,
+  };
+}
+
+function lastToEnd(
+  rows: readonly ActionRow[],
+  now: number,
+  endOf: (row: ActionRow) => number | null,
+): ActionRow | undefined {
+  const ends = (row: ActionRow): number => endOf(row) ?? 0;
+  return rows
+    .filter((row) => ends(row) > now)
+    .toSorted((a, b) => ends(b) - ends(a) || b.decision_seq - a.decision_seq)[0];
+}
+
+function matches(row: ActionRow, filter: ActionFilter): boolean {
+  const { visibility: seen } = filter;
+  return (
+    ("all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id)) &&
+    (filter.status === undefined || statusOf(row, filter.as_of) === filter.status) &&
+    (["agent_id", "tool", "operation", "request_hash"] as const).every(
+      (name) => filter[name] === undefined || row[name] === filter[name],
+    ) &&
+    (filter.since === undefined || row.created_at >= filter.since) &&
+    (filter.until === undefined || row.created_at < filter.until) &&
+    (filter.before_seq === undefined || row.decision_seq < filter.before_seq)
+  );
+}
+
+function statusOf(row: ActionRow, asOf = -Infinity): ActionStatus {
+  return row.status === "pending_approval" && (row.expires_at ?? 0) <= asOf ? "expired" : row.status;
+}

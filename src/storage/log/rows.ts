@@ -1,0 +1,72 @@
+/** The tables of a storage in memory. */
+import type {
+  ActionRow,
+  AgentRow,
+  ApprovalRow,
+  DeliveryRow,
+  DocumentRow,
+  EntryRow,
+  IdempotencyRow,
+  KeyRow,
+  LedgerHead,
+  LimitUseRow,
+  PolicyRow,
+  PolicySetRow,
+  PolicyVersionRow,
+  TileRow,
+} from "../../contract/storage.ts";
+import type { PendingTable, StoredTable, Table } from "./tables.ts";
+
+export interface Rows {
+  head: LedgerHead;
+  checkpoint: { size: number; note: string };
+  entries: EntryRow;
+  entriesByHash: EntryRow;
+  tiles: TileRow;
+  actions: ActionRow;
+  /** By decision_seq, which is unique too. */
+  actionsBySeq: { id: string };
+  approvals: ApprovalRow;
+  idempotency: IdempotencyRow;
+  keys: KeyRow;
+  agents: AgentRow;
+  policies: PolicyRow;
+  policyVersions: PolicyVersionRow;
+  policySets: PolicySetRow;
+  deliveries: DeliveryRow;
+  limitUses: LimitUseRow;
+  documents: DocumentRow;
+  /** The last version that a document was given. */
+  documentCounter: { last: number };
+  meta: { value: string };
+}
+
+export type Tables = { [Name in keyof Rows]: Table<Rows[Name]> };
+export type Disk = { [Name in keyof Rows]: StoredTable<Rows[Name]> };
+export type Pending = { [Name in keyof Rows]: PendingTable<Rows[Name]> };
+
+export const NAMES: readonly (keyof Rows)[] = [
+  "head",
+  "checkpoint",
+  "entries",
+  "entriesByHash",
+  "tiles",
+  "actions",
+  "actionsBySeq",
+  "approvals",
+  "idempotency",
+  "keys",
+  "agents",
+  "policies",
+  "policyVersions",
+  "policySets",
+  "deliveries",
+  "limitUses",
+  "documents",
+  "documentCounter",
+  "meta",
+];
+/** Key of a table's one row. */
+export const ONLY = "only";
+
+export type Methods = Record<string, (...args: never[]) => unknown>;

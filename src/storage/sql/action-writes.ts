@@ -1,0 +1,162 @@
+/** The writes of the contract that are of actions, as SQL. */
+import { sql, type Kysely } from "kysely";
+import type { ActionChange, ActionGuard, ActionRow, ActionWrites } from "../../contract/storage.ts";
+import { KINDED_COLUMNS, type Kinds } from "./kinds.ts";
+import { ACTION_COLUMNS, type Tables } from "./schema.ts";
+import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
+import type { StatusMoves } from "./sums.ts";
+
+const EMPTY = sql.lit("");
+
+export function prepareActionWrites(db: Kysely<Tables>) {
+  return {
+    insertAction: prepareInsert(db, "actions", ACTION_COLUMNS),
+    insertKinded: kindedInserts(db),
+    noteAsked: prepare(
+      db
+        .updateTable("actions")
+        .set(params<object>(["asked_at", "waits"]))
+        .where("id", "=", param("id", "uuid")),
+    ),
+    updateAction: actionUpdates(db),
+    eraseAction: prepare(
+      db
+        .updateTable("actions")
+        .set({
+          request: EMPTY,
+          request_hash: EMPTY,
+          salt: EMPTY,
+          past: sql`null`,
+          meta: sql`null`,
+          result: sql`null`,
+          erased_at: param<number>("at"),
+        })
+        .where("id", "=", param("id", "uuid"))
+        .where("erased_at", "is", null)
+        .where(sql<boolean>`status <> 'pending_approval'`),
+    ),
+  };
+}
+
+export function writeActions(
+  moves: StatusMoves,
+  writes: ReturnType<typeof prepareActionWrites>,
+  db: SqlExecutor,
+  kinds: Kinds | null,
+): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction"> {
+  return {
+    async insertAction(row) {
+      const kind = kinds === null ? null : await kinds.of(db, row);
+      if (kind === null) await db.send(writes.insertAction, row);
+      else await db.send(writes.insertKinded(row), row, kind);
+    },
+    async noteAsked(id, asked_at, waits) {
+      await db.run(writes.noteAsked, { id, asked_at, waits });
+    },
+    async updateAction(id, guard, change) {
+      const moved =
+        (await db.run(writes.updateAction(guard, change), {
+          ...change,
+          ...guard,
+          status: change.status,
+          id,
+          if_status: guard.status,
+        })) === 1;
+      if (moved) moves.add(id, guard.status, change.status);
+      return moved;
+    },
+    async eraseAction(id, at) {
+      return (await db.run(writes.eraseAction, { id, at })) === 1;
+    },
+  };
+}
+
+/** Columns that a decision mostly leaves empty. */
+const OFTEN_NULL = [
+  "past",
+  "meta",
+  "asked_at",
+  "waits",
+  "submitted_agent",
+  "submitted_owner",
+  "quorum",
+  "expires_at",
+  "approved_until",
+  "rejection_until",
+  "started_at",
+  "started_by",
+  "result",
+  "waited_ms",
+  "erased_at",
+] as const satisfies readonly (keyof ActionRow)[];
+/** Each is prepared for good. Decisions make a few; a row of another one is bound whole. */
+const MOST_SHAPES = 64;
+
+/** One statement for each combination of columns that have a value, written when it is first asked for: binding costs. */
+function kindedInserts(db: Kysely<Tables>): (row: ActionRow) => Statement {
+  const statements = new Map<number, Statement>();
+  const bitOf = (name: string): number => {
+    const at = (OFTEN_NULL as readonly string[]).indexOf(name);
+    return at < 0 ? 0 : 1 << at;
+  };
+  const insert = (absent: number): Statement =>
+    prepareInsert(
+      db,
+      "actions",
+      KINDED_COLUMNS.filter((name) => (absent & bitOf(name)) === 0),
+    );
+  const whole = insert(0);
+  return (row) => {
+    let absent = 0;
+    OFTEN_NULL.forEach((name, i) => (absent |= row[name] === null ? 1 << i : 0));
+    let statement = statements.get(absent);
+    if (statement !== undefined) return statement;
+    if (statements.size >= MOST_SHAPES) return whole;
+    statement = insert(absent);
+    statements.set(absent, statement);
+    return statement;
+  };
+}
+
+/** Columns that may change after the decision. */
+export const CHANGEABLE = [
+  "status",
+  "updated_at",
+  "reason",
+  "reason_code",
+  "past",
+  "quorum",
+  "expires_at",
+  "approved_until",
+  "rejection_until",
+  "started_at",
+  "started_by",
+  "result",
+  "waited_ms",
+] as const;
+
+/** One statement for each combination of guard and change, written when it is first asked for. */
+function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
+  const statements = new Map<string, Statement>();
+  return (guard, change) => {
+    const changed = CHANGEABLE.filter((name) => change[name] !== undefined);
+    const guards = (["expires_after", "expired_by", "approved_after"] as const).filter(
+      (name) => guard[name] !== undefined,
+    );
+    const shape = [...changed, "if", ...guards].join(" ");
+    let statement = statements.get(shape);
+    if (statement === undefined) {
+      let query = db
+        .updateTable("actions")
+        .set(params<object>(changed))
+        .where("id", "=", param("id", "uuid"))
+        .where("status", "=", param("if_status"));
+      if (guards.includes("expires_after")) query = query.where("expires_at", ">", param("expires_after"));
+      if (guards.includes("expired_by")) query = query.where("expires_at", "<=", param("expired_by"));
+      if (guards.includes("approved_after")) query = query.where("approved_until", ">", param("approved_after"));
+      statement = prepare(query);
+      statements.set(shape, statement);
+    }
+    return statement;
+  };
+}

@@ -1,0 +1,39 @@
+/** Actions, of many ids at once, as SQL. */
+import { sql, type Kysely } from "kysely";
+import type { ActionReads, ActionRow } from "../../contract/storage.ts";
+import type { SqlDialect } from "./dialect.ts";
+import { idAs } from "./forms.ts";
+import { joinEach } from "./join-each.ts";
+import { fromActions, ofActions } from "./kinds.ts";
+import { ACTION_COLUMNS, type Tables } from "./schema.ts";
+import { bindRows, param, plain, prepare, type SqlExecutor } from "./statement.ts";
+
+/** No column of the tables is called so. */
+const ID = { wanted: "text" } as const;
+
+export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "packed" | "expectsRows">) {
+  const given = dialect.given(param("ids"), ID) as never;
+  const isWanted = sql<boolean>`actions.id = ${idAs(dialect.packed, "given.wanted")}`;
+  const columns = ofActions(ACTION_COLUMNS, dialect);
+  return {
+    actionsById: prepare(
+      dialect.packed === null
+        ? joinEach(db.selectFrom(given), "inner", "actions", isWanted, dialect).select(columns as never)
+        : fromActions(db, dialect)
+            .select(columns)
+            .innerJoin(given, (join) => join.on(isWanted)),
+    ),
+  };
+}
+
+export function readActionsById(
+  { actionsById }: ReturnType<typeof prepareActionsById>,
+  db: Pick<SqlExecutor, "all">,
+): Pick<ActionReads, "actionsById"> {
+  return {
+    actionsById: async (ids) => {
+      const rows = [...new Set(ids)].map((wanted) => ({ wanted }));
+      return (await db.all(actionsById, { ids: bindRows(Object.keys(ID), rows) })).map((row) => plain<ActionRow>(row));
+    },
+  };
+}

@@ -1,0 +1,160 @@
+/** A store's tables as rows, to read out of one database and into another. */
+import { sql, type Kysely } from "kysely";
+import {
+  COPIED_TABLES,
+  type ActionRow,
+  type CopiedRow,
+  type CopiedTable,
+  type LedgerHead,
+  type StorageCopying,
+} from "../../contract/storage.ts";
+import type { Bundles, EntryBytes } from "./bundles.ts";
+import type { SqlDialect } from "./dialect.ts";
+import { FORMS } from "./forms.ts";
+import { fromActions, ofActions, withKind, type Kinds } from "./kinds.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { joinHashes } from "./writes.ts";
+
+interface Shape {
+  key: readonly string[];
+  columns: readonly string[];
+  /** Rows of these may change; the others are append-only. */
+  changes: boolean;
+}
+
+const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
+  entries: { key: ["seq"], columns: schema.ENTRY_COLUMNS, changes: false },
+  tiles: { key: ["level", "index"], columns: schema.TILE_COLUMNS, changes: false },
+  policies: { key: ["id"], columns: schema.POLICY_COLUMNS, changes: true },
+  policy_versions: { key: ["policy_id", "version"], columns: schema.POLICY_VERSION_COLUMNS, changes: false },
+  policy_sets: { key: ["digest"], columns: schema.POLICY_SET_COLUMNS, changes: false },
+  api_keys: { key: ["id"], columns: schema.KEY_COLUMNS, changes: true },
+  agents: { key: ["id"], columns: schema.AGENT_COLUMNS, changes: true },
+  actions: { key: ["decision_seq"], columns: schema.ACTION_COLUMNS, changes: true },
+  approvals: { key: ["action_id", "principal"], columns: schema.APPROVAL_COLUMNS, changes: true },
+  idempotency: { key: ["key_id", "route", "idempotency_key"], columns: schema.IDEMPOTENCY_COLUMNS, changes: true },
+  deliveries: { key: ["position"], columns: schema.DELIVERY_COLUMNS, changes: true },
+  limit_uses: {
+    key: ["policy", "limit_name", "subject", "at", "action_id"],
+    columns: schema.LIMIT_USE_COLUMNS,
+    changes: true,
+  },
+  documents: { key: ["plugin", "key"], columns: schema.DOCUMENT_COLUMNS, changes: true },
+  document_counter: { key: ["id"], columns: ["id", "last"], changes: true },
+  meta: { key: ["name"], columns: ["name", "value"], changes: true },
+};
+
+const selected = (db: Kysely<Tables>) => db.selectFrom("meta").select("name");
+
+interface TableStatements {
+  first: Statement;
+  after: Statement;
+  last: Statement;
+  count: Statement;
+  write: Statement;
+}
+
+export type CopyStatements = ReturnType<typeof prepareCopying>;
+
+export function prepareCopying(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed">) {
+  const tables = Object.fromEntries(
+    COPIED_TABLES.map((table) => [table, statementsOf(db, table, SHAPES[table], dialect)]),
+  ) as Record<CopiedTable, TableStatements>;
+  return {
+    tables,
+    head: prepare(
+      db
+        .updateTable("ledger_head")
+        .set(params<object>(["size", "root", "edge", "policy_set", "epoch"]))
+        .where("id", "=", sql.lit(1)),
+    ),
+    checkpoint: prepare(
+      db
+        .updateTable("checkpoint")
+        .set(params<object>(["size", "note"]))
+        .where("id", "=", sql.lit(1)),
+    ),
+  };
+}
+
+function statementsOf(
+  db: Kysely<Tables>,
+  table: CopiedTable,
+  { key, columns: read, changes }: Shape,
+  dialect: Pick<SqlDialect, "packed">,
+): TableStatements {
+  const isActions = table === "actions";
+  const forms = FORMS[table] ?? {};
+  const columns = isActions && dialect.packed !== null ? [...read, "kind"] : read;
+  const rows = (
+    isActions
+      ? fromActions(db, dialect).select(ofActions(schema.ACTION_COLUMNS, dialect))
+      : db.selectFrom(table as "meta").select(read as never)
+  ) as ReturnType<typeof selected>;
+  const ordered = key.reduce((query, column) => query.orderBy(column as never), rows);
+  // Compared column by column, as the primary key is ordered.
+  const left = sql.join(key.map((column) => sql.ref(column)));
+  const right = sql.join(key.map((column) => sql`${param(`after_${column}`, forms[column])}`));
+  const behind = sql<boolean>`(${left}) > (${right})`;
+  const backwards = key.reduce((query, column) => query.orderBy(column as never, "desc"), rows);
+  const insert = db.insertInto(table as "meta").values(params<never>(columns, table));
+  const rest = columns.filter((column) => !key.includes(column));
+  const replacing = insert.onConflict((conflict) =>
+    conflict
+      .columns(key as never)
+      .doUpdateSet(Object.fromEntries(rest.map((column) => [column, sql.ref(`excluded.${column}`)])) as never),
+  );
+  return {
+    first: prepare(ordered.limit(param<number>("limit"))),
+    after: prepare(ordered.where(behind).limit(param<number>("limit"))),
+    last: prepare(backwards.limit(sql.lit(1))),
+    count: prepare(db.selectFrom(table as "meta").select((eb) => eb.fn.countAll<number>().as("n"))),
+    write: prepare(changes ? replacing : insert),
+  };
+}
+
+/** `write` runs its work in one durable transaction. */
+export function createCopying(
+  statements: CopyStatements,
+  reader: Pick<SqlExecutor, "all">,
+  bundles: Bundles,
+  kinds: Kinds | null,
+  write: (work: (db: SqlExecutor) => Promise<void>) => Promise<void>,
+): StorageCopying {
+  async function stored(db: SqlExecutor, table: CopiedTable, rows: readonly CopiedRow[]): Promise<readonly object[]> {
+    if (table !== "actions" || kinds === null) return rows;
+    const all: object[] = [];
+    for (const row of rows) all.push(withKind(row, await kinds.of(db, row as unknown as ActionRow)));
+    return all;
+  }
+
+  async function rowsOf(table: CopiedTable, statement: Statement, values: object): Promise<CopiedRow[]> {
+    const rows = (await reader.all(statement, values)).map((row) => plain<CopiedRow>(row));
+    if (table === "entries") await bundles.whole(reader, rows as unknown as EntryBytes[]);
+    return rows;
+  }
+  return {
+    async read(table, after, limit) {
+      const { first, after: behind } = statements.tables[table];
+      const from =
+        after === null ? {} : Object.fromEntries(SHAPES[table].key.map((column) => [`after_${column}`, after[column]]));
+      return rowsOf(table, after === null ? first : behind, { ...from, limit });
+    },
+    async last(table) {
+      return (await rowsOf(table, statements.tables[table].last, {}))[0] ?? null;
+    },
+    async count(table) {
+      const [row] = await reader.all(statements.tables[table].count, {});
+      return Number(row?.["n"]);
+    },
+    write: (table, rows) =>
+      write(async (db) => db.runMany(statements.tables[table].write, await stored(db, table, rows))),
+    finish: (head: LedgerHead, checkpoint) =>
+      write(async (db) => {
+        await db.run(statements.head, { ...head, edge: joinHashes(head.edge) });
+        if (checkpoint !== null) await db.run(statements.checkpoint, checkpoint);
+      }),
+  };
+}

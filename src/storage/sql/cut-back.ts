@@ -1,0 +1,164 @@
+/**
+ * Takes out what stands behind the head, and what came with it: a connection that was lost inside a transaction could
+ * leave entries there that no head ever covered, and nobody was told of them. Documents of plugins are not among it:
+ * the database has refused a change outside of its transaction for as long as there are any.
+ */
+import { sql, type Kysely } from "kysely";
+import { StorageError, type CopiedRow, type CopiedTable, type CutRow } from "../../contract/storage.ts";
+import { historyOf, type ActionEntry } from "../../domain/action-history.ts";
+import { isCoreEntry, openEntry, type EntryBody } from "../../domain/entries.ts";
+import { toHex } from "../../domain/hash.ts";
+import { openPast, writePasts } from "../../domain/past.ts";
+import { TILE_WIDTH } from "../../domain/tiles.ts";
+import type { Bundles } from "./bundles.ts";
+import { CHANGEABLE } from "./action-writes.ts";
+import type { SqlDialect } from "./dialect.ts";
+import { fromActions, ofActions } from "./kinds.ts";
+import { readLedger } from "./ledger-reads.ts";
+import type { Reads } from "./queries.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+
+export type CutStatements = ReturnType<typeof prepareCut>;
+
+interface Part {
+  find: Statement;
+  remove: Statement;
+}
+
+export function prepareCut(db: Kysely<Tables>, own: Pick<SqlDialect, "packed">) {
+  const part = (table: CopiedTable, columns: readonly string[], key: string, compare: "=" | ">="): Part => ({
+    find: prepare(
+      db
+        .selectFrom(table as "meta")
+        .select(columns as never)
+        .where(key as never, compare, param<never>("at")),
+    ),
+    remove: prepare(db.deleteFrom(table as "meta").where(key as never, compare, param<never>("at"))),
+  });
+  return {
+    entries: part("entries", schema.ENTRY_COLUMNS, "seq", ">="),
+    approvals: part("approvals", schema.APPROVAL_COLUMNS, "seq", ">="),
+    deliveries: part("deliveries", schema.DELIVERY_COLUMNS, "seq", ">="),
+    actions: {
+      ...part("actions", ["id"], "decision_seq", ">="),
+      find: prepare(
+        fromActions(db, own).select(ofActions(schema.ACTION_COLUMNS, own)).where("decision_seq", ">=", param("at")),
+      ),
+    },
+    agents: part("agents", schema.AGENT_COLUMNS, "registered_seq", ">="),
+    keys: part("api_keys", schema.KEY_COLUMNS, "id", "="),
+    idempotency: part("idempotency", schema.IDEMPOTENCY_COLUMNS, "resource_id", "="),
+    limitUses: part("limit_uses", schema.LIMIT_USE_COLUMNS, "action_id", "="),
+    tiles: {
+      find: prepare(tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
+      remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
+    },
+    reset: prepare(db.updateTable("actions").set(params<object>(CHANGEABLE)).where("id", "=", param("id", "uuid"))),
+    forgetSums: prepare(db.deleteFrom("action_sums")),
+    foldAnew: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
+  };
+}
+
+function tilesBehind<Query extends { where(column: "level" | "index", compare: "=" | ">=", value: never): Query }>(
+  query: Query,
+): Query {
+  return query.where("level", "=", param<never>("level")).where("index", ">=", param<never>("at"));
+}
+
+const LEVELS = 7;
+
+/** In one transaction. `keep` has every row before it goes. Resolves to the number of entries removed. */
+export async function cutBack(
+  statements: CutStatements,
+  reads: Reads,
+  bundles: Bundles,
+  dialect: SqlDialect,
+  db: SqlExecutor,
+  keep: (rows: readonly CutRow[]) => Promise<void>,
+): Promise<number> {
+  const { size } = plain<{ size: number }>((await db.all(reads.head, {}))[0] as never);
+  const signed = (await db.all(reads.checkpoint, {}))[0]?.["size"];
+  if (typeof signed === "number" && signed > size)
+    throw new StorageError(
+      "corrupt",
+      `the head (size ${size}) is behind the newest signed checkpoint (size ${signed}): these entries were covered, and are not cut`,
+    );
+  const cut: CutRow[] = [];
+  const removals: [Statement, object][] = [];
+  async function take(table: CopiedTable, { find, remove }: Part, values: object): Promise<CopiedRow[]> {
+    const rows = (await db.all(find, values)).map((row) => plain<CopiedRow>(row));
+    if (rows.length > 0) removals.push([remove, values]);
+    cut.push(...rows.map((row) => ({ table, row })));
+    return rows;
+  }
+
+  const entries = await take("entries", statements.entries, { at: size });
+  if (entries.length === 0) return 0;
+  const bodies = entries.map((row) => openEntry<EntryBody>(row["bytes"] as Uint8Array));
+  // What refers to an action goes before it.
+  await take("approvals", statements.approvals, { at: size });
+  await take("deliveries", statements.deliveries, { at: size });
+  const added = (await take("agents", statements.agents, { at: size })).map(({ id }) => String(id));
+  for (let level = 0; level < LEVELS; level++)
+    await take("tiles", statements.tiles, { level, at: Math.floor(size / TILE_WIDTH ** (level + 1)) });
+  for (const body of bodies) {
+    if (body.type !== "api_key" || body.change !== "created") continue;
+    await take("api_keys", statements.keys, { at: body.key.id });
+    added.push(body.key.id);
+  }
+  const actions = new Set(
+    (await db.all(statements.actions.find, { at: size })).map((row) => String(plain<CopiedRow>(row)["id"])),
+  );
+  // A request that is sent again must not find what is gone.
+  for (const at of [...added, ...actions]) await take("idempotency", statements.idempotency, { at });
+  for (const at of actions) await take("limit_uses", statements.limitUses, { at });
+  await take("actions", statements.actions, { at: size });
+  await keep(cut);
+
+  const touched = new Set(bodies.flatMap((body) => (isCoreEntry(body) && "action_id" in body ? [body.action_id] : [])));
+  for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).begin ?? []) await raw(db, text);
+  for (const [remove, values] of removals) await db.run(remove, values);
+  for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).end ?? []) await raw(db, text);
+  for (const id of touched) if (!actions.has(id)) await setBack(statements, reads, bundles, db, id);
+  await db.run(statements.forgetSums, {});
+  await db.run(statements.foldAnew, {});
+  return entries.length;
+}
+
+/** The action as its remaining entries leave it. */
+async function setBack(
+  statements: CutStatements,
+  reads: Reads,
+  bundles: Bundles,
+  db: SqlExecutor,
+  id: string,
+): Promise<void> {
+  const row = (await db.all(reads.action, { id }))[0];
+  // What plugins record about an action changes nothing of it.
+  const own = (await readLedger(reads, db, bundles).entriesOfAction(id)).filter(({ type }) => !type.includes(":"));
+  const [first] = own;
+  if (row === undefined || first === undefined) return;
+  const entries = own.map(({ bytes }) => openEntry<ActionEntry>(bytes));
+  const history = historyOf(entries, toHex(first.leaf_hash));
+  if (history === null) return;
+  const stored = plain<Record<string, unknown>>(row);
+  const recorded = Object.entries(history.action).filter(([, value]) => value !== undefined);
+  const pasts = entries.flatMap((entry) => {
+    const past = "facts" in entry && entry.facts.past !== undefined ? entry.facts.past : null;
+    return (past === null ? null : openPast(past, stored["past"] as string | null)) ?? [];
+  });
+  const read = pasts.filter(({ salt }, i) => pasts.findIndex((other) => other.salt === salt) === i);
+  await db.run(statements.reset, {
+    ...stored,
+    ...Object.fromEntries(recorded),
+    past: writePasts(read),
+    result: history.result === null ? null : stored["result"],
+    id,
+  });
+}
+
+async function raw(db: SqlExecutor, text: string): Promise<void> {
+  await db.run({ sql: text, names: [] }, {});
+}

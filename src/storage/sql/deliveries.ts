@@ -1,0 +1,262 @@
+/** Deliveries and the uses of limits as SQL: what `queries.ts` and `writes.ts` are for the rest. */
+import { sql, type Kysely, type RawBuilder } from "kysely";
+import type {
+  Backlog,
+  DeliveryChange,
+  DeliveryFilter,
+  DeliveryRow,
+  StorageReader,
+  StorageTransaction,
+} from "../../contract/storage.ts";
+import type { SqlDialect } from "./dialect.ts";
+import { idAs } from "./forms.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import {
+  param,
+  params,
+  plain,
+  prepare,
+  prepareInsert,
+  type SqlExecutor,
+  type SqlRow,
+  type Statement,
+} from "./statement.ts";
+
+type Reads = ReturnType<typeof prepareDeliveryReads>;
+type Writes = ReturnType<typeof prepareDeliveryWrites>;
+type ReadMethods = Pick<
+  StorageReader,
+  "delivery" | "deliveries" | "deliveriesOfAction" | "dueDeliveries" | "deliveryBacklog" | "nextScheduledDelivery"
+>;
+type WriteMethods = Pick<
+  StorageTransaction,
+  | "insertDelivery"
+  | "updateDelivery"
+  | "deferDeliveries"
+  | "hastenDeliveries"
+  | "releaseDeliveries"
+  | "pruneDeliveries"
+  | "insertLimitUse"
+  | "releaseLimitUses"
+  | "pruneLimitUses"
+>;
+
+// Literals, so that the planner may use the indices over these states alone.
+const WAITING = sql<boolean>`state = 'waiting'`;
+const SCHEDULED = sql<boolean>`state = 'scheduled'`;
+const OVER = sql<boolean>`state in ('delivered', 'dead', 'obsolete')`;
+
+const urgent = (attempts: string) => sql`(
+    select position from deliveries
+    where ${WAITING} and deliveries.destination = waiting.destination and attempts ${sql.raw(attempts)} and next_at <= ${param("now")}
+      and (kind <> 'event' or position = (select first.position from deliveries as first where first.state = 'waiting' and first.kind = 'event' and first.destination = waiting.destination order by first.give_up_at, first.position limit 1))
+    order by give_up_at, position limit 1
+  )`;
+// From one destination to the next by the index, and of each by the index what is most urgent.
+const DUE = sql<boolean>`position in (
+  with recursive waiting (destination) as (
+    select min(destination) from deliveries where ${WAITING}
+    union all
+    select (select min(destination) from deliveries where ${WAITING} and deliveries.destination > waiting.destination) from waiting where waiting.destination is not null
+  )
+  select coalesce(${urgent("= 0")}, ${urgent("> 0")}) from waiting where waiting.destination is not null)`;
+const decided = ({ packed }: Pick<SqlDialect, "packed">) =>
+  sql<boolean>`not exists (select 1 from actions where actions.id = ${idAs(packed, "deliveries.action_id")} and actions.status = 'pending_approval')`;
+export function prepareDeliveryReads(db: Kysely<Tables>) {
+  const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
+  return {
+    delivery: prepare(rows.where("id", "=", param("id"))),
+    deliveryLists: deliveryLists(db),
+    deliveriesOfAction: prepare(rows.where("action_id", "=", param("action_id")).orderBy("position")),
+    dueDeliveries: prepare(rows.where(DUE).orderBy("position").limit(param<number>("limit"))),
+    deliveryBacklog: {
+      scheduled: backlog(db, SCHEDULED),
+      waiting: backlog(db, WAITING),
+      dead: backlog(db, sql<boolean>`state = 'dead'`),
+    },
+    nextScheduled: prepare(
+      db
+        .selectFrom("deliveries")
+        .select((eb) => eb.fn.min("next_at").as("at"))
+        .where(SCHEDULED),
+    ),
+  };
+}
+
+function backlog(db: Kysely<Tables>, of: RawBuilder<boolean>): Statement {
+  return prepare(
+    db
+      .selectFrom("deliveries")
+      .select([(eb) => eb.fn.countAll<number>().as("count"), (eb) => eb.fn.min("created_at").as("oldest")])
+      .where(of),
+  );
+}
+
+function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statement {
+  const statements = new Map<string, Statement>();
+  return (filter) => {
+    const given = (["state", "destination", "action_id", "before_position"] as const).filter(
+      (name) => filter[name] !== undefined,
+    );
+    const shape = [...given, filter.state].join(" ");
+    let statement = statements.get(shape);
+    if (statement === undefined) {
+      let query = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS).orderBy("position", "desc");
+      for (const name of given) {
+        if (name === "before_position") query = query.where("position", "<", param("before_position"));
+        else query = query.where(name, "=", name === "state" ? sql.lit(filter.state as never) : param<never>(name));
+      }
+      statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
+      statements.set(shape, statement);
+    }
+    return statement;
+  };
+}
+
+export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): ReadMethods {
+  const many = async (statement: Statement, values: object): Promise<DeliveryRow[]> =>
+    (await db.all(statement, values)).map((row) => plain<DeliveryRow>(row));
+  return {
+    delivery: async (id) => (await many(reads.delivery, { id }))[0] ?? null,
+    deliveries: (filter) => many(reads.deliveryLists(filter), { ...filter, offset: filter.offset ?? 0 }),
+    deliveriesOfAction: (action_id) => many(reads.deliveriesOfAction, { action_id }),
+    dueDeliveries: (now, limit) => many(reads.dueDeliveries, { now, limit }),
+    async deliveryBacklog() {
+      const of = async (statement: Statement): Promise<Backlog> =>
+        plain<Backlog & SqlRow>((await db.all(statement, {}))[0] as SqlRow);
+      const { scheduled, waiting, dead } = reads.deliveryBacklog;
+      return { scheduled: await of(scheduled), waiting: await of(waiting), dead: await of(dead) };
+    },
+    async nextScheduledDelivery() {
+      const at = (await db.all(reads.nextScheduled, {}))[0]?.["at"] ?? null;
+      return at === null ? null : Number(at);
+    },
+  };
+}
+
+const CHANGES = [
+  "state",
+  "updated_at",
+  "attempts",
+  "next_at",
+  "give_up_at",
+  "last_error",
+  "reference",
+  "delivered_at",
+] as const;
+
+export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed">) {
+  const old = db
+    .selectFrom("deliveries")
+    .select("position")
+    .where(OVER)
+    .where("updated_at", "<", param("before"))
+    .where(decided(dialect))
+    .orderBy("updated_at")
+    .limit(param<number>("max"));
+  const last = sql<number>`(select coalesce(max(position), 0) + 1 from deliveries)`;
+  const given = schema.DELIVERY_COLUMNS.filter((column) => column !== "position");
+  const keys = ["policy", "limit_name", "subject", "at", "action_id"] as const;
+  const past = db
+    .selectFrom("limit_uses")
+    .select(keys)
+    .where("until", "<=", param("now"))
+    .orderBy("until")
+    .limit(param<number>("max"));
+  const until = sql<number>`case when kind = 'event' then cast(${param("events")} as bigint) else cast(${param("others")} as bigint) end`;
+  const tuple = sql.join(keys.map((column) => sql.ref(column)));
+  return {
+    insertDelivery: prepare(
+      db.insertInto("deliveries").values({ ...params<Tables["deliveries"]>(given), position: last }),
+    ),
+    updateDelivery: deliveryUpdates(db),
+    deferDeliveries: prepare(
+      db
+        .updateTable("deliveries")
+        .set({
+          next_at: until,
+          last_error: sql<string>`case when attempts = 0 then ${param("last_error")} else last_error end`,
+          updated_at: param<number>("updated_at"),
+        })
+        .where(WAITING)
+        .where("destination", "=", param("destination"))
+        .where("id", "!=", param("except"))
+        .where("next_at", "<", until)
+        // For the index.
+        .where("next_at", "<", param("latest")),
+    ),
+    hastenDeliveries: prepare(
+      db
+        .updateTable("deliveries")
+        .set({ next_at: param<number>("now") })
+        .where(WAITING)
+        .where("destination", "=", param("destination"))
+        .where("attempts", "<=", param("attempts"))
+        .where("next_at", ">", param("now")),
+    ),
+    releaseDeliveries: prepare(
+      db
+        .updateTable("deliveries")
+        .set({ state: sql.lit("waiting") })
+        .where(SCHEDULED)
+        .where("next_at", "<=", param("now")),
+    ),
+    pruneDeliveries: prepare(db.deleteFrom("deliveries").where("position", "in", old)),
+    insertLimitUse: prepareInsert(db, "limit_uses", schema.LIMIT_USE_COLUMNS),
+    releaseLimitUses: prepare(db.deleteFrom("limit_uses").where("action_id", "=", param("action_id"))),
+    pruneLimitUses: prepare(db.deleteFrom("limit_uses").where(sql<boolean>`(${tuple}) in (${past})`)),
+  };
+}
+
+/** One statement for each combination of changes, written when it is first asked for. */
+function deliveryUpdates(db: Kysely<Tables>): (change: DeliveryChange) => Statement {
+  const statements = new Map<string, Statement>();
+  return (change) => {
+    const changed = CHANGES.filter((name) => change[name] !== undefined);
+    const shape = changed.join(" ");
+    const statement =
+      statements.get(shape) ??
+      prepare(
+        db
+          .updateTable("deliveries")
+          .set(params<object>(changed))
+          .where("id", "=", param("id"))
+          .where("state", "=", param("if_state"))
+          .where("attempts", "=", param("if_attempts")),
+      );
+    statements.set(shape, statement);
+    return statement;
+  };
+}
+
+export function writeDeliveries(writes: Writes, db: SqlExecutor): WriteMethods {
+  return {
+    async insertDelivery(row) {
+      await db.send(writes.insertDelivery, row);
+    },
+    updateDelivery: async (id, guard, change) =>
+      (await db.run(writes.updateDelivery(change), {
+        ...change,
+        id,
+        if_state: guard.state,
+        if_attempts: guard.attempts,
+      })) === 1,
+    deferDeliveries: (destination, deferral) =>
+      db.run(writes.deferDeliveries, {
+        destination,
+        ...deferral,
+        latest: Math.max(deferral.events, deferral.others),
+      }),
+    hastenDeliveries: (destination, attempts, now) => db.run(writes.hastenDeliveries, { destination, attempts, now }),
+    releaseDeliveries: (now) => db.run(writes.releaseDeliveries, { now }),
+    pruneDeliveries: (before, max) => db.run(writes.pruneDeliveries, { before, max }),
+    async insertLimitUse(row) {
+      await db.send(writes.insertLimitUse, row);
+    },
+    async releaseLimitUses(action_id) {
+      await db.run(writes.releaseLimitUses, { action_id });
+    },
+    pruneLimitUses: (now, max) => db.run(writes.pruneLimitUses, { now, max }),
+  };
+}

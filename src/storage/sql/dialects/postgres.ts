@@ -1,0 +1,146 @@
+/** The schema's dialect for Postgres: 64-bit integers, text in byte order, triggers that hold against every client. */
+import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely";
+import { SETTLED_INCARNATION } from "../../../contract/storage.ts";
+import type { SqlDialect } from "../dialect.ts";
+import { OUT_OF_LINE } from "../dialect.ts";
+import { writerOf } from "../schema.ts";
+
+export const db = writerOf(new PostgresAdapter(), new PostgresQueryCompiler());
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+/** A trigger's function that refuses. */
+function raising(name: string, code: string, message: string): string {
+  return `create function "${name}"() returns trigger language plpgsql as $$ begin raise exception using errcode = ${quoted(code)}, message = ${quoted(message)}; end $$`;
+}
+
+/** A function that refuses, and the trigger that calls it. */
+function refusal(table: string, name: string, when: string, message: string, condition = ""): string[] {
+  const full = `${table}_${name}`;
+  return [
+    raising(full, "integrity_constraint_violation", message),
+    `create trigger "${full}" ${when} on "${table}" ${when.includes("truncate") ? "for each statement" : "for each row"} ${condition} execute function "${full}"()`,
+  ];
+}
+
+const hexOf = (bytes: Uint8Array): string =>
+  `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}`;
+
+const same = (column: string): string => `new."${column}" is not distinct from old."${column}"`;
+
+function guardOf(table: string, each: "statement" | "row"): string {
+  return `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each ${each} when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`;
+}
+
+const dialectWith = (each: "statement" | "row"): SqlDialect => ({
+  db: db as unknown as Kysely<never>,
+  bytes: sql`bytea`,
+  integer: sql`bigint`,
+  text: sql`text collate "C"`,
+  // A restart, and a failover to another server, change the start time; a restore into the running server changes the
+  // ids of the database or of the table.
+  server: {
+    incarnation: sql<string>`concat_ws('/', (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, (select oid from pg_database where datname = current_database()), ledger_head.tableoid)`,
+    settled: sql<string | null>`(select value from meta where name = ${sql.lit(SETTLED_INCARNATION)})`,
+  },
+  // Not now(), which is when the transaction began: it may have waited for another since.
+  now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
+  hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
+  hasColumn: (table, column) =>
+    `select 1 as there from pg_attribute where attrelid = to_regclass('${table}') and attname = '${column}' and not attisdropped`,
+  indexesHoldKey: false,
+  expectsRows: true,
+  packed: null,
+  unindexed: (column) => sql`${sql.ref(column)} || ''`,
+  // What asks for the table waits behind this one, which waits for every transaction that reads it.
+  dropIndex: (name) => ["set local lock_timeout = 200", `drop index if exists "${name}"`],
+  bytesOf: (hex) => sql.raw(`'\\x${hex}'::bytea`),
+  noBytes: null,
+  given: (json, columns) =>
+    sql`json_to_recordset(cast(${json} as text)::json) as given(${sql.raw(
+      Object.entries(columns)
+        .map(([name, type]) => `"${name}" ${type === "text" ? "text" : "bigint"}`)
+        .join(", "),
+    )})`,
+  // As JSON: an array for each column costs the client far more, and a statement for each row costs both sides.
+  insertRows({ into, names }, rows) {
+    const columns = names.map((name) => `"${name}"`).join(", ");
+    const objects = rows.map((row) => {
+      const object: Record<string, string | number> = {};
+      row.forEach((value, i) => {
+        if (value !== null) object[names[i] as string] = value instanceof Uint8Array ? hexOf(value) : value;
+      });
+      return object;
+    });
+    return {
+      sql: `insert into "${into}" (${columns}) select ${columns} from json_populate_recordset(null::"${into}", $1::text::json)`,
+      values: [JSON.stringify(objects)],
+    };
+  },
+  finish: (table) => table,
+  guards: (tables) => [
+    raising("assent_no_transaction", "25P01", "a change came outside of a transaction of the service: it is refused"),
+    ...tables.map((table) => guardOf(table, each)),
+    `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
+      if coalesce(current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then
+        raise exception using errcode = 'integrity_constraint_violation', message = format('entry %s is not covered by the head', new.seq);
+      end if;
+      return new; end $$`,
+    `create trigger entries_covered before insert on entries for each row execute function assent_entry_covered()`,
+    `create function assent_head_covers() returns trigger language plpgsql as $$ begin
+      if (select count(*) from entries where seq >= old.size and seq < new.size) <> new.size - old.size then
+        raise exception using errcode = 'integrity_constraint_violation', message = format('the head moved to %s without its entries', new.size);
+      end if;
+      return null; end $$`,
+    `create constraint trigger ledger_head_covers after update on ledger_head deferrable initially deferred for each row when (new.size > old.size) execute function assent_head_covers()`,
+  ],
+  guard: (table) => guardOf(table, each),
+  suspendAppendOnly: (tables) => ({
+    begin: tables.map((table) => `alter table "${table}" disable trigger "${table}_no_delete"`),
+    end: tables.map((table) => `alter table "${table}" enable trigger "${table}_no_delete"`),
+  }),
+  // A second row of the same key is refused by the key itself, or left out by the statement that inserts.
+  appendOnly: (table) => [
+    ...refusal(table, "no_update", "before update", `${table} is append-only: a row cannot be changed`),
+    ...refusal(table, "no_delete", "before delete", `${table} is append-only: a row cannot be deleted`),
+    ...(each === "row"
+      ? []
+      : refusal(table, "no_truncate", "before truncate", `${table} is append-only: it cannot be emptied`)),
+  ],
+  // Tables are named with their schema: a temporary one of the same name would stand before them.
+  mayEmptyEntries: (columns, keeping, said = []) => [
+    `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
+      if new.bytes is null and old.bytes is not null and old.type not in (${keeping.map(quoted).join(", ")})
+        and ${[...columns.map(same), ...said.map((column) => `(${same(column)} or old.type = 'decision' and new."${column}" is null)`)].join(" and ")} then
+        execute format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
+          into may using old.seq - old.seq % 256;
+        if may then return new; end if;
+      end if;
+      raise exception using errcode = 'integrity_constraint_violation', message = 'entries is append-only: a row cannot be changed'; end $$`,
+  ],
+  bundlesInLine: () => [
+    `alter table "entries" alter column "bytes" drop not null`,
+    ...refusal("entries", "has_bytes", "before insert", "an entry comes with its bytes", "when (new.bytes is null)"),
+    `create function "entry_bundles_in_line"() returns trigger language plpgsql as $$ declare may boolean; begin
+      execute format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
+        into may using new.start;
+      if may and length(new.bytes) > 0 then return new; end if;
+      raise exception using errcode = 'integrity_constraint_violation', message = ${quoted(`entry_bundles is append-only: ${OUT_OF_LINE}`)}; end $$`,
+    `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
+  ],
+  neverShrinks: (table, column) => [
+    ...refusal(
+      table,
+      "no_shrink",
+      "before update",
+      `${table} cannot go back: ${column} only grows`,
+      `when (new."${column}" < old."${column}")`,
+    ),
+    ...refusal(table, "no_delete", "before delete", `${table} cannot be deleted`),
+    ...(each === "row" ? [] : refusal(table, "no_truncate", "before truncate", `${table} cannot be emptied`)),
+  ],
+});
+
+export const postgresDialect = dialectWith("statement");
+/** For a server that has triggers for rows alone: it cannot refuse TRUNCATE. */
+export const rowTriggersDialect = dialectWith("row");

@@ -1,0 +1,94 @@
+/** The reads of the contract that are of the ledger, as SQL. */
+import { sql, type Kysely } from "kysely";
+import type { EntryRow, LedgerReads, TileRow } from "../../contract/storage.ts";
+import { type EntryType, type FollowedType, FOLLOWED_TYPES } from "../../domain/entries.ts";
+import { prepareBundleReads, type Bundles, type EntryReads } from "./bundles.ts";
+import { prepareRunReads, rowByHash } from "./leaf-runs.ts";
+import { entriesOfType } from "./lists.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import { param, plain, prepare, type Statement } from "./statement.ts";
+
+/** Literal, or the planner does not see that the index holds what is asked for. */
+const DECISION = sql.lit<EntryType>("decision");
+
+export function prepareLedgerReads(db: Kysely<Tables>) {
+  const entries = db.selectFrom("entries").select(schema.ENTRY_COLUMNS);
+  return {
+    entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
+    // Its decision is found by its number, so that no decision costs an index.
+    entriesOfAction: prepare(
+      entries
+        .where("action_id", "=", param("action_id"))
+        .where("type", "<>", DECISION)
+        .unionAll(
+          entries
+            .where(
+              "seq",
+              "=",
+              db.selectFrom("actions").select("decision_seq").where("id", "=", param("action_id", "uuid")),
+            )
+            // One whose bytes are in a bundle says it there alone.
+            .where(sql<boolean>`(action_id is null or action_id = ${param("action_id")})`)
+            .where("type", "=", DECISION),
+        )
+        .orderBy("seq"),
+    ),
+    entriesOfType: Object.fromEntries(FOLLOWED_TYPES.map((type) => [type, entriesOfType(db, type)])) as Record<
+      FollowedType,
+      Statement
+    >,
+    leafHashes: prepare(
+      db
+        .selectFrom("entries")
+        .select("leaf_hash")
+        .where("seq", ">=", param("from"))
+        .where("seq", "<", param("to"))
+        .orderBy("seq"),
+    ),
+    tile: prepare(
+      db
+        .selectFrom("tiles")
+        .select(schema.TILE_COLUMNS)
+        .where("level", "=", param("level"))
+        .where("index", "=", param("index")),
+    ),
+    tileRoots: prepare(
+      db
+        .selectFrom("tiles")
+        .select("root")
+        .where("level", "=", param("level"))
+        .where("index", ">=", param("from"))
+        .where("index", "<", param("to"))
+        .orderBy("index"),
+    ),
+    ...prepareBundleReads(db),
+    ...prepareRunReads(db),
+  };
+}
+
+type Reads = Omit<LedgerReads, "head" | "checkpoint">;
+
+export function readLedger(reads: ReturnType<typeof prepareLedgerReads>, db: EntryReads, bundles: Bundles): Reads {
+  async function rows<T>(statement: Statement, values: object): Promise<T[]> {
+    return (await db.all(statement, values)).map((row) => plain<T>(row));
+  }
+  async function entries(statement: Statement, values: object): Promise<EntryRow[]> {
+    return bundles.whole(db, await rows<EntryRow>(statement, values));
+  }
+  return {
+    entries: (from, to) => entries(reads.entries, { from, to }),
+    async entryByHash(leaf_hash) {
+      const row = await rowByHash(reads, db, leaf_hash);
+      return row === null ? null : ((await bundles.whole(db, [plain<EntryRow>(row)]))[0] as EntryRow);
+    },
+    entriesOfAction: async (action_id) =>
+      (await entries(reads.entriesOfAction, { action_id })).filter((row) => row.action_id === action_id),
+    entriesOfType: (type, from, limit) => entries(reads.entriesOfType[type], { from, limit }),
+    leafHashes: async (from, to) =>
+      (await rows<{ leaf_hash: Uint8Array }>(reads.leafHashes, { from, to })).map((row) => row.leaf_hash),
+    tile: async (level, index) => (await rows<TileRow>(reads.tile, { level, index }))[0] ?? null,
+    tileRoots: async (level, from, to) =>
+      (await rows<{ root: Uint8Array }>(reads.tileRoots, { level, from, to })).map((row) => row.root),
+  };
+}

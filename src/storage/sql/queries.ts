@@ -1,0 +1,284 @@
+/** The reads of the contract as SQL, for any executor. */
+import { sql, type Kysely } from "kysely";
+import {
+  StorageError,
+  type ActionRow,
+  type DecisionFilter,
+  type DecisionInput,
+  type AgentRow,
+  type ApprovalRow,
+  type KeyRow,
+  type LedgerHead,
+  type StoredHead,
+  type PolicyRow,
+  type PolicySetRow,
+  type PolicyVersionRow,
+  type StorageReader,
+  type Visibility,
+} from "../../contract/storage.ts";
+import type { SqlDialect } from "./dialect.ts";
+import * as schema from "./schema.ts";
+import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
+import { prepareDocumentReads, readDocuments } from "./documents.ts";
+import { prepareActionsById, readActionsById } from "./actions-by-id.ts";
+import { prepareIdempotencyReads, readIdempotency } from "./idempotency.ts";
+import { readCounts } from "./counts.ts";
+import { prepareLimitReads, readLimits } from "./limits.ts";
+import {
+  actionLists,
+  agentLists,
+  decisionLists,
+  openLists,
+  rejectedAction,
+  pending,
+  pendingLists,
+  startableLists,
+  type StoredDecision,
+} from "./lists.ts";
+import { fromActions, ofActions } from "./kinds.ts";
+import type { Bundles, EntryReads } from "./bundles.ts";
+import { prepareLedgerReads, readLedger } from "./ledger-reads.ts";
+import { prepareSums } from "./sums.ts";
+import type { Tables } from "./schema.ts";
+import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
+
+export const HASH_BYTES = 32;
+
+/** Everything compiled, once for each dialect. */
+export type Reads = ReturnType<typeof prepareReads>;
+
+export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
+  const actions = fromActions(db, dialect).select(ofActions(schema.ACTION_COLUMNS, dialect));
+  const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
+  const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
+  return {
+    head: prepare(
+      db
+        .selectFrom("ledger_head")
+        .select(["size", "root", "edge", "policy_set", "epoch"])
+        .select(
+          dialect.server === null
+            ? []
+            : [dialect.server.incarnation.as("incarnation"), dialect.server.settled.as("settled")],
+        )
+        .where("id", "=", sql.lit(1)),
+    ),
+    checkpoint: prepare(
+      db.selectFrom("checkpoint").select(["size", "note"]).where("id", "=", sql.lit(1)).where("note", "is not", null),
+    ),
+    ...prepareLedgerReads(db),
+    action: prepare(actions.where("id", "=", param("id", "uuid"))),
+    ...prepareActionsById(db, dialect),
+    openAction: openLists(db, dialect),
+    rejectedAction: rejectedAction(db, dialect),
+    actions: actionLists(db, dialect),
+    decisionSpan: prepare(
+      db
+        .selectFrom("actions")
+        .select([(eb) => eb.fn.min("decision_seq").as("first"), (eb) => eb.fn.max("decision_seq").as("last")])
+        .where("created_at", ">=", param("since"))
+        .where("created_at", "<", param("until")),
+    ),
+    decisions: {
+      all: decisionLists(db, "all", dialect),
+      agent_id: decisionLists(db, "agent_id", dialect),
+      key_id: decisionLists(db, "key_id", dialect),
+    },
+    overdueActions: prepare(
+      actions
+        .where(pending)
+        .where("expires_at", "<=", param("now"))
+        .orderBy("expires_at")
+        .orderBy("decision_seq")
+        .limit(param<number>("limit")),
+    ),
+    pendingActions: {
+      all: pendingLists(db, "all", dialect),
+      agent_id: pendingLists(db, "agent_id", dialect),
+      key_id: pendingLists(db, "key_id", dialect),
+    },
+    startableActions: {
+      allowed: startableLists(db, "allowed", dialect),
+      approved: startableLists(db, "approved", dialect),
+    },
+    oldestPending: prepare(
+      db
+        .selectFrom("actions")
+        .select((eb) => eb.fn.min("created_at").as("at"))
+        .where(pending)
+        .where("expires_at", ">", param("now")),
+    ),
+    nextExpiry: prepare(
+      db
+        .selectFrom("actions")
+        .select((eb) => eb.fn.min("expires_at").as("at"))
+        .where(pending)
+        .where("expires_at", "is not", null),
+    ),
+    sums: prepareSums(db, dialect),
+    ...prepareDeliveryReads(db),
+    ...prepareLimitReads(db, dialect),
+    ...prepareDocumentReads(db),
+    ...prepareIdempotencyReads(db, dialect),
+    approvals: prepare(
+      db
+        .selectFrom("approvals")
+        .select(schema.APPROVAL_COLUMNS)
+        .where("action_id", "=", param("action_id", "uuid"))
+        .orderBy("seq"),
+    ),
+    keyByHash: prepare(keys.where("hash", "=", param("hash"))),
+    key: prepare(keys.where("id", "=", param("id"))),
+    keys: prepare(keys.orderBy("created_at", "desc").orderBy("id", "desc")),
+    agent: prepare(db.selectFrom("agents").select(schema.AGENT_COLUMNS).where("id", "=", param("id"))),
+    agents: agentLists(db),
+    policy: prepare(policies.where("id", "=", param("id"))),
+    policyByName: prepare(policies.where("name", "=", param("name"))),
+    policies: prepare(policies.orderBy("name")),
+    policyVersion: prepare(
+      db
+        .selectFrom("policy_versions")
+        .select(schema.POLICY_VERSION_COLUMNS)
+        .where("policy_id", "=", param("policy_id"))
+        .where("version", "=", param("version")),
+    ),
+    policyVersions: prepare(
+      db
+        .selectFrom("policy_versions")
+        .select(schema.POLICY_VERSION_COLUMNS)
+        .where("policy_id", "=", param("policy_id"))
+        .orderBy("version", "desc"),
+    ),
+    policySet: prepare(
+      db.selectFrom("policy_sets").select(schema.POLICY_SET_COLUMNS).where("digest", "=", param("digest")),
+    ),
+    meta: prepare(db.selectFrom("meta").select("value").where("name", "=", param("name"))),
+  };
+}
+
+/** `snapshot` gives a view of one moment; absent where statements that are begun in one turn see one anyway. */
+export interface Readable extends EntryReads {
+  snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
+}
+
+/** `bundles`: what the entries' bytes come out of. */
+export function createReader(reads: Reads, db: Readable, bundles: Bundles): StorageReader {
+  async function one<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = plain): Promise<T | null> {
+    const row = (await db.all(statement, values))[0];
+    return row === undefined ? null : decode(row);
+  }
+  async function many<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = plain): Promise<T[]> {
+    return (await db.all(statement, values)).map((row) => decode(row));
+  }
+  return {
+    async head() {
+      const head = await one(reads.head, {}, decodeHead);
+      if (head === null) throw new StorageError("corrupt", "the store has no ledger head");
+      return head;
+    },
+    checkpoint: () => one(reads.checkpoint, {}),
+    ...readLedger(reads, db, bundles),
+    action: (id) => one<ActionRow>(reads.action, { id }),
+    ...readActionsById(reads, db),
+    async openAction(submitted_by, request_hash, now) {
+      const values = { submitted_by, request_hash, now };
+      return (
+        (await one<ActionRow>(reads.openAction.startable, values)) ??
+        (await one<ActionRow>(reads.openAction.waiting, values))
+      );
+    },
+    rejectedAction: (request_hash, now) => one<ActionRow>(reads.rejectedAction, { request_hash, now }),
+    actions(filter) {
+      const values = { ...filter, offset: filter.offset ?? 0, ...visibleTo(filter.visibility) };
+      return many<ActionRow>(reads.actions(filter), values);
+    },
+    async decisionSpan(since, until) {
+      const row = await one<{ first: number | null; last: number | null }>(reads.decisionSpan, { since, until });
+      return row === null || row.first === null || row.last === null ? null : { first: row.first, last: row.last };
+    },
+    async decisions(filter: DecisionFilter) {
+      const { visibility } = filter;
+      const kind = "agent_id" in visibility ? "agent_id" : "key_id" in visibility ? "key_id" : "all";
+      const rows = await many<StoredDecision>(reads.decisions[kind], { ...filter, ...visibleTo(visibility) });
+      return (await bundles.whole(db, rows)).map(decisionOf);
+    },
+    overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
+    pendingActions: (visibility, after, limit) =>
+      many<ActionRow>(pendingOf(reads, visibility).page, { ...after, limit, ...visibleTo(visibility) }),
+    startableActions: (status, after, limit) => many<ActionRow>(reads.startableActions[status], { ...after, limit }),
+    pendingCount: async (visibility, now) =>
+      Number(
+        (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,
+      ),
+    oldestPending: async (now) => (await one<{ at: number | null }>(reads.oldestPending, { now }))?.at ?? null,
+    nextExpiry: async () => (await one<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,
+    analytics: (query) =>
+      db.snapshot === undefined
+        ? readCounts(reads.sums, db, query)
+        : db.snapshot((view) => readCounts(reads.sums, view, query)),
+    approvals: (action_id) => many(reads.approvals, { action_id }, decodeApproval),
+    ...readIdempotency(reads, db),
+    keyByHash: (hash) => one(reads.keyByHash, { hash }, decodeKey),
+    key: (id) => one(reads.key, { id }, decodeKey),
+    keys: () => many(reads.keys, {}, decodeKey),
+    agent: (id) => one(reads.agent, { id }, decodeAgent),
+    agents: (filter) => many(reads.agents(filter), { ...filter, offset: filter.offset ?? 0 }, decodeAgent),
+    policy: (id) => one<PolicyRow>(reads.policy, { id }),
+    policyByName: (name) => one<PolicyRow>(reads.policyByName, { name }),
+    policies: () => many<PolicyRow>(reads.policies, {}),
+    policyVersion: (policy_id, version) => one<PolicyVersionRow>(reads.policyVersion, { policy_id, version }),
+    policyVersions: (policy_id) => many<PolicyVersionRow>(reads.policyVersions, { policy_id }),
+    policySet: (digest) => one<PolicySetRow>(reads.policySet, { digest }),
+    ...readDeliveries(reads, db),
+    ...readLimits(reads, db),
+    ...readDocuments(reads, db),
+    meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
+  };
+}
+
+function decisionOf({ seq, action_id, created_at, request, past, bytes }: StoredDecision): DecisionInput {
+  return { seq, action_id, created_at, request, past, bytes };
+}
+
+function visibleTo(visibility: Visibility): { visible_agent: string | null; visible_key: string | null } {
+  return {
+    visible_agent: "agent_id" in visibility ? visibility.agent_id : null,
+    visible_key: "key_id" in visibility ? visibility.key_id : null,
+  };
+}
+
+function pendingOf(reads: Reads, visibility: Visibility): { page: Statement; count: Statement } {
+  if ("all" in visibility) return reads.pendingActions.all;
+  return "agent_id" in visibility ? reads.pendingActions.agent_id : reads.pendingActions.key_id;
+}
+
+export function decodeHead(row: SqlRow): StoredHead {
+  const { edge, incarnation, settled, ...head } = plain<
+    Omit<LedgerHead, "edge"> & { edge: Uint8Array; incarnation?: string; settled?: string | null }
+  >(row);
+  const hashes: Uint8Array[] = [];
+  for (let at = 0; at < edge.length; at += HASH_BYTES) hashes.push(edge.slice(at, at + HASH_BYTES));
+  return {
+    ...head,
+    edge: hashes,
+    ...(incarnation === undefined ? {} : { server: { incarnation, isSettled: settled === incarnation } }),
+  };
+}
+
+function decodeApproval(row: SqlRow): ApprovalRow {
+  const approval = plain<Tables["approvals"]>(row);
+  return { ...approval, approve: approval.approve === 1, self_approval: approval.self_approval === 1 };
+}
+
+function decodeKey(row: SqlRow): KeyRow {
+  const key = plain<Tables["api_keys"]>(row);
+  return { ...key, scopes: JSON.parse(key.scopes) as string[] };
+}
+
+function decodeAgent(row: SqlRow): AgentRow {
+  const agent = plain<Tables["agents"]>(row);
+  return {
+    ...agent,
+    allowed_tools: agent.allowed_tools === null ? null : (JSON.parse(agent.allowed_tools) as string[]),
+  };
+}

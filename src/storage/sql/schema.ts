@@ -1,0 +1,235 @@
+/** The tables as statements see them, but for what SQLite holds otherwise: see forms.ts and kinds.ts. What the columns are in the database stands in migrations.ts. */
+import { Kysely, type DialectAdapter, type QueryCompiler } from "kysely";
+import { DummyDriver, SqliteIntrospector } from "kysely";
+import type {
+  ActionRow,
+  AgentRow,
+  ApprovalRow,
+  DeliveryRow,
+  DocumentRow,
+  EntryRow,
+  IdempotencyRow,
+  KeyRow,
+  LimitUseRow,
+  PolicyRow,
+  PolicySetRow,
+  PolicyVersionRow,
+  TileRow,
+} from "../../contract/storage.ts";
+
+type Stored<Row, Replaced> = Omit<Row, keyof Replaced> & Replaced;
+
+export interface Tables {
+  entries: EntryRow;
+  /** The bytes of 256 entries from `start` on, which have none of their own: see bundles.ts. */
+  entry_bundles: { start: number; bytes: Uint8Array };
+  /** Of 8,192 entries those whose hashes begin alike, by the next bytes: see leaf-runs.ts. */
+  leaf_runs: { place: number; bytes: Uint8Array };
+  tiles: TileRow;
+  /** One row, id 1. `edge` is the hashes one after another. */
+  ledger_head: {
+    id: number;
+    size: number;
+    root: Uint8Array;
+    edge: Uint8Array;
+    policy_set: string | null;
+    epoch: number;
+  };
+  /** One row, id 1. A null note: none was stored yet. */
+  checkpoint: { id: number; size: number; note: string | null };
+  actions: ActionRow;
+  approvals: Stored<ApprovalRow, { approve: number; self_approval: number }>;
+  idempotency: IdempotencyRow;
+  /** `scopes` is a JSON array. */
+  api_keys: Stored<KeyRow, { scopes: string }>;
+  /** `allowed_tools` is a JSON array or null. */
+  agents: Stored<AgentRow, { allowed_tools: string | null }>;
+  policies: PolicyRow;
+  policy_versions: PolicyVersionRow;
+  policy_sets: PolicySetRow;
+  /** Counts of actions in buckets of `grain` milliseconds from `start`, by who may see them and by what: `counts` is a JSON object. */
+  action_sums: { grain: number; visible: string; dimension: string; start: number; counts: string };
+  /** One row, id 1: the sums hold every action up to this decision_seq. */
+  sums_state: { id: number; folded: number };
+  meta: { name: string; value: string };
+  deliveries: DeliveryRow;
+  limit_uses: LimitUseRow;
+  documents: DocumentRow;
+  /** At most one row, id 1: the last version that a document was given. */
+  document_counter: { id: number; last: number };
+  leases: { name: string; holder: string; until: number };
+  /** Only where several processes share the store. */
+  processes: {
+    instance: string;
+    incarnation: string;
+    size: number;
+    root: Uint8Array;
+    since: number;
+    reported_at: number;
+  };
+  /** One row, id 1, that `ping` writes. */
+  liveness: { id: number; pings: number };
+}
+
+/** Kysely as a writer of SQL: connections and transactions belong to the storage. */
+export function writerOf(adapter: DialectAdapter, compiler: QueryCompiler): Kysely<Tables> {
+  return new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => adapter,
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => compiler,
+    },
+  });
+}
+
+/** Every member of T exactly once: a column that is forgotten does not compile. */
+function columnsOf<T>(columns: { readonly [K in keyof Required<T>]: true }): (keyof T & string)[] {
+  return Object.keys(columns) as (keyof T & string)[];
+}
+
+export const ENTRY_COLUMNS = columnsOf<EntryRow>({
+  seq: true,
+  type: true,
+  leaf_hash: true,
+  bytes: true,
+  action_id: true,
+  agent_id: true,
+  submitted_by: true,
+  created_at: true,
+});
+export const TILE_COLUMNS = columnsOf<TileRow>({ level: true, index: true, hashes: true, root: true });
+export const ACTION_COLUMNS = columnsOf<ActionRow>({
+  id: true,
+  agent_id: true,
+  tool: true,
+  operation: true,
+  request: true,
+  request_hash: true,
+  salt: true,
+  past: true,
+  meta: true,
+  asked_at: true,
+  waits: true,
+  status: true,
+  decision: true,
+  reason: true,
+  reason_code: true,
+  risk_level: true,
+  policy: true,
+  rule: true,
+  policy_version: true,
+  policy_hash: true,
+  decision_seq: true,
+  decision_hash: true,
+  submitted_by: true,
+  submitted_agent: true,
+  submitted_owner: true,
+  quorum: true,
+  expires_at: true,
+  approved_until: true,
+  rejection_until: true,
+  started_at: true,
+  started_by: true,
+  result: true,
+  waited_ms: true,
+  erased_at: true,
+  created_at: true,
+  updated_at: true,
+});
+export const APPROVAL_COLUMNS = columnsOf<ApprovalRow>({
+  action_id: true,
+  principal: true,
+  key_id: true,
+  approve: true,
+  reason: true,
+  self_approval: true,
+  seq: true,
+  created_at: true,
+});
+export const IDEMPOTENCY_COLUMNS = columnsOf<IdempotencyRow>({
+  key_id: true,
+  route: true,
+  idempotency_key: true,
+  body_hash: true,
+  resource_id: true,
+  created_at: true,
+});
+export const KEY_COLUMNS = columnsOf<KeyRow>({
+  id: true,
+  name: true,
+  hash: true,
+  prefix: true,
+  scopes: true,
+  agent_id: true,
+  owner: true,
+  created_by: true,
+  created_at: true,
+  expires_at: true,
+  revoked_at: true,
+  last_used_at: true,
+});
+export const AGENT_COLUMNS = columnsOf<AgentRow>({
+  id: true,
+  name: true,
+  description: true,
+  allowed_tools: true,
+  metadata: true,
+  suspended_at: true,
+  suspended_reason: true,
+  version: true,
+  registered_seq: true,
+  created_by: true,
+  created_at: true,
+  updated_at: true,
+});
+export const POLICY_COLUMNS = columnsOf<PolicyRow>({
+  id: true,
+  name: true,
+  managed_by: true,
+  latest_version: true,
+  active_version: true,
+  deleted_at: true,
+  created_at: true,
+  updated_at: true,
+});
+export const POLICY_VERSION_COLUMNS = columnsOf<PolicyVersionRow>({
+  policy_id: true,
+  version: true,
+  definition: true,
+  digest: true,
+  created_by: true,
+  created_at: true,
+});
+export const POLICY_SET_COLUMNS = columnsOf<PolicySetRow>({ digest: true, document: true, created_at: true });
+export const DELIVERY_COLUMNS = columnsOf<DeliveryRow>({
+  position: true,
+  id: true,
+  destination: true,
+  notifier: true,
+  recipient: true,
+  kind: true,
+  seq: true,
+  action_id: true,
+  person: true,
+  channel: true,
+  state: true,
+  attempts: true,
+  next_at: true,
+  give_up_at: true,
+  last_error: true,
+  reference: true,
+  delivered_at: true,
+  created_at: true,
+  updated_at: true,
+});
+export const LIMIT_USE_COLUMNS = columnsOf<LimitUseRow>({
+  policy: true,
+  limit_name: true,
+  subject: true,
+  action_id: true,
+  at: true,
+  amount: true,
+  until: true,
+});
+export const DOCUMENT_COLUMNS = columnsOf<DocumentRow>({ plugin: true, key: true, value: true, version: true });
