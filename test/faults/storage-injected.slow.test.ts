@@ -52,6 +52,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 1);
   await reader.entriesOfType("agent", 0, 1);
   await reader.openAction("a", "b", 0);
+  await reader.rejectedAction("b", 0);
   await reader.startableActions("allowed", { approved_until: 0, decision_seq: 0 }, 1);
   await reader.pendingCount({ all: true }, 0);
   await reader.oldestPending(0);
