@@ -66,7 +66,7 @@ function bundleHook(folder) {
         process.stdin.on("error", () => {}).resume();
         setTimeout(() => process.exit(2), 5000).unref();
       };
-      try { require("./launcher.js").start(process.argv.slice(2)).catch(fail); } catch (error) { fail(error); }`,
+      try { require("./launcher.js").runHook(process.argv.slice(2)).catch(fail); } catch (error) { fail(error); }`,
       resolveDir: hook,
     },
     outfile: join(hook, "bin.cjs"),

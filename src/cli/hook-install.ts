@@ -4,24 +4,24 @@ import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { HOSTS, isHost, type Host } from "../hook/hosts/answers.ts";
 import { checkConfig } from "../hook/install/check-service.ts";
-import { textOf } from "../hook/install/doctor.ts";
-import { difference, readSettings, writeSettings } from "../hook/install/settings-files.ts";
-import { HOOK_FILE, isOnPath, isPassing, ownCommand } from "../hook/install/hook-program.ts";
+import { readTextOrNull } from "../hook/install/doctor.ts";
+import { lineDiff, readSettings, writeSettings } from "../hook/install/settings-files.ts";
+import { HOOK_FILE, isOnPath, isTemporaryInstall, hookCommand } from "../hook/install/hook-program.ts";
 import {
   hasHook,
   SCOPES,
   settingsFile,
   SettingsFault,
-  withHook,
-  withoutHook,
-  type Place,
+  addHook,
+  removeHook,
+  type SettingsFolders,
   type Scope,
-  type Wanted,
+  type HookInstallation,
 } from "../hook/install/host-settings.ts";
-import { switchedOff } from "../hook/install/disabled-hooks.ts";
+import { disabledReason } from "../hook/install/disabled-hooks.ts";
 import { colour, CommandError, EXIT, oneOf, parse, safe, usage, type Output, type Verb } from "./command.ts";
 
-export function place(): Place {
+export function place(): SettingsFolders {
   const home = homedir();
   if (!isAbsolute(home)) throw new CommandError("the home folder is not known; set HOME");
   return { home, project: process.cwd() };
@@ -37,12 +37,12 @@ function commandFor(scope: Scope): string {
         "it is on the path of those who work here); --scope user needs no path",
     );
   }
-  if (isPassing(HOOK_FILE))
+  if (isTemporaryInstall(HOOK_FILE))
     throw new CommandError(
       `${HOOK_FILE} goes when the cache that it is in is emptied, and a host that does not find its hook runs its ` +
         'calls: install it first ("npm install --global assent"), or say with --command how it is started',
     );
-  return ownCommand();
+  return hookCommand();
 }
 
 export function hostOf(value: string | undefined): Host {
@@ -78,12 +78,16 @@ function said<T>(work: () => T): T {
   }
 }
 
-function changeOf(path: string, out: boolean, wanted: Wanted): { before: string | null; after: string | null } {
+function changeOf(
+  path: string,
+  out: boolean,
+  wanted: HookInstallation,
+): { before: string | null; after: string | null } {
   const before = said(() => readSettings(path));
   try {
-    if (!out) return { before, after: withHook(before, wanted) };
+    if (!out) return { before, after: addHook(before, wanted) };
     const { host, command } = wanted;
-    return { before, after: hasHook(before, host, command) ? withoutHook(before, host, command) : before };
+    return { before, after: hasHook(before, host, command) ? removeHook(before, host, command) : before };
   } catch (error) {
     if (!(error instanceof SettingsFault)) throw error;
     throw new CommandError(`${path}: ${error.message}; nothing was changed`);
@@ -124,7 +128,7 @@ function settingsPath(host: Host, scope: Scope): string {
 
 /** Shows the change and writes it. Returns whether there was one. */
 export function applyChange(io: Output, { path, before, after }: SettingsChange, isDryRun = false): boolean {
-  const lines = difference(before, after);
+  const lines = lineDiff(before, after);
   io.out(`${path}${lines.length === 0 ? ": nothing changes" : isDryRun ? " would change:" : ":"}`);
   for (const line of lines)
     io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line.replaceAll("\t", "    "))));
@@ -135,7 +139,7 @@ export function applyChange(io: Output, { path, before, after }: SettingsChange,
 
 /** Throws where the host has the hook in its settings and a switch of its own that turns it off. */
 export function assertSwitchedOn(host: Host, command?: string): void {
-  const off = switchedOff(host, place(), textOf, command);
+  const off = disabledReason(host, place(), readTextOrNull, command);
   if (off !== null) throw new CommandError(`the hook stands there now, and does nothing yet: ${off}; take that out`);
 }
 

@@ -2,10 +2,10 @@
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { loadConfig, userFile, type HookConfig } from "../hook/hook-config.ts";
+import { loadConfig, userConfigFile, type HookConfig } from "../hook/hook-config.ts";
 import { HOSTS, type Host } from "../hook/hosts/answers.ts";
-import { askPolicies, checkConfig, clientFor, everydayCalls } from "../hook/install/check-service.ts";
-import { proveCall } from "../hook/install/doctor.ts";
+import { askPolicies, checkConfig, createCheckClient, everydayCalls } from "../hook/install/check-service.ts";
+import { testInstalledHook } from "../hook/install/doctor.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
 import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/install/host-settings.ts";
 import { colour, CommandError, EXIT, oneOf, parse, safe, usage, type Output, type Verb } from "./command.ts";
@@ -180,18 +180,18 @@ async function startLocal(io: Output, local: LocalService, url: string, agent: s
 const isLoopback = (url: string): boolean =>
   ["127.0.0.1", "localhost", "[::1]"].includes(new URL(url).hostname) && url.startsWith("http:");
 
-function adminClient(url: string): ReturnType<typeof clientFor> {
+function adminClient(url: string): ReturnType<typeof createCheckClient> {
   const key = process.env["ASSENT_API_KEY"];
   if (key === undefined || key === "")
     throw new CommandError(
       `the hook has no key for ${url}: run this again in a terminal of your own, with ASSENT_API_KEY set, for this ` +
         "command only, to a key that may make keys and write policies",
     );
-  return clientFor(url, key, PATIENCE);
+  return createCheckClient(url, key, PATIENCE);
 }
 
 function saveConfig(env: Variables, url: string, key: string, agent: string): HookConfig {
-  const path = userFile(env);
+  const path = userConfigFile(env);
   if (path === null) throw new CommandError("the home folder is not known; set HOME");
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const before = readSettings(path);
@@ -239,7 +239,7 @@ async function prove(io: Output, host: Host, scope: Scope, command: string | und
     for (const [call, tool] of Object.entries(everydayCalls(folder))) {
       // Only a real Codex can tell in which folder a command runs.
       if (host === "codex" && tool.tool === "Bash") continue;
-      const refusal = await proveCall(host, line, tool, folder, env);
+      const refusal = await testInstalledHook(host, line, tool, folder, env);
       if (refusal !== null)
         throw new CommandError(
           `${call} did not come through the hook (${line}): ${safe(refusal)}; the hook was taken out again`,
@@ -264,7 +264,7 @@ function undo(io: Output, host: Host, scope: Scope, command: string | undefined)
     );
     return EXIT.ok;
   }
-  const path = userFile(process.env);
+  const path = userConfigFile(process.env);
   if (path !== null && readSettings(path) !== null) {
     rmSync(path);
     io.out(`removed ${path}; revoke its key with "assent keys list" and "assent keys revoke"`);

@@ -1,7 +1,7 @@
 /** `assent hook` and `assent hookd`: coding agents ask before each tool they run. */
 import { runHookd } from "../hook/hookd.ts";
 import { HOSTS } from "../hook/hosts/answers.ts";
-import { makeFolder, socketPath } from "../hook/hookd-socket.ts";
+import { createSocketFolder, socketPath } from "../hook/hookd-socket.ts";
 import { VERSION } from "../version.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { hookVerbs, runVerb } from "./hook-verbs.ts";
@@ -30,7 +30,7 @@ examples:
     const [verb, ...rest] = args;
     if (verb === undefined) throw usage("assent hook takes --host, setup, install, doctor or status");
     if (!verb.startsWith("--")) return runVerb(verb, rest, io);
-    await (await import("../hook/launcher.ts")).start(args);
+    await (await import("../hook/launcher.ts")).runHook(args);
     return Number(process.exitCode ?? EXIT.failure);
   },
 };
@@ -55,7 +55,7 @@ examples:
       throw new CommandError("there is no place for its socket; set XDG_RUNTIME_DIR to a folder of yours");
     let hasRun: boolean;
     try {
-      makeFolder(path);
+      createSocketFolder(path);
       hasRun = await runHookd({ path, version: VERSION, idle: idle * 1000 });
     } catch (error) {
       throw new CommandError(`hookd cannot listen: ${error instanceof Error ? error.message : String(error)}`);

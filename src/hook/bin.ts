@@ -4,7 +4,7 @@
 // For an end that nothing has answered.
 process.exitCode = 2;
 try {
-  const { start } = await import("./launcher.ts");
+  const { runHook: start } = await import("./launcher.ts");
   await start(process.argv.slice(2));
 } catch (error) {
   process.stderr.write(

@@ -3,18 +3,18 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
 
 /** How many shells a host starts its hooks through at most. */
-const FARTHEST = 6;
+const MAX_ANCESTORS = 6;
 const SHELL = /^(?:a|ba|c|da|fi|k|mk|tc|z)?sh$|^ksh93$|^busybox$/;
 
 /**
  * The file that the Codex runs from that has started this process; null where that cannot be told. Who its model is says
  * nothing here: what stands above a hook's process no command of the agent's has started.
  */
-export function askingCodex(): string | null {
+export function callingCodexPath(): string | null {
   if (process.platform !== "linux") return null;
   try {
     let pid = process.ppid;
-    for (let i = 0; i < FARTHEST && pid > 1; i++) {
+    for (let i = 0; i < MAX_ANCESTORS && pid > 1; i++) {
       // Of a file that was replaced meanwhile it ends in "(deleted)": what is there now is another version.
       const path = readlinkSync(`/proc/${pid}/exe`);
       const name = basename(path);

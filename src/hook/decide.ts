@@ -1,103 +1,108 @@
 /** The decision about one call of a hook. Whatever happens, what comes out is an answer in the host's own words. */
 import { createAssent, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../client/index.ts";
-import { actionOf } from "./action/canonical-action.ts";
-import { ConfigFault, type HookConfig } from "./hook-config.ts";
+import { toCanonicalAction } from "./action/canonical-action.ts";
+import { HookConfigError, type HookConfig } from "./hook-config.ts";
 import type { HookEnvironment, HookEvent } from "./hook-event.ts";
-import { asks, DIALECTS, hostOf, type Answer, type Host } from "./hosts/answers.ts";
+import { needsDecision, DIALECTS, detectHost, type HookAnswer, type Host } from "./hosts/answers.ts";
 import { readEvent } from "./hosts/events.ts";
-import { clipped, PayloadFault, readPayload, refuseAmbiguous, type JsonObject } from "./payload.ts";
+import { truncate, PayloadError, readPayload, rejectAmbiguousJson, type JsonObject } from "./payload.ts";
 import type { HookState } from "./hook-state.ts";
-import { failedText, refusedText, waitsText } from "./refusal-texts.ts";
+import { serviceFailureText, refusalText, pendingText } from "./refusal-texts.ts";
 
-export interface Question {
+export interface HookRequest {
   flag: Host;
   payload: Uint8Array;
   environment: HookEnvironment;
   /** Seconds until the answer at the latest, from now. */
   deadline: number;
   /** Seconds that a call is held for an approval; null: as long as the deadline lets it. */
-  hold: number | null;
+  maxWait: number | null;
   /** Ends when whoever asked is gone: then nothing starts. */
   signal: AbortSignal;
 }
 
-export interface Means {
+export interface DecisionDependencies {
   config(): HookConfig;
   state: HookState;
   /** Of one service as one key. Default: a new client. */
-  client?(config: HookConfig): Assent;
+  createClient?(config: HookConfig): Assent;
 }
 
 /** An action that another call started first is not this call's: it asks again, this often. */
-const TRIES = 32;
+const MAX_SUBMISSIONS = 32;
 /** Seconds that are left for the answer itself. */
-const MARGIN = 1.5;
+const ANSWER_MARGIN = 1.5;
 /** The wait before the same command is worth another try. Seconds. */
-const AGAIN_AFTER = 20;
+const RETRY_AFTER = 20;
 
-export async function answerTo(question: Question, means: Means): Promise<Answer> {
+export async function decideHookCall(question: HookRequest, means: DecisionDependencies): Promise<HookAnswer> {
   let host = question.flag;
   let isAsked = true;
   try {
     const { text, value: payload } = readPayload(question.payload);
-    host = hostOf(payload, question.flag);
-    refuseAmbiguous(text, asks(payload));
+    host = detectHost(payload, question.flag);
+    rejectAmbiguousJson(text, needsDecision(payload));
     // Of an ambiguous text nobody can tell.
-    isAsked = asks(payload);
+    isAsked = needsDecision(payload);
     const event = readEvent(host, payload, question.environment);
     const { allow, deny } = DIALECTS[host];
     switch (event.kind) {
       case "ignored":
         return allow();
       case "session":
-        await means.state.sawSession(host, event.session, "start").catch(() => {});
+        await means.state.recordSession(host, event.session, "start").catch(() => {});
         return allow();
       case "after":
-        await report(event, means).catch(() => {});
+        await reportResult(event, means).catch(() => {});
         return allow();
       case "before": {
-        const refusal = await ask(event, question, means);
+        const refusal = await requestDecision(event, question, means);
         return refusal === null ? allow() : deny(refusal);
       }
     }
   } catch (error) {
     // What has run is stopped by nothing, and some hosts take a deny for the tool's answer.
-    return isAsked ? DIALECTS[host].deny(sentenceOf(error)) : DIALECTS[host].allow();
+    return isAsked ? DIALECTS[host].deny(denyReason(error)) : DIALECTS[host].allow();
   }
 }
 
-function sentenceOf(error: unknown): string {
-  if (error instanceof PayloadFault) return `Not run: ${error.message}, so it cannot be decided on.`;
-  if (error instanceof ConfigFault) return `Not run: ${error.message}. Tell the user; "assent hook doctor" says more.`;
-  return failedText(error);
+function denyReason(error: unknown): string {
+  if (error instanceof PayloadError) return `Not run: ${error.message}, so it cannot be decided on.`;
+  if (error instanceof HookConfigError)
+    return `Not run: ${error.message}. Tell the user; "assent hook doctor" says more.`;
+  return serviceFailureText(error);
 }
 
 /** Null when the call may run, and has been started; the reason otherwise. */
-async function ask(event: HookEvent, question: Question, means: Means): Promise<string | null> {
-  const end = performance.now() + (question.deadline - MARGIN) * 1000;
-  void means.state.sawSession(event.host, event.session, "call").catch(() => {});
+async function requestDecision(
+  event: HookEvent,
+  question: HookRequest,
+  means: DecisionDependencies,
+): Promise<string | null> {
+  const end = performance.now() + (question.deadline - ANSWER_MARGIN) * 1000;
+  void means.state.recordSession(event.host, event.session, "call").catch(() => {});
   const config = means.config();
-  const assent = (means.client ?? clientOf)(config);
+  const assent = (means.createClient ?? createHookClient)(config);
   const { signal } = question;
-  const agent = config.agent ?? (await agentOf(assent, signal));
-  const { request, remarks } = await actionOf(event, agent, question.environment);
-  for (let tries = 0; tries < TRIES && performance.now() < end; tries++) {
-    let action = await assent.submit(request, { join: true, meta: metaOf(event, remarks), signal });
+  const agent = config.agent ?? (await fetchAgentId(assent, signal));
+  const { request, remarks } = await toCanonicalAction(event, agent, question.environment);
+  for (let tries = 0; tries < MAX_SUBMISSIONS && performance.now() < end; tries++) {
+    let action = await assent.submit(request, { join: true, meta: actionMeta(event, remarks), signal });
     if (action.status === "pending_approval") {
       const left = Math.max(0, (end - performance.now()) / 1000);
-      const timeout = Math.min(left, config.wait ?? Infinity, question.hold ?? Infinity);
+      const timeout = Math.min(left, config.wait ?? Infinity, question.maxWait ?? Infinity);
       action = await assent.wait(action.id, { timeout, signal });
-      if (action.status === "pending_approval") return waitsText(action, AGAIN_AFTER);
+      if (action.status === "pending_approval") return pendingText(action, RETRY_AFTER);
     }
-    if (["denied", "expired", "cancelled"].includes(action.status)) return refusedText(action);
+    if (["denied", "expired", "cancelled"].includes(action.status)) return refusalText(action);
     if (action.status !== "allowed" && action.status !== "approved") continue;
-    if (await begin(assent, action, end, signal)) {
-      if (signal.aborted || performance.now() > end + MARGIN * 1000) {
+    if (await startAction(assent, action, end, signal)) {
+      if (signal.aborted || performance.now() > end + ANSWER_MARGIN * 1000) {
         // Nobody is there to hear it, so it does not run.
         await assent.result(action.id, { success: false, error: "not run: the agent had stopped waiting" });
-        throw new PayloadFault("the answer came too late");
+        throw new PayloadError("the answer came too late");
       }
-      await means.state.rememberCall(event.host, event.session, event.call, action.id).catch(() => {});
+      await means.state.saveAction(event.host, event.session, event.callId, action.id).catch(() => {});
       return null;
     }
   }
@@ -106,9 +111,9 @@ async function ask(event: HookEvent, question: Question, means: Means): Promise<
 }
 
 /** Whether this call is the one that started it. */
-async function begin(assent: Assent, action: ActionRecord, end: number, signal: AbortSignal): Promise<boolean> {
+async function startAction(assent: Assent, action: ActionRecord, end: number, signal: AbortSignal): Promise<boolean> {
   // A start that the agent would no longer hear of must not be made.
-  if (performance.now() >= end || signal.aborted) throw new PayloadFault("the answer came too late");
+  if (performance.now() >= end || signal.aborted) throw new PayloadError("the answer came too late");
   const attempt = newAttempt();
   try {
     const started = await assent.start(action.id, { permit: action.permit ?? undefined, attempt, signal });
@@ -124,42 +129,42 @@ async function begin(assent: Assent, action: ActionRecord, end: number, signal: 
   }
 }
 
-function clientOf({ url, apiKey }: HookConfig): Assent {
+function createHookClient({ url, apiKey }: HookConfig): Assent {
   return createAssent({ url, apiKey, timeout: 5, retries: 1 });
 }
 
-async function agentOf(assent: Assent, signal: AbortSignal): Promise<string> {
+async function fetchAgentId(assent: Assent, signal: AbortSignal): Promise<string> {
   try {
     return await assent.agent({ signal });
   } catch (error) {
     if (!(error instanceof RequestRefused && error.code === "AGENT_UNBOUND")) throw error;
-    throw new ConfigFault("the hook's key is bound to no agent; name one in its configuration (agent)");
+    throw new HookConfigError("the hook's key is bound to no agent; name one in its configuration (agent)");
   }
 }
 
 /** Bytes of JSON that the service takes beside a request. */
-const LARGEST_META = 4_000;
+const MAX_META_BYTES = 4_000;
 
 /** Beside the request: other in each call, so that the next try of the same command joins. */
-function metaOf({ host, session, call, tool }: HookEvent, remarks: JsonObject): JsonObject {
+function actionMeta({ host, session, callId: call, tool }: HookEvent, remarks: JsonObject): JsonObject {
   const members = Object.entries({ source: "hook", host, session, tool_call_id: call, host_tool: tool, ...remarks })
     .filter(([, value]) => value !== null)
     .slice(0, 12);
   const upTo = (longest: number): JsonObject =>
-    Object.fromEntries(members.map(([name, value]) => [name, clipped(String(value), longest)]));
+    Object.fromEntries(members.map(([name, value]) => [name, truncate(String(value), longest)]));
   const whole = upTo(300);
-  return Buffer.byteLength(JSON.stringify(whole)) <= LARGEST_META ? whole : upTo(50);
+  return Buffer.byteLength(JSON.stringify(whole)) <= MAX_META_BYTES ? whole : upTo(50);
 }
 
-async function report(event: HookEvent, means: Means): Promise<void> {
-  const id = await means.state.takeCall(event.host, event.session, event.call);
+async function reportResult(event: HookEvent, means: DecisionDependencies): Promise<void> {
+  const id = await means.state.takeAction(event.host, event.session, event.callId);
   if (id === null) return;
-  const assent = (means.client ?? clientOf)(means.config());
+  const assent = (means.createClient ?? createHookClient)(means.config());
   await assent.result(
     id,
     event.success
       ? // Not every host tells how a call went: then its end is all that is known.
-        { success: true, meta: { outcome: event.outcomeTold ? "success" : "ended" } }
+        { success: true, meta: { outcome: event.outcomeReported ? "success" : "ended" } }
       : { success: false, error: "the tool reported a failure" },
   );
 }

@@ -1,8 +1,8 @@
 /** Starts the processes that decide. Loaded only where no hookd answers. */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { readAnswer, type Answer } from "./hosts/answers.ts";
-import { makeFolder } from "./hookd-socket.ts";
+import { readAnswer, type HookAnswer } from "./hosts/answers.ts";
+import { createSocketFolder } from "./hookd-socket.ts";
 
 /** Beside this file, and in the same form: source or built. */
 function commandFor(name: string): [program: string, args: string[]] {
@@ -15,18 +15,22 @@ function commandFor(name: string): [program: string, args: string[]] {
  * What the host's process was started with, a repository may have set in some hosts: options of Node, a proxy and the like
  * stay behind, so that they cannot stand between the decision and the service.
  */
-const KEPT =
+const FORWARDED_ENVIRONMENT =
   /^(HOME|USERPROFILE|PATH|XDG_[A-Z_]+|TMPDIR|TEMP|TMP|SystemRoot|LANG|LC_[A-Z]+|TZ|DENO_DIR|NODE_EXTRA_CA_CERTS|ASSENT_[A-Z_]+)$/i;
 
-function environment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => KEPT.test(name)));
+function safeEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => FORWARDED_ENVIRONMENT.test(name)));
 }
 
 /** Null when it did not answer. It ends with this process: its standard output has no reader then. */
-export function askWorker(request: Buffer): Promise<Answer | null> {
+export function decideInWorker(request: Buffer): Promise<HookAnswer | null> {
   return new Promise((done) => {
     const [program, args] = commandFor("worker");
-    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"], windowsHide: true, env: environment() });
+    const child = spawn(program, args, {
+      stdio: ["pipe", "pipe", "ignore"],
+      windowsHide: true,
+      env: safeEnvironment(),
+    });
     let text = "";
     child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
     child.once("error", () => done(null));
@@ -40,14 +44,14 @@ export function askWorker(request: Buffer): Promise<Answer | null> {
 /** One that does not start is missed by nobody. @param path of its socket */
 export function startDaemon(path: string): void {
   try {
-    makeFolder(path);
+    createSocketFolder(path);
     const [program, args] = commandFor("daemon");
     const child = spawn(program, args, {
       stdio: "ignore",
       detached: true,
       cwd: "/",
       windowsHide: true,
-      env: environment(),
+      env: safeEnvironment(),
     });
     child.once("error", () => {});
     child.unref();

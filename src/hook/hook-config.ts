@@ -14,19 +14,19 @@ export interface HookConfig {
   wait: number | null;
 }
 
-export class ConfigFault extends Error {}
+export class HookConfigError extends Error {}
 
 /** Written by whoever manages the machine: what it names cannot be changed by the user or by a project. */
-export const MANAGED = "/etc/assent/hook.json";
+export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
 
-export function userFile(env: Readonly<Record<string, string | undefined>>): string | null {
+export function userConfigFile(env: Readonly<Record<string, string | undefined>>): string | null {
   const home = env["HOME"] || env["USERPROFILE"];
   const folder = env["XDG_CONFIG_HOME"] || (home ? join(home, ".config") : null);
   return folder === null ? null : join(folder, "assent", "hook.json");
 }
 
 /** Where the account's user keeps it. HOME and XDG_CONFIG_HOME are variables too, so their file comes behind this one. */
-function accountFile(): string | null {
+function accountConfigFile(): string | null {
   try {
     return join(userInfo().homedir, ".config", "assent", "hook.json");
   } catch {
@@ -36,7 +36,7 @@ function accountFile(): string | null {
 }
 
 export function configFiles(env: Readonly<Record<string, string | undefined>>): string[] {
-  return [...new Set([MANAGED, accountFile(), userFile(env)].filter((path) => path !== null))];
+  return [...new Set([MANAGED_CONFIG_FILE, accountConfigFile(), userConfigFile(env)].filter((path) => path !== null))];
 }
 
 /**
@@ -47,47 +47,48 @@ export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
   files: readonly string[] = configFiles(env),
 ): HookConfig {
-  const layers = files.map(readLayer);
+  const layers = files.map(readConfigFile);
   layers.push({ url: env["ASSENT_URL"], api_key: env["ASSENT_API_KEY"], agent: env["ASSENT_AGENT"] });
   const layerOf = (name: string): number =>
     layers.findIndex((layer) => layer[name] !== undefined && layer[name] !== "");
   const value = (name: string): unknown => layers[layerOf(name)]?.[name];
   // Else a variable would say where the key of a file is sent, and who answers for the service.
   if (layerOf("api_key") >= 0 && layerOf("url") > layerOf("api_key"))
-    throw new ConfigFault(
+    throw new HookConfigError(
       `${files[layerOf("api_key")]} has api_key and no url; another place names the service, which counts only where both stand together`,
     );
   const url = value("url") ?? "http://127.0.0.1:8000";
   if (typeof url !== "string" || !isHttpUrl(url))
-    throw new ConfigFault("the service's address (url) is no http or https URL");
+    throw new HookConfigError("the service's address (url) is no http or https URL");
   const apiKey = value("api_key");
-  if (typeof apiKey !== "string") throw new ConfigFault("the hook has no API key (api_key)");
+  if (typeof apiKey !== "string") throw new HookConfigError("the hook has no API key (api_key)");
   const agent = value("agent") ?? null;
-  if (agent !== null && typeof agent !== "string") throw new ConfigFault("agent is no text");
+  if (agent !== null && typeof agent !== "string") throw new HookConfigError("agent is no text");
   const wait = value("wait") ?? null;
   if (wait !== null && (typeof wait !== "number" || !(wait >= 0)))
-    throw new ConfigFault("wait is no number of seconds");
+    throw new HookConfigError("wait is no number of seconds");
   return { url, apiKey, agent, wait };
 }
 
-const MEMBERS = new Set(["url", "api_key", "agent", "wait"]);
+const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "wait"]);
 
-function readLayer(path: string): JsonObject {
+function readConfigFile(path: string): JsonObject {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return {};
-    throw new ConfigFault(`${path} cannot be read`, { cause: error });
+    throw new HookConfigError(`${path} cannot be read`, { cause: error });
   }
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new ConfigFault(`${path} is no JSON`);
+    throw new HookConfigError(`${path} is no JSON`);
   }
-  if (!isObject(value)) throw new ConfigFault(`${path} is no JSON object`);
-  const strange = Object.keys(value).find((name) => !MEMBERS.has(name));
-  if (strange !== undefined) throw new ConfigFault(`${path} has the member "${strange}", which the hook does not know`);
+  if (!isObject(value)) throw new HookConfigError(`${path} is no JSON object`);
+  const strange = Object.keys(value).find((name) => !KNOWN_MEMBERS.has(name));
+  if (strange !== undefined)
+    throw new HookConfigError(`${path} has the member "${strange}", which the hook does not know`);
   return value;
 }

@@ -8,7 +8,7 @@ export interface HookEvent {
   kind: "before" | "after" | "session" | "ignored";
   session: string | null;
   /** The host's id of this tool call. */
-  call: string | null;
+  callId: string | null;
   /** As the host calls it. */
   tool: string;
   /** Of a call that has not run yet; empty of anything else. */
@@ -19,7 +19,7 @@ export interface HookEvent {
   /** For `after`: false where the host says that it failed. */
   success: boolean;
   /** Whether the host says how it went. */
-  outcomeTold: boolean;
+  outcomeReported: boolean;
 }
 
 /** What the hook's process was started with. */
@@ -29,5 +29,5 @@ export interface HookEnvironment {
   /** Folder of the project as the host's variables name it. */
   project: string | null;
   /** The file that the host's program runs from, where that matters and can be told. */
-  program: string | null;
+  codexProgram: string | null;
 }

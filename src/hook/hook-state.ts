@@ -5,8 +5,8 @@ import { join } from "node:path";
 import type { Host } from "./hosts/answers.ts";
 
 /** A tool call that has said nothing for so long will not. */
-const CALLS_KEPT_MS = 24 * 3_600_000;
-const SESSIONS_KEPT_MS = 7 * 24 * 3_600_000;
+const CALL_RETENTION_MS = 24 * 3_600_000;
+const SESSION_RETENTION_MS = 7 * 24 * 3_600_000;
 
 export function stateFolder(env: Readonly<Record<string, string | undefined>>): string | null {
   const home = env["HOME"] || env["USERPROFILE"];
@@ -17,7 +17,7 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
 /** Of `assent hook doctor`: it is no session of a host, and says nothing of whether one calls the hook. */
 export const CANARY_SESSION = "assent-doctor";
 
-export interface SessionSeen {
+export interface SessionRecord {
   host: Host;
   session: string;
   /** Milliseconds since 1970. */
@@ -33,33 +33,33 @@ export class HookState {
     this.folder = folder;
   }
 
-  private async place(kind: "calls" | "sessions", parts: readonly (string | null)[]): Promise<string | null> {
+  private async pathFor(kind: "calls" | "sessions", parts: readonly (string | null)[]): Promise<string | null> {
     if (this.folder === null || parts.includes(null)) return null;
     const folder = join(this.folder, kind);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     return join(folder, createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32));
   }
 
-  async rememberCall(host: Host, session: string | null, call: string | null, action: string): Promise<void> {
-    const path = await this.place("calls", [host, session, call]);
+  async saveAction(host: Host, session: string | null, call: string | null, action: string): Promise<void> {
+    const path = await this.pathFor("calls", [host, session, call]);
     if (path !== null) await writeFile(path, action, { mode: 0o600 });
   }
 
   /** The action of a call that has ended; it is forgotten. */
-  async takeCall(host: Host, session: string | null, call: string | null): Promise<string | null> {
-    const path = await this.place("calls", [host, session, call]);
+  async takeAction(host: Host, session: string | null, call: string | null): Promise<string | null> {
+    const path = await this.pathFor("calls", [host, session, call]);
     if (path === null) return null;
     const action = await readFile(path, "utf8").catch(() => null);
     if (action !== null) await rm(path, { force: true });
     return action;
   }
 
-  async sawSession(host: Host, session: string | null, what: "start" | "call"): Promise<void> {
-    const path = await this.place("sessions", [host, session]);
+  async recordSession(host: Host, session: string | null, what: "start" | "call"): Promise<void> {
+    const path = await this.pathFor("sessions", [host, session]);
     if (path === null || session === null || session === CANARY_SESSION) return;
     const before = await readSession(path);
     const now = Date.now();
-    const next: SessionSeen = {
+    const next: SessionRecord = {
       host,
       session,
       started: what === "start" ? now : (before?.started ?? null),
@@ -67,10 +67,10 @@ export class HookState {
       calls: (before?.calls ?? 0) + (what === "call" ? 1 : 0),
     };
     await writeFile(path, JSON.stringify(next), { mode: 0o600 });
-    if (what === "start") await this.tidy();
+    if (what === "start") await this.deleteExpired();
   }
 
-  async sessions(): Promise<SessionSeen[]> {
+  async sessions(): Promise<SessionRecord[]> {
     if (this.folder === null) return [];
     const folder = join(this.folder, "sessions");
     const names = await readdir(folder).catch(() => []);
@@ -80,8 +80,8 @@ export class HookState {
       .sort((a, b) => (b.last_call ?? b.started ?? 0) - (a.last_call ?? a.started ?? 0));
   }
 
-  private async tidy(): Promise<void> {
-    for (const [kind, kept] of [["calls", CALLS_KEPT_MS] as const, ["sessions", SESSIONS_KEPT_MS] as const]) {
+  private async deleteExpired(): Promise<void> {
+    for (const [kind, kept] of [["calls", CALL_RETENTION_MS] as const, ["sessions", SESSION_RETENTION_MS] as const]) {
       const folder = join(this.folder as string, kind);
       for (const name of await readdir(folder).catch(() => [])) {
         const at = (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? Infinity;
@@ -91,9 +91,9 @@ export class HookState {
   }
 }
 
-async function readSession(path: string): Promise<SessionSeen | null> {
+async function readSession(path: string): Promise<SessionRecord | null> {
   try {
-    return JSON.parse(await readFile(path, "utf8")) as SessionSeen;
+    return JSON.parse(await readFile(path, "utf8")) as SessionRecord;
   } catch {
     return null;
   }

@@ -1,12 +1,12 @@
 /** What goes between the starter, which the host runs, and whoever decides for it: a line of JSON, then the payload. */
 import { loadConfig } from "./hook-config.ts";
-import { answerTo } from "./decide.ts";
-import { isHost, type Answer } from "./hosts/answers.ts";
-import { isObject, LARGEST_PAYLOAD } from "./payload.ts";
+import { decideHookCall } from "./decide.ts";
+import { isHost, type HookAnswer } from "./hosts/answers.ts";
+import { isObject, MAX_PAYLOAD_BYTES } from "./payload.ts";
 import { HookState, stateFolder } from "./hook-state.ts";
 
 /** The variables that the decider is told of. */
-export const VARIABLES = [
+export const FORWARDED_VARIABLES = [
   "HOME",
   "USERPROFILE",
   "XDG_CONFIG_HOME",
@@ -16,7 +16,7 @@ export const VARIABLES = [
   "ASSENT_AGENT",
 ] as const;
 
-export interface Header {
+export interface RequestHeader {
   version: string;
   host: string;
   cwd: string;
@@ -25,20 +25,20 @@ export interface Header {
   /** Seconds until the answer at the latest. */
   deadline: number;
   /** Seconds that a call is held for an approval; null: as long as the deadline lets it. */
-  hold: number | null;
+  maxWait: number | null;
   env: Record<string, string>;
 }
 
 /** Bytes of a whole request. */
-export const LARGEST_REQUEST = LARGEST_PAYLOAD + 65_536;
+export const MAX_REQUEST_BYTES = MAX_PAYLOAD_BYTES + 65_536;
 
 /** Null for what is no request of this version: the caller answers nothing then. */
-export async function serve(request: Buffer, version: string, signal: AbortSignal): Promise<Answer | null> {
+export async function serveRequest(request: Buffer, version: string, signal: AbortSignal): Promise<HookAnswer | null> {
   const end = request.indexOf(10);
   const header = end < 0 ? null : readHeader(request.subarray(0, end).toString("utf8"));
   if (header === null || header.version !== version || !isHost(header.host)) return null;
   const { env } = header;
-  return answerTo(
+  return decideHookCall(
     {
       flag: header.host,
       payload: request.subarray(end + 1),
@@ -46,17 +46,17 @@ export async function serve(request: Buffer, version: string, signal: AbortSigna
         cwd: header.cwd,
         home: env["HOME"] || env["USERPROFILE"] || null,
         project: header.project,
-        program: header.program,
+        codexProgram: header.program,
       },
       deadline: header.deadline,
-      hold: header.hold,
+      maxWait: header.maxWait,
       signal,
     },
     { config: () => loadConfig(env), state: new HookState(stateFolder(env)) },
   );
 }
 
-function readHeader(line: string): Header | null {
+function readHeader(line: string): RequestHeader | null {
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -65,7 +65,7 @@ function readHeader(line: string): Header | null {
   }
   if (!isObject(value) || !isObject(value["env"])) return null;
   const { version, host, cwd, project, program, deadline, hold, env } = value;
-  const well =
+  const isValid =
     typeof version === "string" &&
     typeof host === "string" &&
     typeof cwd === "string" &&
@@ -73,5 +73,5 @@ function readHeader(line: string): Header | null {
     typeof deadline === "number" &&
     (hold === null || typeof hold === "number") &&
     Object.values(env as object).every((each) => typeof each === "string");
-  return well ? (value as unknown as Header) : null;
+  return isValid ? (value as unknown as RequestHeader) : null;
 }

@@ -14,7 +14,7 @@ export function socketPath(env: Readonly<Record<string, string | undefined>>, ve
 }
 
 /** Whether the socket and its folder belong to this user, and nobody else may write there. */
-export function isOwn(path: string): boolean {
+export function isPrivateSocket(path: string): boolean {
   try {
     const socket = lstatSync(path);
     const folder = lstatSync(dirname(path));
@@ -31,6 +31,6 @@ export function isOwn(path: string): boolean {
   }
 }
 
-export function makeFolder(path: string): void {
+export function createSocketFolder(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
 }

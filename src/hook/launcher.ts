@@ -5,24 +5,33 @@
  */
 import { writeSync } from "node:fs";
 import { createConnection } from "node:net";
-import { askingCodex } from "./codex-process.ts";
-import { asks, DIALECTS, hostOf, isHost, readAnswer, type Answer, type Host } from "./hosts/answers.ts";
-import { LARGEST_PAYLOAD, PayloadFault, readPayload, refuseAmbiguous, withoutBulk } from "./payload.ts";
-import { isOwn, socketPath } from "./hookd-socket.ts";
+import { callingCodexPath } from "./codex-process.ts";
+import {
+  needsDecision,
+  DIALECTS,
+  detectHost,
+  isHost,
+  readAnswer,
+  type HookAnswer,
+  type Host,
+} from "./hosts/answers.ts";
+import { MAX_PAYLOAD_BYTES, PayloadError, readPayload, rejectAmbiguousJson, dropLargeValues } from "./payload.ts";
+import { isPrivateSocket, socketPath } from "./hookd-socket.ts";
 import { VERSION } from "../version.ts";
 
 /** Of an event that is read: what a tool has answered may be large. Bytes. */
-const LARGEST_EVENT = 64 * 1024 * 1024;
+const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 /** Until standard input has ended. Milliseconds. */
-const INPUT_MS = 5_000;
+const INPUT_TIMEOUT_MS = 5_000;
 /** What is left of a call that is refused is still read, to the deadline or until nothing came for so long. Milliseconds. */
-const REST_MS = 5_000;
+const DRAIN_TIMEOUT_MS = 5_000;
 /** Without a sign of life hookd is taken for dead, and a worker decides. Milliseconds. */
-const SILENCE_MS = 4_000;
+const HOOKD_TIMEOUT_MS = 4_000;
 /** For all but the wait, where less is held than the host bears. Seconds. */
-const GRACE = 15;
+const WAIT_OVERHEAD = 15;
 /** Names of what `wire.ts` passes on; spelled here too, because that file loads the decision. */
-const VARIABLES = "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
+const FORWARDED_VARIABLES =
+  "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
 
 interface Options {
   host: Host;
@@ -32,19 +41,19 @@ interface Options {
 }
 
 /** Ends the process. */
-export async function start(args: readonly string[]): Promise<void> {
+export async function runHook(args: readonly string[]): Promise<void> {
   const begun = performance.now();
   const options = readOptions(args);
-  let host = options?.host ?? guess(args);
+  let host = options?.host ?? guessHost(args);
   let mustAnswer = true;
   let ended = false;
-  const end = (answer: Answer): void => {
+  const end = (answer: HookAnswer): void => {
     if (ended) return;
     ended = true;
-    const code = say(answer);
+    const code = writeAnswer(answer);
     process.exitCode = code;
     const left = DIALECTS[host].deadline * 1000 - (performance.now() - begun);
-    readRest(Math.max(left, 1_000), () => process.exit(code));
+    drainInput(Math.max(left, 1_000), () => process.exit(code));
   };
   const refuse = (why: string): void =>
     end(mustAnswer ? DIALECTS[host].deny(`Not run: ${why}.`) : DIALECTS[host].allow());
@@ -55,48 +64,48 @@ export async function start(args: readonly string[]): Promise<void> {
   process.once("beforeExit", fault);
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const)
     process.on(signal, () => refuse("the hook was stopped"));
-  const limit = setTimeout(() => refuse("the call did not arrive whole"), INPUT_MS);
+  const limit = setTimeout(() => refuse("the call did not arrive whole"), INPUT_TIMEOUT_MS);
   if (options === null) return refuse("the hook was started with options it does not know");
   try {
     const payload = await readInput();
     // What was refused while it arrived is asked about no more.
     if (ended) return;
     if (payload === null) return refuse("the call is larger than 64 MiB");
-    const isLarge = payload.length > LARGEST_PAYLOAD;
-    const { text, value } = readPayload(isLarge ? withoutBulk(payload) : payload);
-    host = hostOf(value, host);
+    const isLarge = payload.length > MAX_PAYLOAD_BYTES;
+    const { text, value } = readPayload(isLarge ? dropLargeValues(payload) : payload);
+    host = detectHost(value, host);
     // Which event it is, another reader of an ambiguous text may see otherwise.
-    refuseAmbiguous(text, asks(value));
-    mustAnswer = asks(value);
+    rejectAmbiguousJson(text, needsDecision(value));
+    mustAnswer = needsDecision(value);
     if (isLarge) return refuse("the call is larger than 4 MiB");
     clearTimeout(limit);
     const most = Math.min(DIALECTS[host].deadline, DIALECTS[options.host].deadline);
     // Holding less leaves time for everything else.
-    const seconds = options.wait === null ? most : Math.min(options.wait + GRACE, most);
+    const seconds = options.wait === null ? most : Math.min(options.wait + WAIT_OVERHEAD, most);
     const left = (): number => seconds - (performance.now() - begun) / 1000;
     setTimeout(() => refuse("there was no decision in time. Repeat the same command later"), left() * 1000);
     const header = {
       version: VERSION,
       host: options.host,
       cwd: process.cwd(),
-      project: projectOf(host),
-      program: host === "codex" ? askingCodex() : null,
-      env: environment(),
+      project: projectFolder(host),
+      program: host === "codex" ? callingCodexPath() : null,
+      env: forwardedEnvironment(),
       hold: options.wait,
     };
     const request = (): Buffer =>
       Buffer.concat([Buffer.from(`${JSON.stringify({ ...header, deadline: left() })}\n`), payload]);
     const path = options.daemon ? socketPath(process.env, VERSION) : null;
-    let answer = path !== null && isOwn(path) ? await askDaemon(path, request()) : null;
+    let answer = path !== null && isPrivateSocket(path) ? await requestFromHookd(path, request()) : null;
     if (answer === null && !ended) {
-      const { askWorker, startDaemon } = await import("./decision-processes.ts");
+      const { decideInWorker: askWorker, startDaemon } = await import("./decision-processes.ts");
       answer = await askWorker(request());
       if (path !== null) startDaemon(path);
     }
     if (answer === null) return fault();
     end(answer);
   } catch (error) {
-    if (error instanceof PayloadFault) refuse(error.message);
+    if (error instanceof PayloadError) refuse(error.message);
     else fault();
   }
 }
@@ -123,7 +132,7 @@ function readOptions(args: readonly string[]): Options | null {
 }
 
 /** The dialect for a deny about wrong options. */
-function guess(args: readonly string[]): Host {
+function guessHost(args: readonly string[]): Host {
   return args.flatMap((arg) => arg.split("=")).find(isHost) ?? "claude-code";
 }
 
@@ -134,7 +143,7 @@ function readInput(): Promise<Buffer | null> {
     let size = 0;
     process.stdin.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > LARGEST_EVENT) done(null);
+      if (size > MAX_EVENT_BYTES) done(null);
       else chunks.push(chunk);
     });
     process.stdin.once("end", () => done(Buffer.concat(chunks)));
@@ -146,15 +155,15 @@ function readInput(): Promise<Buffer | null> {
  * Until the host has written all of the call: one that cannot takes the hook for failed, and some run the call then.
  * @param most milliseconds
  */
-function readRest(most: number, then: () => void): void {
+function drainInput(most: number, then: () => void): void {
   try {
     const { stdin } = process;
     if (stdin.readableEnded || stdin.destroyed) return then();
     setTimeout(then, most);
-    let idle = setTimeout(then, REST_MS);
+    let idle = setTimeout(then, DRAIN_TIMEOUT_MS);
     stdin.on("data", () => {
       clearTimeout(idle);
-      idle = setTimeout(then, REST_MS);
+      idle = setTimeout(then, DRAIN_TIMEOUT_MS);
     });
     for (const event of ["end", "error", "close"]) stdin.once(event, then);
     stdin.resume();
@@ -164,7 +173,7 @@ function readRest(most: number, then: () => void): void {
 }
 
 /** Returns the code to end with. */
-function say({ stdout, stderr, code }: Answer): number {
+function writeAnswer({ stdout, stderr, code }: HookAnswer): number {
   write(2, stderr);
   if (write(1, stdout)) return code;
   // A host that has closed the pipe reads no answer; 2 stops the call, in some hosts only with a reason.
@@ -187,22 +196,24 @@ function write(descriptor: 1 | 2, text: string): boolean {
 }
 
 /** Of the host that asks: another one's variable may be left over from an agent that started this one. */
-function projectOf(host: Host): string | null {
+function projectFolder(host: Host): string | null {
   const names = { "claude-code": "CLAUDE_PROJECT_DIR", gemini: "GEMINI_PROJECT_DIR", cursor: "CURSOR_PROJECT_DIR" };
   return (Object.hasOwn(names, host) && process.env[names[host as keyof typeof names]]) || null;
 }
 
-function environment(): Record<string, string> {
-  return Object.fromEntries(VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+function forwardedEnvironment(): Record<string, string> {
+  return Object.fromEntries(
+    FORWARDED_VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
+  );
 }
 
 /** Null when hookd gave no answer: then nothing has been let through. */
-function askDaemon(path: string, request: Buffer): Promise<Answer | null> {
+function requestFromHookd(path: string, request: Buffer): Promise<HookAnswer | null> {
   return new Promise((done) => {
     let text = "";
     const socket = createConnection({ path, allowHalfOpen: true });
     socket.setEncoding("utf8");
-    socket.setTimeout(SILENCE_MS, () => socket.destroy());
+    socket.setTimeout(HOOKD_TIMEOUT_MS, () => socket.destroy());
     socket.on("data", (chunk: string) => (text += chunk));
     socket.on("error", () => socket.destroy());
     socket.on("close", () => done(readAnswer(text)));

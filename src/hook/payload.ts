@@ -4,10 +4,10 @@ import { checkJson, JsonFault, type JsonFaultCode, type JsonLimits } from "../do
 export type JsonObject = Record<string, unknown>;
 
 /** Bytes of one payload. */
-export const LARGEST_PAYLOAD = 4 * 1024 * 1024;
+export const MAX_PAYLOAD_BYTES = 4 * 1024 * 1024;
 
 /** A payload that is not understood: the reason is said to the agent, and holds nothing of what was sent. */
-export class PayloadFault extends Error {}
+export class PayloadError extends Error {}
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -21,7 +21,7 @@ export interface Payload {
 
 /** One JSON object, with or without a byte order mark in front. Throws PayloadFault. */
 export function readPayload(bytes: Uint8Array): Payload {
-  if (bytes.length > LARGEST_PAYLOAD) throw new PayloadFault("the call is larger than 4 MiB");
+  if (bytes.length > MAX_PAYLOAD_BYTES) throw new PayloadError("the call is larger than 4 MiB");
   let text: string;
   let value: unknown;
   try {
@@ -29,17 +29,17 @@ export function readPayload(bytes: Uint8Array): Payload {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     value = JSON.parse(text);
   } catch {
-    throw new PayloadFault("what the host sent is no JSON");
+    throw new PayloadError("what the host sent is no JSON");
   }
-  if (!isObject(value)) throw new PayloadFault("what the host sent is no JSON object");
+  if (!isObject(value)) throw new PayloadError("what the host sent is no JSON object");
   return { text, value };
 }
 
 /** Longer ones of a payload that is too large say not what it is about. Bytes. */
-const LARGE_VALUE = 65_536;
+const LARGE_VALUE_BYTES = 65_536;
 
 /** A payload with null in the place of each large value of its members: what tells which event it is, and whose. */
-export function withoutBulk(bytes: Uint8Array): Uint8Array {
+export function dropLargeValues(bytes: Uint8Array): Uint8Array {
   const kept: Uint8Array[] = [];
   let [depth, from, value, inText] = [0, 0, 0, false];
   for (let i = 0; i < bytes.length; i++) {
@@ -51,7 +51,7 @@ export function withoutBulk(bytes: Uint8Array): Uint8Array {
     else if (c === 0x7b || c === 0x5b) depth++;
     else if (c === 0x3a && depth === 1) value = i + 1;
     else if (c === 0x2c || c === 0x7d || c === 0x5d) {
-      if (depth === 1 && value > 0 && i - value > LARGE_VALUE) {
+      if (depth === 1 && value > 0 && i - value > LARGE_VALUE_BYTES) {
         kept.push(bytes.subarray(from, value), Buffer.from("null"));
         from = i;
       }
@@ -63,11 +63,11 @@ export function withoutBulk(bytes: Uint8Array): Uint8Array {
 }
 
 /** Where hosts have the arguments of a call. */
-export const INPUTS = ["tool_input", "toolArgs", "toolInput", "args"] as const;
+export const INPUT_MEMBERS = ["tool_input", "toolArgs", "toolInput", "args"] as const;
 
-const DECIDED = new Set<string>([...INPUTS, "command", "cwd", "file_path"]);
+const DECIDED_MEMBERS = new Set<string>([...INPUT_MEMBERS, "command", "cwd", "file_path"]);
 
-const AMBIGUOUS: Partial<Record<JsonFaultCode, string>> = {
+const AMBIGUITY_REASONS: Partial<Record<JsonFaultCode, string>> = {
   DUPLICATE_KEY: "names a member twice",
   LONE_SURROGATE: "holds half of a surrogate pair",
   UNSAFE_INTEGER: "holds a number that is not exact",
@@ -79,9 +79,9 @@ const AMBIGUOUS: Partial<Record<JsonFaultCode, string>> = {
  * @param isAsked whether the event is one that `asks`: of the others it only has to be clear that they are
  * @throws PayloadFault
  */
-export function refuseAmbiguous(text: string, isAsked: boolean): void {
-  check(text, (code, member, depth) =>
-    code === "DUPLICATE_KEY" ? !isAsked && depth > 1 : !isAsked || !DECIDED.has(member),
+export function rejectAmbiguousJson(text: string, isAsked: boolean): void {
+  checkExactJson(text, (code, member, depth) =>
+    code === "DUPLICATE_KEY" ? !isAsked && depth > 1 : !isAsked || !DECIDED_MEMBERS.has(member),
   );
 }
 
@@ -91,23 +91,23 @@ export function readArguments(text: string): unknown {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new PayloadFault("the arguments of the call are no JSON");
+    throw new PayloadError("the arguments of the call are no JSON");
   }
-  check(text, () => false);
+  checkExactJson(text, () => false);
   return value;
 }
 
-function check(text: string, passes: Required<JsonLimits>["passes"]): void {
+function checkExactJson(text: string, passes: Required<JsonLimits>["passes"]): void {
   try {
     // How deep it may be the service says.
     checkJson(text, { maxDepth: Infinity, passes });
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
-    throw new PayloadFault(`the call ${AMBIGUOUS[error.code] ?? "cannot be read in one way alone"}`);
+    throw new PayloadError(`the call ${AMBIGUITY_REASONS[error.code] ?? "cannot be read in one way alone"}`);
   }
 }
 
-export function textOf(object: JsonObject, ...names: string[]): string | undefined {
+export function firstText(object: JsonObject, ...names: string[]): string | undefined {
   for (const name of names) {
     const value = object[name];
     if (typeof value === "string" && value !== "") return value;
@@ -116,6 +116,6 @@ export function textOf(object: JsonObject, ...names: string[]): string | undefin
 }
 
 /** The beginning of a text, where it is only shown: the service takes no half of a surrogate pair. */
-export function clipped(text: string, length: number): string {
+export function truncate(text: string, length: number): string {
   return text.slice(0, length).replace(/\p{Surrogate}/gu, "\ufffd");
 }

@@ -1,19 +1,19 @@
 /** Sentences for the agent. Each outcome (refused, waits, could not be asked) asks for something else of it. */
 import { AssentError, refusalOf, Unauthorized, type ActionRecord } from "../client/index.ts";
 
-export function refusedText(action: ActionRecord): string {
+export function refusalText(action: ActionRecord): string {
   const { why, next } = refusalOf(action);
   return `Not run: ${why} (${action.id}). ${next}`;
 }
 
-export function waitsText({ id }: ActionRecord, seconds: number): string {
+export function pendingText({ id }: ActionRecord, seconds: number): string {
   return (
     `Not run: waits for approval ${id}. It is not refused. ` +
     `Tell the user, and repeat the same command, unchanged, after ${seconds} seconds or more: it runs once it is approved.`
   );
 }
 
-export function failedText(error: unknown): string {
+export function serviceFailureText(error: unknown): string {
   if (error instanceof Unauthorized)
     return `Not run: the service does not take this agent's key (${error.code}). Tell the user; "assent hook doctor" says more.`;
   if (error instanceof AssentError && error.status >= 400 && error.status < 500 && error.status !== 429)

@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { settingsFile, withHook } from "../../src/hook/install/host-settings.ts";
+import { settingsFile, addHook } from "../../src/hook/install/host-settings.ts";
 import { program, write, type Run } from "../support/cli.ts";
 import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/coding-agents.ts";
 import { approveNext, HOOK, startHookService, type HookService } from "../support/hook.ts";
@@ -48,7 +48,7 @@ for (const real of CODING_AGENTS)
         const place = { home, project: folder };
         const file = settingsFile(real.host, "user", place) as string;
         const line = [process.execPath, ...HOOK].map((word) => JSON.stringify(word)).join(" ");
-        const settings = withHook(existsSync(file) ? readFileSync(file, "utf8") : null, {
+        const settings = addHook(existsSync(file) ? readFileSync(file, "utf8") : null, {
           host: real.host,
           command: line,
         });

@@ -7,18 +7,18 @@ import { describe, test } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
 import { parseJson, type JsonObject } from "../../src/domain/json.ts";
 import { MAX_META_BYTES, metaBytes } from "../../src/domain/meta.ts";
-import { actionOf } from "../../src/hook/action/canonical-action.ts";
+import { toCanonicalAction } from "../../src/hook/action/canonical-action.ts";
 import type { HookConfig } from "../../src/hook/hook-config.ts";
-import { ConfigFault, configFiles, loadConfig } from "../../src/hook/hook-config.ts";
-import { answerTo } from "../../src/hook/decide.ts";
-import { HOSTS, type Answer, type Host } from "../../src/hook/hosts/answers.ts";
+import { HookConfigError, configFiles, loadConfig } from "../../src/hook/hook-config.ts";
+import { decideHookCall } from "../../src/hook/decide.ts";
+import { HOSTS, type HookAnswer, type Host } from "../../src/hook/hosts/answers.ts";
 import { readEvent } from "../../src/hook/hosts/events.ts";
 import { HookState } from "../../src/hook/hook-state.ts";
 import { write, folderWith } from "../support/cli.ts";
 import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
 
 const CONFIG: HookConfig = { url: "http://127.0.0.1:1", apiKey: "k", agent: "coder", wait: null };
-const ENVIRONMENT = { cwd: "/work/app", home: "/home/ada", project: null, program: null };
+const ENVIRONMENT = { cwd: "/work/app", home: "/home/ada", project: null, codexProgram: null };
 
 interface Call {
   method: string;
@@ -70,25 +70,25 @@ async function answer(
   payload: unknown,
   reply: (call: Call) => Reply,
   options: { deadline?: number; state?: HookState; signal?: AbortSignal } = {},
-): Promise<Answer & { calls: Call[] }> {
+): Promise<HookAnswer & { calls: Call[] }> {
   const service = scripted(reply);
   const bytes =
     payload instanceof Uint8Array
       ? payload
       : Buffer.from(typeof payload === "string" ? payload : JSON.stringify(payload));
-  const given = await answerTo(
+  const given = await decideHookCall(
     {
       flag: host,
       payload: bytes,
       environment: ENVIRONMENT,
       deadline: options.deadline ?? 10,
-      hold: null,
+      maxWait: null,
       signal: options.signal ?? new AbortController().signal,
     },
     {
       config: () => CONFIG,
       state: options.state ?? new HookState(null),
-      client: () => createAssent({ url: CONFIG.url, apiKey: "k", fetch: service.fetch, timeout: 1, retries: 0 }),
+      createClient: () => createAssent({ url: CONFIG.url, apiKey: "k", fetch: service.fetch, timeout: 1, retries: 0 }),
     },
   );
   return { ...given, calls: service.calls };
@@ -320,8 +320,8 @@ describe("what a call becomes", () => {
     (params["parsed"] as { unclear: unknown }).unclear;
   const become = async (tool: string, input: Record<string, unknown>, cwd: string, home = "/home/ada") => {
     const payload = { hook_event_name: "PreToolUse", session_id: "s", cwd, tool_name: tool, tool_input: input };
-    const environment = { cwd, home, project: null, program: null };
-    return (await actionOf(readEvent("claude-code", payload, environment), "coder", environment)).request;
+    const environment = { cwd, home, project: null, codexProgram: null };
+    return (await toCanonicalAction(readEvent("claude-code", payload, environment), "coder", environment)).request;
   };
   test("links are followed, also to what is not there yet", async (t) => {
     const root = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
@@ -435,7 +435,7 @@ describe("what a call becomes", () => {
   test("what a terminal replaces is unclear where commands are typed into one", async () => {
     const unclear = async (host: Host, command: string): Promise<unknown> => {
       const payload = { ...BEFORE[host], tool_input: { command } };
-      const { request } = await actionOf(readEvent(host, payload, ENVIRONMENT), "coder", ENVIRONMENT);
+      const { request } = await toCanonicalAction(readEvent(host, payload, ENVIRONMENT), "coder", ENVIRONMENT);
       return unclearOf(request);
     };
     for (const command of ["ls # ; rm x", "echo a !x", "^a^b"]) {
@@ -445,7 +445,7 @@ describe("what a call becomes", () => {
   });
   test("the folder that Codex's model chooses for a command is not the workspace", async () => {
     const payload = { ...BEFORE.codex, cwd: "/etc", tool_input: { command: "echo x > passwd" } };
-    const { request } = await actionOf(readEvent("codex", payload, ENVIRONMENT), "coder", ENVIRONMENT);
+    const { request } = await toCanonicalAction(readEvent("codex", payload, ENVIRONMENT), "coder", ENVIRONMENT);
     assert.equal(request.params?.["workspace"], "/work/app");
     assert.equal(request.params?.["cwd"], "/etc");
     const parsed = request.params?.["parsed"] as { writes: string[] } | undefined;
@@ -460,8 +460,10 @@ describe("what a call becomes", () => {
     };
     const unclear = async (path: string | null): Promise<unknown> => {
       const payload = { ...BEFORE.codex, tool_input: { command: "ls src" } };
-      const environment = { ...ENVIRONMENT, program: path };
-      return unclearOf((await actionOf(readEvent("codex", payload, environment), "coder", environment)).request);
+      const environment = { ...ENVIRONMENT, codexProgram: path };
+      return unclearOf(
+        (await toCanonicalAction(readEvent("codex", payload, environment), "coder", environment)).request,
+      );
     };
     for (const [i, version] of ["codex-cli 0.169.0", "codex-cli 0.170.0-alpha.2", "codex-cli 1.0.0"].entries())
       assert.deepEqual(await unclear(program(`new-${i}`, version)), [], version);
@@ -587,6 +589,6 @@ test("the managed file goes before the user's, and both before the environment",
   const own = join(keyOnly, ".config/assent/hook.json");
   assert.deepEqual(configFiles({ HOME: keyOnly }), [...new Set(["/etc/assent/hook.json", account, own])]);
   for (const name of ["bad.json", "strange.json"])
-    assert.throws(() => loadConfig(env, [join(folder, name)]), ConfigFault, name);
+    assert.throws(() => loadConfig(env, [join(folder, name)]), HookConfigError, name);
   assert.throws(() => loadConfig({}, []), /no API key/);
 });

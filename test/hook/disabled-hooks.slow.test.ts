@@ -1,8 +1,8 @@
 /** Hosts that have the hook in their settings, and a switch beside it that takes it away. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { withHook } from "../../src/hook/install/host-settings.ts";
-import { switchedOff } from "../../src/hook/install/disabled-hooks.ts";
+import { addHook } from "../../src/hook/install/host-settings.ts";
+import { disabledReason } from "../../src/hook/install/disabled-hooks.ts";
 import type { Host } from "../../src/hook/hosts/answers.ts";
 import { assent, folderWith } from "../support/cli.ts";
 import { startHookService } from "../support/hook.ts";
@@ -10,11 +10,12 @@ import { startHookService } from "../support/hook.ts";
 const PLACE = { home: "/home/me", project: "/work/app" };
 const MANAGED = "/etc/claude-code/managed-settings.json";
 const SYSTEM = "/etc/gemini-cli/settings.json";
-const HOOK = withHook(null, { host: "claude-code", command: "/opt/assent-hook" });
+const HOOK = addHook(null, { host: "claude-code", command: "/opt/assent-hook" });
 const both = (more: object) => JSON.stringify({ ...(JSON.parse(HOOK) as object), ...more });
 
 type Files = Readonly<Record<string, string>>;
-const off = (host: Host, files: Files) => switchedOff(host, PLACE, (path) => files[path] ?? null, "/opt/assent-hook");
+const off = (host: Host, files: Files) =>
+  disabledReason(host, PLACE, (path) => files[path] ?? null, "/opt/assent-hook");
 
 describe("Claude Code", () => {
   const user = "/home/me/.claude/settings.json";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { runHookd } from "../../src/hook/hookd.ts";
-import { makeFolder, socketPath } from "../../src/hook/hookd-socket.ts";
+import { createSocketFolder, socketPath } from "../../src/hook/hookd-socket.ts";
 import { VERSION } from "../../src/version.ts";
 import { assent } from "../support/cli.ts";
 import { approveNext, runHook, startHookService, type HookService } from "../support/hook.ts";
@@ -113,7 +113,7 @@ describe("hookd", () => {
 
   test("ends when it is idle, and takes its socket away", async (t) => {
     const { path } = stage(t);
-    makeFolder(path);
+    createSocketFolder(path);
     assert.equal(await runHookd({ path, version: VERSION, idle: 50 }), true);
     assert.equal(lstatSync(path, { throwIfNoEntry: false }), undefined);
   });
@@ -207,7 +207,7 @@ describe("hookd", () => {
   test("of another version is not asked", async (t) => {
     const { path } = stage(t);
     assert.notEqual(socketPath(process.env, "1.0.0"), socketPath(process.env, "1.0.1"));
-    makeFolder(path);
+    createSocketFolder(path);
     const end = runHookd({ path, version: "another", idle: 3_000 });
     await until("it listens", () => lives(path));
     const answer = await new Promise<string>((done) => {

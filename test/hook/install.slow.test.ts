@@ -15,16 +15,16 @@ import {
 import { join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { HOSTS } from "../../src/hook/hosts/answers.ts";
-import { difference } from "../../src/hook/install/settings-files.ts";
+import { lineDiff } from "../../src/hook/install/settings-files.ts";
 import { CANARY_SESSION, HookState, stateFolder } from "../../src/hook/hook-state.ts";
-import { ownCommand } from "../../src/hook/install/hook-program.ts";
+import { hookCommand } from "../../src/hook/install/hook-program.ts";
 import {
   hasHook,
   settingsFile,
   SettingsFault,
-  unreadBy,
-  withHook,
-  withoutHook,
+  unreadableReason,
+  addHook,
+  removeHook,
 } from "../../src/hook/install/host-settings.ts";
 import { assent, folderWith, write } from "../support/cli.ts";
 import { HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
@@ -35,12 +35,12 @@ const COMMAND = "/usr/bin/node /opt/assent/dist/src/hook/bin.js";
 for (const host of HOSTS)
   describe(host, () => {
     test("twice is once, and taken out is as before", () => {
-      const once = withHook(null, { host, command: COMMAND });
-      assert.equal(withHook(once, { host, command: COMMAND }), once);
+      const once = addHook(null, { host, command: COMMAND });
+      assert.equal(addHook(once, { host, command: COMMAND }), once);
       assert.ok(hasHook(once, host));
       assert.ok(once.includes(host === "opencode" ? `"${COMMAND}"` : `${COMMAND} --host ${host}`));
-      assert.equal(withHook(withHook(null, { host, command: "assent-hook" }), { host, command: COMMAND }), once);
-      assert.equal(withoutHook(once, host), null);
+      assert.equal(addHook(addHook(null, { host, command: "assent-hook" }), { host, command: COMMAND }), once);
+      assert.equal(removeHook(once, host), null);
     });
     if (host !== "opencode") {
       test("what else stands there stays", () => {
@@ -57,11 +57,11 @@ for (const host of HOSTS)
           null,
           2,
         );
-        const after = withHook(before, { host, command: COMMAND });
+        const after = addHook(before, { host, command: COMMAND });
         assert.equal(after.split("audit.sh").length, before.split("audit.sh").length);
         assert.match(after, /"model": "x"/);
-        assert.equal(withHook(after, { host, command: COMMAND }), after);
-        assert.equal(withoutHook(after, host), before);
+        assert.equal(addHook(after, { host, command: COMMAND }), after);
+        assert.equal(removeHook(after, host), before);
       });
       test("comments, tabs, ends of lines and a byte order mark stay, and taken out is as before", () => {
         const kiro = host === "kiro";
@@ -90,43 +90,43 @@ for (const host of HOSTS)
         ] as [string, ...string[]][]) {
           if (!extras.every((extra) => reads.includes(extra))) {
             // In a file that the host does not read, the hook is none.
-            assert.throws(() => withHook(before, { host, command: COMMAND }), /take that out first/, before);
+            assert.throws(() => addHook(before, { host, command: COMMAND }), /take that out first/, before);
             continue;
           }
-          const after = withHook(before, { host, command: COMMAND });
+          const after = addHook(before, { host, command: COMMAND });
           assert.ok(hasHook(after, host), after);
-          assert.equal(withHook(after, { host, command: COMMAND }), after);
+          assert.equal(addHook(after, { host, command: COMMAND }), after);
           for (const comment of before.match(/\/\/.*|\/\*.*?\*\//g) ?? []) assert.ok(after.includes(comment), after);
           assert.equal(/[^\r]\n/.test(after), !before.includes("\r"), JSON.stringify(after));
-          const out = withoutHook(after, host);
+          const out = removeHook(after, host);
           // An empty list is as good as none.
           if (before.includes("others")) assert.ok(out !== null && /\/\/ first/.test(out) && !hasHook(out, host));
           else assert.equal(out, before);
         }
       });
       test("what it does not read is taken out with its comments left, and named", () => {
-        const once = withHook(null, { host, command: COMMAND });
+        const once = addHook(null, { host, command: COMMAND });
         const comment = `// mine\n${once}`;
-        assert.equal(unreadBy(host, once), null);
+        assert.equal(unreadableReason(host, once), null);
         assert.ok(hasHook(comment, host));
-        assert.match(withoutHook(comment, host) ?? "", /^\/\/ mine\n/);
-        assert.equal(/comments/.test(unreadBy(host, comment) ?? ""), !["vscode", "gemini"].includes(host));
+        assert.match(removeHook(comment, host) ?? "", /^\/\/ mine\n/);
+        assert.equal(/comments/.test(unreadableReason(host, comment) ?? ""), !["vscode", "gemini"].includes(host));
         for (const [text, extra] of [
           [`\uFEFF${once}`, /a byte order mark/],
           ['{ "a": [1, ], }', /trailing commas/],
         ] as const)
-          assert.equal(extra.test(unreadBy(host, text) ?? ""), host !== "vscode");
+          assert.equal(extra.test(unreadableReason(host, text) ?? ""), host !== "vscode");
       });
       test("a hook with a command of its own is replaced and taken out, others that look like it are not", () => {
         const wanted = { host, command: "'/opt/our tools/ask'" };
-        const once = withHook(null, wanted);
-        assert.equal(withHook(once, wanted), once);
+        const once = addHook(null, wanted);
+        assert.equal(addHook(once, wanted), once);
         assert.ok(hasHook(once, host, wanted.command));
-        assert.equal(withoutHook(once, host, wanted.command), null);
+        assert.equal(removeHook(once, host, wanted.command), null);
         const other = "/opt/other --host claude-code # not-assent-hooks";
-        const theirs = withHook(null, { host, command: "x" }).replaceAll(`x --host ${host}`, other);
+        const theirs = addHook(null, { host, command: "x" }).replaceAll(`x --host ${host}`, other);
         assert.ok(!hasHook(theirs, host));
-        assert.equal(withoutHook(withHook(theirs, { host, command: COMMAND }), host), theirs);
+        assert.equal(removeHook(addHook(theirs, { host, command: COMMAND }), host), theirs);
       });
       test("settings that cannot be read are left alone", () => {
         const twice = ['{ "hooks": {}, "hooks": {} }', '{ "a": { "b": 1, "\\u0062": 2 } }'];
@@ -141,11 +141,11 @@ for (const host of HOSTS)
           '{ "a": [,] }',
         ];
         for (const text of [...broken, ...twice, deep])
-          assert.throws(() => withHook(text, { host, command: COMMAND }), SettingsFault, text);
+          assert.throws(() => addHook(text, { host, command: COMMAND }), SettingsFault, text);
       });
     } else
       test("another plugin of that name is left alone", () => {
-        assert.throws(() => withHook("export const X = 1;\n", { host, command: COMMAND }), SettingsFault);
+        assert.throws(() => addHook("export const X = 1;\n", { host, command: COMMAND }), SettingsFault);
       });
     test("has a place in a project", () => {
       assert.match(settingsFile(host, "project", PLACE) ?? "", /^\/work\/app\/\./);
@@ -153,19 +153,19 @@ for (const host of HOSTS)
   });
 
 test("onFailure stands where this Claude Code knows it, and only at what stops a call", () => {
-  const settings = JSON.parse(withHook(null, { host: "claude-code", command: COMMAND, onFailure: true })) as {
+  const settings = JSON.parse(addHook(null, { host: "claude-code", command: COMMAND, onFailure: true })) as {
     hooks: Record<string, { hooks: Record<string, unknown>[] }[]>;
   };
   assert.equal(settings.hooks["PreToolUse"]?.[0]?.hooks[0]?.["onFailure"], "block");
   assert.equal(settings.hooks["PostToolUse"]?.[0]?.hooks[0]?.["onFailure"], undefined);
-  assert.ok(!withHook(null, { host: "claude-code", command: COMMAND }).includes("onFailure"));
+  assert.ok(!addHook(null, { host: "claude-code", command: COMMAND }).includes("onFailure"));
 });
 
 test("what changes is shown without what does not", () => {
-  assert.deepEqual(difference("a\nb\nc\n", "a\nx\nc\n"), ["- b", "+ x"]);
-  assert.deepEqual(difference(null, "a\n"), ["+ a"]);
-  assert.deepEqual(difference("a\n", "a\n"), []);
-  assert.deepEqual(difference("a\nb\nc\nd\n", "x\na\nb\nc\n"), ["+ x", "- d"]);
+  assert.deepEqual(lineDiff("a\nb\nc\n", "a\nx\nc\n"), ["- b", "+ x"]);
+  assert.deepEqual(lineDiff(null, "a\n"), ["+ a"]);
+  assert.deepEqual(lineDiff("a\n", "a\n"), []);
+  assert.deepEqual(lineDiff("a\nb\nc\nd\n", "x\na\nb\nc\n"), ["+ x", "- d"]);
 });
 
 /** One for all tests: install refuses where the hook cannot ask. */
@@ -231,11 +231,11 @@ test("status says that no host has called the hook, and takes the canary for no 
   const folder = folderWith(t, {});
   const env = { HOME: folder, XDG_STATE_HOME: folder };
   const state = new HookState(stateFolder(env));
-  await state.sawSession("claude-code", CANARY_SESSION, "call");
+  await state.recordSession("claude-code", CANARY_SESSION, "call");
   const none = await assent(["hook", "status"], { env });
   assert.deepEqual([none.code, none.out], [0, ""]);
   assert.match(none.err, /^no host of this user has called the hook/);
-  await state.sawSession("claude-code", "s-1", "call");
+  await state.recordSession("claude-code", "s-1", "call");
   assert.match((await assent(["hook", "status"], { env })).out, /^claude-code\ts-1\t/);
 });
 
@@ -281,7 +281,7 @@ test("a file that may only be read, a link, a folder in the way and a path with 
   // A program whose path a shell would take apart.
   const program = join(project, "bin.cjs");
   writeFileSync(program, "process.stdout.write(process.argv.slice(2).join(' '))");
-  const out = execFileSync("/bin/sh", ["-c", `${ownCommand(program)} --host cursor`], { encoding: "utf8" });
+  const out = execFileSync("/bin/sh", ["-c", `${hookCommand(program)} --host cursor`], { encoding: "utf8" });
   assert.equal(out, "--host cursor");
 });
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { actionOf } from "../../src/hook/action/canonical-action.ts";
+import { toCanonicalAction } from "../../src/hook/action/canonical-action.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { ROOT } from "../support/process.ts";
 
@@ -15,19 +15,19 @@ test("the pack's cases hold the commands as the hook reads them", async () => {
   assert.ok(commands.length > 20);
   for (const { action } of commands) {
     const params = action.params as { command: string; cwd: string; workspace: string };
-    const environment = { cwd: params.cwd, home: "/home/ada", project: params.workspace, program: null };
+    const environment = { cwd: params.cwd, home: "/home/ada", project: params.workspace, codexProgram: null };
     const event = {
       host: "claude-code" as const,
       kind: "before" as const,
       session: null,
-      call: null,
+      callId: null,
       tool: "Bash",
       input: { command: params.command },
       cwd: params.cwd,
       workspace: params.workspace,
       success: true,
-      outcomeTold: false,
+      outcomeReported: false,
     };
-    assert.deepEqual((await actionOf(event, "coder", environment)).request.params, params, params.command);
+    assert.deepEqual((await toCanonicalAction(event, "coder", environment)).request.params, params, params.command);
   }
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseShell } from "../../src/hook/shell/parse.ts";
-import type { ParsedShell, Unclear } from "../../src/hook/shell/types.ts";
+import type { ParsedShell, UnclearReason } from "../../src/hook/shell/types.ts";
 
 const read = (text: string): ParsedShell => parseShell(text, { cwds: ["/work/app"], home: "/home/ada" });
 const commands = (text: string): string[] => read(text).commands.map(({ name, args }) => [name, ...args].join(" "));
@@ -55,7 +55,7 @@ describe("commands that stand in the text", () => {
 });
 
 describe("what cannot be told from the text", () => {
-  const UNCLEAR: readonly [text: string, reasons: Unclear[], ...commands: string[]][] = [
+  const UNCLEAR: readonly [text: string, reasons: UnclearReason[], ...commands: string[]][] = [
     ["$X -rf /", ["expansion", "name"], "$X -rf /"],
     ["rm$IFS-rf$IFS/", ["expansion", "name"], "rm$IFS-rf$IFS/"],
     ["echo $(rm x)", ["expansion"], "rm x", "echo $(rm x)"],

@@ -3,7 +3,12 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { ConfigFault, nameFor, patienceOf, readConfig } from "../../src/mcp/config/proxy-config.ts";
+import {
+  ProxyConfigError,
+  deriveServerName,
+  approvalWaitFor,
+  readProxyConfig,
+} from "../../src/mcp/config/proxy-config.ts";
 import { assentHere, folderWith } from "../support/cli.ts";
 import { ROOT } from "../support/process.ts";
 
@@ -15,7 +20,7 @@ const blocks = [...page.matchAll(/^( *)```yaml\n([^]*?)^ *```$/gm)].map(([, inde
 describe("the configuration of the proxy", () => {
   test("of docs/mcp.md is taken", () => {
     const text = blocks.find((block) => block.includes("servers:")) as string;
-    const { servers, wait } = readConfig(text.replace("# wait: 50 ", "wait: 50 "), { TRACKER_TOKEN: "t" });
+    const { servers, wait } = readProxyConfig(text.replace("# wait: 50 ", "wait: 50 "), { TRACKER_TOKEN: "t" });
     assert.equal(wait, 50);
     assert.deepEqual(
       servers.map(({ name, tool, hide, open, meta, definitions }) => ({ name, tool, hide, open, meta, definitions })),
@@ -31,7 +36,10 @@ describe("the configuration of the proxy", () => {
         },
       ],
     );
-    assert.deepEqual(servers[1]?.reach, { url: "https://mcp.example.com/mcp", headers: { Authorization: "Bearer t" } });
+    assert.deepEqual(servers[1]?.target, {
+      url: "https://mcp.example.com/mcp",
+      headers: { Authorization: "Bearer t" },
+    });
   });
 
   test("the policy of docs/mcp.md passes assent policy check", async (t) => {
@@ -62,8 +70,8 @@ describe("the configuration of the proxy", () => {
   ] as const)
     test(`with ${what} is refused`, () => {
       assert.throws(
-        () => readConfig(text, {}),
-        (error) => error instanceof ConfigFault && why.test(error.message),
+        () => readProxyConfig(text, {}),
+        (error) => error instanceof ProxyConfigError && why.test(error.message),
       );
     });
 
@@ -75,14 +83,14 @@ describe("the configuration of the proxy", () => {
     ["/usr/local/bin/github-mcp-server stdio", "github"],
     ["docker run -i --rm mcp/fetch", "fetch"],
   ] as const)
-    test(`${command} is called ${name}`, () => assert.equal(nameFor(command.split(" ")), name));
+    test(`${command} is called ${name}`, () => assert.equal(deriveServerName(command.split(" ")), name));
 
   test("an address is called after its host", () =>
-    assert.equal(nameFor(new URL("https://mcp.example.com/x")), "mcp.example.com"));
+    assert.equal(deriveServerName(new URL("https://mcp.example.com/x")), "mcp.example.com"));
 
   test("a client is waited with as long as it is known to wait, unless it is configured", () => {
-    assert.equal(patienceOf({ name: "claude-code" }, undefined), 240);
-    assert.equal(patienceOf({ name: "constructor" }, undefined), 50);
-    assert.equal(patienceOf({ name: "claude-code" }, 7), 7);
+    assert.equal(approvalWaitFor({ name: "claude-code" }, undefined), 240);
+    assert.equal(approvalWaitFor({ name: "constructor" }, undefined), 50);
+    assert.equal(approvalWaitFor({ name: "claude-code" }, 7), 7);
   });
 });

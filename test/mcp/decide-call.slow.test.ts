@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
 import type { Caller } from "../../src/mcp/clients/caller.ts";
-import { createGate } from "../../src/mcp/decisions/decide-call.ts";
+import { createCallGate } from "../../src/mcp/decisions/decide-call.ts";
 
 for (const [when, status] of [
   ["while its call is submitted", null],
@@ -18,7 +18,7 @@ for (const [when, status] of [
       setTimeout(() => gone.abort(new Error("gone")), 10);
       return new Promise((_, fail) => signal?.addEventListener("abort", () => fail(new Error("aborted"))));
     };
-    const gate = createGate({
+    const gate = createCallGate({
       assent: createAssent({
         url: "http://127.0.0.1:1",
         apiKey: "k",
@@ -31,7 +31,7 @@ for (const [when, status] of [
         },
       }),
       agentId: () => Promise.resolve("bot"),
-      budget: () => 60,
+      maxWait: () => 60,
       approvalPage: null,
       log: (line) => void logged.push(line),
     });
@@ -40,14 +40,14 @@ for (const [when, status] of [
       info: {},
       capabilities: {},
       wantsProgress: false,
-      attached: async () => gone.abort(new Error("gone")),
-      progress() {},
+      whenAttached: async () => gone.abort(new Error("gone")),
+      sendProgress() {},
       notify() {},
-      ask: () => Promise.reject(new Error("nobody is asked")),
+      askClient: () => Promise.reject(new Error("nobody is asked")),
     };
     const wish = { tool: "mcp.notes", operation: "write", params: {}, context: {}, meta: {} };
     const verdict = await gate.decide(wish, caller).catch(() => null);
-    assert.notEqual(verdict?.runs, true);
+    assert.notEqual(verdict?.mayRun, true);
     assert.match(logged.join("\n"), /is gone, and the call is not made/);
     assert.ok(!paths.some((each) => each.endsWith("/start")), paths.join(", "));
   });

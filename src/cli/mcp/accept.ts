@@ -1,8 +1,17 @@
 import { createInterface } from "node:readline/promises";
 import { createAssent } from "../../client/index.ts";
-import { accept as acceptChanges, examine, textOf, type Examined } from "../../mcp/tools/acceptance.ts";
-import { definitionStore, INSTRUCTIONS, type Change } from "../../mcp/tools/accepted-definitions.ts";
-import { agentOf } from "../../mcp/decisions/agent-id.ts";
+import {
+  acceptDefinitions as acceptChanges,
+  reviewServer,
+  modelText,
+  type ServerReview,
+} from "../../mcp/tools/acceptance.ts";
+import {
+  createDefinitionStore,
+  INSTRUCTIONS_KEY,
+  type DefinitionChange,
+} from "../../mcp/tools/accepted-definitions.ts";
+import { createAgentIdResolver } from "../../mcp/decisions/agent-id.ts";
 import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
 import { exitOf, reaching } from "../remote.ts";
 import { FLAGS, settingOf, splitCommand } from "./options.ts";
@@ -14,12 +23,12 @@ export async function accept(args: string[], io: Output): Promise<number> {
   const unknown = positionals.find((name) => !config.servers.some((server) => server.name === name));
   if (unknown !== undefined)
     throw usage(`there is no server "${unknown}"; there are ${config.servers.map(({ name }) => name).join(", ")}`);
-  const store = definitionStore(folder);
+  const store = createDefinitionStore(folder);
   const assent = createAssent({ url, apiKey });
-  const agentId = agentOf(assent, config.agent);
+  const agentId = createAgentIdResolver(assent, config.agent);
   let exit: number = EXIT.ok;
   for (const server of config.servers.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
-    const examined = await examine(server, store, log).catch((error: unknown) => {
+    const examined = await reviewServer(server, store, log).catch((error: unknown) => {
       throw new CommandError(error instanceof Error ? error.message : String(error));
     });
     if (examined.changes.length === 0) {
@@ -45,15 +54,16 @@ export async function accept(args: string[], io: Output): Promise<number> {
 }
 
 /** Texts of the server, which wants to be believed: without what could drive a terminal. */
-function show({ server, changes }: Examined, io: Output): void {
+function show({ server, changes }: ServerReview, io: Output): void {
   io.out(`${server.name}: ${changes.length} ${changes.length === 1 ? "definition differs" : "definitions differ"}`);
   for (const change of changes) for (const line of linesOf(change)) io.out(line);
 }
 
-function linesOf({ name, kind, before, now }: Change): string[] {
+function linesOf({ name, kind, before, now }: DefinitionChange): string[] {
   const signed = (sign: string, text: string): string[] =>
     text === "" ? [] : text.split("\n").map((line) => `    ${sign} ${safe(line)}`);
-  const texts = textOf(before) === textOf(now) ? [] : [...signed("-", textOf(before)), ...signed("+", textOf(now))];
+  const texts =
+    modelText(before) === modelText(now) ? [] : [...signed("-", modelText(before)), ...signed("+", modelText(now))];
   const others = [...new Set([...Object.keys(before?.definition ?? {}), ...Object.keys(now?.definition ?? {})])].filter(
     (key) =>
       key !== "description" &&
@@ -62,7 +72,7 @@ function linesOf({ name, kind, before, now }: Change): string[] {
       JSON.stringify(before?.definition[key]) !== JSON.stringify(now?.definition[key]),
   );
   return [
-    `  ${kind.padEnd(8)}${name === INSTRUCTIONS ? "(the server's instructions)" : safe(name)}`,
+    `  ${kind.padEnd(8)}${name === INSTRUCTIONS_KEY ? "(the server's instructions)" : safe(name)}`,
     ...texts,
     ...others.flatMap((key) => [
       ...signed("-", `${key}: ${JSON.stringify(before?.definition[key]) ?? ""}`),

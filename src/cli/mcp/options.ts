@@ -1,7 +1,13 @@
 /** What the verbs of `assent mcp` have in common: which servers, which service, where accepted definitions are kept. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { ConfigFault, nameFor, readConfig, serverOf, type ProxyConfig } from "../../mcp/config/proxy-config.ts";
+import {
+  ProxyConfigError,
+  deriveServerName,
+  readProxyConfig,
+  readServerConfig,
+  type ProxyConfig,
+} from "../../mcp/config/proxy-config.ts";
 import { stateFolder } from "../../config/index.ts";
 import { usage, type Output } from "../command.ts";
 import { serviceUrl } from "../remote.ts";
@@ -82,27 +88,33 @@ function configOf(values: Flags, command: string[]): { config: ProxyConfig; base
   try {
     if (http !== undefined) {
       if (!URL.canParse(http)) throw usage(`--http takes a URL, not "${http}"`);
-      return { config: { servers: [serverOf(name ?? nameFor(new URL(http)), { url: http })] }, base: "." };
+      return {
+        config: { servers: [readServerConfig(name ?? deriveServerName(new URL(http)), { url: http })] },
+        base: ".",
+      };
     }
     const [program, ...args] = command;
     if (program !== undefined)
-      return { config: { servers: [serverOf(name ?? nameFor(command), { command: program, args })] }, base: "." };
+      return {
+        config: { servers: [readServerConfig(name ?? deriveServerName(command), { command: program, args })] },
+        base: ".",
+      };
     const path = file ?? FILE;
     if (name !== undefined) throw usage("--name goes with --http or a command; in a file each server has its name");
     if (!existsSync(path))
       throw usage(`there is no ${path}; give a server by "-- COMMAND", --http URL or --config FILE`);
     return { config: inFile(path), base: dirname(resolve(path)) };
   } catch (error) {
-    if (error instanceof ConfigFault) throw usage(error.message);
+    if (error instanceof ProxyConfigError) throw usage(error.message);
     throw error;
   }
 }
 
 function inFile(path: string): ProxyConfig {
   try {
-    return readConfig(readFileSync(path, "utf8"), process.env);
+    return readProxyConfig(readFileSync(path, "utf8"), process.env);
   } catch (error) {
-    if (error instanceof ConfigFault) throw usage(`${path}: ${error.message}`);
+    if (error instanceof ProxyConfigError) throw usage(`${path}: ${error.message}`);
     throw usage(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -12,7 +12,7 @@ export async function proxy(args: string[], io: Output): Promise<number> {
   const setting = settingOf(values, command, io);
   const at = listenOf(values, setting);
   const proxying = createProxy(setting);
-  if (at === null) return ofLines(proxying.serveLines(process.stdin, process.stdout), io);
+  if (at === null) return ofLines(proxying.serveStdio(process.stdin, process.stdout), io);
 
   const edge = await proxying.serveHttp();
   let listening: Listening;

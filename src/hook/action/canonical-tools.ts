@@ -1,23 +1,24 @@
 /** One name for one thing: what each host's tools are called here. docs/hooks.md has this table. */
 
 /** What a tool does, and so how its arguments are read. */
-export type Kind = "run" | "input" | "read" | "search" | "write" | "patch" | "delete" | "fetch" | "find" | "agent";
+export type ToolKind = "run" | "input" | "read" | "search" | "write" | "patch" | "delete" | "fetch" | "find" | "agent";
 
 /** By the kind: the tool and the operation that policies name. */
-export const CANONICAL: Readonly<Record<Exclude<Kind, "agent">, readonly [tool: string, operation: string]>> = {
-  run: ["shell", "run"],
-  input: ["shell", "input"],
-  read: ["files", "read"],
-  search: ["files", "search"],
-  write: ["files", "write"],
-  patch: ["files", "write"],
-  delete: ["files", "delete"],
-  fetch: ["web", "fetch"],
-  find: ["web", "search"],
-};
+export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readonly [tool: string, operation: string]>> =
+  {
+    run: ["shell", "run"],
+    input: ["shell", "input"],
+    read: ["files", "read"],
+    search: ["files", "search"],
+    write: ["files", "write"],
+    patch: ["files", "write"],
+    delete: ["files", "delete"],
+    fetch: ["web", "fetch"],
+    find: ["web", "search"],
+  };
 
 /** Names in lower case, over all hosts: none means two different things. */
-const NAMES: Readonly<Record<Kind, string>> = {
+const HOST_TOOL_NAMES: Readonly<Record<ToolKind, string>> = {
   run: "bash shell powershell run_in_terminal run_shell_command execute_bash execute_cmd local_shell exec_command run_command terminal",
   // Into a command that runs already.
   input: "write_stdin write_bash write_powershell send_to_terminal",
@@ -42,21 +43,23 @@ const NAMES: Readonly<Record<Kind, string>> = {
   ].join(" "),
 };
 
-const KINDS: ReadonlyMap<string, Kind> = new Map(
-  Object.entries(NAMES).flatMap(([kind, names]) => names.split(" ").map((name) => [name, kind as Kind] as const)),
+const KINDS: ReadonlyMap<string, ToolKind> = new Map(
+  Object.entries(HOST_TOOL_NAMES).flatMap(([kind, names]) =>
+    names.split(" ").map((name) => [name, kind as ToolKind] as const),
+  ),
 );
 
-export function kindOf(tool: string): Kind | undefined {
+export function toolKind(tool: string): ToolKind | undefined {
   return KINDS.get(tool.toLowerCase());
 }
 
 /** Searches for the names of files, by a pattern that may begin in any folder. */
-export function isNamesOnly(tool: string): boolean {
+export function searchesFileNames(tool: string): boolean {
   return ["glob", "file_search", "list", "ls", "list_dir", "list_directory"].includes(tool.toLowerCase());
 }
 
 /** `mcp__server__tool` of most hosts, `mcp_server_tool` of Gemini and VS Code, `@server/tool` of Kiro. */
-export function mcpTool(tool: string): { server: string; name: string } | null {
+export function parseMcpToolName(tool: string): { server: string; name: string } | null {
   const match = /^mcp__(.+?)__(.+)$/s.exec(tool) ?? /^@([^/]+)\/(.+)$/s.exec(tool) ?? /^mcp_([^_]+)_(.+)$/s.exec(tool);
   return match === null ? null : { server: match[1] as string, name: match[2] as string };
 }

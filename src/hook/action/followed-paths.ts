@@ -3,18 +3,18 @@ import { lstat, readlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
 /** As many as Linux follows. */
-const MOST_LINKS = 40;
-const MOST_PARTS = 256;
+const MAX_LINKS = 40;
+const MAX_SEGMENTS = 256;
 
-export interface Way {
+export interface FollowedPath {
   /** Where it ends. */
-  end: string;
+  target: string;
   /** The names that it has before each link: `/work/app/.env`, where that leads to `/work/app/env/local`. */
   names: string[];
 }
 
 /** For one call: what a name was a link to is looked at once. */
-export class Paths {
+export class LinkFollower {
   /** The workspace, followed; null where there is none. */
   private readonly workspace: string | null;
   private readonly links = new Map<string, Promise<string | null>>();
@@ -23,13 +23,13 @@ export class Paths {
   }
 
   /** Follows an absolute path link by link; behind a link ".." leads elsewhere than the text says. Throws where that fails. */
-  async way(path: string): Promise<Way> {
+  async follow(path: string): Promise<FollowedPath> {
     const names: string[] = [];
     const left = path.split("/").reverse();
     let at = "/";
     let links = 0;
     for (let parts = 0; left.length > 0; parts++) {
-      if (parts > MOST_PARTS) throw new Error("too many folders");
+      if (parts > MAX_SEGMENTS) throw new Error("too many folders");
       const part = left.pop() as string;
       const next = resolve(at, part);
       const target = part === "" || part === "." || part === ".." ? null : await this.linkAt(next);
@@ -37,18 +37,18 @@ export class Paths {
         at = next;
         continue;
       }
-      if (++links > MOST_LINKS) throw new Error("too many links");
-      if (!(await this.isAbove(resolve(at, target)))) names.push(join(next, ...[...left].reverse()));
+      if (++links > MAX_LINKS) throw new Error("too many links");
+      if (!(await this.isAboveWorkspace(resolve(at, target)))) names.push(join(next, ...[...left].reverse()));
       left.push(...target.split("/").reverse());
       if (target.startsWith("/")) at = "/";
     }
-    return { end: at, names };
+    return { target: at, names };
   }
 
   /** A folder above the workspace may have another name, as /tmp has on macOS; that says nothing of what is in it. */
-  private async isAbove(folder: string): Promise<boolean> {
+  private async isAboveWorkspace(folder: string): Promise<boolean> {
     const { workspace } = this;
-    return workspace !== null && isInside(workspace, await real(folder).catch(() => folder));
+    return workspace !== null && isInside(workspace, await realPath(folder).catch(() => folder));
   }
 
   /** Null for what is no link, or is not there, or may not be looked at, and so not be gone through either. */
@@ -71,12 +71,12 @@ async function readLink(path: string): Promise<string | null> {
   }
 }
 
-export async function real(path: string): Promise<string> {
-  return (await new Paths(null).way(path)).end;
+export async function realPath(path: string): Promise<string> {
+  return (await new LinkFollower(null).follow(path)).target;
 }
 
 /** A path as a tool is given it, absolute but not followed. */
-export function absolute(path: string, cwd: string, home: string | null): string {
+export function toAbsolute(path: string, cwd: string, home: string | null): string {
   const expanded = home !== null && /^~(\/|$)/.test(path) ? `${home}${path.slice(1)}` : path;
   return expanded.startsWith("/") ? expanded : `${cwd}/${expanded}`;
 }

@@ -1,7 +1,7 @@
 /** Where git would find the settings that a command of it runs with. */
 import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { absolute, isInside, real } from "./followed-paths.ts";
+import { toAbsolute, isInside, realPath } from "./followed-paths.ts";
 import type { ShellCommand } from "../shell/types.ts";
 
 /**
@@ -9,28 +9,28 @@ import type { ShellCommand } from "../shell/types.ts";
  * out like a bare one, or to which a file `.git` leads, and whose settings name commands that `git status` runs. Writing
  * its files takes no rights, as no rule knows it by its name.
  */
-export async function isEmbedded(folders: readonly string[], workspace: string | null): Promise<boolean> {
+export async function usesWorkspaceGitSettings(folders: readonly string[], workspace: string | null): Promise<boolean> {
   for (const folder of folders)
     for (let at = folder; ; at = dirname(at)) {
       const git = join(at, ".git");
-      if (isThere(git)) {
-        if (await leadsInside(git, workspace)) return true;
+      if (pathExists(git)) {
+        if (await isSettingsInWorkspace(git, workspace)) return true;
         break;
       }
-      if (isThere(join(at, "HEAD"))) return true;
+      if (pathExists(join(at, "HEAD"))) return true;
       if (at === dirname(at)) break;
     }
   return false;
 }
 
 /** Whether settings that `.git` leads to lie in the workspace, and not below a folder of that name, where nobody writes. */
-async function leadsInside(git: string, workspace: string | null): Promise<boolean> {
+async function isSettingsInWorkspace(git: string, workspace: string | null): Promise<boolean> {
   try {
-    let end = await real(git);
+    let end = await realPath(git);
     if (lstatSync(end).isFile()) {
       const [, target] = /^gitdir: *(.+?)\s*$/m.exec(readFileSync(end, "utf8").slice(0, 8192)) ?? [];
       if (target === undefined) return true;
-      end = await real(absolute(target, dirname(end), null));
+      end = await realPath(toAbsolute(target, dirname(end), null));
     }
     return workspace !== null && isInside(end, workspace) && !/\/[.]git(\/|$)/.test(end.slice(workspace.length));
   } catch {
@@ -38,7 +38,7 @@ async function leadsInside(git: string, workspace: string | null): Promise<boole
   }
 }
 
-function isThere(path: string): boolean {
+function pathExists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {
@@ -51,7 +51,7 @@ function isThere(path: string): boolean {
  * Whether git, in one of the folders, would look into files that it does not keep: outside of a repository, in one of
  * another owner, and for a file outside of it `git diff` compares two files or folders, with all that is in them.
  */
-export function isUnkept(
+export function readsUntrackedFiles(
   { args: [verb, ...args] }: ShellCommand,
   folders: readonly string[],
   paths: readonly string[],
@@ -59,17 +59,17 @@ export function isUnkept(
   const operands = args.filter((word) => !word.startsWith("-"));
   if (verb !== "grep" && (verb !== "diff" || operands.length < 2)) return false;
   return folders.some((folder) => {
-    const root = rootOf(folder);
-    return root === null || !isMine(root) || (verb === "diff" && paths.some((path) => !isInside(path, root)));
+    const root = repositoryRoot(folder);
+    return root === null || !isOwnedByUser(root) || (verb === "diff" && paths.some((path) => !isInside(path, root)));
   });
 }
 
 /** Whether one of the words is a folder, in whichever of the folders the command runs. */
-export function namesFolder({ args }: ShellCommand, folders: readonly string[], home: string | null): boolean {
+export function hasFolderArgument({ args }: ShellCommand, folders: readonly string[], home: string | null): boolean {
   return args.some((word) =>
     folders.some((folder) => {
       try {
-        return statSync(absolute(word, folder, home), { throwIfNoEntry: false })?.isDirectory() === true;
+        return statSync(toAbsolute(word, folder, home), { throwIfNoEntry: false })?.isDirectory() === true;
       } catch {
         // What this user may not look at, the command cannot read.
         return false;
@@ -78,14 +78,14 @@ export function namesFolder({ args }: ShellCommand, folders: readonly string[], 
   );
 }
 
-function rootOf(folder: string): string | null {
+function repositoryRoot(folder: string): string | null {
   for (let at = folder; ; at = dirname(at)) {
-    if (isThere(join(at, ".git"))) return at;
+    if (pathExists(join(at, ".git"))) return at;
     if (at === dirname(at)) return null;
   }
 }
 
 /** git takes no repository of others, unless it is told to. */
-function isMine(root: string): boolean {
+function isOwnedByUser(root: string): boolean {
   return [root, join(root, ".git")].every((path) => lstatSync(path).uid === process.getuid?.());
 }

@@ -4,7 +4,7 @@
  * Some hosts take markers with blanks around them: whatever looks like one counts, also where it is a line of a file.
  * `deletes` are those of `paths` that go.
  */
-export function patched(patch: string): { paths: string[]; deletes: string[] } {
+export function readPatchPaths(patch: string): { paths: string[]; deletes: string[] } {
   const paths: string[] = [];
   const deletes: string[] = [];
   // Lines end where hosts end them: at LF, not at what else Unicode calls a line's end.

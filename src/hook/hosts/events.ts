@@ -1,12 +1,12 @@
 /** Reads what a host sends. One reader for each family of payloads; a shape that is not known throws PayloadFault. */
 import type { HookEnvironment, HookEvent } from "../hook-event.ts";
-import { INPUTS, isObject, PayloadFault, readArguments, textOf, type JsonObject } from "../payload.ts";
-import { eventOf, type Host } from "./answers.ts";
+import { INPUT_MEMBERS, isObject, PayloadError, readArguments, firstText, type JsonObject } from "../payload.ts";
+import { eventName, type Host } from "./answers.ts";
 
 export function readEvent(host: Host, payload: JsonObject, environment: HookEnvironment): HookEvent {
-  const kind = kindOf(host, payload);
-  const tool = toolOf(host, payload);
-  if (kind === "before" && tool === undefined) throw new PayloadFault("the call names no tool");
+  const kind = eventKind(host, payload);
+  const tool = toolName(host, payload);
+  if (kind === "before" && tool === undefined) throw new PayloadError("the call names no tool");
   const roots = payload["workspace_roots"];
   const root = Array.isArray(roots) && typeof roots[0] === "string" ? roots[0] : null;
   // Codex says in which folder the call runs, which its model chooses, and starts its hooks in the session's.
@@ -14,91 +14,103 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
   return {
     host,
     kind,
-    session: textOf(payload, "session_id", "sessionId", "conversation_id") ?? null,
-    call: textOf(payload, "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "callID") ?? null,
+    session: firstText(payload, "session_id", "sessionId", "conversation_id") ?? null,
+    callId: firstText(payload, "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "callID") ?? null,
     tool: tool ?? "",
-    input: kind === "before" ? inputOf(payload) : {},
-    cwd: textOf(payload, "cwd") ?? root ?? environment.cwd,
+    input: kind === "before" ? toolInput(payload) : {},
+    cwd: firstText(payload, "cwd") ?? root ?? environment.cwd,
     workspace,
-    success: successOf(payload),
-    outcomeTold: ["tool_response", "toolResult", "tool_output"].some((name) => isObject(payload[name])),
+    success: wasSuccessful(payload),
+    outcomeReported: ["tool_response", "toolResult", "tool_output"].some((name) => isObject(payload[name])),
   };
 }
 
-const BEFORE = new Set(["pretooluse", "beforetool", "beforeshellexecution", "beforemcpexecution", "beforereadfile"]);
-const AFTER = new Set(["posttooluse", "posttoolusefailure", "aftertool", "aftershellexecution", "aftermcpexecution"]);
+const BEFORE_EVENTS = new Set([
+  "pretooluse",
+  "beforetool",
+  "beforeshellexecution",
+  "beforemcpexecution",
+  "beforereadfile",
+]);
+const AFTER_EVENTS = new Set([
+  "posttooluse",
+  "posttoolusefailure",
+  "aftertool",
+  "aftershellexecution",
+  "aftermcpexecution",
+]);
 
-function kindOf(host: Host, payload: JsonObject): HookEvent["kind"] {
-  const event = eventOf(payload);
+function eventKind(host: Host, payload: JsonObject): HookEvent["kind"] {
+  const event = eventName(payload);
   if (event === undefined) {
     // A call that ran has its result.
     if (host === "copilot" && Object.hasOwn(payload, "toolName"))
       return Object.hasOwn(payload, "toolResult") ? "after" : "before";
     if (host === "copilot" && Object.hasOwn(payload, "source")) return "session";
-    throw new PayloadFault("the call names no event");
+    throw new PayloadError("the call names no event");
   }
-  if (BEFORE.has(event)) return "before";
-  if (AFTER.has(event)) return "after";
+  if (BEFORE_EVENTS.has(event)) return "before";
+  if (AFTER_EVENTS.has(event)) return "after";
   if (event === "sessionstart" || event === "agentspawn") return "session";
   // A permission request comes after this hook was asked, and only for some calls.
-  if (IGNORED.has(event)) return "ignored";
-  throw new PayloadFault("the event is not known");
+  if (IGNORED_EVENTS.has(event)) return "ignored";
+  throw new PayloadError("the event is not known");
 }
 
-const IGNORED = new Set(
+const IGNORED_EVENTS = new Set(
   "sessionend stop subagentstart subagentstop userpromptsubmit notification precompact postcompact".split(" "),
 );
 
 /** Cursor's older events are about one kind of tool each, and do not name it. */
-const BY_EVENT: Readonly<Record<string, string>> = {
+const TOOL_OF_EVENT: Readonly<Record<string, string>> = {
   beforeshellexecution: "Shell",
   aftershellexecution: "Shell",
   beforereadfile: "Read",
 };
 
-function toolOf(host: Host, payload: JsonObject): string | undefined {
-  const event = textOf(payload, "hook_event_name")?.toLowerCase() ?? "";
-  const tool = BY_EVENT[event] ?? textOf(payload, "tool_name", "toolName", "tool");
+function toolName(host: Host, payload: JsonObject): string | undefined {
+  const event = firstText(payload, "hook_event_name")?.toLowerCase() ?? "";
+  const tool = TOOL_OF_EVENT[event] ?? firstText(payload, "tool_name", "toolName", "tool");
   if (host === "cursor" && /^(before|after)mcpexecution$/.test(event) && tool !== undefined) {
-    const server = textOf(payload, "server_name", "mcp_server", "url", "command");
-    return `mcp__${nameOfServer(server)}__${tool.replace(/^MCP:/, "")}`;
+    const server = firstText(payload, "server_name", "mcp_server", "url", "command");
+    return `mcp__${serverName(server)}__${tool.replace(/^MCP:/, "")}`;
   }
   const mcp = payload["mcp_context"];
   if (host === "gemini" && isObject(mcp)) {
-    const server = textOf(mcp, "server_name");
-    const name = textOf(mcp, "tool_name");
+    const server = firstText(mcp, "server_name");
+    const name = firstText(mcp, "tool_name");
     if (server !== undefined && name !== undefined) return `mcp__${server}__${name}`;
   }
   return tool;
 }
 
 /** An address's host, or the program's name: whatever policies can name. */
-function nameOfServer(server: string | undefined): string {
+function serverName(server: string | undefined): string {
   if (server === undefined) return "unknown";
   if (URL.canParse(server) && /^https?:/.test(server)) return new URL(server).hostname;
   return server.split(/\s+/).at(-1)?.split("/").at(-1) ?? "unknown";
 }
 
-function inputOf(payload: JsonObject): JsonObject {
-  const inputs = INPUTS.filter((name) => Object.hasOwn(payload, name));
-  if (inputs.length > 1) throw new PayloadFault("the call has its arguments twice");
+function toolInput(payload: JsonObject): JsonObject {
+  const inputs = INPUT_MEMBERS.filter((name) => Object.hasOwn(payload, name));
+  if (inputs.length > 1) throw new PayloadError("the call has its arguments twice");
   const [name] = inputs;
   // Cursor's older events have them at the top.
   if (name === undefined) {
     const { command, cwd, file_path: file } = payload;
     if (typeof command === "string") return { command, ...(typeof cwd === "string" && cwd !== "" ? { cwd } : {}) };
     if (typeof file === "string") return { file_path: file };
-    throw new PayloadFault("the call has no arguments");
+    throw new PayloadError("the call has no arguments");
   }
   const given = payload[name];
   const value = typeof given === "string" ? readArguments(given) : given;
   if (value === null) return {};
-  if (!isObject(value)) throw new PayloadFault("the arguments of the call are no object");
+  if (!isObject(value)) throw new PayloadError("the arguments of the call are no object");
   return value;
 }
 
-function successOf(payload: JsonObject): boolean {
-  const event = textOf(payload, "hook_event_name")?.toLowerCase();
+function wasSuccessful(payload: JsonObject): boolean {
+  const event = firstText(payload, "hook_event_name")?.toLowerCase();
   if (event === "posttoolusefailure") return false;
   for (const name of ["tool_response", "toolResult", "tool_output"]) {
     const result = payload[name];

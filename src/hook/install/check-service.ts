@@ -2,7 +2,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AssentError, createAssent, type Assent } from "../../client/index.ts";
-import { actionOf } from "../action/canonical-action.ts";
+import { toCanonicalAction } from "../action/canonical-action.ts";
 import { loadConfig, type HookConfig } from "../hook-config.ts";
 import type { Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
@@ -31,7 +31,7 @@ export async function checkConfig(env: Variables): Promise<ConfigCheck> {
 async function checkKey({ url, apiKey, agent }: HookConfig): Promise<Omit<ConfigCheck, "config">> {
   let me: { key?: { agent_id?: unknown }; scopes?: unknown };
   try {
-    me = await clientFor(url, apiKey).call("GET", "/v1/me");
+    me = await createCheckClient(url, apiKey).call("GET", "/v1/me");
   } catch (error) {
     const reason = error instanceof AssentError ? `${error.code}: ${error.message}` : String(error);
     return { agent: null, faults: [`${url} does not answer as the service: ${reason}`] };
@@ -52,7 +52,7 @@ async function checkKey({ url, apiKey, agent }: HookConfig): Promise<Omit<Config
 /** Seconds. */
 const TIMEOUT = 15;
 
-export const clientFor = (url: string, apiKey: string, timeout = TIMEOUT): Assent =>
+export const createCheckClient = (url: string, apiKey: string, timeout = TIMEOUT): Assent =>
   createAssent({ url, apiKey, timeout, retries: 0 });
 
 /** Calls that a coding agent makes all day. Each host's reader knows these tools by these names. */
@@ -80,8 +80,8 @@ export async function askPolicies(
 ): Promise<PolicyAnswer[]> {
   // Only its name matters. A folder of its own, because the working folder may be the home folder, which is no workspace.
   const folder = join(tmpdir(), "assent-hook-check");
-  const assent = clientFor(config.url, config.apiKey);
-  const environment = { cwd: folder, home, project: folder, program: null };
+  const assent = createCheckClient(config.url, config.apiKey);
+  const environment = { cwd: folder, home, project: folder, codexProgram: null };
   const answers: PolicyAnswer[] = [];
   for (const [call, { tool, input }] of Object.entries(everydayCalls(folder))) {
     // Only a real Codex can tell in which folder a command runs, so the hook asks about each command here.
@@ -90,15 +90,15 @@ export async function askPolicies(
       host,
       kind: "before" as const,
       session: null,
-      call: null,
+      callId: null,
       tool,
       input,
       cwd: folder,
       workspace: folder,
       success: true,
-      outcomeTold: false,
+      outcomeReported: false,
     };
-    const { request } = await actionOf(event, agent, environment);
+    const { request } = await toCanonicalAction(event, agent, environment);
     const { decision, reason } = await assent.gate(request);
     // Null: the rules allow the call, and a limit counts it when it is submitted.
     answers.push({ call, decision: decision ?? "allow", reason });

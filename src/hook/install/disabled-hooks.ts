@@ -1,11 +1,11 @@
 /** Switches of a host beside its hooks: with one of them thrown it has the hook in its settings, and runs its calls. */
 import type { Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
-import { valueOf } from "./jsonc.ts";
-import { hasHook, settingsFile, type Place } from "./host-settings.ts";
+import { parseJsonc } from "./jsonc.ts";
+import { hasHook, settingsFile, type SettingsFolders } from "./host-settings.ts";
 
 /** Gives the text of a file; null where there is none, or none that can be read. */
-type Read = (path: string) => string | null;
+type ReadFile = (path: string) => string | null;
 
 /** The members on the way to a switch, and what it says when it is thrown. */
 type Switch = readonly [path: readonly string[], thrown: boolean];
@@ -21,10 +21,10 @@ const SWITCHES: Partial<Record<Host, readonly Switch[]>> = {
 };
 
 /** Why the host does not call the hook that its settings have, for people; null when none of its switches says so. */
-export function switchedOff(host: Host, place: Place, read: Read, command?: string): string | null {
-  if (host === "codex") return featureOff(place, read);
+export function disabledReason(host: Host, place: SettingsFolders, read: ReadFile, command?: string): string | null {
+  if (host === "codex") return codexDisabledReason(place, read);
   const managed = settingsFile(host, "managed", place);
-  const isManaged = managed !== null && has(read(managed), host, command);
+  const isManaged = managed !== null && containsHook(read(managed), host, command);
   // The first that has a switch says how it stands.
   const files = [
     managed,
@@ -32,34 +32,34 @@ export function switchedOff(host: Host, place: Place, read: Read, command?: stri
     settingsFile(host, "project", place),
     settingsFile(host, "user", place),
   ].filter((path) => path !== null);
-  for (const [path, thrown] of SWITCHES[host] ?? []) {
-    const file = files.find((each) => memberOf(read(each), path) !== undefined);
-    if (file === undefined || memberOf(read(file), path) !== thrown) continue;
+  for (const [path, disablingValue] of SWITCHES[host] ?? []) {
+    const file = files.find((each) => readMember(read(each), path) !== undefined);
+    if (file === undefined || readMember(read(file), path) !== disablingValue) continue;
     // Claude Code lets only its managed settings switch off what stands in them.
     if (host === "claude-code" && isManaged && file !== managed) continue;
-    return `${file} has "${path.join(".")}": ${thrown}, and so ${host} calls no hook`;
+    return `${file} has "${path.join(".")}": ${disablingValue}, and so ${host} calls no hook`;
   }
   const managedAlone =
-    host === "claude-code" && managed !== null && memberOf(read(managed), ["allowManagedHooksOnly"]) === true;
+    host === "claude-code" && managed !== null && readMember(read(managed), ["allowManagedHooksOnly"]) === true;
   if (managedAlone && !isManaged)
     return `${managed} has "allowManagedHooksOnly": true and not the hook, and so ${host} does not call it`;
   return null;
 }
 
 /** Codex has its switch in TOML. In any file, for whether a project's counts is for Codex to say. */
-function featureOff({ home, project }: Place, read: Read): string | null {
+function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile): string | null {
   const files = [
     "/etc/codex/requirements.toml",
     "/etc/codex/config.toml",
     `${project}/.codex/config.toml`,
     `${home}/.codex/config.toml`,
   ];
-  const file = files.find((path) => hasFeatureOff(read(path) ?? ""));
+  const file = files.find((path) => disablesHooksFeature(read(path) ?? ""));
   return file === undefined ? null : `${file} has "hooks = false" among its features, and so codex calls no hook`;
 }
 
 /** `hooks = false`, or by its older name `codex_hooks`, under [features], or in one line with it. */
-function hasFeatureOff(toml: string): boolean {
+function disablesHooksFeature(toml: string): boolean {
   let table = "";
   return toml.split(/\r?\n/).some((line) => {
     const header = /^\s*\[\s*["']?([\w.-]*)["']?\s*\]\s*(?:#.*)?$/.exec(line);
@@ -71,7 +71,7 @@ function hasFeatureOff(toml: string): boolean {
   });
 }
 
-function has(text: string | null, host: Host, command: string | undefined): boolean {
+function containsHook(text: string | null, host: Host, command: string | undefined): boolean {
   try {
     return hasHook(text, host, command);
   } catch {
@@ -80,10 +80,10 @@ function has(text: string | null, host: Host, command: string | undefined): bool
 }
 
 /** Undefined where it is not there. */
-export function memberOf(text: string | null, path: readonly string[]): unknown {
+export function readMember(text: string | null, path: readonly string[]): unknown {
   let value: unknown;
   try {
-    value = text === null ? undefined : valueOf(text);
+    value = text === null ? undefined : parseJsonc(text);
   } catch {
     // No settings that a host would read.
     return undefined;

@@ -2,15 +2,22 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
-import { configFiles, loadConfig, MANAGED, type HookConfig } from "../hook-config.ts";
+import { configFiles, loadConfig, MANAGED_CONFIG_FILE, type HookConfig } from "../hook-config.ts";
 import { DIALECTS, type Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
 import { CANARY_SESSION, HookState, stateFolder } from "../hook-state.ts";
-import { askPolicies, checkConfig, clientFor } from "./check-service.ts";
+import { askPolicies, checkConfig, createCheckClient } from "./check-service.ts";
 import { readSettings } from "./settings-files.ts";
-import { pathOf } from "./hook-program.ts";
-import { memberOf, switchedOff } from "./disabled-hooks.ts";
-import { installedCommands, SCOPES, settingsFile, unreadBy, type Place, type Scope } from "./host-settings.ts";
+import { searchPath } from "./hook-program.ts";
+import { readMember, disabledReason } from "./disabled-hooks.ts";
+import {
+  installedCommands,
+  SCOPES,
+  settingsFile,
+  unreadableReason,
+  type SettingsFolders,
+  type Scope,
+} from "./host-settings.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -21,7 +28,7 @@ export interface Finding {
 }
 
 /** What each host does with a call when its hook gives no answer. docs/hooks.md says of which this was seen. */
-export const WHEN_SILENT: Readonly<Record<Host, string>> = {
+export const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   "claude-code":
     'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',
   codex:
@@ -36,11 +43,11 @@ export const WHEN_SILENT: Readonly<Record<Host, string>> = {
 };
 
 /** @param command how the hook is started, where that is not what the settings say */
-export async function examine(
+export async function diagnoseHook(
   host: Host,
   command: string,
   env: Readonly<Record<string, string | undefined>>,
-  place: Place,
+  place: SettingsFolders,
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
   const ok = (text: string): void => void findings.push({ kind: "ok", text });
@@ -48,16 +55,16 @@ export async function examine(
 
   const { config, agent, faults } = await checkConfig(env);
   for (const fault of faults) wrong(fault);
-  for (const path of configFiles(env)) warnOfMode(path, wrong);
+  for (const path of configFiles(env)) checkFileMode(path, wrong);
   if (config !== null && agent !== null) {
     ok(`${config.url} takes the key, for the agent ${agent}`);
-    await askAboutEverydayCalls(config, agent, host, place, findings);
+    await checkEverydayCalls(config, agent, host, place, findings);
   }
 
   const installed = new Map(
     SCOPES.flatMap((scope) => {
       const path = settingsFile(host, scope, place);
-      const lines = commandsOf(host, scope, place, command);
+      const lines = hookCommandsIn(host, scope, place, command);
       return path === null || lines.length === 0 ? [] : [[path, lines] as const];
     }),
   );
@@ -65,30 +72,30 @@ export async function examine(
   if (places.length === 0) wrong(`no settings of ${host} have the hook; "assent hook setup --host ${host}" writes it`);
   else ok(`${places.join(", ")} ${places.length === 1 ? "has" : "have"} the hook`);
   for (const path of places) {
-    const unread = unreadBy(host, readSettings(path) ?? "");
+    const unread = unreadableReason(host, readSettings(path) ?? "");
     if (unread !== null) wrong(`${path} has the hook, but ${unread}`);
   }
-  const off = switchedOff(host, place, textOf, command);
+  const off = disabledReason(host, place, readTextOrNull, command);
   if (off !== null) wrong(off);
   if (places.length > 1) wrong(`${places.length} settings files have the hook, so each call is asked about as often`);
   const others = host === "cursor" || host === "copilot" || host === "vscode";
-  if (others && SCOPES.some((scope) => commandsOf("claude-code", scope, place).length > 0))
+  if (others && SCOPES.some((scope) => hookCommandsIn("claude-code", scope, place).length > 0))
     wrong(`${host} reads the settings of Claude Code too, which have the hook: each call may be asked about twice`);
 
   const lines = [...new Set([...installed.values()].flat())];
   for (const line of lines.length === 0 ? [`${command} --host ${host}`] : lines) {
-    const refused = await canary(host, line, env, place);
+    const refused = await runCanary(host, line, env, place);
     if (refused === null) ok(`a call of a tool that no policy names came back as a deny in the host's words (${line})`);
     else wrong(`a call of a tool that no policy names did not come back as the service's deny (${line}): ${refused}`);
   }
 
-  findings.push({ kind: "say", text: `${host} ${WHEN_SILENT[host]}` });
-  findings.push({ kind: "say", text: managedText(host, place) });
+  findings.push({ kind: "say", text: `${host} ${BEHAVIOR_WITHOUT_ANSWER[host]}` });
+  findings.push({ kind: "say", text: describeManagedSettings(host, place) });
   return findings;
 }
 
 /** Null also for what cannot be read. */
-export function textOf(path: string): string | null {
+export function readTextOrNull(path: string): string | null {
   try {
     return readSettings(path);
   } catch {
@@ -96,18 +103,19 @@ export function textOf(path: string): string | null {
   }
 }
 
-function warnOfMode(path: string, wrong: (text: string) => void): void {
+function checkFileMode(path: string, wrong: (text: string) => void): void {
   const mode = statSync(path, { throwIfNoEntry: false })?.mode;
-  if (mode !== undefined && path !== MANAGED && (mode & 0o077) !== 0)
+  if (mode !== undefined && path !== MANAGED_CONFIG_FILE && (mode & 0o077) !== 0)
     wrong(`${path} can be read by others, and holds a key; chmod 600`);
-  if (mode !== undefined && path === MANAGED && (mode & 0o022) !== 0) wrong(`${path} can be written by others`);
+  if (mode !== undefined && path === MANAGED_CONFIG_FILE && (mode & 0o022) !== 0)
+    wrong(`${path} can be written by others`);
 }
 
-async function askAboutEverydayCalls(
+async function checkEverydayCalls(
   config: HookConfig,
   agent: string,
   host: Host,
-  place: Place,
+  place: SettingsFolders,
   findings: Finding[],
 ): Promise<void> {
   try {
@@ -126,7 +134,7 @@ export const PACK_HINT =
   'replace the default policies with the pack "coding-agents" (docs/packs.md), as "assent hook setup" does';
 
 /** What the host runs for the hook by its settings of one scope. */
-function commandsOf(host: Host, scope: Scope, place: Place, command?: string): string[] {
+function hookCommandsIn(host: Host, scope: Scope, place: SettingsFolders, command?: string): string[] {
   const path = settingsFile(host, scope, place);
   try {
     return path === null ? [] : installedCommands(readSettings(path), host, command);
@@ -136,16 +144,21 @@ function commandsOf(host: Host, scope: Scope, place: Place, command?: string): s
 }
 
 /** Runs the command as the host does. Null: the service's own deny came back. */
-async function canary(host: Host, line: string, env: Variables, { project }: Place): Promise<string | null> {
-  const payload = payloadFor(host, "assent_canary", {}, project, `doctor-${Date.now()}`);
-  const { out, err, code } = await run(line, JSON.stringify(payload), { ...env, PATH: pathOf(env) });
+async function runCanary(
+  host: Host,
+  line: string,
+  env: Variables,
+  { project }: SettingsFolders,
+): Promise<string | null> {
+  const payload = hostPayload(host, "assent_canary", {}, project, `doctor-${Date.now()}`);
+  const { out, err, code } = await runCommand(line, JSON.stringify(payload), { ...env, PATH: searchPath(env) });
   const text = (out + err).trim();
   if (!/denied by/.test(text)) return text === "" ? `it said nothing and ended with ${code}` : text.slice(0, 300);
   return null;
 }
 
 /** Runs an everyday call through the installed hook. Null: it may run; else what the hook said. */
-export async function proveCall(
+export async function testInstalledHook(
   host: Host,
   line: string,
   { tool, input }: { tool: string; input: JsonObject },
@@ -153,19 +166,19 @@ export async function proveCall(
   env: Variables,
 ): Promise<string | null> {
   const id = `setup-${randomUUID()}`;
-  const payload = payloadFor(host, tool, input, folder, id);
+  const payload = hostPayload(host, tool, input, folder, id);
   // An approval is not waited for: the call is one that the policies allow.
-  const { out, err, code } = await run(
+  const { out, err, code } = await runCommand(
     `${line} --wait 0`,
     JSON.stringify(payload),
-    { ...env, PATH: pathOf(env) },
+    { ...env, PATH: searchPath(env) },
     folder,
   );
-  const action = await new HookState(stateFolder(env)).takeCall(host, CANARY_SESSION, id).catch(() => null);
+  const action = await new HookState(stateFolder(env)).takeAction(host, CANARY_SESSION, id).catch(() => null);
   if (action !== null) {
     const { url, apiKey } = loadConfig(env);
     const outcome = { success: false, error: 'not run: "assent hook setup" only tests the hook' };
-    await clientFor(url, apiKey)
+    await createCheckClient(url, apiKey)
       .result(action, outcome)
       .catch(() => {});
   }
@@ -175,7 +188,7 @@ export async function proveCall(
 }
 
 /** What the host sends before a call. */
-function payloadFor(host: Host, tool: string, input: JsonObject, folder: string, id: string): JsonObject {
+function hostPayload(host: Host, tool: string, input: JsonObject, folder: string, id: string): JsonObject {
   if (host === "copilot")
     return { sessionId: CANARY_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
   return {
@@ -191,7 +204,7 @@ function payloadFor(host: Host, tool: string, input: JsonObject, folder: string,
   };
 }
 
-function run(
+function runCommand(
   line: string,
   input: string,
   env: Variables,
@@ -213,14 +226,14 @@ function run(
   });
 }
 
-function managedText(host: Host, place: Place): string {
+function describeManagedSettings(host: Host, place: SettingsFolders): string {
   const path = settingsFile(host, "managed", place);
   if (path === null)
     return `${host} has no managed settings that install knows: whoever may change its settings may take the hook away`;
-  if (commandsOf(host, "managed", place).length === 0)
+  if (hookCommandsIn(host, "managed", place).length === 0)
     return `the hook is not in ${path}: whoever may change the host's settings may take it away`;
   if (host !== "claude-code") return `the hook is in ${path}`;
-  return memberOf(textOf(path), ["allowManagedHooksOnly"]) === true
+  return readMember(readTextOrNull(path), ["allowManagedHooksOnly"]) === true
     ? `the hook is in ${path}, and only hooks of that file run: a user cannot take it away`
     : `the hook is in ${path}; with "allowManagedHooksOnly": true no other hook runs beside it`;
 }

@@ -2,21 +2,28 @@
 import { isDeepStrictEqual } from "node:util";
 import { DIALECTS, type Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
-import { added, extrasIn, removed, SettingsFault, valueOf, type Extra } from "./jsonc.ts";
-import { commandOfPlugin, pluginFor } from "./opencode-plugin.ts";
+import {
+  insertValue,
+  syntaxExtensionsIn,
+  removeValue,
+  SettingsError,
+  parseJsonc,
+  type SyntaxExtension,
+} from "./jsonc.ts";
+import { pluginCommand, pluginSource } from "./opencode-plugin.ts";
 
 export const SCOPES = ["project", "user", "managed"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-export { SettingsFault };
+export { SettingsError as SettingsFault };
 
-export interface Place {
+export interface SettingsFolders {
   home: string;
   project: string;
 }
 
 /** Null where the host has no settings of that scope that `install` knows. */
-export function settingsFile(host: Host, scope: Scope, { home, project }: Place): string | null {
+export function settingsFile(host: Host, scope: Scope, { home, project }: SettingsFolders): string | null {
   const files: Readonly<Record<Host, Readonly<Record<Scope, string | null>>>> = {
     "claude-code": {
       project: `${project}/.claude/settings.json`,
@@ -50,7 +57,7 @@ export function settingsFile(host: Host, scope: Scope, { home, project }: Place)
   return files[host][scope];
 }
 
-export interface Wanted {
+export interface HookInstallation {
   host: Host;
   /** The command line that the host is to run, without its options. */
   command: string;
@@ -62,48 +69,48 @@ export interface Wanted {
  * What each host reads in its file beside JSON. A file with anything else it passes over with the hook in it, or does not
  * start. VS Code and Gemini by their sources; Codex, Claude Code and most others take JSON alone, or that is not known.
  */
-const READS: Partial<Record<Host, readonly Extra[]>> = {
+const ACCEPTED_SYNTAX: Partial<Record<Host, readonly SyntaxExtension[]>> = {
   vscode: ["a byte order mark", "comments", "trailing commas"],
   gemini: ["comments"],
 };
 
 /** Why the host does not read the file, for people; null when it does. @throws SettingsFault */
-export function unreadBy(host: Host, text: string): string | null {
+export function unreadableReason(host: Host, text: string): string | null {
   if (host === "opencode" || text.trim() === "") return null;
-  const extras = extrasIn(text).filter((extra) => READS[host]?.includes(extra) !== true);
+  const extras = syntaxExtensionsIn(text).filter((extra) => ACCEPTED_SYNTAX[host]?.includes(extra) !== true);
   return extras.length === 0
     ? null
     : `it has ${extras.join(" and ")}, and ${host} is not known to read such a file: it would go on without the hook`;
 }
 
 /** Seconds that the host is told to wait: more than the hook takes. */
-const limitOf = (host: Host): number => DIALECTS[host].deadline + (DIALECTS[host].deadline > 60 ? 60 : 20);
+const hookTimeout = (host: Host): number => DIALECTS[host].deadline + (DIALECTS[host].deadline > 60 ? 60 : 20);
 
 /** The settings with the hook in them, once; all else stays as it is written. `text` null: there is no file yet. @throws SettingsFault */
-export function withHook(text: string | null, wanted: Wanted): string {
+export function addHook(text: string | null, wanted: HookInstallation): string {
   const { host, command } = wanted;
   const given = text === null || text.trim() === "" ? null : text;
   if (host === "opencode") {
-    withoutHook(given, host);
-    return pluginFor(command, limitOf(host));
+    removeHook(given, host);
+    return pluginSource(command, hookTimeout(host));
   }
-  const unread = given === null ? null : unreadBy(host, given);
-  if (unread !== null) throw new SettingsFault(`${unread}; take that out first`);
-  const entries = entriesOf(wanted);
-  if (given !== null && hasAll(given, entries, host, command)) return given;
-  let now = withoutHook(given, host, command) ?? emptied(given ?? "");
-  const version = VERSIONS[host];
-  if (version !== undefined && (valueOf(now) as JsonObject)["version"] === undefined)
-    now = added(now, [], "version", version);
-  for (const { path, entry } of entries) now = added(now, path, null, entry);
+  const unread = given === null ? null : unreadableReason(host, given);
+  if (unread !== null) throw new SettingsError(`${unread}; take that out first`);
+  const entries = hookEntries(wanted);
+  if (given !== null && hasExactEntries(given, entries, host, command)) return given;
+  let now = removeHook(given, host, command) ?? emptySettings(given ?? "");
+  const version = FORMAT_VERSIONS[host];
+  if (version !== undefined && (parseJsonc(now) as JsonObject)["version"] === undefined)
+    now = insertValue(now, [], "version", version);
+  for (const { path, entry } of entries) now = insertValue(now, path, null, entry);
   return now;
 }
 
 /** What some hosts want to read of their files' form. */
-const VERSIONS: Partial<Record<Host, number | string>> = { copilot: 1, vscode: 1, cursor: 1, kiro: "v1" };
+const FORMAT_VERSIONS: Partial<Record<Host, number | string>> = { copilot: 1, vscode: 1, cursor: 1, kiro: "v1" };
 
 /** Of a file that held nothing else: its byte order mark. */
-const emptied = (text: string): string => `${text.startsWith("\uFEFF") ? "\uFEFF" : ""}{}\n`;
+const emptySettings = (text: string): string => `${text.startsWith("\uFEFF") ? "\uFEFF" : ""}{}\n`;
 
 interface Entry {
   /** Of the list that it stands in. */
@@ -111,9 +118,9 @@ interface Entry {
   entry: JsonObject;
 }
 
-function entriesOf({ host, command, onFailure }: Wanted): Entry[] {
-  const line = lineOf(command, host);
-  const seconds = limitOf(host);
+function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
+  const line = commandLine(command, host);
+  const seconds = hookTimeout(host);
   const on = (event: string, entry: JsonObject): Entry => ({ path: ["hooks", event], entry });
   switch (host) {
     case "claude-code":
@@ -161,12 +168,12 @@ function entriesOf({ host, command, onFailure }: Wanted): Entry[] {
   }
 }
 
-const lineOf = (command: string, host: Host): string => `${command} --host ${host}`;
+const commandLine = (command: string, host: Host): string => `${command} --host ${host}`;
 
 /** Whether the entries stand there, each once, and no others of ours. */
-function hasAll(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
-  const value = objectIn(text);
-  const ours = ownCommandsIn(value, host, command);
+function hasExactEntries(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
+  const value = parseSettings(text);
+  const ours = hookCommands(value, host, command);
   return (
     ours.length === entries.length &&
     entries.every(({ path, entry }) => {
@@ -181,44 +188,45 @@ function hasAll(text: string, entries: readonly Entry[], host: Host, command: st
  * @param command of a hook that was installed with a command of its own
  * @throws SettingsFault
  */
-export function withoutHook(text: string | null, host: Host, command?: string): string | null {
+export function removeHook(text: string | null, host: Host, command?: string): string | null {
   if (text === null || text.trim() === "") return null;
   if (host === "opencode") {
-    if (commandOfPlugin(text) === null) throw new SettingsFault("the file is no plugin of Assent");
+    if (pluginCommand(text) === null) throw new SettingsError("the file is no plugin of Assent");
     return null;
   }
   let now = text;
   for (;;) {
-    const value = objectIn(now);
-    const [own] = ownCommandsIn(value, host, command);
+    const value = parseSettings(now);
+    const [own] = hookCommands(value, host, command);
     if (own === undefined) {
-      const nothing = Object.keys(value).every((name) => name === "version" && VERSIONS[host] !== undefined);
+      const nothing = Object.keys(value).every((name) => name === "version" && FORMAT_VERSIONS[host] !== undefined);
       // Comments somebody wrote.
-      return nothing && !extrasIn(now).includes("comments") ? null : now;
+      return nothing && !syntaxExtensionsIn(now).includes("comments") ? null : now;
     }
-    now = removed(now, emptyingPath(value, own.path));
+    now = removeValue(now, removalPath(value, own.path));
   }
 }
 
 /** Command lines of ours in settings, and where each stands. */
-function ownCommandsIn(
+function hookCommands(
   settings: JsonObject,
   host: Host,
   command?: string,
 ): { path: (string | number)[]; line: string }[] {
-  return commandsIn(settings).flatMap(({ path, line }) =>
-    typeof line === "string" && (OURS.test(line) || (command !== undefined && line === lineOf(command, host)))
+  return allCommands(settings).flatMap(({ path, line }) =>
+    typeof line === "string" &&
+    (HOOK_COMMAND.test(line) || (command !== undefined && line === commandLine(command, host)))
       ? [{ path, line }]
       : [],
   );
 }
 
 /** `assent-hook`, `assent hook --host`, and the program by its path, between quotes or not. */
-const OURS =
+const HOOK_COMMAND =
   /(^|[\s/\\"'])assent-hook(["'\s]|$)|(^|[\s/\\"'])assent["']?\s+hook\s+--host|[/\\]hook[/\\](bin|launcher)[.][cm]?[jt]s\b/;
 
 /** Every command line that settings give a host to run, with the place of its entry. */
-function commandsIn(settings: JsonObject): { path: (string | number)[]; line: unknown }[] {
+function allCommands(settings: JsonObject): { path: (string | number)[]; line: unknown }[] {
   const inEntry = (each: unknown, path: (string | number)[]): { path: (string | number)[]; line: unknown }[] => {
     if (!isObject(each)) return [];
     if (Array.isArray(each["hooks"])) return each["hooks"].flatMap((one, i) => inEntry(one, [...path, "hooks", i]));
@@ -236,7 +244,7 @@ function commandsIn(settings: JsonObject): { path: (string | number)[]; line: un
 }
 
 /** What holds nothing but the entry goes with it: its group, the event's list, and "hooks". */
-function emptyingPath(settings: JsonObject, path: readonly (string | number)[]): (string | number)[] {
+function removalPath(settings: JsonObject, path: readonly (string | number)[]): (string | number)[] {
   const valueAt = (of: readonly (string | number)[]): unknown =>
     of.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], settings);
   let at = [...path];
@@ -254,18 +262,18 @@ function emptyingPath(settings: JsonObject, path: readonly (string | number)[]):
 export function installedCommands(text: string | null, host: Host, command?: string): string[] {
   if (text === null || text.trim() === "") return [];
   if (host === "opencode") {
-    const own = commandOfPlugin(text);
-    return own === null ? [] : [lineOf(own, host)];
+    const own = pluginCommand(text);
+    return own === null ? [] : [commandLine(own, host)];
   }
-  return [...new Set(ownCommandsIn(objectIn(text), host, command).map(({ line }) => line))];
+  return [...new Set(hookCommands(parseSettings(text), host, command).map(({ line }) => line))];
 }
 
 /** Whether the settings have the hook. @throws SettingsFault */
 export const hasHook = (text: string | null, host: Host, command?: string): boolean =>
   installedCommands(text, host, command).length > 0;
 
-function objectIn(text: string): JsonObject {
-  const value = valueOf(text);
-  if (!isObject(value)) throw new SettingsFault("the file is no JSON object");
+function parseSettings(text: string): JsonObject {
+  const value = parseJsonc(text);
+  if (!isObject(value)) throw new SettingsError("the file is no JSON object");
   return value;
 }

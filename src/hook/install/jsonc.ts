@@ -5,40 +5,40 @@
 import { findNodeAtLocation, parseTree, visit, type Node } from "jsonc-parser";
 import { isDeepStrictEqual } from "node:util";
 
-export class SettingsFault extends Error {}
+export class SettingsError extends Error {}
 
-export type Path = readonly (string | number)[];
+export type JsonPath = readonly (string | number)[];
 
 /** What a file may contain in addition to JSON. */
-export type Extra = "a byte order mark" | "comments" | "trailing commas";
+export type SyntaxExtension = "a byte order mark" | "comments" | "trailing commas";
 
 const BYTE_ORDER_MARK = "\uFEFF";
 const SYNTAX = { allowTrailingComma: true, disallowComments: false };
 
-interface Settings {
+interface ParsedText {
   root: Node;
-  extras: Set<Extra>;
+  extensions: Set<SyntaxExtension>;
 }
 
 /** Offsets count from the start of `text`, with its byte order mark. @throws SettingsFault */
-function read(text: string): Settings {
-  const extras = new Set<Extra>();
+function parseText(text: string): ParsedText {
+  const extras = new Set<SyntaxExtension>();
   if (text.startsWith(BYTE_ORDER_MARK)) extras.add("a byte order mark");
   // A blank in its place, so that offsets stay.
   const body = text.replace(BYTE_ORDER_MARK, " ");
   try {
     checkSyntax(body, extras);
     const root = parseTree(body, [], SYNTAX);
-    if (root !== undefined) return { root, extras };
+    if (root !== undefined) return { root, extensions: extras };
   } catch (error) {
     // The parser recurses.
     if (!(error instanceof RangeError)) throw error;
   }
-  throw new SettingsFault("the file is not JSON");
+  throw new SettingsError("the file is not JSON");
 }
 
 /** Throws at the first syntax error and at a repeated name, of which programs take one or the other. @throws SettingsFault */
-function checkSyntax(text: string, extras: Set<Extra>): void {
+function checkSyntax(text: string, extras: Set<SyntaxExtension>): void {
   const scopes: Set<string>[] = [];
   let afterComma = false;
   const onValue = (): void => void (afterComma = false);
@@ -61,14 +61,14 @@ function checkSyntax(text: string, extras: Set<Extra>): void {
       onLiteralValue: onValue,
       onObjectProperty(name) {
         const scope = scopes.at(-1);
-        if (scope?.has(name) === true) throw new SettingsFault(`the file has "${name}" twice in one place`);
+        if (scope?.has(name) === true) throw new SettingsError(`the file has "${name}" twice in one place`);
         scope?.add(name);
         afterComma = false;
       },
       onSeparator: (character) => void (afterComma = character === ","),
       onComment: () => void extras.add("comments"),
       onError(_code, _offset, _length, line) {
-        throw new SettingsFault(`the file is not JSON (line ${line + 1})`);
+        throw new SettingsError(`the file is not JSON (line ${line + 1})`);
       },
     },
     SYNTAX,
@@ -76,27 +76,27 @@ function checkSyntax(text: string, extras: Set<Extra>): void {
 }
 
 /** The library builds objects without a prototype. */
-function valueOfNode({ type, value, children = [] }: Node): unknown {
-  if (type === "array") return children.map(valueOfNode);
+function nodeValue({ type, value, children = [] }: Node): unknown {
+  if (type === "array") return children.map(nodeValue);
   if (type !== "object") return value as unknown;
-  return Object.fromEntries(children.map((property) => [nameOf(property), valueOfNode(contentOf(property))]));
+  return Object.fromEntries(children.map((property) => [propertyName(property), nodeValue(contentNode(property))]));
 }
 
 /** Of an entry of an object. */
-const nameOf = (property: Node): string => property.children?.[0]?.value as string;
+const propertyName = (property: Node): string => property.children?.[0]?.value as string;
 /** The value of an object's property, or the item of a list itself. */
-const contentOf = (child: Node): Node => (child.type === "property" ? (child.children?.[1] as Node) : child);
-const endOf = ({ offset, length }: Node): number => offset + length;
+const contentNode = (child: Node): Node => (child.type === "property" ? (child.children?.[1] as Node) : child);
+const nodeEnd = ({ offset, length }: Node): number => offset + length;
 
 /** @throws SettingsFault */
-export const valueOf = (text: string): unknown => valueOfNode(read(text).root);
+export const parseJsonc = (text: string): unknown => nodeValue(parseText(text).root);
 
 /** Returns what the text has that JSON does not. @throws SettingsFault */
-export const extrasIn = (text: string): Extra[] => [...read(text).extras].sort();
+export const syntaxExtensionsIn = (text: string): SyntaxExtension[] => [...parseText(text).extensions].sort();
 
 /** Puts a value last into the list, or the object, at a path, and makes what is missing on the way there. @throws SettingsFault */
-export function added(text: string, path: Path, key: string | null, value: unknown): string {
-  const { root } = read(text);
+export function insertValue(text: string, path: JsonPath, key: string | null, value: unknown): string {
+  const { root } = parseText(text);
   let [at, name, content] = [path, key, value];
   while (findNodeAtLocation(root, [...at]) === undefined) {
     content = name === null ? [content] : { [name]: content };
@@ -105,61 +105,63 @@ export function added(text: string, path: Path, key: string | null, value: unkno
   }
   const node = findNodeAtLocation(root, [...at]) as Node;
   if (node.type !== (name === null ? "array" : "object"))
-    throw new SettingsFault(`"${at.join(".")}" is no ${name === null ? "list" : "object"}`);
+    throw new SettingsError(`"${at.join(".")}" is no ${name === null ? "list" : "object"}`);
   const eol = text.includes("\r\n") ? "\r\n" : "\n";
   const unit = /^([ \t]+)\S/m.exec(text)?.[1] ?? "  ";
   const body = JSON.stringify(content, null, unit).replaceAll("\n", eol + unit.repeat(at.length + 1));
   const entry = `${eol}${unit.repeat(at.length + 1)}${name === null ? "" : `${JSON.stringify(name)}: `}${body}`;
   const last = node.children?.at(-1);
-  const end = endOf(node) - 1;
+  const end = nodeEnd(node) - 1;
   return last === undefined
     ? `${text.slice(0, end)}${entry}${eol}${unit.repeat(at.length)}${text.slice(end)}`
-    : `${text.slice(0, endOf(last))},${entry}${text.slice(endOf(last))}`;
+    : `${text.slice(0, nodeEnd(last))},${entry}${text.slice(nodeEnd(last))}`;
 }
 
 /** Takes out what stands at a path. @throws SettingsFault */
-export function removed(text: string, path: Path): string {
-  const { root } = read(text);
+export function removeValue(text: string, path: JsonPath): string {
+  const { root } = parseText(text);
   const { children = [] } = findNodeAtLocation(root, path.slice(0, -1)) as Node;
   const key = path.at(-1);
-  const at = typeof key === "number" ? key : children.findIndex((child) => nameOf(child) === key);
+  const at = typeof key === "number" ? key : children.findIndex((child) => propertyName(child) === key);
   const child = children[at] as Node;
-  const [before, after] = [text.slice(0, child.offset), text.slice(endOf(child))];
+  const [before, after] = [text.slice(0, child.offset), text.slice(nodeEnd(child))];
   const [previous, next] = [children[at - 1], children[at + 1]];
   const candidates: string[] = [];
   if (previous !== undefined) {
-    const gap = withoutComma(text.slice(endOf(previous), child.offset));
-    const head = text.slice(0, endOf(previous));
+    const gap = withoutComma(text.slice(nodeEnd(previous), child.offset));
+    const head = text.slice(0, nodeEnd(previous));
     candidates.push(head + gap.replace(/[ \t\r\n]+$/, "") + after, head + gap + after);
   } else if (next !== undefined) {
-    const gap = withoutComma(text.slice(endOf(child), next.offset));
+    const gap = withoutComma(text.slice(nodeEnd(child), next.offset));
     candidates.push(before + gap.trimStart() + text.slice(next.offset), before + gap + text.slice(next.offset));
   } else {
     const rest = withoutComma(after.slice(0, after.search(/[}\]]/))) + after.slice(after.search(/[}\]]/));
     candidates.push(before.replace(/\r?\n[ \t]*$/, "") + rest.replace(/^[ \t]*\r?\n[ \t]*/, ""), before + rest);
   }
-  const wanted = without(valueOfNode(root), path);
-  const whole = candidates.find((each) => holds(each, wanted));
-  if (whole === undefined) throw new SettingsFault("the hook stands where it cannot be taken out; take it out by hand");
+  const wanted = valueWithout(nodeValue(root), path);
+  const whole = candidates.find((each) => parsesTo(each, wanted));
+  if (whole === undefined) throw new SettingsError("the hook stands where it cannot be taken out; take it out by hand");
   return whole;
 }
 
 /** The first comma outside of comments. */
 const withoutComma = (gap: string): string => gap.replace(/^((?:[ \t\r\n]+|\/\/[^\r\n]*|\/\*[^]*?\*\/)*),/, "$1");
 
-function without(value: unknown, [key, ...rest]: Path): unknown {
+function valueWithout(value: unknown, [key, ...rest]: JsonPath): unknown {
   if (Array.isArray(value))
-    return value.flatMap((each: unknown, i) => (i !== key ? [each] : rest.length === 0 ? [] : [without(each, rest)]));
+    return value.flatMap((each: unknown, i) =>
+      i !== key ? [each] : rest.length === 0 ? [] : [valueWithout(each, rest)],
+    );
   return Object.fromEntries(
     Object.entries(value as object).flatMap(([name, each]) =>
-      name !== key ? [[name, each]] : rest.length === 0 ? [] : [[name, without(each, rest)]],
+      name !== key ? [[name, each]] : rest.length === 0 ? [] : [[name, valueWithout(each, rest)]],
     ),
   );
 }
 
-function holds(text: string, wanted: unknown): boolean {
+function parsesTo(text: string, wanted: unknown): boolean {
   try {
-    return isDeepStrictEqual(valueOf(text), wanted);
+    return isDeepStrictEqual(parseJsonc(text), wanted);
   } catch {
     return false;
   }

@@ -1,7 +1,7 @@
 /** OpenCode's plugin, which `assent hook install` writes. */
 
 /** The command that a plugin of ours runs; null for what is none. */
-export function commandOfPlugin(text: string): string | null {
+export function pluginCommand(text: string): string | null {
   const [, command] = /^const COMMAND = (".*");\r?$/m.exec(text) ?? [];
   if (command === undefined || !text.includes("assent hook install")) return null;
   try {
@@ -12,7 +12,7 @@ export function commandOfPlugin(text: string): string | null {
 }
 
 /** OpenCode loads plugins into its own process: what is thrown there stops the call. */
-export function pluginFor(command: string, seconds: number): string {
+export function pluginSource(command: string, seconds: number): string {
   return `// Written by "assent hook install": asks assent-hook about each call. Whatever fails, the call does not run.
 import { spawn } from "node:child_process";
 

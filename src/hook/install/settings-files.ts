@@ -25,7 +25,7 @@ export function readSettings(path: string): string | null {
       if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return null;
       throw new Error(`${path} is a link that leads nowhere`, { cause: error });
     }
-    throw new Error(`${path} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new Error(`${path} cannot be read: ${fileErrorReason(error)}`, { cause: error });
   }
 }
 
@@ -55,11 +55,11 @@ export function writeSettings(path: string, before: string | null, text: string 
       throw error;
     }
   } catch (error) {
-    throw new Error(`${path} cannot be written: ${reasonOf(error)}; nothing was changed`, { cause: error });
+    throw new Error(`${path} cannot be written: ${fileErrorReason(error)}; nothing was changed`, { cause: error });
   }
 }
 
-function reasonOf(error: unknown): string {
+function fileErrorReason(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "EACCES" || code === "EPERM") return "you have no right to";
   if (code === "ENOTDIR" || code === "EEXIST") return "what should be a folder is a file";
@@ -70,7 +70,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** What changes, line by line. */
-export function difference(before: string | null, after: string | null): string[] {
+export function lineDiff(before: string | null, after: string | null): string[] {
   const [a, b] = [before, after].map((text) => (text === null ? [] : text.replace(/\n$/, "").split("\n"))) as [
     string[],
     string[],

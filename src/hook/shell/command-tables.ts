@@ -58,7 +58,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
 };
 
 /** These start others, too, and are not read: what they start asks. */
-export const OPAQUE: ReadonlySet<string> = new Set(
+export const OPAQUE_WRAPPERS: ReadonlySet<string> = new Set(
   (
     "parallel script expect pkexec runuser chroot unshare nsenter strace ltrace gdb flock at batch entr tmux screen " +
     "dbus-run-session systemd-run start-stop-daemon setpriv capsh taskset chrt numactl prlimit cgexec firejail bwrap " +
@@ -85,13 +85,13 @@ export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
   Rscript: /^-e/,
 };
 
-const HARMLESS: ReadonlySet<string> = new Set("NODE_ENV CI TZ NO_COLOR FORCE_COLOR COLUMNS LINES".split(" "));
+const HARMLESS_VARIABLES: ReadonlySet<string> = new Set("NODE_ENV CI TZ NO_COLOR FORCE_COLOR COLUMNS LINES".split(" "));
 
 /** Whoever sets this says nothing of which commands run, or how. In some character sets a backslash is half a letter. */
-export function isHarmless(variable: string, value: string): boolean {
+export function isHarmlessAssignment(variable: string, value: string): boolean {
   return (
     // COLUMNS and LINES are numbers to zsh, which evaluates what they are set to.
-    (HARMLESS.has(variable) && /^[\w.,:+/-]*$/.test(value)) ||
+    (HARMLESS_VARIABLES.has(variable) && /^[\w.,:+/-]*$/.test(value)) ||
     (/^(LANG|LC_[A-Z]+)$/.test(variable) && /^(C|POSIX|\w+[.]UTF-?8|C[.]UTF-?8)$/i.test(value))
   );
 }

@@ -1,42 +1,42 @@
 /** Builtins whose words are evaluated: as the name of a variable, or as an expression, which may assign and run commands. */
-import type { Argument } from "./parse.ts";
-import type { Unclear } from "./types.ts";
+import type { ShellArgument } from "./parse.ts";
+import type { UnclearReason } from "./types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
 /** What these stand before is a number; zsh takes an expression for one after `-t`, ksh after all of them. */
-const COMPARES = /^-(t|eq|ne|lt|le|gt|ge)$/;
+const NUMERIC_OPERATOR = /^-(t|eq|ne|lt|le|gt|ge)$/;
 /** Texts of no value but their own; everything else is a number, or `%n`, which sets a variable. */
-const ODD_CONVERSION = /%[-+ #0-9.']*[^-+ #0-9.'sbcq]/;
+const NUMERIC_CONVERSION = /%[-+ #0-9.']*[^-+ #0-9.'sbcq]/;
 /** zsh replaces these before it looks for conversions. */
 const ESCAPED_PERCENT = /\\(0*45|x25|u0*25)/i;
 /** Words that assign nothing, should they be taken for an expression. */
-const PLAIN = /^(?!.*--)[\w .,:-]*$/s;
+const NO_ASSIGNMENT = /^(?!.*--)[\w .,:-]*$/s;
 
-export function reasonOfNumbers(name: string, args: readonly Argument[]): Unclear | null {
+export function evaluationReason(name: string, args: readonly ShellArgument[]): UnclearReason | null {
   const words = args.map(({ text }) => text);
   if (words.some((text) => /[$`]/.test(text))) return "expansion";
   switch (name) {
     case "exit":
       return words.every((text) => NUMBER.test(text)) ? null : "expansion";
     case "printf":
-      return reasonOfFormat(words);
+      return printfReason(words);
     default:
       // `-v` and `-R` name a variable, whose subscript is evaluated.
       if (words.includes("-v") || words.includes("-R")) return "expansion";
-      return words.some((text, i) => COMPARES.test(text) && !isCompared(words, i)) ? "expansion" : null;
+      return words.some((text, i) => NUMERIC_OPERATOR.test(text) && !comparesNumbers(words, i)) ? "expansion" : null;
   }
 }
 
-function isCompared(words: readonly string[], at: number): boolean {
+function comparesNumbers(words: readonly string[], at: number): boolean {
   const right = words[at + 1] ?? "";
   const left = words[at] === "-t" ? "" : (words[at - 1] ?? "");
   return (NUMBER.test(right) || right === "]") && NUMBER.test(left);
 }
 
-function reasonOfFormat([format = "", ...values]: readonly string[]): Unclear | null {
+function printfReason([format = "", ...values]: readonly string[]): UnclearReason | null {
   if (format.startsWith("-")) return "assignment";
   const plain = format.replaceAll("%%", "");
   if (/%[^A-Za-z%]*[hjlqtzL]*n/.test(plain)) return "assignment";
   if (ESCAPED_PERCENT.test(format) && values.length > 0) return "assignment";
-  return ODD_CONVERSION.test(plain) && !values.every((text) => PLAIN.test(text)) ? "assignment" : null;
+  return NUMERIC_CONVERSION.test(plain) && !values.every((text) => NO_ASSIGNMENT.test(text)) ? "assignment" : null;
 }

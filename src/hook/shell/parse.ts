@@ -11,38 +11,38 @@ import {
 } from "unbash";
 import { resolve } from "node:path/posix";
 import { Directories } from "./directories.ts";
-import { Runs } from "./nested-commands.ts";
-import { textWords } from "./text-arguments.ts";
-import type { ParsedShell, ShellPlace, Unclear } from "./types.ts";
-import { isExpanded, join, valueOf } from "./word-values.ts";
-import { isHarmless } from "./command-tables.ts";
+import { NestedCommands } from "./nested-commands.ts";
+import { textArguments } from "./text-arguments.ts";
+import type { ParsedShell, ShellContext, UnclearReason } from "./types.ts";
+import { hasExpansion, joinParts, wordValue } from "./word-values.ts";
+import { isHarmlessAssignment } from "./command-tables.ts";
 
-const LONGEST = 32_768;
-const COMMANDS = 64;
-const WORDS = 512;
-const PATHS = 128;
+const MAX_LENGTH = 32_768;
+const MAX_COMMANDS = 64;
+const MAX_WORDS = 512;
+const MAX_PATHS = 128;
 /** `sh -c "sh -c '…'"` and the like. */
-const DEEPEST = 8;
+const MAX_DEPTH = 8;
 
 /** Control characters but tab and line feed, blanks but the space, and what turns, joins or hides text. */
-const HIDDEN = new RegExp(
+const HIDDEN_CHARACTERS = new RegExp(
   String.raw`(?! )[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u115f\u1160\u3164\uffa0\p{Variation_Selector}\p{Cf}\p{Co}\p{Z}\p{Cs}]`,
   "u",
 );
 
 /** One argument: its value, or the source's text where `clear` says that the value is not in the text. */
-export interface Argument {
+export interface ShellArgument {
   text: string;
-  clear: boolean;
+  isLiteral: boolean;
   /** Whether it begins with a tilde that the shell replaces. */
-  tilde: boolean;
+  startsWithTilde: boolean;
   /** Whether zsh may take it for a pattern of files. */
-  extended?: boolean;
+  mayBeZshPattern?: boolean;
 }
 
 /** Without a look at the files: links are taken for folders, and ".." behind a name is unclear. */
-export function parseShell(text: string, place: ShellPlace): ParsedShell {
-  const { parsed } = readShell(text, place);
+export function parseShell(text: string, place: ShellContext): ParsedShell {
+  const { parsed } = readShellText(text, place);
   const climbs = (path: string): boolean => {
     const cwd = place.cwds.find((each) => path.startsWith(`${each}/`)) ?? "";
     return /[^/.][^/]*\/(.*\/)?\.\.(\/|$)/s.test(path.slice(cwd.length));
@@ -63,38 +63,38 @@ export function parseShell(text: string, place: ShellPlace): ParsedShell {
  * Paths are absolute and hold what is written: ".." in them is for whoever follows links. `folders` are those that the
  * line may be in when a command starts.
  */
-export function readShell(text: string, place: ShellPlace): { parsed: ParsedShell; folders: string[] } {
-  const reading = new Reading(place);
-  if (HIDDEN.test(text)) reading.note("characters");
-  reading.script(text, [], 0);
-  return { parsed: reading.outcome(), folders: reading.directories.all() };
+export function readShellText(text: string, place: ShellContext): { parsed: ParsedShell; folders: string[] } {
+  const reading = new ShellReader(place);
+  if (HIDDEN_CHARACTERS.test(text)) reading.note("characters");
+  reading.readScript(text, [], 0);
+  return { parsed: reading.result(), folders: reading.directories.all() };
 }
 
-export class Reading {
+export class ShellReader {
   private readonly commands: ParsedShell["commands"] = [];
   private readonly reads = new Set<string>();
   private readonly writes = new Set<string>();
   private readonly paths = new Set<string>();
   /** Standard streams that are opened for writing: a file, where one that is read from is put in their place. */
   private readonly streams = new Set<string>();
-  private readonly unclear = new Set<Unclear>();
+  private readonly unclear = new Set<UnclearReason>();
   /** Words that name files only where something on the line is unclear. */
-  private readonly texts: Argument[] = [];
+  private readonly texts: ShellArgument[] = [];
   private words = 0;
   private source = "";
   readonly directories: Directories;
-  private readonly runs: Runs;
+  private readonly runs: NestedCommands;
 
-  constructor(place: ShellPlace) {
+  constructor(place: ShellContext) {
     this.directories = new Directories(place, (reason) => this.note(reason));
-    this.runs = new Runs(this);
+    this.runs = new NestedCommands(this);
   }
 
-  note(reason: Unclear): void {
+  note(reason: UnclearReason): void {
     this.unclear.add(reason);
   }
 
-  outcome(): ParsedShell {
+  result(): ParsedShell {
     if (this.reads.size > 0) for (const path of this.streams) this.writes.add(path);
     if (this.unclear.size > 0) for (const argument of this.texts) this.path(argument);
     return {
@@ -108,8 +108,8 @@ export class Reading {
   }
 
   /** Text that a shell will run. */
-  script(text: string, via: readonly string[], depth: number): void {
-    if (text.length > LONGEST || depth > DEEPEST) return this.note("size");
+  readScript(text: string, via: readonly string[], depth: number): void {
+    if (text.length > MAX_LENGTH || depth > MAX_DEPTH) return this.note("size");
     // A shell takes a line that goes on together before it looks for "$(", "&&" and the like; the parser does so behind it.
     // A backslash at the end is taken by one and left out by another.
     if (/\S\\\n|\\$/.test(text)) this.note("syntax");
@@ -126,20 +126,20 @@ export class Reading {
   }
 
   /** A command that runs. `files` are those of its words that may name files. */
-  record(name: Argument, args: readonly Argument[], via: readonly string[], files = args): void {
+  recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     this.words += args.length + 1;
-    if (this.commands.length >= COMMANDS || this.words > WORDS) return this.note("size");
+    if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
     const plain = this.directories.commandName(name);
     this.commands.push({ name: plain, args: args.map(({ text }) => text), via: [...via] });
-    const texts = textWords(plain, args);
+    const texts = textArguments(plain, args);
     this.texts.push(...texts);
     for (const argument of files) if (!texts.includes(argument)) this.path(argument);
     if (plain.includes("/")) this.path(name);
   }
 
-  path(argument: Argument): void {
-    for (const path of this.directories.pathsOf(argument)) {
-      if (this.paths.size >= PATHS) return this.note("size");
+  path(argument: ShellArgument): void {
+    for (const path of this.directories.possiblePaths(argument)) {
+      if (this.paths.size >= MAX_PATHS) return this.note("size");
       this.paths.add(path);
     }
   }
@@ -150,7 +150,7 @@ export class Reading {
         if ((node.errors ?? []).length > 0) this.note("syntax");
         break;
       case "Command":
-        return this.command(node, via, depth);
+        return this.readCommand(node, via, depth);
       case "Function":
         // Behind it a name may stand for something else.
         this.note("function");
@@ -170,11 +170,11 @@ export class Reading {
       case "Word":
         return void this.argument(node, via, depth);
       case "Assignment":
-        return this.assignment(node, via, depth);
+        return this.readAssignment(node, via, depth);
       case "Redirect":
       case "HereString":
       case "HereDoc":
-        return this.redirect(node, via, depth);
+        return this.readRedirect(node, via, depth);
       case "ArithmeticCommand":
       case "ArithmeticFor":
         // The value of a variable is evaluated as an expression, which may run commands.
@@ -184,49 +184,54 @@ export class Reading {
     forEachChild(node, (child) => this.walk(child, via, depth));
   }
 
-  private argument(word: Word, via: readonly string[], depth: number): Argument {
-    const { unclear, scripts } = valueOf(word);
+  private argument(word: Word, via: readonly string[], depth: number): ShellArgument {
+    const { unclear, scripts } = wordValue(word);
     if (unclear !== null) this.note(unclear);
     for (const script of scripts) this.walk(script, via, depth);
-    return argumentOf(word);
+    return toArgument(word);
   }
 
-  private assignment(node: Assignment, via: readonly string[], depth: number): void {
+  private readAssignment(node: Assignment, via: readonly string[], depth: number): void {
     const { name, value, append, index } = node;
     // A subscript is evaluated as an expression, which may run commands.
     if (index !== undefined || append === true || value.type === "ArrayValue") this.note("assignment");
-    else if (!isHarmless(name, valueOf(value).text)) this.note("assignment");
+    else if (!isHarmlessAssignment(name, wordValue(value).text)) this.note("assignment");
     forEachChild(node, (child) => this.walk(child, via, depth));
   }
 
-  private command(node: Command, via: readonly string[], depth: number): void {
-    for (const each of node.prefix) if (each.type === "Assignment") this.assignment(each, via, depth);
-    for (const each of node.redirects) this.redirect(each, via, depth, wordBehind(node, each.end));
+  private readCommand(node: Command, via: readonly string[], depth: number): void {
+    for (const each of node.prefix) if (each.type === "Assignment") this.readAssignment(each, via, depth);
+    for (const each of node.redirects) this.readRedirect(each, via, depth, wordAfter(node, each.end));
     if (node.name === undefined) return;
     // The parser leaves out a parenthesis behind a word, where zsh has a pattern that goes on through "#".
-    const opens = /[ \t]*\(/y;
+    const recordOpenedFile = /[ \t]*\(/y;
     for (const { end } of [node, node.name, ...node.args]) {
-      opens.lastIndex = end;
-      if (opens.test(this.source)) this.note("syntax");
+      recordOpenedFile.lastIndex = end;
+      if (recordOpenedFile.test(this.source)) this.note("syntax");
     }
     const name = this.argument(node.name, via, depth);
-    if (!name.clear) this.note("name");
-    const args = node.args.map((each): Argument => {
+    if (!name.isLiteral) this.note("name");
+    const args = node.args.map((each): ShellArgument => {
       if (each.type === "Word") return this.argument(each, via, depth);
-      this.assignment(each, via, depth);
+      this.readAssignment(each, via, depth);
       if (each.value.type !== "Word" || each.index !== undefined)
-        return { text: each.text, clear: false, tilde: false };
-      const { text, unclear } = valueOf(each.value);
-      return { text: `${each.name}=${text}`, clear: unclear === null, tilde: false };
+        return { text: each.text, isLiteral: false, startsWithTilde: false };
+      const { text, unclear } = wordValue(each.value);
+      return { text: `${each.name}=${text}`, isLiteral: unclear === null, startsWithTilde: false };
     });
     // "HEAD^" and "HEAD~2" are commits; a pattern of git's own words names nothing that git does not keep.
-    if (name.text !== "git" && args.some(({ extended }) => extended === true)) this.note("glob");
+    if (name.text !== "git" && args.some(({ mayBeZshPattern: extended }) => extended === true)) this.note("glob");
     const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
-    this.runs.run([name, ...args], via, depth, documents.length === 1 ? this.bodyOf(documents[0] as HereDoc) : null);
+    this.runs.read(
+      [name, ...args],
+      via,
+      depth,
+      documents.length === 1 ? this.hereDocumentBody(documents[0] as HereDoc) : null,
+    );
   }
 
   /** What a here-document hands over; null when the text does not tell. */
-  private bodyOf({ delimiter, body, operator, closing, descriptor }: HereDoc): string | null {
+  private hereDocumentBody({ delimiter, body, operator, closing, descriptor }: HereDoc): string | null {
     if (delimiter === undefined || closing === undefined || descriptor !== undefined) return null;
     if (delimiter.quoted || body.parts === undefined)
       return operator === "<<-" ? body.text.replace(/^\t+/gm, "") : body.text;
@@ -234,16 +239,16 @@ export class Reading {
   }
 
   /** `next` is the word behind it, where that is told. */
-  private redirect(node: Redirection, via: readonly string[], depth: number, next?: Word): void {
+  private readRedirect(node: Redirection, via: readonly string[], depth: number, next?: Word): void {
     // zsh and dash take one digit; of two they make a word.
     if (node.descriptor?.type === "FileDescriptor" && node.descriptor.value > 9) this.note("syntax");
     if (node.type === "HereDoc") {
       // Without an end, or with one of two lines, shells disagree.
       if (node.closing === undefined || node.delimiter?.value.includes("\n") !== false) this.note("syntax");
-      if (node.delimiter?.quoted !== true && node.body.parts === undefined && isExpanded(node.body.text))
+      if (node.delimiter?.quoted !== true && node.body.parts === undefined && hasExpansion(node.body.text))
         this.note("expansion");
       if (node.delimiter?.quoted !== true && node.body.parts !== undefined) {
-        const { unclear, scripts } = join(node.body.parts);
+        const { unclear, scripts } = joinParts(node.body.parts);
         if (unclear !== null) this.note(unclear);
         for (const script of scripts) this.walk(script, via, depth);
       }
@@ -252,7 +257,7 @@ export class Reading {
     if (node.descriptor?.type === "FileDescriptorVariable") this.note("assignment");
     if (node.target === undefined) return this.note("syntax");
     const target = this.argument(node.target, via, depth);
-    if (target.extended === true) this.note("glob");
+    if (target.mayBeZshPattern === true) this.note("glob");
     if (node.type === "HereString") return;
     // `2>&1` names a descriptor, `>&file` a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
@@ -264,13 +269,14 @@ export class Reading {
     // Behind ">" and its kin, zsh takes "!" for bash's ">|": the file is what follows.
     this.note("shell");
     const { text } = target;
-    if (node.target.text !== "!") this.opens({ ...target, text: text.slice(1), tilde: text.startsWith("!~") }, files);
-    else if (next !== undefined) this.opens(argumentOf(next), files);
+    if (node.target.text !== "!")
+      this.opens({ ...target, text: text.slice(1), startsWithTilde: text.startsWith("!~") }, files);
+    else if (next !== undefined) this.opens(toArgument(next), files);
   }
 
-  private opens(target: Argument, files: Set<string>): void {
-    for (const path of this.directories.fileOf(target)) {
-      if (files.size + this.paths.size >= PATHS) return this.note("size");
+  private opens(target: ShellArgument, files: Set<string>): void {
+    for (const path of this.directories.filePaths(target)) {
+      if (files.size + this.paths.size >= MAX_PATHS) return this.note("size");
       // What is thrown away is written nowhere. The standard streams are whatever file stands behind them, opened anew.
       if (path === "/dev/null" || (files === this.reads && path === "/dev/stdin")) continue;
       if (files === this.writes && /^\/dev\/std(out|err)$/.test(path)) {
@@ -283,12 +289,12 @@ export class Reading {
   }
 }
 
-function argumentOf(word: Word): Argument {
-  const { text, unclear, tilde, extended } = valueOf(word);
-  return { text, clear: unclear === null, tilde, extended };
+function toArgument(word: Word): ShellArgument {
+  const { text, unclear, startsWithTilde: tilde, mayBeZshPattern: extended } = wordValue(word);
+  return { text, isLiteral: unclear === null, startsWithTilde: tilde, mayBeZshPattern: extended };
 }
 
-function wordBehind({ name, args }: Command, end: number): Word | undefined {
+function wordAfter({ name, args }: Command, end: number): Word | undefined {
   const words = [name, ...args].filter((each) => each?.type === "Word" && each.pos >= end) as Word[];
   return words.sort((a, b) => a.pos - b.pos)[0];
 }

@@ -1,5 +1,5 @@
 /** Which words of a command name no file: patterns and scripts of `grep`, `rg` and `sed`, messages of `git`, text of `echo`. */
-import type { Argument } from "./parse.ts";
+import type { ShellArgument } from "./parse.ts";
 
 /**
  * A script of `sed -n` that prints lines by their numbers or by what they hold, and does nothing else. Patterns are plain
@@ -7,7 +7,7 @@ import type { Argument } from "./parse.ts";
  * command that runs others. The pack "coding-agents" has the same pattern.
  */
 const ADDRESS = String.raw`([0-9]+|[$]|/[ -.0-Z\]-~]+/)`;
-const PRINTS = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${ADDRESS})?[pq])*$`);
+const SED_PRINT_SCRIPT = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${ADDRESS})?[pq])*$`);
 
 interface Options {
   /** Letters without a value. */
@@ -21,15 +21,15 @@ interface Options {
 const NUMBER = /^[0-9]+$/;
 const TYPE = /^[a-z0-9]+$/;
 /** `-C` of some takes no next word; it is not here, as nothing is about which versions disagree. */
-const GREP: Options = {
+const GREP_OPTIONS: Options = {
   flags: "EFGHILPRabchilnoqrsvwxyz0123456789",
   values: { A: NUMBER, B: NUMBER, m: NUMBER },
   long: /^--((include|exclude|exclude-dir|color|colour)=.*|line-number|ignore-case|count|files-with-matches|recursive)$/s,
 };
-const COMMANDS: Readonly<Record<string, Options>> = {
-  grep: GREP,
-  egrep: GREP,
-  fgrep: GREP,
+const SEARCH_COMMANDS: Readonly<Record<string, Options>> = {
+  grep: GREP_OPTIONS,
+  egrep: GREP_OPTIONS,
+  fgrep: GREP_OPTIONS,
   rg: {
     flags: "nilcwsvxFUoaHINSPpq0",
     values: { A: NUMBER, B: NUMBER, C: NUMBER, m: NUMBER, t: TYPE, T: TYPE, g: /^[^-]/ },
@@ -37,48 +37,49 @@ const COMMANDS: Readonly<Record<string, Options>> = {
   },
   sed: { flags: "nErsuz", values: {}, long: /^--(quiet|silent)$/ },
 };
-const GIT_GREP: Options = {
+const GIT_GREP_OPTIONS: Options = {
   flags: "EFGHILPWachilnopqvwz0123456789",
   values: { A: NUMBER, B: NUMBER, C: NUMBER, m: NUMBER },
   long: /^--(line-number|ignore-case|count|files-with-matches|word-regexp|fixed-strings|cached|heading|break|show-function|no-color)$/,
 };
 
 /** The words that may be files: all but the pattern. All, where one of the options is not in the table. */
-export function withoutPattern(name: string, args: readonly Argument[]): readonly Argument[] {
-  const at = patternAt(COMMANDS[name] as Options, args);
-  if (at === null || (name === "sed" && !PRINTS.test((args[at] as Argument).text))) return args;
+export function fileArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
+  const at = patternIndex(SEARCH_COMMANDS[name] as Options, args);
+  if (at === null || (name === "sed" && !SED_PRINT_SCRIPT.test((args[at] as ShellArgument).text))) return args;
   return args.filter((_, i) => i !== at);
 }
 
 /** Runs a script of the project by its name; what follows is text for that script, which is code that reads any file. */
-const RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
-const MESSAGE = /^(-[a-z]*m|--message)$/;
+const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
+const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;
 
 /**
  * The words that are text as far as this command is concerned. Another command on the line may still take them for files
  * (`echo .env | xargs cat`), so the caller treats them as files unless the whole line is clear.
  */
-export function textWords(name: string, args: readonly Argument[]): readonly Argument[] {
+export function textArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   if (name === "echo" || name === "printf") return args;
-  if (RUNNERS.has(name)) return args.filter(({ text }) => /^[\w-]+$/.test(text));
+  if (SCRIPT_RUNNERS.has(name)) return args.filter(({ text }) => /^[\w-]+$/.test(text));
   if (name !== "git") return [];
   const [verb, ...rest] = args;
   if (verb?.text === "grep") {
-    const at = patternAt(GIT_GREP, rest);
-    return at === null ? [] : [rest[at] as Argument];
+    const at = patternIndex(GIT_GREP_OPTIONS, rest);
+    return at === null ? [] : [rest[at] as ShellArgument];
   }
   if (!["commit", "tag", "merge", "stash"].includes(verb?.text ?? "")) return [];
   return rest.filter(
-    ({ text }, at) => text.startsWith("--message=") || (at > 0 && MESSAGE.test((rest[at - 1] as Argument).text)),
+    ({ text }, at) =>
+      text.startsWith("--message=") || (at > 0 && MESSAGE_OPTION.test((rest[at - 1] as ShellArgument).text)),
   );
 }
 
 /** Options behind the pattern count, too: one of them may bring another pattern, and the word is a file. */
-function patternAt({ flags, values, long }: Options, args: readonly Argument[]): number | null {
+function patternIndex({ flags, values, long }: Options, args: readonly ShellArgument[]): number | null {
   let pattern: number | null = null;
   let ended = false;
   for (let at = 0; at < args.length; at++) {
-    const { text, clear } = args[at] as Argument;
+    const { text, isLiteral: clear } = args[at] as ShellArgument;
     if (!clear) return null;
     if (ended || !/^-./.test(text)) pattern ??= at;
     else if (text === "--") ended = true;
@@ -90,7 +91,7 @@ function patternAt({ flags, values, long }: Options, args: readonly Argument[]):
       const value = Object.hasOwn(values, letter) ? values[letter] : undefined;
       const behind = letters.slice(first + 1).join("");
       const next = behind === "" ? args[++at] : undefined;
-      if (next?.clear === false || value?.test(next?.text ?? behind) !== true) return null;
+      if (next?.isLiteral === false || value?.test(next?.text ?? behind) !== true) return null;
     } else if (!long.test(text)) return null;
   }
   return pattern;

@@ -1,7 +1,7 @@
 /** What is said of a line of shell: `params.parsed` of `shell`/`run`. docs/hooks.md describes each member. */
 
 /** Why what runs cannot be told from the text alone. Anything here asks. */
-export const UNCLEAR = [
+export const UNCLEAR_REASONS = [
   /** The parser reports a fault: bash would refuse it, or read it otherwise. */
   "syntax",
   /** Longer, deeper or more than is looked at. */
@@ -42,7 +42,7 @@ export const UNCLEAR = [
   /** Another shell than bash or sh: its language is not read, or this text means another thing in it. */
   "shell",
 ] as const;
-export type Unclear = (typeof UNCLEAR)[number];
+export type UnclearReason = (typeof UNCLEAR_REASONS)[number];
 
 export interface ShellCommand {
   /** Without the folder where that is one of the system's: `rm` for `/bin/rm`. Otherwise as written: `./rm`. */
@@ -63,10 +63,10 @@ export interface ParsedShell {
   /** Every path that a word may name, absolute; where a link leads elsewhere, that place too. */
   paths: string[];
   /** Sorted, each once; empty: all that runs stands in `commands`. */
-  unclear: Unclear[];
+  unclear: UnclearReason[];
 }
 
-export interface ShellPlace {
+export interface ShellContext {
   /** The working folder, absolute: under each name that it has where links lead to it. */
   cwds: readonly string[];
   /** The home folder, absolute; null where it is not known. */

@@ -7,18 +7,18 @@ import {
   type Word,
   type WordPart,
 } from "unbash";
-import type { Unclear } from "./types.ts";
+import type { UnclearReason } from "./types.ts";
 
 export interface WordValue {
   /** As the command gets it, or the source's text where `unclear` says that this cannot be told. */
   text: string;
-  unclear: Unclear | null;
+  unclear: UnclearReason | null;
   /** Scripts of substitutions in it, which run too. */
   scripts: ParsedScript[];
   /** Whether it begins with a tilde that the shell replaces. */
-  tilde: boolean;
+  startsWithTilde: boolean;
   /** Whether zsh may take it for a pattern of files: with `extendedglob`, which hosts take over from the user's settings. */
-  extended: boolean;
+  mayBeZshPattern: boolean;
 }
 
 /**
@@ -26,11 +26,11 @@ export interface WordValue {
  * read the line differently. Quoted parts stand here as a quotation mark.
  */
 function isMisread(raw: string): boolean {
-  return /[<>()|&;\s]|\$['"]/.test(withoutEscapes(raw)) || isExpanded(raw);
+  return /[<>()|&;\s]|\$['"]/.test(withoutEscapes(raw)) || hasExpansion(raw);
 }
 
 /** The same between double quotes and in here-documents. Names of zsh have all letters, and "=", "^", "~" and "+" before them. */
-export function isExpanded(raw: string): boolean {
+export function hasExpansion(raw: string): boolean {
   return /`|\$[\w({[@*#?$!=^~+\u0080-\uffff-]/.test(withoutEscapes(raw));
 }
 
@@ -40,11 +40,11 @@ const withoutEscapes = (raw: string): string => raw.replace(/\\./gs, "_");
 const ESCAPES = /\\(?!\\|[abefnrtv]|x[0-9a-f]{2}|[0-7]{3}|u[0-9a-f]{4})/i;
 
 /** "^" but not, "#" any number of them, "~" without: where they are not quoted. */
-function isExtended(raw: string): boolean {
+function isZshPattern(raw: string): boolean {
   return /[\^#]|.~./s.test(withoutEscapes(raw));
 }
 
-export function valueOf(word: Word): WordValue {
+export function wordValue(word: Word): WordValue {
   const scripts: ParsedScript[] = [];
   const parts = word.parts;
   const first = parts?.[0];
@@ -52,44 +52,50 @@ export function valueOf(word: Word): WordValue {
   if (parts === undefined) {
     // zsh runs the command that stands behind an equals sign.
     const unclear = isMisread(word.text) ? "syntax" : bare.startsWith("=") ? "expansion" : null;
-    return { text: word.value, unclear, scripts, tilde: bare.startsWith("~"), extended: isExtended(word.text) };
+    return {
+      text: word.value,
+      unclear,
+      scripts,
+      startsWithTilde: bare.startsWith("~"),
+      mayBeZshPattern: isZshPattern(word.text),
+    };
   }
   const unquoted = parts.map((part) =>
     part.type === "Literal" ? part.text : part.type.endsWith("Quoted") ? '"' : "_",
   );
   const plain = unquoted.join("");
-  const { text, unclear } = join(parts, scripts);
+  const { text, unclear } = joinParts(parts, scripts);
   return {
     text: unclear === null ? text : word.text,
     unclear: unclear ?? (isMisread(plain) ? "syntax" : bare.startsWith("=") ? "expansion" : null),
     scripts,
-    tilde: bare.startsWith("~"),
-    extended: isExtended(plain),
+    startsWithTilde: bare.startsWith("~"),
+    mayBeZshPattern: isZshPattern(plain),
   };
 }
 
 /** Also of the body of a here-document. */
-export function join(
+export function joinParts(
   parts: readonly WordPart[],
   scripts: ParsedScript[] = [],
-): { text: string; unclear: Unclear | null; scripts: ParsedScript[] } {
+): { text: string; unclear: UnclearReason | null; scripts: ParsedScript[] } {
   let text = "";
-  let unclear: Unclear | null = null;
+  let unclear: UnclearReason | null = null;
   for (const part of parts) {
-    const one = valueOfPart(part, scripts);
-    if (one === null) unclear ??= reasonOf(part);
+    const one = partValue(part, scripts);
+    if (one === null) unclear ??= unclearReason(part);
     else text += one;
   }
   return { text, unclear, scripts };
 }
 
-function reasonOf(part: WordPart): Unclear {
+function unclearReason(part: WordPart): UnclearReason {
   if (part.type === "AnsiCQuoted") return "shell";
   if (part.type === "Glob" || part.type === "ExtendedGlob") return "glob";
   return part.type === "BraceExpansion" ? "brace" : "expansion";
 }
 
-function valueOfPart(part: WordPart, scripts: ParsedScript[]): string | null {
+function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
   switch (part.type) {
     case "Literal":
     case "SingleQuoted":
@@ -98,20 +104,20 @@ function valueOfPart(part: WordPart, scripts: ParsedScript[]): string | null {
       // Where sh is another shell, the quotation ends at \', too.
       return ESCAPES.test(part.text.replaceAll("\\\\", "")) ? null : part.value;
     case "DoubleQuoted": {
-      const { text, unclear } = join(part.parts, scripts);
-      const isLost = part.parts.some((each) => each.type === "Literal" && isExpanded(each.text));
+      const { text, unclear } = joinParts(part.parts, scripts);
+      const isLost = part.parts.some((each) => each.type === "Literal" && hasExpansion(each.text));
       return unclear === null && !isLost ? text : null;
     }
     case "CommandExpansion":
-      return valueOfSubstitution(part, scripts);
+      return substitutionValue(part, scripts);
     default:
-      collect(part, scripts);
+      collectScripts(part, scripts);
       return null;
   }
 }
 
 /** `$(cat <<'EOF' … EOF)` is how agents write long texts: its value is the body. */
-function valueOfSubstitution({ script }: CommandExpansionPart, scripts: ParsedScript[]): string | null {
+function substitutionValue({ script }: CommandExpansionPart, scripts: ParsedScript[]): string | null {
   if (script === undefined) return null;
   const [only, ...others] = script.commands;
   const command = only?.command;
@@ -135,7 +141,7 @@ function valueOfSubstitution({ script }: CommandExpansionPart, scripts: ParsedSc
 }
 
 /** Substitutions anywhere below a part: in the default of a parameter, in arithmetic, in a brace. */
-function collect(node: SyntaxNode, scripts: ParsedScript[]): void {
+function collectScripts(node: SyntaxNode, scripts: ParsedScript[]): void {
   if (node.type === "Script") scripts.push(node);
-  else forEachChild(node, (child) => collect(child, scripts));
+  else forEachChild(node, (child) => collectScripts(child, scripts));
 }

@@ -1,32 +1,32 @@
 /** One client on one channel, in either era of the protocol: which, its first message says. */
 import type { Caller } from "./caller.ts";
 import {
-  CODE,
-  LEGACY,
-  META,
-  failure,
+  ERROR_CODE,
+  LEGACY_VERSIONS,
+  META_KEY,
+  errorReply,
   isObject,
-  metaOf,
+  readMeta,
   type JsonObject,
   type Reply,
   type Request,
 } from "../transport/message.ts";
-import { createModernEdge } from "./stateless-clients.ts";
-import { createPeer, type Channel, type Incoming, type Peer } from "../transport/peer.ts";
-import { createSession, type Session, type SessionOptions } from "../session/client-session.ts";
+import { createStatelessEndpoint } from "./stateless-clients.ts";
+import { createPeer, type Channel, type IncomingRequest, type Peer } from "../transport/peer.ts";
+import { createClientSession, type ClientSession, type SessionOptions } from "../session/client-session.ts";
 
-export interface Connection {
+export interface ClientConnection {
   /** Resolves to a sentence when it is over. */
   readonly closed: Promise<string>;
   /** Whether a client was greeted, or is being greeted. */
-  readonly begun: boolean;
+  readonly isInitialized: boolean;
   close(): Promise<void>;
 }
 
-export function connect(channel: Channel, options: SessionOptions): Connection {
+export function connectClient(channel: Channel, options: SessionOptions): ClientConnection {
   let over = (_why: string): void => {};
   const closed = new Promise<string>((resolve) => (over = resolve));
-  let greeted: Session | null = null;
+  let greeted: ClientSession | null = null;
   let ready = (): void => {};
   /** In 2025-11-25 a client is asked nothing before it says that it is ready. */
   const initialized = new Promise<void>((resolve) => (ready = resolve));
@@ -34,39 +34,39 @@ export function connect(channel: Channel, options: SessionOptions): Connection {
   const peer: Peer = createPeer(channel, {
     onrequest(incoming) {
       const { request } = incoming;
-      return META.version in metaOf(request.params)
+      return META_KEY.version in readMeta(request.params)
         ? modern.answer(incoming, (method, params) => void peer.notify(method, params, request.id))
         : answer(incoming);
     },
     onnotification(notification) {
       if (notification.method === "notifications/initialized") ready();
-      else greeted?.tell(notification);
+      else greeted?.forwardNotification(notification);
     },
     onclose: (why) => void end(why),
   });
-  const modern = createModernEdge(options, (why) => void end(why));
+  const modern = createStatelessEndpoint(options, (why) => void end(why));
 
-  async function answer({ request, signal }: Incoming): Promise<Reply> {
+  async function answer({ request, signal }: IncomingRequest): Promise<Reply> {
     if (request.method === "initialize") return greet(request);
     if (greeted === null)
       return request.method === "ping"
         ? { result: {} }
-        : failure(CODE.invalidRequest, `"${request.method}" came before "initialize"`);
+        : errorReply(ERROR_CODE.invalidRequest, `"${request.method}" came before "initialize"`);
     return greeted.handle(request, callerOf(peer, request, signal, greeted));
   }
 
   async function greet({ params = {} }: Request): Promise<Reply> {
-    if (greeted !== null) return failure(CODE.invalidRequest, "this connection has begun already");
+    if (greeted !== null) return errorReply(ERROR_CODE.invalidRequest, "this connection has begun already");
     const { protocolVersion, clientInfo, capabilities } = params;
-    if (typeof protocolVersion !== "string") return failure(CODE.invalidParams, "protocolVersion is a text");
+    if (typeof protocolVersion !== "string") return errorReply(ERROR_CODE.invalidParams, "protocolVersion is a text");
     const facts = {
-      version: LEGACY.includes(protocolVersion) ? protocolVersion : (LEGACY[0] as string),
+      version: LEGACY_VERSIONS.includes(protocolVersion) ? protocolVersion : (LEGACY_VERSIONS[0] as string),
       info: isObject(clientInfo) ? clientInfo : {},
       capabilities: isObject(capabilities) ? capabilities : {},
     };
-    const session = createSession(options, {
+    const session = createClientSession(options, {
       notify: (method, params) => void peer.notify(method, params),
-      async ask({ method, params: of }, given) {
+      async askClient({ method, params: of }, given) {
         await initialized;
         return peer.request(method, of, { signal: given });
       },
@@ -75,9 +75,11 @@ export function connect(channel: Channel, options: SessionOptions): Connection {
     greeted = session;
     try {
       await session.open(facts);
-      const greeting = await session.greeting();
+      const greeting = await session.serverInfo();
       const version =
-        LEGACY.includes(greeting.version) && greeting.version < facts.version ? greeting.version : facts.version;
+        LEGACY_VERSIONS.includes(greeting.version) && greeting.version < facts.version
+          ? greeting.version
+          : facts.version;
       return {
         result: {
           protocolVersion: version,
@@ -91,7 +93,7 @@ export function connect(channel: Channel, options: SessionOptions): Connection {
       await session.close();
       const why = error instanceof Error ? error.message : String(error);
       options.log(why);
-      return failure(CODE.internal, `the proxy cannot begin: ${why}`);
+      return errorReply(ERROR_CODE.internal, `the proxy cannot begin: ${why}`);
     }
   }
 
@@ -102,24 +104,24 @@ export function connect(channel: Channel, options: SessionOptions): Connection {
 
   return {
     closed,
-    get begun() {
+    get isInitialized() {
       return greeted !== null;
     },
     close: () => end("closed"),
   };
 }
 
-function callerOf(peer: Peer, { id, params }: Request, signal: AbortSignal, { facts }: Session): Caller {
-  const token = metaOf(params)["progressToken"];
+function callerOf(peer: Peer, { id, params }: Request, signal: AbortSignal, { facts }: ClientSession): Caller {
+  const token = readMeta(params)["progressToken"];
   return {
     signal,
     info: facts.info,
     capabilities: facts.capabilities,
-    attached: () => Promise.resolve(),
+    whenAttached: () => Promise.resolve(),
     wantsProgress: token !== undefined,
-    progress: (params: JsonObject) =>
+    sendProgress: (params: JsonObject) =>
       void peer.notify("notifications/progress", { ...params, progressToken: token ?? null }, id),
     notify: (method, params) => void peer.notify(method, params, id),
-    ask: ({ method, params: of }) => peer.request(method, of, { signal, related: id }),
+    askClient: ({ method, params: of }) => peer.request(method, of, { signal, related: id }),
   };
 }

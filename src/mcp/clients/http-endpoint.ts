@@ -13,27 +13,27 @@ import {
   originValidationResponse,
   readRequestBody,
 } from "@modelcontextprotocol/server";
-import { connect, type Connection } from "./connection.ts";
+import { connectClient, type ClientConnection } from "./connection.ts";
 import {
-  CODE,
-  META,
-  MODERN,
-  MessageFault,
+  ERROR_CODE,
+  META_KEY,
+  MODERN_VERSION,
+  MessageError,
   isObject,
   isRequest,
-  metaOf,
+  readMeta,
   parseMessage,
   type JsonObject,
   type Message,
   type Reply,
   type Request as RpcRequest,
 } from "../transport/message.ts";
-import { headerFault, paramFault } from "../transport/http-headers.ts";
-import { createModernEdge } from "./stateless-clients.ts";
+import { headerMismatch, paramHeaderMismatch } from "../transport/http-headers.ts";
+import { createStatelessEndpoint } from "./stateless-clients.ts";
 import { createPeer, type Channel } from "../transport/peer.ts";
 import type { SessionOptions } from "../session/client-session.ts";
 
-export interface HttpOptions {
+export interface HttpEndpointOptions {
   /** Of one client. */
   session(): SessionOptions;
   /** What a client shows as `Authorization: Bearer`; null where the address alone is trusted. */
@@ -41,45 +41,45 @@ export interface HttpOptions {
   /** Names under which the proxy is reached, besides those of this machine to itself. */
   hosts: readonly string[];
   /** What a text is answered with that is no exact message. */
-  replyTo(fault: MessageFault): Reply;
+  replyTo(fault: MessageError): Reply;
   log(line: string): void;
 }
 
-export const PATH = "/mcp";
+export const MCP_PATH = "/mcp";
 /** Sessions at once: each has its own servers. */
-const MOST_SESSIONS = 64;
+const MAX_SESSIONS = 64;
 /** After which a session is ended that nobody uses. Milliseconds. */
-const IDLE = 30 * 60_000;
+const SESSION_IDLE_MS = 30 * 60_000;
 
-interface Kept {
+interface HttpSession {
   transport: WebStandardStreamableHTTPServerTransport;
-  connection: Connection;
-  used: number;
+  connection: ClientConnection;
+  lastUsed: number;
   streams: number;
 }
 
-export type HttpEdge = ReturnType<typeof createHttpEdge>;
+export type HttpEndpoint = ReturnType<typeof createHttpEndpoint>;
 
-export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOptions) {
+export function createHttpEndpoint({ session, token, hosts, replyTo, log }: HttpEndpointOptions) {
   const names = [...localhostAllowedHostnames(), ...hosts];
-  const sessions = new Map<string, Kept>();
-  const modern = createModernEdge(session(), log);
+  const sessions = new Map<string, HttpSession>();
+  const modern = createStatelessEndpoint(session(), log);
   const sweep = setInterval(() => {
     for (const kept of sessions.values())
-      if (kept.streams === 0 && Date.now() - kept.used > IDLE) void kept.connection.close();
+      if (kept.streams === 0 && Date.now() - kept.lastUsed > SESSION_IDLE_MS) void kept.connection.close();
   }, 60_000);
   sweep.unref();
 
   async function post(request: Request): Promise<Response> {
     if (!isJsonContentType(request.headers.get("content-type")))
-      return problem(415, CODE.invalidRequest, "the body is JSON: say so in Content-Type");
+      return errorResponse(415, ERROR_CODE.invalidRequest, "the body is JSON: say so in Content-Type");
     const body = await readRequestBody(request);
-    if (body.tooLarge) return problem(413, CODE.invalidRequest, "the body is too large");
+    if (body.tooLarge) return errorResponse(413, ERROR_CODE.invalidRequest, "the body is too large");
     let message: Message;
     try {
       message = parseMessage(body.text);
     } catch (error) {
-      if (!(error instanceof MessageFault)) throw error;
+      if (!(error instanceof MessageError)) throw error;
       log(`a message of a client is refused: ${error.message}`);
       const reply = replyTo(error);
       return Response.json(
@@ -98,7 +98,7 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
     if (kind.kind === "legacy") return legacy(request, message);
     if (kind.kind !== "modern")
       return Response.json(
-        { jsonrpc: "2.0", id: isRequest(message) ? message.id : null, error: errorOf(kind) },
+        { jsonrpc: "2.0", id: isRequest(message) ? message.id : null, error: classificationError(kind) },
         { status: kind.httpStatus },
       );
     return isRequest(message) ? inOneExchange(request, message) : new Response(null, { status: 202 });
@@ -106,17 +106,23 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
 
   /** A request of 2026-07-28: everything is in it, and the end of its answer's stream ends it. */
   async function inOneExchange(request: Request, message: RpcRequest): Promise<Response> {
-    const fault = headerFault(request.headers, message) ?? (await ofParams(request.headers, message));
-    if (fault !== null) return problem(400, CODE.headerMismatch, fault, message.id);
-    if (metaOf(message.params)[META.version] !== MODERN)
-      return problem(400, CODE.unsupportedVersion, `only ${MODERN} is served without a session`, message.id, {
-        supported: [MODERN],
-      });
+    const fault = headerMismatch(request.headers, message) ?? (await ofParams(request.headers, message));
+    if (fault !== null) return errorResponse(400, ERROR_CODE.headerMismatch, fault, message.id);
+    if (readMeta(message.params)[META_KEY.version] !== MODERN_VERSION)
+      return errorResponse(
+        400,
+        ERROR_CODE.unsupportedVersion,
+        `only ${MODERN_VERSION} is served without a session`,
+        message.id,
+        {
+          supported: [MODERN_VERSION],
+        },
+      );
     const transport = new PerRequestHTTPServerTransport({
-      classification: { era: "modern", revision: MODERN },
-      responseMode: STREAMED.has(message.method) ? "sse" : "auto",
+      classification: { era: "modern", revision: MODERN_VERSION },
+      responseMode: STREAMED_METHODS.has(message.method) ? "sse" : "auto",
     });
-    const peer = createPeer(channelOf(transport), {
+    const peer = createPeer(toChannel(transport), {
       onrequest: (incoming) =>
         modern.answer(incoming, (method, params) => void peer.notify(method, params, message.id)),
       onnotification() {},
@@ -129,37 +135,38 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
   async function ofParams(headers: Headers, message: RpcRequest): Promise<string | null> {
     if (message.method !== "tools/call") return null;
     // A server that cannot be asked now has no tool that wants headers. What is decided is the body all the same.
-    const tool = await modern.toolOf(message).catch(() => undefined);
+    const tool = await modern.findTool(message).catch(() => undefined);
     const given = message.params?.["arguments"];
-    return paramFault(headers, tool?.item["inputSchema"], isObject(given) ? given : {});
+    return paramHeaderMismatch(headers, tool?.item["inputSchema"], isObject(given) ? given : {});
   }
 
   async function legacy(request: Request, message: Message | null): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
     let kept = id === null ? undefined : sessions.get(id);
-    if (id !== null && kept === undefined) return problem(404, -32001, "there is no such session; begin a new one");
+    if (id !== null && kept === undefined)
+      return errorResponse(404, -32001, "there is no such session; begin a new one");
     if (kept === undefined) {
       if (message === null || !isRequest(message) || message.method !== "initialize")
-        return problem(400, CODE.invalidRequest, "a session begins with initialize");
-      if (sessions.size >= MOST_SESSIONS) await dropUnbegun();
-      if (sessions.size >= MOST_SESSIONS) return problem(503, CODE.internal, "there are too many sessions");
+        return errorResponse(400, ERROR_CODE.invalidRequest, "a session begins with initialize");
+      if (sessions.size >= MAX_SESSIONS) await dropUnbegun();
+      if (sessions.size >= MAX_SESSIONS) return errorResponse(503, ERROR_CODE.internal, "there are too many sessions");
       kept = begin();
     }
-    kept.used = Date.now();
+    kept.lastUsed = Date.now();
     const response = await kept.transport.handleRequest(request, message === null ? {} : { parsedBody: message });
     return message !== null && isRequest(message) ? watched(response, kept, message) : onEnd(response, kept);
   }
 
-  function begin(): Kept {
+  function begin(): HttpSession {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
       onsessioninitialized: (id) => void sessions.set(id, kept),
       onsessionclosed: () => void kept.connection.close(),
     });
-    const kept: Kept = {
+    const kept: HttpSession = {
       transport,
-      connection: connect(channelOf(transport), session()),
-      used: Date.now(),
+      connection: connectClient(toChannel(transport), session()),
+      lastUsed: Date.now(),
       streams: 0,
     };
     void kept.connection.closed.then(() => {
@@ -171,12 +178,12 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
 
   /** Sessions whose servers did not start: their clients are told so, and begin others. */
   function dropUnbegun(): Promise<unknown> {
-    const idle = [...sessions.values()].filter(({ connection, streams }) => !connection.begun && streams === 0);
+    const idle = [...sessions.values()].filter(({ connection, streams }) => !connection.isInitialized && streams === 0);
     return Promise.all(idle.map(({ connection }) => connection.close()));
   }
 
   /** Without its stream no answer reaches the client: a call that waits must not be made any more. */
-  function watched(response: Response, kept: Kept, { id }: RpcRequest): Response {
+  function watched(response: Response, kept: HttpSession, { id }: RpcRequest): Response {
     return onEnd(response, kept, (cut) => {
       if (cut)
         kept.transport.onmessage?.({
@@ -187,7 +194,7 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
     });
   }
 
-  function onEnd(response: Response, kept: Kept, ended?: (cut: boolean) => void): Response {
+  function onEnd(response: Response, kept: HttpSession, ended?: (cut: boolean) => void): Response {
     const { body } = response;
     if (body === null || !response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
     kept.streams++;
@@ -197,7 +204,7 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
       if (!open) return;
       open = false;
       kept.streams--;
-      kept.used = Date.now();
+      kept.lastUsed = Date.now();
       ended?.(cut);
     };
     const stream = new ReadableStream<Uint8Array>({
@@ -222,9 +229,10 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
     async fetch(request: Request): Promise<Response> {
       const refused = hostHeaderValidationResponse(request, names) ?? originValidationResponse(request, names);
       if (refused !== undefined) return refused;
-      if (token !== null && !holds(request.headers.get("authorization"), token))
+      if (token !== null && !hasBearerToken(request.headers.get("authorization"), token))
         return new Response(null, { status: 401, headers: { "www-authenticate": 'Bearer realm="assent mcp proxy"' } });
-      if (new URL(request.url).pathname !== PATH) return problem(404, CODE.invalidRequest, `MCP is served at ${PATH}`);
+      if (new URL(request.url).pathname !== MCP_PATH)
+        return errorResponse(404, ERROR_CODE.invalidRequest, `MCP is served at ${MCP_PATH}`);
       try {
         if (request.method === "POST") return await post(request);
         if (request.method === "GET" || request.method === "DELETE") return await legacy(request, null);
@@ -233,7 +241,7 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
         log(
           `a request failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
         );
-        return problem(500, CODE.internal, "the proxy failed");
+        return errorResponse(500, ERROR_CODE.internal, "the proxy failed");
       }
     },
     async close(): Promise<void> {
@@ -244,15 +252,15 @@ export function createHttpEdge({ session, token, hosts, replyTo, log }: HttpOpti
 }
 
 /** Requests that may wait for a person: their answer begins at once, so that the client sees it live. */
-const STREAMED = new Set(["tools/call", "prompts/get", "resources/read"]);
+const STREAMED_METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
 
-function holds(header: string | null, token: string): boolean {
+function hasBearerToken(header: string | null, token: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   const [scheme = "", value = ""] = (header ?? "").split(" ");
   return scheme.toLowerCase() === "bearer" && timingSafeEqual(digest(value), digest(token));
 }
 
-function problem(
+function errorResponse(
   status: number,
   code: number,
   message: string,
@@ -265,7 +273,7 @@ function problem(
   );
 }
 
-function errorOf(rejection: unknown): JsonObject {
+function classificationError(rejection: unknown): JsonObject {
   const { code, message, data } = rejection as JsonObject;
   return { code: code as number, message: message as string, ...(isObject(data) ? { data } : {}) };
 }
@@ -275,7 +283,7 @@ const optional = (name: string, value: string | undefined): JsonObject =>
 
 type ServerTransport = PerRequestHTTPServerTransport | WebStandardStreamableHTTPServerTransport;
 
-function channelOf(transport: ServerTransport): Channel {
+function toChannel(transport: ServerTransport): Channel {
   let closed = false;
   const channel: Channel = {
     onmessage: () => {},

@@ -1,35 +1,35 @@
 /** One request of 2026-07-28 over all its rounds: the client goes away to answer what it is asked, and comes back. */
 import type { Caller } from "./caller.ts";
-import { CODE, failure, isObject, type JsonObject, type Reply } from "../transport/message.ts";
-import { RequestLost } from "../transport/peer.ts";
-import type { Question } from "../upstreams/upstream.ts";
+import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
+import { AnswerLostError } from "../transport/peer.ts";
+import type { ServerQuestion } from "../upstreams/upstream.ts";
 
-export type Tell = (method: string, params: JsonObject) => void;
+export type SendNotification = (method: string, params: JsonObject) => void;
 
 /** Capabilities without which a client is not asked. */
-const NEEDED: Readonly<Record<string, string>> = {
+const REQUIRED_CAPABILITY: Readonly<Record<string, string>> = {
   "elicitation/create": "elicitation",
   "sampling/createMessage": "sampling",
   "roots/list": "roots",
 };
 
-export interface Round {
-  wish: string;
+export interface MultiRoundRequest {
+  digest: string;
   /** The client is there: with answers to what it was asked. Resolves to the answer, which may ask more. */
-  attach(signal: AbortSignal, tell: Tell, token: unknown, answers: JsonObject): Promise<Reply>;
+  attach(signal: AbortSignal, tell: SendNotification, token: unknown, answers: JsonObject): Promise<Reply>;
   /** The client does not come back. */
   abandon(): void;
 }
 
-export function createRound(
+export function createMultiRoundRequest(
   wish: string,
   client: { info: JsonObject; capabilities: JsonObject },
   work: (caller: Caller) => Promise<Reply>,
-  keep: (round: Round) => string,
-): Round {
+  keep: (round: MultiRoundRequest) => string,
+): MultiRoundRequest {
   const gone = new AbortController();
-  const questions = new Map<string, { question: Question; settle(reply: Reply): void }>();
-  let here: { tell: Tell; token: unknown; settle(reply: Reply): void } | null = null;
+  const questions = new Map<string, { question: ServerQuestion; settle(reply: Reply): void }>();
+  let here: { tell: SendNotification; token: unknown; settle(reply: Reply): void } | null = null;
   const comes: (() => void)[] = [];
   let final: Promise<Reply> | null = null;
   let last = 0;
@@ -56,17 +56,19 @@ export function createRound(
     get wantsProgress() {
       return here !== null && here.token !== undefined;
     },
-    attached: () =>
+    whenAttached: () =>
       here !== null || gone.signal.aborted ? Promise.resolve() : new Promise<void>((resolve) => comes.push(resolve)),
-    progress(params) {
+    sendProgress(params) {
       if (here?.token !== undefined)
         here.tell("notifications/progress", { ...params, progressToken: here.token as string });
     },
     notify: (method, params) => here?.tell(method, params),
-    ask(question) {
-      const needed = NEEDED[question.method];
+    askClient(question) {
+      const needed = REQUIRED_CAPABILITY[question.method];
       if (needed === undefined || !isObject(client.capabilities[needed]))
-        return Promise.resolve(failure(CODE.missingCapability, `the client does not take "${question.method}"`));
+        return Promise.resolve(
+          errorReply(ERROR_CODE.missingCapability, `the client does not take "${question.method}"`),
+        );
       return new Promise((resolve) => {
         questions.set(`q${++last}`, { question, settle: resolve });
         setTimeout(askNow, 0);
@@ -74,8 +76,8 @@ export function createRound(
     },
   };
 
-  const round: Round = {
-    wish,
+  const round: MultiRoundRequest = {
+    digest: wish,
     attach(signal, tell, token, answers) {
       return new Promise((resolve, reject) => {
         here = { tell, token, settle: resolve };
@@ -83,8 +85,8 @@ export function createRound(
           // Away with a question is not gone; away while nothing was asked is.
           if (here?.settle !== resolve) return;
           here = null;
-          gone.abort(signal.reason ?? new RequestLost("the client has hung up"));
-          reject(new RequestLost("the client has hung up"));
+          gone.abort(signal.reason ?? new AnswerLostError("the client has hung up"));
+          reject(new AnswerLostError("the client has hung up"));
         };
         if (signal.aborted) return leave();
         signal.addEventListener("abort", leave, { once: true });
@@ -110,8 +112,9 @@ export function createRound(
       });
     },
     abandon() {
-      gone.abort(new RequestLost("the client did not come back with what it was asked"));
-      for (const { settle } of questions.values()) settle(failure(CODE.internal, "the client did not come back"));
+      gone.abort(new AnswerLostError("the client did not come back with what it was asked"));
+      for (const { settle } of questions.values())
+        settle(errorReply(ERROR_CODE.internal, "the client did not come back"));
       questions.clear();
       for (const come of comes.splice(0)) come();
     },

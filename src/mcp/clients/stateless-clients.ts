@@ -5,32 +5,32 @@
 import { createHash, randomUUID } from "node:crypto";
 import { canonicalText } from "../../domain/canonical.ts";
 import type { Caller } from "./caller.ts";
-import { PATIENCE, settlesPromptly } from "../upstreams/slow-upstreams.ts";
+import { LIST_TIMEOUT_MS, settlesWithin } from "../upstreams/slow-upstreams.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import {
-  CODE,
-  META,
-  MODERN,
-  failure,
+  ERROR_CODE,
+  META_KEY,
+  MODERN_VERSION,
+  errorReply,
   isObject,
-  metaOf,
+  readMeta,
   type JsonObject,
   type Reply,
   type Request,
 } from "../transport/message.ts";
-import type { Incoming } from "../transport/peer.ts";
-import { createRound, type Round, type Tell } from "./multi-round-request.ts";
-import { createSession, type Session, type SessionOptions } from "../session/client-session.ts";
+import type { IncomingRequest } from "../transport/peer.ts";
+import { createMultiRoundRequest, type MultiRoundRequest, type SendNotification } from "./multi-round-request.ts";
+import { createClientSession, type ClientSession, type SessionOptions } from "../session/client-session.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { ClientFacts } from "../upstreams/upstream.ts";
 
 /** How long a client may take to come back with what it was asked. Milliseconds. */
-const ROUND = 10 * 60_000;
+const ROUND_TIMEOUT_MS = 10 * 60_000;
 
-export type ModernEdge = ReturnType<typeof createModernEdge>;
+export type StatelessEndpoint = ReturnType<typeof createStatelessEndpoint>;
 
 /** Results that a client may keep; ours hold for one moment and one client. */
-const CACHEABLE = new Set([
+const CACHEABLE_METHODS = new Set([
   "tools/list",
   "prompts/list",
   "resources/list",
@@ -39,17 +39,17 @@ const CACHEABLE = new Set([
   "server/discover",
 ]);
 
-export function createModernEdge(options: SessionOptions, ended: (why: string) => void) {
+export function createStatelessEndpoint(options: SessionOptions, ended: (why: string) => void) {
   const subscriptions = createSubscriptions();
-  const rounds = new Map<string, Round>();
-  let opening: Promise<Session> | null = null;
+  const rounds = new Map<string, MultiRoundRequest>();
+  let opening: Promise<ClientSession> | null = null;
 
   /** All clients of this edge share its servers. They are connected with what the first one says of itself. */
-  function session(facts: ClientFacts): Promise<Session> {
+  function session(facts: ClientFacts): Promise<ClientSession> {
     if (opening !== null) return opening;
-    const shared = createSession(options, {
+    const shared = createClientSession(options, {
       notify: (method, params) => subscriptions.publish(method, params ?? {}),
-      ask: null,
+      askClient: null,
       ended(why) {
         opening = null;
         void shared.close();
@@ -65,47 +65,47 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
     return started;
   }
 
-  async function answer({ request, signal }: Incoming, tell: Tell): Promise<Reply> {
-    const meta = metaOf(request.params);
-    const [version, info, capabilities] = [meta[META.version], meta[META.client], meta[META.capabilities]];
-    if (version !== MODERN)
-      return failure(CODE.unsupportedVersion, `version ${JSON.stringify(version)} is not served`, {
-        supported: [MODERN],
+  async function answer({ request, signal }: IncomingRequest, tell: SendNotification): Promise<Reply> {
+    const meta = readMeta(request.params);
+    const [version, info, capabilities] = [meta[META_KEY.version], meta[META_KEY.client], meta[META_KEY.capabilities]];
+    if (version !== MODERN_VERSION)
+      return errorReply(ERROR_CODE.unsupportedVersion, `version ${JSON.stringify(version)} is not served`, {
+        supported: [MODERN_VERSION],
         requested: version ?? null,
       });
     if (!isObject(info) || !isObject(capabilities))
-      return failure(CODE.invalidParams, `_meta has ${META.client} and ${META.capabilities}`);
-    let of: Session;
+      return errorReply(ERROR_CODE.invalidParams, `_meta has ${META_KEY.client} and ${META_KEY.capabilities}`);
+    let of: ClientSession;
     try {
-      of = await session({ version: MODERN, info, capabilities });
+      of = await session({ version: MODERN_VERSION, info, capabilities });
     } catch (error) {
-      return failure(
-        CODE.internal,
+      return errorReply(
+        ERROR_CODE.internal,
         `the proxy cannot begin: ${error instanceof Error ? error.message : String(error)}`,
       );
     }
-    const greeting = await of.greeting();
-    const stamp = (reply: Reply): Reply => stamped(reply, request.method, greeting.info);
+    const greeting = await of.serverInfo();
+    const stamp = (reply: Reply): Reply => addResultMetadata(reply, request.method, greeting.info);
     if (request.method === "server/discover")
       return stamp({
         result: {
-          supportedVersions: [MODERN],
+          supportedVersions: [MODERN_VERSION],
           capabilities: greeting.capabilities,
           ...(greeting.instructions === undefined ? {} : { instructions: greeting.instructions }),
         },
       });
     if (request.method === "subscriptions/listen") {
-      const uris = subscriptions.wants(request, greeting.capabilities);
+      const uris = subscriptions.requestedUris(request, greeting.capabilities);
       const tellServers = async (verb: string, about: string[]): Promise<void> => {
-        const caller = quietCaller(AbortSignal.timeout(PATIENCE), info, capabilities);
+        const caller = silentCaller(AbortSignal.timeout(LIST_TIMEOUT_MS), info, capabilities);
         const replies = about.map((uri) =>
           of.handle({ ...request, method: `resources/${verb}`, params: { uri } }, caller).catch(() => undefined),
         );
-        await settlesPromptly(Promise.all(replies));
+        await settlesWithin(Promise.all(replies));
       };
       await tellServers("subscribe", uris);
       const reply = await subscriptions.serve({ request, signal }, greeting.capabilities, tell);
-      const left = uris.filter((uri) => !subscriptions.isWanted(uri));
+      const left = uris.filter((uri) => !subscriptions.hasSubscriber(uri));
       void tellServers("unsubscribe", left);
       return reply;
     }
@@ -114,22 +114,22 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
 
   /** A request, or the next round of one. */
   async function exchange(
-    of: Session,
+    of: ClientSession,
     request: Request,
     signal: AbortSignal,
-    tell: Tell,
+    tell: SendNotification,
     info: JsonObject,
     capabilities: JsonObject,
   ): Promise<Reply> {
     const { requestState, inputResponses, ...rest } = request.params ?? {};
-    const wish = digestOf(request.method, rest);
-    let round: Round;
+    const wish = requestDigest(request.method, rest);
+    let round: MultiRoundRequest;
     if (requestState === undefined) round = begin(of, { ...request, params: rest }, wish, info, capabilities);
     else {
       const kept = typeof requestState === "string" ? rounds.get(requestState) : undefined;
-      if (kept === undefined || kept.wish !== wish)
-        return failure(
-          CODE.invalidParams,
+      if (kept === undefined || kept.digest !== wish)
+        return errorReply(
+          ERROR_CODE.invalidParams,
           "requestState is not of this request, or no longer held; what became of the request is in the record of its action",
         );
       rounds.delete(requestState as string);
@@ -138,13 +138,19 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
     return round.attach(
       signal,
       tell,
-      metaOf(request.params)["progressToken"],
+      readMeta(request.params)["progressToken"],
       isObject(inputResponses) ? inputResponses : {},
     );
   }
 
-  function begin(of: Session, request: Request, wish: string, info: JsonObject, capabilities: JsonObject): Round {
-    return createRound(
+  function begin(
+    of: ClientSession,
+    request: Request,
+    wish: string,
+    info: JsonObject,
+    capabilities: JsonObject,
+  ): MultiRoundRequest {
+    return createMultiRoundRequest(
       wish,
       { info, capabilities },
       (caller) => of.handle(request, caller),
@@ -153,7 +159,7 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
         rounds.set(token, round);
         setTimeout(() => {
           if (rounds.delete(token)) round.abandon();
-        }, ROUND).unref();
+        }, ROUND_TIMEOUT_MS).unref();
         return token;
       },
     );
@@ -162,12 +168,12 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
   return {
     answer,
     /** The tool that a call is for; undefined when there is none that may be called. */
-    async toolOf({ params }: Request): Promise<Tool | undefined> {
-      const { [META.client]: info, [META.capabilities]: capabilities } = metaOf(params);
+    async findTool({ params }: Request): Promise<Tool | undefined> {
+      const { [META_KEY.client]: info, [META_KEY.capabilities]: capabilities } = readMeta(params);
       const name = params?.["name"];
       if (typeof name !== "string" || !isObject(info) || !isObject(capabilities)) return undefined;
-      const tool = await session({ version: MODERN, info, capabilities }).then((of) => of.tool(name));
-      return tool?.held === null ? tool : undefined;
+      const tool = await session({ version: MODERN_VERSION, info, capabilities }).then((of) => of.tool(name));
+      return tool?.withheld === null ? tool : undefined;
     },
     async close(): Promise<void> {
       for (const round of rounds.values()) round.abandon();
@@ -179,32 +185,32 @@ export function createModernEdge(options: SessionOptions, ended: (why: string) =
 }
 
 /** What makes a request the same when it comes again: everything but what differs by the nature of coming again. */
-function digestOf(method: string, { _meta, ...params }: JsonObject): string {
+function requestDigest(method: string, { _meta, ...params }: JsonObject): string {
   return createHash("sha256").update(canonicalText({ method, params })).digest("hex");
 }
 
-function stamped(reply: Reply, method: string, server: JsonObject): Reply {
+function addResultMetadata(reply: Reply, method: string, server: JsonObject): Reply {
   if ("error" in reply) return reply;
   const { result } = reply;
   return {
     result: {
       resultType: "complete",
-      ...(CACHEABLE.has(method) ? { ttlMs: 0, cacheScope: "private" } : {}),
+      ...(CACHEABLE_METHODS.has(method) ? { ttlMs: 0, cacheScope: "private" } : {}),
       ...result,
-      _meta: { ...metaOf(result), [META.server]: server },
+      _meta: { ...readMeta(result), [META_KEY.server]: server },
     },
   };
 }
 
-function quietCaller(signal: AbortSignal, info: JsonObject, capabilities: JsonObject): Caller {
+function silentCaller(signal: AbortSignal, info: JsonObject, capabilities: JsonObject): Caller {
   return {
     signal,
     info,
     capabilities,
     wantsProgress: false,
-    attached: () => Promise.resolve(),
-    progress() {},
+    whenAttached: () => Promise.resolve(),
+    sendProgress() {},
     notify() {},
-    ask: () => Promise.resolve(failure(CODE.missingCapability, "nobody can be asked here")),
+    askClient: () => Promise.resolve(errorReply(ERROR_CODE.missingCapability, "nobody can be asked here")),
   };
 }

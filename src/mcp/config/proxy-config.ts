@@ -4,23 +4,23 @@ import { Value } from "@sinclair/typebox/value";
 import { parseDocument } from "yaml";
 import { foldName, nameFault } from "../../domain/names.ts";
 import { explainFault, siblingsAt, tellingFault } from "../../domain/validation.ts";
-import { DECIDED_METHODS, type OpenMethod, type ServerConfig } from "./server-config.ts";
+import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "./server-config.ts";
 
 const closed = { additionalProperties: false };
-const Texts = Type.Record(Type.String(), Type.String());
+const TextMap = Type.Record(Type.String(), Type.String());
 
 const Server = Type.Object(
   {
     command: Type.Optional(Type.String({ minLength: 1 })),
     args: Type.Optional(Type.Array(Type.String())),
-    env: Type.Optional(Texts),
+    env: Type.Optional(TextMap),
     cwd: Type.Optional(Type.String({ minLength: 1 })),
     url: Type.Optional(Type.String({ pattern: "^https?://", description: "an http or https URL" })),
-    headers: Type.Optional(Texts),
+    headers: Type.Optional(TextMap),
     tool: Type.Optional(Type.String({ minLength: 1 })),
     era: Type.Optional(Type.Union([Type.Literal("auto"), Type.Literal("2025-11-25"), Type.Literal("2026-07-28")])),
     hide: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
-    open: Type.Optional(Type.Array(Type.Union(DECIDED_METHODS.map((method) => Type.Literal(method))))),
+    open: Type.Optional(Type.Array(Type.Union(GOVERNED_METHODS.map((method) => Type.Literal(method))))),
     meta: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
     definitions: Type.Optional(Type.Union([Type.Literal("first"), Type.Literal("accepted")])),
   },
@@ -59,16 +59,16 @@ export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
 }
 
 /** A configuration that cannot be used; the message says which member and why. */
-export class ConfigFault extends Error {}
+export class ProxyConfigError extends Error {}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** @throws ConfigFault */
-export function readConfig(text: string, env: Environment): ProxyConfig {
+export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const document = parseDocument(text, { prettyErrors: false });
   const [error] = document.errors;
-  if (error !== undefined) throw new ConfigFault(error.message);
-  const value: unknown = expand(document.toJS(), env, "");
+  if (error !== undefined) throw new ProxyConfigError(error.message);
+  const value: unknown = expandVariables(document.toJS(), env, "");
   const faults = new Map<string, string>();
   for (const fault of Value.Errors(File, value)) {
     const { path } = tellingFault(fault);
@@ -76,77 +76,83 @@ export function readConfig(text: string, env: Environment): ProxyConfig {
     if (!faults.has(path)) faults.set(path, explainFault(tellingFault(fault), siblingsAt(File, path)));
   }
   if (faults.size > 0)
-    throw new ConfigFault([...faults].map(([path, why]) => `${path === "" ? "the file" : path}: ${why}`).join("; "));
+    throw new ProxyConfigError(
+      [...faults].map(([path, why]) => `${path === "" ? "the file" : path}: ${why}`).join("; "),
+    );
   const { servers: given, ...rest } = value as Static<typeof File>;
-  const servers = Object.entries(given).map(([name, server]) => serverOf(name, server));
+  const servers = Object.entries(given).map(([name, server]) => readServerConfig(name, server));
   const owners = new Map<string, string>();
   for (const { name, tool } of servers) {
     const other = owners.get(foldName(tool));
     // What is approved for one of them would be run by the other.
     if (other !== undefined)
-      throw new ConfigFault(`/servers/${name}/tool: "${tool}" is the tool of the server "${other}" already`);
+      throw new ProxyConfigError(`/servers/${name}/tool: "${tool}" is the tool of the server "${other}" already`);
     owners.set(foldName(tool), name);
   }
   return { ...rest, servers };
 }
 
 /** @throws ConfigFault */
-export function serverOf(name: string, given: Static<typeof Server>): ServerConfig {
+export function readServerConfig(name: string, given: Static<typeof Server>): ServerConfig {
   const where = `/servers/${name}`;
   if (!/^[A-Za-z0-9._-]{1,32}$/.test(name))
-    throw new ConfigFault(`${where}: a server's name has up to 32 letters, digits, dots, dashes and underscores`);
+    throw new ProxyConfigError(`${where}: a server's name has up to 32 letters, digits, dots, dashes and underscores`);
   const { command, args = [], env = {}, cwd, url, headers = {}, tool = `mcp.${name}` } = given;
   if ((command === undefined) === (url === undefined))
-    throw new ConfigFault(`${where}: it has either a command or a url`);
+    throw new ProxyConfigError(`${where}: it has either a command or a url`);
   if (url === undefined ? "headers" in given : "args" in given || "env" in given || "cwd" in given)
-    throw new ConfigFault(`${where}: headers go with a url; args, env and cwd go with a command`);
+    throw new ProxyConfigError(`${where}: headers go with a url; args, env and cwd go with a command`);
   const fault = nameFault(tool);
-  if (fault !== null) throw new ConfigFault(`${where}/tool: the name ${fault}`);
+  if (fault !== null) throw new ProxyConfigError(`${where}/tool: the name ${fault}`);
   return {
     name,
     tool,
     era: given.era ?? "auto",
     hide: given.hide ?? [],
-    open: (given.open ?? []) as OpenMethod[],
+    open: (given.open ?? []) as GovernedMethod[],
     meta: given.meta ?? [],
     definitions: given.definitions ?? "first",
-    reach: url === undefined ? { command: command as string, args, env, cwd } : { url, headers },
+    target: url === undefined ? { command: command as string, args, env, cwd } : { url, headers },
   };
 }
 
 /** `${NAME}` and `${NAME:-default}` in texts, so that no secret stands in the file. */
-function expand(value: unknown, env: Environment, where: string): unknown {
+function expandVariables(value: unknown, env: Environment, where: string): unknown {
   if (typeof value === "string")
     return value.replaceAll(
       /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
       (_, name: string, otherwise: string | undefined) => {
         const given = env[name] ?? otherwise;
         if (given === undefined)
-          throw new ConfigFault(
+          throw new ProxyConfigError(
             `${where}: the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
           );
         return given;
       },
     );
-  if (Array.isArray(value)) return value.map((item, i) => expand(item, env, `${where}/${i}`));
+  if (Array.isArray(value)) return value.map((item, i) => expandVariables(item, env, `${where}/${i}`));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, expand(item, env, `${where}/${key}`)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, expandVariables(item, env, `${where}/${key}`)]),
+  );
 }
 
-const RUNNERS =
+const RUNNER_NAME =
   /^(?:npx|pnpx|bunx|uvx|pipx|uv|npm|pnpm|yarn|bun|deno|node|python3?|docker|podman|cmd|\/c|exec|run|dlx|x|tool)(?:\.exe|\.cmd)?$/;
 
 /** Files and folders that are called alike in every program. */
-const GENERIC = /^(?:index|main|server|cli|app|dist|build|out|src|bin|lib|)$/;
+const GENERIC_NAME = /^(?:index|main|server|cli|app|dist|build|out|src|bin|lib|)$/;
 
 /** What a server is called whose command or address is all that is known of it. */
-export function nameFor(reach: readonly string[] | URL): string {
+export function deriveServerName(reach: readonly string[] | URL): string {
   if (reach instanceof URL) return reach.hostname.slice(0, 32);
-  const words = reach.filter((word) => !word.startsWith("-") && !RUNNERS.test(word.split(/[\\/]/).at(-1) as string));
+  const words = reach.filter(
+    (word) => !word.startsWith("-") && !RUNNER_NAME.test(word.split(/[\\/]/).at(-1) as string),
+  );
   const parts = (words[0] ?? reach[0] ?? "")
     .split(/[\\/]/)
     .map((part) => part.replace(/(?<=.)@.*$|\.[cm]?[jt]s$|\.py$|:[^:]*$/, ""));
-  const part = parts.findLast((each) => !GENERIC.test(each)) ?? "server";
+  const part = parts.findLast((each) => !GENERIC_NAME.test(each)) ?? "server";
   const name = part
     .replace(/^(?:mcp-server-|server-mcp-|mcp-|server-)/, "")
     .replace(/(?:-mcp-server|-mcp|-server)$/, "");
@@ -154,14 +160,17 @@ export function nameFor(reach: readonly string[] | URL): string {
 }
 
 /** Clients by the name that they give themselves, and how long they are known to wait. Seconds. */
-const PATIENCE: Readonly<Record<string, number>> = { "claude-code": 240, "gemini-cli-mcp-client": 540 };
+const CLIENT_TIMEOUTS: Readonly<Record<string, number>> = { "claude-code": 240, "gemini-cli-mcp-client": 540 };
 
 /** Below the 60 s after which clients give up that say nothing else. */
-const SHORTEST = 50;
+const DEFAULT_WAIT = 50;
 
-export function patienceOf(client: Readonly<Record<string, unknown>>, configured: number | undefined): number {
+export function approvalWaitFor(client: Readonly<Record<string, unknown>>, configured: number | undefined): number {
   const { name } = client;
   return (
-    configured ?? (typeof name === "string" && Object.hasOwn(PATIENCE, name) ? (PATIENCE[name] as number) : SHORTEST)
+    configured ??
+    (typeof name === "string" && Object.hasOwn(CLIENT_TIMEOUTS, name)
+      ? (CLIENT_TIMEOUTS[name] as number)
+      : DEFAULT_WAIT)
   );
 }

@@ -10,15 +10,15 @@ export interface ServerConfig {
   /** Tools that clients are not shown and cannot call, as patterns with `*`. */
   hide: string[];
   /** Methods that pass without a decision. */
-  open: OpenMethod[];
+  open: GovernedMethod[];
   /** Keys of a call's `_meta` that the server gets, as patterns with `*`: they are decided with the call. */
   meta: string[];
   /** `first`: what is seen first is accepted. `accepted`: nothing is until someone accepts it. */
   definitions: "first" | "accepted";
-  reach: Process | Address;
+  target: ProcessTarget | HttpTarget;
 }
 
-export interface Process {
+export interface ProcessTarget {
   command: string;
   args: string[];
   /** Beside the proxy's own environment, which is passed on without what begins with ASSENT_. */
@@ -26,16 +26,16 @@ export interface Process {
   cwd?: string | undefined;
 }
 
-export interface Address {
+export interface HttpTarget {
   url: string;
   headers: Record<string, string>;
 }
 
 /** What can be decided besides `tools/call`, which always is. */
-export const DECIDED_METHODS = [
+export const GOVERNED_METHODS = [
   "resources/read",
   "prompts/get",
   "sampling/createMessage",
   "elicitation/create",
 ] as const;
-export type OpenMethod = (typeof DECIDED_METHODS)[number];
+export type GovernedMethod = (typeof GOVERNED_METHODS)[number];

@@ -2,10 +2,10 @@
 import { RequestRefused, type Assent } from "../../client/index.ts";
 
 /** The agent that is configured, or the one that the key is bound to: asked for when it is needed, until it is known. */
-export function agentOf(assent: Assent, configured: string | undefined): () => Promise<string> {
+export function createAgentIdResolver(assent: Assent, configured: string | undefined): () => Promise<string> {
   let pending: Promise<string> | null = configured === undefined ? null : Promise.resolve(configured);
   return () => {
-    pending ??= bound(assent).catch((error: unknown) => {
+    pending ??= fetchBoundAgentId(assent).catch((error: unknown) => {
       pending = null;
       throw error;
     });
@@ -13,7 +13,7 @@ export function agentOf(assent: Assent, configured: string | undefined): () => P
   };
 }
 
-async function bound(assent: Assent): Promise<string> {
+async function fetchBoundAgentId(assent: Assent): Promise<string> {
   const { key } = await assent.call<{ key?: { agent_id?: string | null } }>("GET", "/v1/me");
   const id = key?.agent_id;
   if (typeof id === "string") return id;

@@ -27,9 +27,9 @@ export interface Refusal {
 }
 
 /** How long a model is told to leave an approver in peace. Seconds. */
-const PATIENCE = 30;
+const RETRY_AFTER = 30;
 
-const CLEAR = "The call was not made: nothing was run and nothing was changed.";
+const NOT_RUN = "The call was not made: nothing was run and nothing was changed.";
 
 /** Of an action that is not going to run now. */
 export function callRefusal(action: ActionRecord): Refusal {
@@ -38,44 +38,44 @@ export function callRefusal(action: ActionRecord): Refusal {
   if (status === "pending_approval")
     return {
       text:
-        `${CLEAR} It waits for a person's approval (${asText(reason)}; approval ${id}). It is not refused. ` +
-        `To go on, call this tool again with exactly the same arguments, not before ${PATIENCE} seconds from now: the same ` +
+        `${NOT_RUN} It waits for a person's approval (${asText(reason)}; approval ${id}). It is not refused. ` +
+        `To go on, call this tool again with exactly the same arguments, not before ${RETRY_AFTER} seconds from now: the same ` +
         `call joins the same approval and runs once it is given. Do not change the arguments: that would be another ` +
         `request, which somebody would have to approve anew. Do not reach the same end in another way. If there is other ` +
         `work, do that first; if there is none, tell the user that this waits for approval.`,
-      facts: { ...facts, status, retry_after: PATIENCE },
+      facts: { ...facts, status, retry_after: RETRY_AFTER },
     };
   const { outcome, why, next } = refusalOf(action);
   return {
-    text: `${CLEAR} It was ${why} (action ${id}). ${next}`,
+    text: `${NOT_RUN} It was ${why} (action ${id}). ${next}`,
     facts: {
       ...facts,
       status: outcome,
-      retry_after: outcome === "expired" ? PATIENCE : null,
+      retry_after: outcome === "expired" ? RETRY_AFTER : null,
       ...(outcome === "rejected" ? { rejection } : {}),
     },
   };
 }
 
 /** Of a call about which the service could not be asked, or would not answer. */
-export function refusalOfError(error: AssentError, actionId: string | null): Refusal {
+export function serviceErrorRefusal(error: AssentError, actionId: string | null): Refusal {
   const { code, retryAfter } = error;
   if (error instanceof Unauthorized)
     return {
       text:
-        `${CLEAR} The service that decides about calls does not accept the key of this proxy (${code}: ${error.message}). ` +
+        `${NOT_RUN} The service that decides about calls does not accept the key of this proxy (${code}: ${error.message}). ` +
         `Calling again will not help until somebody has set up the key; tell the user.`,
       facts: { status: "unavailable", action_id: actionId, retry_after: null, code },
     };
   if (error instanceof RequestRefused)
     return {
-      text: `${CLEAR} The service that decides about calls does not take this one (${code}: ${error.message}). Tell the user.`,
+      text: `${NOT_RUN} The service that decides about calls does not take this one (${code}: ${error.message}). Tell the user.`,
       facts: { status: "refused", action_id: actionId, retry_after: null, code },
     };
-  const after = Math.max(PATIENCE, Math.ceil(retryAfter ?? 0));
+  const after = Math.max(RETRY_AFTER, Math.ceil(retryAfter ?? 0));
   return {
     text:
-      `${CLEAR} The service that decides about calls could not be asked (${code}: ${error.message}), and without it nothing ` +
+      `${NOT_RUN} The service that decides about calls could not be asked (${code}: ${error.message}), and without it nothing ` +
       `is run. It is not refused. The same call may go through later, not before ${after} seconds from now; tell the user ` +
       `that the service is out of reach.`,
     facts: { status: "unavailable", action_id: actionId, retry_after: after, code },
@@ -83,14 +83,14 @@ export function refusalOfError(error: AssentError, actionId: string | null): Ref
 }
 
 /** Of a call that the proxy itself does not pass on. */
-export function refusalBecause(why: string, code: string): Refusal {
-  return { text: `${CLEAR} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
+export function proxyRefusal(why: string, code: string): Refusal {
+  return { text: `${NOT_RUN} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
 }
 
 /** Of a tool that is not to be asked about. */
-export function heldRefusal({ held, upstream }: Pick<Tool, "held" | "upstream">): Refusal {
+export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): Refusal {
   const what = held === "new" ? "is new, and nobody has accepted it yet" : "has changed since somebody accepted it";
-  return refusalBecause(
+  return proxyRefusal(
     `The definition of this tool ${what}. Calling again will not help until a person has looked at it and run ` +
       `"assent mcp accept ${upstream.config.name}"; tell the user.`,
     held === "new" ? "DEFINITION_NEW" : "DEFINITION_CHANGED",
@@ -98,20 +98,20 @@ export function heldRefusal({ held, upstream }: Pick<Tool, "held" | "upstream">)
 }
 
 /** Of a tool whose server is away. */
-export function goneRefusal(server: string, what: string): Refusal {
-  const { text, facts } = refusalBecause(
+export function serverGoneRefusal(server: string, what: string): Refusal {
+  const { text, facts } = proxyRefusal(
     `The server "${server}" of this tool ${what}. It is not refused: the same call may go through when the server is ` +
-      `there again, not before ${PATIENCE} seconds from now.`,
+      `there again, not before ${RETRY_AFTER} seconds from now.`,
     "SERVER_GONE",
   );
-  return { text, facts: { ...facts, status: "unavailable", retry_after: PATIENCE } };
+  return { text, facts: { ...facts, status: "unavailable", retry_after: RETRY_AFTER } };
 }
 
 /**
  * A refusal as the result of a tool. Clients check `structuredContent` by the tool's output schema, also beside
  * `isError`: where there is one, the facts stand in `_meta` alone.
  */
-export function asToolResult({ text, facts }: Refusal, hasOutputSchema: boolean): JsonObject {
+export function refusalToolResult({ text, facts }: Refusal, hasOutputSchema: boolean): JsonObject {
   return {
     content: [{ type: "text", text }],
     isError: true,

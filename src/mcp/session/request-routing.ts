@@ -1,63 +1,71 @@
 /** Which server a request of the client is for, and what it is sent. */
 import type { Caller } from "../clients/caller.ts";
-import { refuse, type Call } from "../decisions/governed-call.ts";
+import { refusalReply, type UpstreamCall } from "../decisions/governed-call.ts";
 import { paramHeaders } from "../transport/http-headers.ts";
-import { createStandIn, PATIENCE } from "../upstreams/slow-upstreams.ts";
+import { createListCache, LIST_TIMEOUT_MS } from "../upstreams/slow-upstreams.ts";
 import {
-  listAll,
-  listEach,
-  shownItem,
-  withOwnNames,
-  type Asking,
-  type Listed,
-  type Seen,
+  listAllPages,
+  listFromEach,
+  toClientItem,
+  assignUniqueNames,
+  type ListRequester,
+  type ListedItem,
+  type NameAssignments,
 } from "../upstreams/merged-lists.ts";
-import { CODE, failure, isObject, metaOf, type JsonObject, type Reply, type Request } from "../transport/message.ts";
+import {
+  ERROR_CODE,
+  errorReply,
+  isObject,
+  readMeta,
+  type JsonObject,
+  type Reply,
+  type Request,
+} from "../transport/message.ts";
 import { clipText } from "../../domain/text.ts";
-import { asToolResult, goneRefusal, heldRefusal, refusalBecause } from "../decisions/refusal.ts";
-import { taskSupportOf, type Tasks } from "./tasks.ts";
-import { shownTool, type Tool, type Toolbox } from "../tools/tool-catalog.ts";
+import { refusalToolResult, serverGoneRefusal, withheldToolRefusal, proxyRefusal } from "../decisions/refusal.ts";
+import { readTaskSupport, type TaskStore } from "./tasks.ts";
+import { toClientTool, type Tool, type ToolCatalog } from "../tools/tool-catalog.ts";
 import type { Upstream } from "../upstreams/upstream.ts";
 
 /** What a session lets its routes do. */
-export interface Servers {
+export interface RoutingDependencies {
   live(): Upstream[];
   /** Tells the client that a list of this kind is another one now. */
   listChanged(kind: string): void;
   log(line: string): void;
   /** Whether a tool is left out of lists, because policies always deny it. */
-  isHidden(tool: Tool, signal: AbortSignal): Promise<boolean>;
-  toolbox: Toolbox;
+  isHidden(callTool: Tool, signal: AbortSignal): Promise<boolean>;
+  toolbox: ToolCatalog;
   /** Null where the client knows of none. */
-  tasks(): Tasks | null;
-  send(call: Call, caller: Caller): Promise<Reply>;
+  tasks(): TaskStore | null;
+  send(call: UpstreamCall, caller: Caller): Promise<Reply>;
   setLevel(params: JsonObject, live: readonly Upstream[]): Promise<Reply>;
   /** A tool's call: decided, whatever is open. */
-  tool(call: Call, tool: Tool, caller: Caller): Promise<Reply>;
+  tool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply>;
 }
 
-const LISTS: Readonly<Record<string, string>> = {
+const LIST_METHODS: Readonly<Record<string, string>> = {
   "prompts/list": "prompts",
   "resources/list": "resources",
   "resources/templates/list": "resourceTemplates",
 };
-const CAPABILITY: Readonly<Record<string, string>> = {
+const CAPABILITY_OF_LIST: Readonly<Record<string, string>> = {
   prompts: "prompts",
   resources: "resources",
   resourceTemplates: "resources",
 };
 
 /** How long a task is kept, and nothing else that could stand there. */
-const lifeOf = ({ ttl }: JsonObject): JsonObject => (typeof ttl === "number" ? { ttl } : {});
+const taskLifetime = ({ ttl }: JsonObject): JsonObject => (typeof ttl === "number" ? { ttl } : {});
 
 /** A list that is asked for on a client's behalf: a server that hangs holds it up no longer than this. */
-const patiently = ({ signal, capabilities }: Caller): Asking => ({
-  signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]),
+const withListTimeout = ({ signal, capabilities }: Caller): ListRequester => ({
+  signal: AbortSignal.any([signal, AbortSignal.timeout(LIST_TIMEOUT_MS)]),
   capabilities,
 });
 
 /** @returns what deals with one request. It throws ListFault and RequestLost. */
-export function createRoutes({
+export function createRequestRouter({
   live,
   listChanged,
   log,
@@ -67,62 +75,65 @@ export function createRoutes({
   send,
   setLevel,
   tool: governed,
-}: Servers): (request: Request, caller: Caller) => Promise<Reply> {
-  const prompts: Seen = new Map();
+}: RoutingDependencies): (request: Request, caller: Caller) => Promise<Reply> {
+  const prompts: NameAssignments = new Map();
 
   async function callTool({ id, params = {} }: Request, caller: Caller): Promise<Reply> {
     const { name, arguments: given = {}, task } = params;
     const tasks = tasksOf();
-    if (isObject(task) && tasks !== null && caller.patience === undefined)
+    if (isObject(task) && tasks !== null && caller.maxWait === undefined)
       return tasks.begin(task, caller, (of) => callTool({ id, params } as Request, of));
     if (typeof name !== "string" || !isObject(given))
-      return failure(CODE.invalidParams, "tools/call has a name, which is a text, and arguments, which are an object");
-    const find = (fresh: boolean) => toolbox.named(name, live(), fresh);
+      return errorReply(
+        ERROR_CODE.invalidParams,
+        "tools/call has a name, which is a text, and arguments, which are an object",
+      );
+    const find = (fresh: boolean) => toolbox.find(name, live(), fresh);
     const tool = (await find(false)) ?? (await find(true));
-    if (tool === undefined) return missing(name);
-    if (tool.held !== null) return refuse(heldRefusal(tool), { ...tool, item: {} });
+    if (tool === undefined) return unknownToolReply(name);
+    if (tool.withheld !== null) return refusalReply(withheldToolRefusal(tool), { ...tool, item: {} });
     const { annotations } = tool.item;
-    const call: Call = {
+    const call: UpstreamCall = {
       upstream: tool.upstream,
       method: "tools/call",
       params: {
         name: tool.name,
         ...(params["arguments"] === undefined ? {} : { arguments: given }),
-        ...(isObject(task) && taskSupportOf(tool.item) === "required" ? { task: lifeOf(task) } : {}),
-        _meta: metaOf(params),
+        ...(isObject(task) && readTaskSupport(tool.item) === "required" ? { task: taskLifetime(task) } : {}),
+        _meta: readMeta(params),
       },
       id,
       operation: tool.name,
-      subject: given,
+      decidedParams: given,
       headers: tool.upstream.era === "modern" ? paramHeaders(tool.item["inputSchema"], given) : {},
       context: { mcp: { ...(isObject(annotations) ? { annotations } : {}), definition: tool.digest } },
-      async stands(held) {
+      async recheck(held) {
         // Meanwhile the server may have said otherwise, and to nobody.
         const now = await find(held).catch(() => undefined);
         if (now?.upstream !== tool.upstream || now.upstream.closed !== null)
-          return goneRefusal(tool.upstream.config.name, "was lost while the call waited");
-        return now.digest === tool.digest && now.held === null
+          return serverGoneRefusal(tool.upstream.config.name, "was lost while the call waited");
+        return now.digest === tool.digest && now.withheld === null
           ? null
-          : heldRefusal({ ...now, held: now.held ?? "changed" });
+          : withheldToolRefusal({ ...now, withheld: now.withheld ?? "changed" });
       },
     };
     return governed(call, tool, caller);
   }
 
   /** Of a name that no tool has now. One that was there is told to be gone, and not to have never been. */
-  function missing(name: string): Reply {
-    const owner = toolbox.ownerOf(name);
+  function unknownToolReply(name: string): Reply {
+    const owner = toolbox.serverOf(name);
     // As a result: clients show a model the errors of tools, and not those of the protocol.
     if (owner === undefined) {
       const why = `There is no tool "${clipText(name, 200)}"; list the tools to see which there are.`;
-      return { result: asToolResult(refusalBecause(why, "TOOL_UNKNOWN"), false) };
+      return { result: refusalToolResult(proxyRefusal(why, "TOOL_UNKNOWN"), false) };
     }
     const isThere = live().some(({ config }) => config.name === owner);
     return {
-      result: asToolResult(
+      result: refusalToolResult(
         isThere
-          ? refusalBecause(`The server "${owner}" does not have this tool any more; list the tools again.`, "TOOL_GONE")
-          : goneRefusal(owner, "is not there now"),
+          ? proxyRefusal(`The server "${owner}" does not have this tool any more; list the tools again.`, "TOOL_GONE")
+          : serverGoneRefusal(owner, "is not there now"),
         false,
       ),
     };
@@ -134,111 +145,112 @@ export function createRoutes({
     const hidden = await Promise.all(all.map((tool) => isHidden(tool, caller.signal)));
     const withTasks = isObject(caller.capabilities["tasks"]);
     return {
-      result: { tools: all.filter((_, i) => hidden[i] === false).map((tool) => shownTool(tool, withTasks)) },
+      result: { tools: all.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks)) },
     };
   }
 
   const standIns = new Map(
-    Object.entries(LISTS).map(([method, key]) => [
+    Object.entries(LIST_METHODS).map(([method, key]) => [
       method,
-      createStandIn<Listed>(
+      createListCache<ListedItem>(
         ({ item }) => JSON.stringify(item),
-        () => listChanged(CAPABILITY[key] as string),
+        () => listChanged(CAPABILITY_OF_LIST[key] as string),
         log,
       ),
     ]),
   );
 
   /** Whose a name or an address is, every server is asked for; a list that is only shown waits for no slow one. */
-  async function listed(method: string, caller: Asking, isShown = false): Promise<Listed[]> {
-    const key = LISTS[method] as string;
-    const having = live().filter(({ capabilities }) => isObject(capabilities[CAPABILITY[key] as string]));
-    const list = async (upstream: Upstream, asking: Asking): Promise<Listed[]> =>
-      (await listAll(upstream, method, key, asking)).map((item) => ({ upstream, item }));
+  async function listItems(method: string, caller: ListRequester, isShown = false): Promise<ListedItem[]> {
+    const key = LIST_METHODS[method] as string;
+    const having = live().filter(({ capabilities }) => isObject(capabilities[CAPABILITY_OF_LIST[key] as string]));
+    const list = async (upstream: Upstream, asking: ListRequester): Promise<ListedItem[]> =>
+      (await listAllPages(upstream, method, key, asking)).map((item) => ({ upstream, item }));
     const standIn = isShown && having.length > 1 ? standIns.get(method) : undefined;
-    if (standIn === undefined) return listEach(having, (upstream) => list(upstream, caller), log);
+    if (standIn === undefined) return listFromEach(having, (upstream) => list(upstream, caller), log);
     // Not the client's signal: what comes late serves its next request.
-    const asking = { signal: AbortSignal.timeout(PATIENCE), capabilities: caller.capabilities };
-    return listEach(having, (upstream) => standIn(upstream, list(upstream, asking)), log);
+    const asking = { signal: AbortSignal.timeout(LIST_TIMEOUT_MS), capabilities: caller.capabilities };
+    return listFromEach(having, (upstream) => standIn(upstream, list(upstream, asking)), log);
   }
 
   /** The server that an address is of: the one that lists it, or whose template begins like it. */
-  async function serverOf(uri: string, of: Caller): Promise<Upstream | null> {
-    const caller = patiently(of);
+  async function findResourceServer(uri: string, of: Caller): Promise<Upstream | null> {
+    const caller = withListTimeout(of);
     const having = live().filter(({ capabilities }) => isObject(capabilities["resources"]));
     if (having.length <= 1) return having[0] ?? null;
-    const exact = (await listed("resources/list", caller)).filter(({ item }) => item["uri"] === uri);
+    const exact = (await listItems("resources/list", caller)).filter(({ item }) => item["uri"] === uri);
     const begins = (template: unknown): boolean =>
       typeof template === "string" && uri.startsWith(template.split("{")[0] as string);
     const owners =
       exact.length > 0
         ? exact
-        : (await listed("resources/templates/list", caller)).filter(({ item }) => begins(item["uriTemplate"]));
+        : (await listItems("resources/templates/list", caller)).filter(({ item }) => begins(item["uriTemplate"]));
     const distinct = new Set(owners.map(({ upstream }) => upstream));
     return distinct.size === 1 ? ([...distinct][0] as Upstream) : null;
   }
 
-  async function ofResource({ id, method, params = {} }: Request, caller: Caller): Promise<Reply> {
+  async function routeResource({ id, method, params = {} }: Request, caller: Caller): Promise<Reply> {
     const { uri } = params;
-    if (typeof uri !== "string") return failure(CODE.invalidParams, "the uri is a text");
-    const upstream = await serverOf(uri, caller);
-    if (upstream === null) return failure(CODE.invalidParams, `no server, or more than one, has the resource "${uri}"`);
+    if (typeof uri !== "string") return errorReply(ERROR_CODE.invalidParams, "the uri is a text");
+    const upstream = await findResourceServer(uri, caller);
+    if (upstream === null)
+      return errorReply(ERROR_CODE.invalidParams, `no server, or more than one, has the resource "${uri}"`);
     return send(
       {
         upstream,
         method,
-        params: { uri, _meta: metaOf(params) },
+        params: { uri, _meta: readMeta(params) },
         id,
         operation: method,
-        subject: { uri },
+        decidedParams: { uri },
         context: {},
       },
       caller,
     );
   }
 
-  async function ofPrompt(
+  async function routePrompt(
     request: Request,
     name: unknown,
     caller: Caller,
     rename: (name: string) => JsonObject,
   ): Promise<Reply> {
-    const prompt = withOwnNames(await listed("prompts/list", patiently(caller)), prompts, log).find(
-      ({ shown }) => shown === name,
+    const prompt = assignUniqueNames(await listItems("prompts/list", withListTimeout(caller)), prompts, log).find(
+      ({ exposedName: shown }) => shown === name,
     );
-    if (prompt === undefined) return failure(CODE.invalidParams, `there is no prompt "${String(name)}"`);
+    if (prompt === undefined) return errorReply(ERROR_CODE.invalidParams, `there is no prompt "${String(name)}"`);
     const subject = rename(prompt.name);
     const { id, method } = request;
     return send(
       {
         upstream: prompt.upstream,
         method,
-        params: { ...subject, _meta: metaOf(request.params) },
+        params: { ...subject, _meta: readMeta(request.params) },
         id,
         operation: method,
-        subject,
+        decidedParams: subject,
         context: {},
       },
       caller,
     );
   }
 
-  async function complete(request: Request, caller: Caller): Promise<Reply> {
+  async function routeCompletion(request: Request, caller: Caller): Promise<Reply> {
     const { ref, argument, context } = request.params ?? {};
     const rest = { ...(argument === undefined ? {} : { argument }), ...(context === undefined ? {} : { context }) };
-    if (!isObject(ref)) return failure(CODE.invalidParams, "ref is an object");
+    if (!isObject(ref)) return errorReply(ERROR_CODE.invalidParams, "ref is an object");
     if (ref["type"] === "ref/prompt")
-      return ofPrompt(request, ref["name"], caller, (name) => ({ ...rest, ref: { ...ref, name } }));
-    const upstream = typeof ref["uri"] === "string" ? await serverOf(ref["uri"], caller) : null;
-    if (upstream === null) return failure(CODE.invalidParams, "there is nothing of this reference");
+      return routePrompt(request, ref["name"], caller, (name) => ({ ...rest, ref: { ...ref, name } }));
+    const upstream = typeof ref["uri"] === "string" ? await findResourceServer(ref["uri"], caller) : null;
+    if (upstream === null) return errorReply(ERROR_CODE.invalidParams, "there is nothing of this reference");
     return send(
       {
         upstream,
         method: request.method,
-        params: { ref, ...rest, _meta: metaOf(request.params) },
+        params: { ref, ...rest, _meta: readMeta(request.params) },
         id: request.id,
         operation: request.method,
-        subject: {},
+        decidedParams: {},
         context: {},
       },
       caller,
@@ -250,21 +262,25 @@ export function createRoutes({
     if (method === "ping") return { result: {} };
     if (method === "tools/list") return listTools(caller);
     if (method === "prompts/list")
-      return { result: { prompts: withOwnNames(await listed(method, caller, true), prompts, log).map(shownItem) } };
-    if (Object.hasOwn(LISTS, method))
-      return { result: { [LISTS[method] as string]: (await listed(method, caller, true)).map(({ item }) => item) } };
+      return {
+        result: { prompts: assignUniqueNames(await listItems(method, caller, true), prompts, log).map(toClientItem) },
+      };
+    if (Object.hasOwn(LIST_METHODS, method))
+      return {
+        result: { [LIST_METHODS[method] as string]: (await listItems(method, caller, true)).map(({ item }) => item) },
+      };
     if (method === "tools/call") return callTool(request, caller);
-    if (/^resources\/(?:read|subscribe|unsubscribe)$/.test(method)) return ofResource(request, caller);
+    if (/^resources\/(?:read|subscribe|unsubscribe)$/.test(method)) return routeResource(request, caller);
     if (method === "prompts/get")
-      return ofPrompt(request, params?.["name"], caller, (name) => ({
+      return routePrompt(request, params?.["name"], caller, (name) => ({
         name,
         ...(params?.["arguments"] === undefined ? {} : { arguments: params["arguments"] }),
       }));
-    if (method === "completion/complete") return complete(request, caller);
+    if (method === "completion/complete") return routeCompletion(request, caller);
     if (method === "logging/setLevel") return setLevel(params ?? {}, live());
     const tasks = tasksOf();
     if (method.startsWith("tasks/") && tasks !== null) return tasks.handle(method, params ?? {}, caller);
-    return failure(CODE.methodNotFound, `"${method}" is not passed on`);
+    return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not passed on`);
   }
 
   return route;

@@ -10,7 +10,7 @@ import { isObject, type JsonObject, type JsonValue } from "../transport/message.
 import type { ServerConfig } from "../config/server-config.ts";
 
 /** The instructions that a server gives with its greeting stand among its tools, under a name that none can have. */
-export const INSTRUCTIONS = "";
+export const INSTRUCTIONS_KEY = "";
 
 export interface Definition {
   /** SHA-256 of the canonical JSON of what a model may get to see, in hex. */
@@ -19,7 +19,7 @@ export interface Definition {
 }
 
 /** What was accepted of one server, by the names of its tools. */
-export interface Accepted {
+export interface AcceptedDefinitions {
   server: string;
   /** RFC 3339. */
   accepted_at: string;
@@ -28,7 +28,7 @@ export interface Accepted {
   tools: Record<string, Definition>;
 }
 
-export interface Change {
+export interface DefinitionChange {
   name: string;
   kind: "new" | "changed" | "gone";
   before: Definition | null;
@@ -36,25 +36,28 @@ export interface Change {
 }
 
 /** Members that no model is shown. Servers write some anew for each session, and `execution` only for clients of 2025-11-25. */
-const LEFT_OUT = new Set(["_meta", "icons", "execution"]);
+const EXCLUDED_MEMBERS = new Set(["_meta", "icons", "execution"]);
 
-export function definitionOf(tool: JsonObject): Definition {
-  const definition = Object.fromEntries(Object.entries(tool).filter(([key]) => !LEFT_OUT.has(key)));
+export function toDefinition(tool: JsonObject): Definition {
+  const definition = Object.fromEntries(Object.entries(tool).filter(([key]) => !EXCLUDED_MEMBERS.has(key)));
   return { digest: createHash("sha256").update(canonicalText(definition)).digest("hex"), definition };
 }
 
 /** All that a server says to a model before it is called. */
-export function definitionsOf(instructions: string | null, tools: JsonObject[]): Map<string, Definition> {
+export function toDefinitions(instructions: string | null, tools: JsonObject[]): Map<string, Definition> {
   const all = new Map<string, Definition>();
-  if (instructions !== null) all.set(INSTRUCTIONS, definitionOf({ instructions }));
-  for (const tool of tools) all.set(tool["name"] as string, definitionOf(tool));
+  if (instructions !== null) all.set(INSTRUCTIONS_KEY, toDefinition({ instructions }));
+  for (const tool of tools) all.set(tool["name"] as string, toDefinition(tool));
   return all;
 }
 
-export function changesSince(accepted: Accepted | null, now: ReadonlyMap<string, Definition>): Change[] {
+export function diffDefinitions(
+  accepted: AcceptedDefinitions | null,
+  now: ReadonlyMap<string, Definition>,
+): DefinitionChange[] {
   const before = new Map(Object.entries(accepted?.tools ?? {}));
   const names = [...new Set([...before.keys(), ...now.keys()])].sort();
-  return names.flatMap((name): Change[] => {
+  return names.flatMap((name): DefinitionChange[] => {
     const [old = null, current = null] = [before.get(name), now.get(name)];
     if (old?.digest === current?.digest) return [];
     return [{ name, kind: old === null ? "new" : current === null ? "gone" : "changed", before: old, now: current }];
@@ -62,29 +65,29 @@ export function changesSince(accepted: Accepted | null, now: ReadonlyMap<string,
 }
 
 /** Where it is kept: a file for each server, named after what is started or called, not only after what it is called. */
-export function definitionStore(folder: string) {
-  const path = ({ name, reach }: ServerConfig): string => {
+export function createDefinitionStore(folder: string) {
+  const path = ({ name, target: reach }: ServerConfig): string => {
     const where: JsonValue = "command" in reach ? [reach.command, ...reach.args] : [reach.url];
     const digest = createHash("sha256").update(canonicalText(where)).digest("hex").slice(0, 12);
     return join(folder, `${name.replaceAll(/[^A-Za-z0-9_-]/g, "_")}-${digest}.json`);
   };
-  const kept = new Map<string, { state: string; accepted: Accepted }>();
+  const cache = new Map<string, { state: string; accepted: AcceptedDefinitions }>();
   /** Which version of a file it is: each is put in place whole, and so is another one on the disk. */
-  const stateOf = (file: string): string | null => {
+  const fileVersion = (file: string): string | null => {
     const stat = statSync(file, { throwIfNoEntry: false });
     return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
   };
   return {
     folder,
     /** Null when nothing of this server was accepted yet. @throws Error with a sentence, when it cannot be read */
-    read(server: ServerConfig): Accepted | null {
+    read(server: ServerConfig): AcceptedDefinitions | null {
       const file = path(server);
       let text: string;
       let state: string | null;
       try {
-        state = stateOf(file);
+        state = fileVersion(file);
         if (state === null) return null;
-        const earlier = kept.get(file);
+        const earlier = cache.get(file);
         if (earlier?.state === state) return earlier.accepted;
         text = readFileSync(file, "utf8");
       } catch (error) {
@@ -98,8 +101,8 @@ export function definitionStore(folder: string) {
         for (const tool of Object.values(value["tools"]))
           if (!isObject(tool) || typeof tool["digest"] !== "string" || !isObject(tool["definition"]))
             throw new Error("a tool in it has no digest");
-        const accepted = value as unknown as Accepted;
-        kept.set(file, { state, accepted });
+        const accepted = value as unknown as AcceptedDefinitions;
+        cache.set(file, { state, accepted });
         return accepted;
       } catch (error) {
         throw new Error(
@@ -109,7 +112,7 @@ export function definitionStore(folder: string) {
       }
     },
     /** Put in its place whole: a proxy that reads meanwhile sees the old or the new. */
-    write(server: ServerConfig, accepted: Accepted): void {
+    write(server: ServerConfig, accepted: AcceptedDefinitions): void {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       const file = path(server);
       const fresh = `${file}.${process.pid}`;
@@ -119,4 +122,4 @@ export function definitionStore(folder: string) {
   };
 }
 
-export type DefinitionStore = ReturnType<typeof definitionStore>;
+export type DefinitionStore = ReturnType<typeof createDefinitionStore>;

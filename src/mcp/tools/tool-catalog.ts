@@ -1,63 +1,66 @@
 /** The tools of all servers: as they were accepted, under names of their own. */
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
 import {
-  changesSince,
-  definitionOf,
-  definitionsOf,
-  INSTRUCTIONS,
-  type Accepted,
+  diffDefinitions,
+  toDefinition,
+  toDefinitions,
+  INSTRUCTIONS_KEY,
+  type AcceptedDefinitions,
   type DefinitionStore,
 } from "./accepted-definitions.ts";
-import { createStandIn, PATIENCE, settlesPromptly } from "../upstreams/slow-upstreams.ts";
+import { createListCache, LIST_TIMEOUT_MS, settlesWithin } from "../upstreams/slow-upstreams.ts";
 import {
-  ListFault,
-  listAll,
-  listEach,
-  shownItem,
-  withOwnNames,
-  type Listed,
-  type Named,
-  type Seen,
+  ListError,
+  listAllPages,
+  listFromEach,
+  toClientItem,
+  assignUniqueNames,
+  type ListedItem,
+  type NamedItem,
+  type NameAssignments,
 } from "../upstreams/merged-lists.ts";
 import { isObject, type JsonObject } from "../transport/message.ts";
-import { DECIDED_METHODS, type ServerConfig } from "../config/server-config.ts";
-import { taskSupportOf } from "../session/tasks.ts";
+import { GOVERNED_METHODS, type ServerConfig } from "../config/server-config.ts";
+import { readTaskSupport } from "../session/tasks.ts";
 import type { Upstream } from "../upstreams/upstream.ts";
 
-export interface Tool extends Named<Listed> {
+export interface Tool extends NamedItem<ListedItem> {
   /** Of its definition as the server gives it. */
   digest: string;
   /** Why it is not to be called; null when it may be asked about. */
-  held: "new" | "changed" | null;
+  withheld: "new" | "changed" | null;
 }
 
-type Pinned = Omit<Tool, "name" | "shown">;
+type CheckedTool = Omit<Tool, "name" | "exposedName">;
 
-export type Toolbox = ReturnType<typeof createToolbox>;
+export type ToolCatalog = ReturnType<typeof createToolCatalog>;
 
 /** @param changed is called when a list that was shown without a slow server's tools would be another one now */
-export function createToolbox(
+export function createToolCatalog(
   store: DefinitionStore,
   changed: (upstream: Upstream) => void,
   log: (line: string) => void,
 ) {
-  const standIn = createStandIn<Pinned>(({ digest, held }) => `${digest} ${held}`, changed, log);
+  const standIn = createListCache<CheckedTool>(({ digest, withheld: held }) => `${digest} ${held}`, changed, log);
   const lists = new WeakMap<Upstream, Promise<JsonObject[]>>();
   /** What was made of a list, as long as the same is accepted. */
-  const compared = new WeakMap<JsonObject[], { accepted: Accepted | null; tools: Pinned[] }>();
-  const seen: Seen = new Map();
+  const comparisons = new WeakMap<JsonObject[], { accepted: AcceptedDefinitions | null; tools: CheckedTool[] }>();
+  const seen: NameAssignments = new Map();
 
   /** One request serves all who ask meanwhile, and so it is not bound to one of them. */
-  async function rawTools(upstream: Upstream, fresh: boolean): Promise<JsonObject[]> {
+  async function fetchTools(upstream: Upstream, fresh: boolean): Promise<JsonObject[]> {
     if (!isObject(upstream.capabilities["tools"])) return [];
     const kept = fresh ? undefined : lists.get(upstream);
     if (kept !== undefined) return kept;
-    const list = listAll(upstream, "tools/list", "tools", { signal: AbortSignal.timeout(PATIENCE) }).then((all) =>
-      // A name that stands for two things would be decided as one and run as the other.
-      all.filter(
-        ({ name }) =>
-          typeof name === "string" && name !== INSTRUCTIONS && !(DECIDED_METHODS as readonly string[]).includes(name),
-      ),
+    const list = listAllPages(upstream, "tools/list", "tools", { signal: AbortSignal.timeout(LIST_TIMEOUT_MS) }).then(
+      (tools) =>
+        // A name that stands for two things would be decided as one and run as the other.
+        tools.filter(
+          ({ name }) =>
+            typeof name === "string" &&
+            name !== INSTRUCTIONS_KEY &&
+            !(GOVERNED_METHODS as readonly string[]).includes(name),
+        ),
     );
     lists.set(upstream, list);
     // A list that did not come is asked for again.
@@ -65,23 +68,23 @@ export function createToolbox(
     return list;
   }
 
-  function readAccepted(config: ServerConfig): Accepted | null {
+  function readAccepted(config: ServerConfig): AcceptedDefinitions | null {
     try {
       return store.read(config);
     } catch (error) {
-      throw new ListFault(null, (error as Error).message);
+      throw new ListError(null, (error as Error).message);
     }
   }
 
   /** What is accepted of a server. What is seen first is, unless it is configured otherwise. */
-  function acceptedOf({ config, instructions }: Upstream, tools: JsonObject[]): Accepted | null {
+  function readOrAcceptFirst({ config, instructions }: Upstream, tools: JsonObject[]): AcceptedDefinitions | null {
     const accepted = readAccepted(config);
     if (accepted !== null || config.definitions === "accepted") return accepted;
-    const first: Accepted = {
+    const first: AcceptedDefinitions = {
       server: config.name,
       accepted_at: new Date().toISOString(),
       action_id: null,
-      tools: Object.fromEntries(definitionsOf(instructions, tools)),
+      tools: Object.fromEntries(toDefinitions(instructions, tools)),
     };
     store.write(config, first);
     log(
@@ -90,65 +93,68 @@ export function createToolbox(
     return first;
   }
 
-  async function toolsOf(upstream: Upstream, fresh: boolean): Promise<Pinned[]> {
-    const listed = await rawTools(upstream, fresh);
-    const accepted = acceptedOf(upstream, listed);
-    const kept = compared.get(listed);
+  async function checkedTools(upstream: Upstream, fresh: boolean): Promise<CheckedTool[]> {
+    const listed = await fetchTools(upstream, fresh);
+    const accepted = readOrAcceptFirst(upstream, listed);
+    const kept = comparisons.get(listed);
     if (kept !== undefined && kept.accepted === accepted) return kept.tools;
-    const changes = changesSince(accepted, definitionsOf(null, listed));
+    const changes = diffDefinitions(accepted, toDefinitions(null, listed));
     const kinds = new Map(changes.map(({ name, kind }) => [name, kind]));
     const tools = listed
       .filter(({ name }) => !matchesAny(upstream.config.hide, name as string))
       .map((item) => ({
         upstream,
         item,
-        digest: definitionOf(item).digest,
-        held: (kinds.get(item["name"] as string) ?? null) as Tool["held"],
+        digest: toDefinition(item).digest,
+        withheld: (kinds.get(item["name"] as string) ?? null) as Tool["withheld"],
       }));
-    compared.set(listed, { accepted, tools });
+    comparisons.set(listed, { accepted, tools });
     return tools;
   }
 
-  async function all(upstreams: readonly Upstream[], list: (upstream: Upstream) => Promise<Pinned[]>): Promise<Tool[]> {
-    return withOwnNames(await listEach(upstreams, list, log), seen, log);
+  async function all(
+    upstreams: readonly Upstream[],
+    list: (upstream: Upstream) => Promise<CheckedTool[]>,
+  ): Promise<Tool[]> {
+    return assignUniqueNames(await listFromEach(upstreams, list, log), seen, log);
   }
 
   return {
-    forget: (upstream: Upstream): void => void lists.delete(upstream),
+    invalidate: (upstream: Upstream): void => void lists.delete(upstream),
     /** What a client is shown: the servers are asked, and a slow one holds up no other. */
     shown: (upstreams: readonly Upstream[]): Promise<Tool[]> =>
       all(upstreams, (upstream) =>
-        upstreams.length === 1 ? toolsOf(upstream, true) : standIn(upstream, toolsOf(upstream, true)),
+        upstreams.length === 1 ? checkedTools(upstream, true) : standIn(upstream, checkedTools(upstream, true)),
       ),
     /**
      * What a name stands for: since a client has seen it, always the same. Undefined when it is not there. A name that
      * nobody has seen yet waits for every server: it may be the slow one's.
      * @param fresh whether the servers are asked, and not only read from what they said last
      */
-    async named(shown: string, upstreams: readonly Upstream[], fresh: boolean): Promise<Tool | undefined> {
-      if (!seen.has(shown)) await all(upstreams, (upstream) => toolsOf(upstream, fresh));
+    async find(shown: string, upstreams: readonly Upstream[], fresh: boolean): Promise<Tool | undefined> {
+      if (!seen.has(shown)) await all(upstreams, (upstream) => checkedTools(upstream, fresh));
       const thing = seen.get(shown);
       const upstream = upstreams.find(({ config }) => config.name === thing?.server);
       if (thing === undefined || upstream === undefined) return undefined;
-      const [tool, ...others] = (await toolsOf(upstream, fresh)).filter(({ item }) => item["name"] === thing.name);
-      return tool === undefined || others.length > 0 ? undefined : { ...tool, name: thing.name, shown };
+      const [tool, ...others] = (await checkedTools(upstream, fresh)).filter(({ item }) => item["name"] === thing.name);
+      return tool === undefined || others.length > 0 ? undefined : { ...tool, name: thing.name, exposedName: shown };
     },
     /** The server whose tool was last seen under this name; it may be gone, or have it no more. */
-    ownerOf: (shown: string): string | undefined => seen.get(shown)?.server,
+    serverOf: (shown: string): string | undefined => seen.get(shown)?.server,
     /** The instructions of a server's greeting, where they are what was accepted. Those of a server that is slow to list its tools are left out, unless it is the only one. */
     async instructions(upstream: Upstream, isOnly: boolean): Promise<string | null> {
       if (upstream.instructions === null) return null;
-      let accepted: Accepted | null;
+      let accepted: AcceptedDefinitions | null;
       try {
-        if (!isOnly && !(await settlesPromptly(rawTools(upstream, false))))
+        if (!isOnly && !(await settlesWithin(fetchTools(upstream, false))))
           throw new Error(`the server "${upstream.config.name}" is slow to give its list`);
-        accepted = acceptedOf(upstream, await rawTools(upstream, false));
+        accepted = readOrAcceptFirst(upstream, await fetchTools(upstream, false));
       } catch (error) {
         log(`${error instanceof Error ? error.message : String(error)}; its instructions are left out`);
         return null;
       }
-      const now = definitionsOf(upstream.instructions, []).get(INSTRUCTIONS);
-      if (accepted?.tools[INSTRUCTIONS]?.digest === now?.digest) return upstream.instructions;
+      const now = toDefinitions(upstream.instructions, []).get(INSTRUCTIONS_KEY);
+      if (accepted?.tools[INSTRUCTIONS_KEY]?.digest === now?.digest) return upstream.instructions;
       log(
         `the instructions of the server "${upstream.config.name}" have changed, and are left out until they are accepted`,
       );
@@ -158,13 +164,13 @@ export function createToolbox(
 }
 
 /** What a client is shown of a tool. Of one that is held back it reads nothing that the server has written. */
-export function shownTool(tool: Tool, withTasks: boolean): JsonObject {
-  const { shown, held } = tool;
+export function toClientTool(tool: Tool, withTasks: boolean): JsonObject {
+  const { exposedName: shown, withheld: held } = tool;
   if (held === null) {
     // Whatever the server says: it is the proxy's task that waits.
     const { execution } = tool.item;
-    if (!withTasks || taskSupportOf(tool.item) === "required") return shownItem(tool);
-    return { ...shownItem(tool), execution: { ...(isObject(execution) ? execution : {}), taskSupport: "optional" } };
+    if (!withTasks || readTaskSupport(tool.item) === "required") return toClientItem(tool);
+    return { ...toClientItem(tool), execution: { ...(isObject(execution) ? execution : {}), taskSupport: "optional" } };
   }
   return {
     name: shown,

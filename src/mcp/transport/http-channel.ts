@@ -1,8 +1,8 @@
 /** A server at an address: Streamable HTTP by the official client's transport, message by message. */
 import { SdkHttpError, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
-import { isRequest, messageOf, metaOf, META } from "./message.ts";
+import { isRequest, validateMessage, readMeta, META_KEY } from "./message.ts";
 import type { Channel } from "./peer.ts";
-import type { Address } from "../config/server-config.ts";
+import type { HttpTarget } from "../config/server-config.ts";
 
 export interface HttpChannel extends Channel {
   /** Sent with each request from now on: what `initialize` agreed on. */
@@ -10,11 +10,11 @@ export interface HttpChannel extends Channel {
 }
 
 /** How long a server may take to hear that the session has ended. Milliseconds. */
-const FAREWELL = 2000;
+const TERMINATE_TIMEOUT_MS = 2000;
 
-export async function openAddress(
+export async function openHttpChannel(
   name: string,
-  { url, headers }: Address,
+  { url, headers }: HttpTarget,
   log: (line: string) => void,
 ): Promise<HttpChannel> {
   // Its own headers only: what the client sent to the proxy goes no further.
@@ -27,7 +27,7 @@ export async function openAddress(
     onclose: () => {},
     setVersion: (version) => transport.setProtocolVersion(version),
     async send(message, { signal, headers: more } = {}) {
-      const modern = isRequest(message) && META.version in metaOf(message.params);
+      const modern = isRequest(message) && META_KEY.version in readMeta(message.params);
       isModern ||= modern;
       // Servers of that revision take requests only.
       if (isModern && !isRequest(message)) return;
@@ -38,7 +38,7 @@ export async function openAddress(
           ...(isRequest(message)
             ? {
                 onRequestStreamEnd: () =>
-                  channel.onlost?.(message.id, `the server "${name}" ended the answer before it was whole`),
+                  channel.onAnswerLost?.(message.id, `the server "${name}" ended the answer before it was whole`),
               }
             : {}),
         });
@@ -48,13 +48,13 @@ export async function openAddress(
           end(`the server "${name}" has ended the session`);
           void transport.close().catch(() => {});
         }
-        throw new Error(`the server "${name}": ${sentenceOf(error)}`, { cause: error });
+        throw new Error(`the server "${name}": ${describeError(error)}`, { cause: error });
       }
     },
     async close() {
       if (closed) return;
       end("closed");
-      const late = AbortSignal.timeout(FAREWELL);
+      const late = AbortSignal.timeout(TERMINATE_TIMEOUT_MS);
       await Promise.race([
         transport.terminateSession().catch(() => {}),
         new Promise((resolve) => late.addEventListener("abort", resolve)),
@@ -69,20 +69,20 @@ export async function openAddress(
   };
   transport.onmessage = (message: unknown) => {
     try {
-      channel.onmessage(messageOf(message));
+      channel.onmessage(validateMessage(message));
     } catch (error) {
       log(`the server "${name}" sent what is no message: ${String(error)}`);
     }
   };
   transport.onerror = (error) => {
-    if (!closed) log(`the server "${name}": ${sentenceOf(error)}`);
+    if (!closed) log(`the server "${name}": ${describeError(error)}`);
   };
   transport.onclose = () => end(`the connection to the server "${name}" has ended`);
   await transport.start();
   return channel;
 }
 
-function sentenceOf(error: unknown): string {
+function describeError(error: unknown): string {
   if (error instanceof UnauthorizedError)
     return "it wants other credentials; give them in headers of its configuration";
   if (error instanceof SdkHttpError) return `it answered ${error.status}`;

@@ -2,11 +2,11 @@
 import { isJsonObject as isObject, JsonFault, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
 
 export { isObject, type JsonObject, type JsonValue };
-export type Id = string | number;
+export type RequestId = string | number;
 
 export interface Request {
   jsonrpc: "2.0";
-  id: Id;
+  id: RequestId;
   method: string;
   params?: JsonObject;
 }
@@ -18,19 +18,19 @@ export interface Notification {
 }
 
 /** What a request is answered with. */
-export type Reply = { result: JsonObject } | { error: Failure };
+export type Reply = { result: JsonObject } | { error: RpcError };
 
-export interface Failure {
+export interface RpcError {
   code: number;
   message: string;
   data?: JsonValue;
 }
 
-export type Response = { jsonrpc: "2.0"; id: Id | null } & Reply;
+export type Response = { jsonrpc: "2.0"; id: RequestId | null } & Reply;
 export type Message = Request | Notification | Response;
 
 /** Codes of JSON-RPC 2.0 and of MCP. */
-export const CODE = {
+export const ERROR_CODE = {
   parse: -32700,
   invalidRequest: -32600,
   methodNotFound: -32601,
@@ -42,11 +42,11 @@ export const CODE = {
 } as const;
 
 /** Protocol revisions, newest first. Since 2026-07-28 there is no handshake. */
-export const MODERN = "2026-07-28";
-export const LEGACY: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+export const MODERN_VERSION = "2026-07-28";
+export const LEGACY_VERSIONS: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /** Members of `_meta` that every request of 2026-07-28 carries. */
-export const META = {
+export const META_KEY = {
   version: "io.modelcontextprotocol/protocolVersion",
   client: "io.modelcontextprotocol/clientInfo",
   capabilities: "io.modelcontextprotocol/clientCapabilities",
@@ -59,7 +59,7 @@ export const isRequest = (message: Message): message is Request => "method" in m
 export const isResponse = (message: Message): message is Response => !("method" in message);
 
 /** The `_meta` of params or of a result; empty where there is none. */
-export function metaOf(value: JsonObject | undefined): JsonObject {
+export function readMeta(value: JsonObject | undefined): JsonObject {
   const meta = value?.["_meta"];
   return isObject(meta) ? meta : {};
 }
@@ -70,12 +70,12 @@ export function withMeta(params: JsonObject | undefined, meta: JsonObject): Json
   return Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta };
 }
 
-export const failure = (code: number, message: string, data?: JsonValue): Reply => ({
+export const errorReply = (code: number, message: string, data?: JsonValue): Reply => ({
   error: { code, message, ...(data === undefined ? {} : { data }) },
 });
 
 /** A text that is no message, or one that does not mean one thing to everybody. */
-export class MessageFault extends Error {
+export class MessageError extends Error {
   /** Of the request, where the text can be read that far: it has to be answered. */
   readonly request: Request | null;
   readonly code: number;
@@ -98,62 +98,63 @@ export function parseMessage(text: string): Message {
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
     const where = error.pointer === null || error.pointer === "" ? "" : ` at ${error.pointer}`;
-    throw new MessageFault(
+    throw new MessageError(
       `${error.message}${where}`,
-      requestIn(text),
-      error.code === "MALFORMED_JSON" ? CODE.parse : CODE.invalidRequest,
+      salvageRequest(text),
+      error.code === "MALFORMED_JSON" ? ERROR_CODE.parse : ERROR_CODE.invalidRequest,
     );
   }
-  return messageOf(value);
+  return validateMessage(value);
 }
 
 /**
  * Reads what a server says. Its texts are its own affair: a number that is not exact stays what JSON.parse makes of it.
  * @throws MessageFault
  */
-export function parseLoosely(text: string): Message {
+export function parseServerMessage(text: string): Message {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new MessageFault("the line is not JSON", null, CODE.parse);
+    throw new MessageError("the line is not JSON", null, ERROR_CODE.parse);
   }
-  return messageOf(value);
+  return validateMessage(value);
 }
 
 /** @throws MessageFault */
-export function messageOf(value: unknown): Message {
+export function validateMessage(value: unknown): Message {
   if (Array.isArray(value))
-    throw new MessageFault("batches are not part of MCP; send one message", null, CODE.invalidRequest);
+    throw new MessageError("batches are not part of MCP; send one message", null, ERROR_CODE.invalidRequest);
   const id = isObject(value) && isId(value["id"]) ? value["id"] : null;
-  const bad = (why: string): MessageFault =>
-    new MessageFault(
+  const invalid = (why: string): MessageError =>
+    new MessageError(
       `this is no JSON-RPC message: ${why}`,
       id === null ? null : { jsonrpc: "2.0", id, method: "" },
-      CODE.invalidRequest,
+      ERROR_CODE.invalidRequest,
     );
-  if (!isObject(value) || value["jsonrpc"] !== "2.0") throw bad(`it has to be an object with "jsonrpc": "2.0"`);
+  if (!isObject(value) || value["jsonrpc"] !== "2.0") throw invalid(`it has to be an object with "jsonrpc": "2.0"`);
   if (typeof value["method"] === "string") {
-    if ("params" in value && !isObject(value["params"])) throw bad("params has to be an object");
-    if ("id" in value && id === null) throw bad("id has to be a text or a number");
-    if ("result" in value || "error" in value) throw bad("it is a request and an answer at once");
+    if ("params" in value && !isObject(value["params"])) throw invalid("params has to be an object");
+    if ("id" in value && id === null) throw invalid("id has to be a text or a number");
+    if ("result" in value || "error" in value) throw invalid("it is a request and an answer at once");
     return value as unknown as Message;
   }
-  if ("method" in value) throw bad("method has to be a text");
-  if ("result" in value === "error" in value) throw bad("an answer has either a result or an error");
+  if ("method" in value) throw invalid("method has to be a text");
+  if ("result" in value === "error" in value) throw invalid("an answer has either a result or an error");
   if ("result" in value ? !isObject(value["result"]) : !isFailure(value["error"]))
-    throw bad("its answer cannot be read");
-  if (id === null && value["id"] !== null && value["id"] !== undefined) throw bad("id has to be a text or a number");
+    throw invalid("its answer cannot be read");
+  if (id === null && value["id"] !== null && value["id"] !== undefined)
+    throw invalid("id has to be a text or a number");
   return { ...value, id } as unknown as Message;
 }
 
-const isId = (value: unknown): value is Id => typeof value === "string" || Number.isSafeInteger(value);
+const isId = (value: unknown): value is RequestId => typeof value === "string" || Number.isSafeInteger(value);
 
 const isFailure = (value: unknown): boolean =>
   isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
 
 /** Only to answer it: nothing else of a text that was refused is used. */
-function requestIn(text: string): Request | null {
+function salvageRequest(text: string): Request | null {
   try {
     const value = JSON.parse(text) as unknown;
     return isObject(value) && isId(value["id"]) && typeof value["method"] === "string"

@@ -1,13 +1,13 @@
 /** One end of a JSON-RPC conversation, whatever carries it: pairs answers with requests, in both directions. */
 import {
-  CODE,
-  failure,
+  ERROR_CODE,
+  errorReply,
   isObject,
   isRequest,
   isResponse,
-  metaOf,
+  readMeta,
   withMeta,
-  type Id,
+  type RequestId,
   type JsonObject,
   type Message,
   type Notification,
@@ -24,64 +24,67 @@ export interface Channel {
   /** Called once, also after `close`. `why` is a sentence. */
   onclose: (why: string) => void;
   /** Called for a request whose answer will not come, where each has a connection of its own. */
-  onlost?: (id: Id, why: string) => void;
+  onAnswerLost?: (id: RequestId, why: string) => void;
 }
 
 export interface SendOptions {
   /** The request of the other side that this message belongs to. */
-  related?: Id | undefined;
+  related?: RequestId | undefined;
   /** Ends what carries the answer, where each request has its own. */
   signal?: AbortSignal | undefined;
   /** Of this message, where it is a request of HTTP. */
   headers?: Readonly<Record<string, string>> | undefined;
 }
 
-export interface Incoming {
+export interface IncomingRequest {
   request: Request;
   /** Aborted when the other side has cancelled it, or is gone. */
   signal: AbortSignal;
 }
 
 export interface PeerHandlers {
-  onrequest(incoming: Incoming): Promise<Reply>;
+  onrequest(incoming: IncomingRequest): Promise<Reply>;
   onnotification(notification: Notification): void;
   onclose(why: string): void;
 }
 
 export interface RequestOptions {
   signal?: AbortSignal | undefined;
-  related?: Id | undefined;
+  related?: RequestId | undefined;
   headers?: SendOptions["headers"];
   /** Asks for progress, and gets each notification's params. */
   onprogress?: ((params: JsonObject) => void) | undefined;
 }
 
 /** The other side is gone, or the request was cancelled. Whether it was carried out is not known. */
-export class RequestLost extends Error {}
+export class AnswerLostError extends Error {}
 
 export type Peer = ReturnType<typeof createPeer>;
 
 export function createPeer(channel: Channel, handlers: PeerHandlers) {
-  const waiting = new Map<
-    Id,
+  const pendingRequests = new Map<
+    RequestId,
     { settle(reply: Reply): void; lose(why: string): void; onprogress: RequestOptions["onprogress"] }
   >();
-  const running = new Map<Id, AbortController>();
+  const runningRequests = new Map<RequestId, AbortController>();
   let closed: string | null = null;
   let last = 0;
 
   async function answer(request: Request): Promise<void> {
     const { id } = request;
-    if (running.has(id)) return;
+    if (runningRequests.has(id)) return;
     const abort = new AbortController();
-    running.set(id, abort);
+    runningRequests.set(id, abort);
     let reply: Reply;
     try {
       reply = await handlers.onrequest({ request, signal: abort.signal });
     } catch (error) {
-      reply = failure(CODE.internal, `the proxy failed: ${error instanceof Error ? error.message : String(error)}`);
+      reply = errorReply(
+        ERROR_CODE.internal,
+        `the proxy failed: ${error instanceof Error ? error.message : String(error)}`,
+      );
     }
-    if (running.get(id) === abort) running.delete(id);
+    if (runningRequests.get(id) === abort) runningRequests.delete(id);
     // Nobody reads an answer to what was cancelled.
     if (abort.signal.aborted || closed !== null) return;
     await channel.send({ jsonrpc: "2.0", id, ...reply }).catch(() => {});
@@ -91,42 +94,42 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
     if (isResponse(message)) {
       const { id } = message;
       if (id === null) return;
-      const pending = waiting.get(id);
-      waiting.delete(id);
+      const pending = pendingRequests.get(id);
+      pendingRequests.delete(id);
       pending?.settle("result" in message ? { result: message.result } : { error: message.error });
     } else if (isRequest(message)) void answer(message);
     else if (message.method === "notifications/cancelled") {
-      const id = message.params?.["requestId"] as Id | undefined;
-      const abort = id === undefined ? undefined : running.get(id);
+      const id = message.params?.["requestId"] as RequestId | undefined;
+      const abort = id === undefined ? undefined : runningRequests.get(id);
       if (abort === undefined) handlers.onnotification(message);
       else {
-        running.delete(id as Id);
+        runningRequests.delete(id as RequestId);
         const why = message.params?.["reason"];
         abort.abort(
-          new RequestLost(typeof why === "string" ? `cancelled by the client: ${why}` : "cancelled by the client"),
+          new AnswerLostError(typeof why === "string" ? `cancelled by the client: ${why}` : "cancelled by the client"),
         );
       }
     } else if (message.method === "notifications/progress") {
       const token = message.params?.["progressToken"];
-      const pending = typeof token === "number" ? waiting.get(token) : undefined;
+      const pending = typeof token === "number" ? pendingRequests.get(token) : undefined;
       if (pending?.onprogress !== undefined) pending.onprogress(message.params as JsonObject);
       else handlers.onnotification(message);
     } else handlers.onnotification(message);
   };
 
-  channel.onlost = (id, why) => {
-    const pending = waiting.get(id);
-    waiting.delete(id);
+  channel.onAnswerLost = (id, why) => {
+    const pending = pendingRequests.get(id);
+    pendingRequests.delete(id);
     pending?.lose(why);
   };
 
   channel.onclose = (why) => {
     if (closed !== null) return;
     closed = why;
-    for (const { lose } of waiting.values()) lose(why);
-    waiting.clear();
-    for (const abort of running.values()) abort.abort(new RequestLost("the client has hung up"));
-    running.clear();
+    for (const { lose } of pendingRequests.values()) lose(why);
+    pendingRequests.clear();
+    for (const abort of runningRequests.values()) abort.abort(new AnswerLostError("the client has hung up"));
+    runningRequests.clear();
     handlers.onclose(why);
   };
 
@@ -137,21 +140,21 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
     /** Resolves to the answer, an error among them. @throws RequestLost */
     request(method: string, params: JsonObject | undefined, options: RequestOptions = {}): Promise<Reply> {
       const { signal, onprogress, related, headers } = options;
-      if (closed !== null) return Promise.reject(new RequestLost(closed));
-      if (signal?.aborted === true) return Promise.reject(new RequestLost("cancelled"));
+      if (closed !== null) return Promise.reject(new AnswerLostError(closed));
+      if (signal?.aborted === true) return Promise.reject(new AnswerLostError("cancelled"));
       const id = ++last;
-      const { progressToken: _theirs, ...meta } = metaOf(params);
+      const { progressToken: _theirs, ...meta } = readMeta(params);
       const ours = withMeta(params, onprogress === undefined ? meta : { ...meta, progressToken: id });
       return new Promise((resolve, reject) => {
         const cancel = (): void => {
-          if (!waiting.delete(id)) return;
+          if (!pendingRequests.delete(id)) return;
           void channel
             .send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }, { related })
             .catch(() => {});
-          reject(new RequestLost("cancelled"));
+          reject(new AnswerLostError("cancelled"));
         };
         const over = (): void => signal?.removeEventListener("abort", cancel);
-        waiting.set(id, {
+        pendingRequests.set(id, {
           onprogress,
           settle(reply) {
             over();
@@ -159,7 +162,7 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
           },
           lose(why) {
             over();
-            reject(new RequestLost(why));
+            reject(new AnswerLostError(why));
           },
         });
         signal?.addEventListener("abort", cancel, { once: true });
@@ -174,14 +177,14 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
             { related, signal, headers },
           )
           .catch((error: unknown) => {
-            if (waiting.delete(id)) {
+            if (pendingRequests.delete(id)) {
               over();
-              reject(new RequestLost(error instanceof Error ? error.message : String(error)));
+              reject(new AnswerLostError(error instanceof Error ? error.message : String(error)));
             }
           });
       });
     },
-    async notify(method: string, params?: JsonObject, related?: Id): Promise<void> {
+    async notify(method: string, params?: JsonObject, related?: RequestId): Promise<void> {
       if (closed !== null) return;
       await channel
         .send({ jsonrpc: "2.0", method, ...(params === undefined ? {} : { params }) }, { related })
@@ -193,6 +196,6 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
 }
 
 /** What a server says a request failed with, as a sentence. */
-export function messageOfFailure(reply: Reply): string | null {
+export function errorMessage(reply: Reply): string | null {
   return "error" in reply && isObject(reply.error) ? reply.error.message : null;
 }

@@ -1,22 +1,22 @@
 /** A server that the proxy starts: MCP over its standard input and output; its standard error is the proxy's. */
 import { spawn } from "node:child_process";
-import { lineChannel } from "./line-channel.ts";
-import { parseLoosely } from "./message.ts";
+import { createLineChannel } from "./line-channel.ts";
+import { parseServerMessage } from "./message.ts";
 import type { Channel } from "./peer.ts";
-import type { Process } from "../config/server-config.ts";
+import type { ProcessTarget } from "../config/server-config.ts";
 
 /** How long a server may take to end after its input has: then it is ended. Milliseconds. */
-const GRACE = 2000;
+const EXIT_TIMEOUT_MS = 2000;
 
 /** Resolves when the process runs. @throws Error with a sentence, when it cannot be started */
-export async function startProcess(
+export async function startServerProcess(
   name: string,
-  { command, args, env, cwd }: Process,
+  { command, args, env, cwd }: ProcessTarget,
   log: (line: string) => void,
 ): Promise<Channel> {
   const child = spawn(command, args, {
     stdio: ["pipe", "pipe", "inherit"],
-    env: { ...environment(), ...env },
+    env: { ...serverEnvironment(), ...env },
     ...(cwd === undefined ? {} : { cwd }),
     windowsHide: true,
   });
@@ -26,15 +26,19 @@ export async function startProcess(
   });
   child.on("error", (error) => log(`the server "${name}": ${error.message}`));
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  return lineChannel({
+  return createLineChannel({
     input: child.stdout,
     output: child.stdin,
-    parse: parseLoosely,
-    gone: () => `the server "${name}" has ended`,
-    onfault: (fault) => log(`the server "${name}" wrote what is no message, which is left out: ${fault.message}`),
-    async end() {
+    parse: parseServerMessage,
+    closeReason: () => `the server "${name}" has ended`,
+    onInvalidMessage: (fault) =>
+      log(`the server "${name}" wrote what is no message, which is left out: ${fault.message}`),
+    async onClose() {
       child.stdin.end();
-      const late = [setTimeout(() => child.kill("SIGTERM"), GRACE), setTimeout(() => child.kill("SIGKILL"), 2 * GRACE)];
+      const late = [
+        setTimeout(() => child.kill("SIGTERM"), EXIT_TIMEOUT_MS),
+        setTimeout(() => child.kill("SIGKILL"), 2 * EXIT_TIMEOUT_MS),
+      ];
       await ended;
       for (const timer of late) clearTimeout(timer);
     },
@@ -42,7 +46,7 @@ export async function startProcess(
 }
 
 /** What the proxy was given for the server. Its own key is not the server's affair. */
-function environment(): Record<string, string> {
+function serverEnvironment(): Record<string, string> {
   return Object.fromEntries(
     Object.entries(process.env).filter(
       (entry): entry is [string, string] => entry[1] !== undefined && !entry[0].toUpperCase().startsWith("ASSENT_"),

@@ -1,42 +1,42 @@
 /** Several servers introduced as one. */
 import { VERSION } from "../../version.ts";
-import { KINDS } from "./upstream-pool.ts";
+import { LIST_KINDS } from "./upstream-pool.ts";
 import { isObject, type JsonObject } from "../transport/message.ts";
-import { TASKS } from "../session/tasks.ts";
+import { TASKS_CAPABILITY } from "../session/tasks.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Capabilities that are not passed on for several servers at once. */
-const OF_ONE = new Set(["experimental", "extensions"]);
+const SINGLE_SERVER_CAPABILITIES = new Set(["experimental", "extensions"]);
 
-export interface Greeting {
+export interface ServerInfo {
   version: string;
   capabilities: JsonObject;
   info: JsonObject;
   instructions: string | undefined;
 }
 
-export async function mergedGreeting(
+export async function mergeServerInfo(
   upstreams: readonly Upstream[],
   configured: number,
   hasTasks: boolean,
   instructionsOf: (upstream: Upstream) => Promise<string | null>,
-): Promise<Greeting> {
+): Promise<ServerInfo> {
   const single = configured === 1;
   const capabilities: JsonObject = {};
   for (const upstream of upstreams)
     for (const [name, value] of Object.entries(upstream.capabilities)) {
-      if (!isObject(value) || (!single && OF_ONE.has(name)) || name === "tasks") continue;
+      if (!isObject(value) || (!single && SINGLE_SERVER_CAPABILITIES.has(name)) || name === "tasks") continue;
       const before = capabilities[name];
       capabilities[name] = { ...(isObject(before) ? before : {}), ...value };
     }
   // Of several, each may go and come back; what a missing one has is not known.
   if (!single)
-    for (const kind of KINDS) {
+    for (const kind of LIST_KINDS) {
       const before = capabilities[kind];
       if (isObject(before) || upstreams.length < configured)
         capabilities[kind] = { ...(isObject(before) ? before : {}), listChanged: true };
     }
-  if (hasTasks && isObject(capabilities["tools"])) capabilities["tasks"] = TASKS;
+  if (hasTasks && isObject(capabilities["tools"])) capabilities["tasks"] = TASKS_CAPABILITY;
   const texts = await Promise.all(
     upstreams.map(async (upstream) => {
       const text = await instructionsOf(upstream);

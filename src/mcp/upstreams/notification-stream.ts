@@ -1,9 +1,13 @@
 /** Notifications of a server of 2026-07-28: sent to who has asked for them, on a request that stays open. */
-import { CODE, failure, isObject, type JsonObject, type Reply } from "../transport/message.ts";
+import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
 import type { Peer } from "../transport/peer.ts";
 
 /** @param envelope what every request of this era carries besides its own params */
-export function createListening(peer: Peer, capabilities: JsonObject, envelope: (params: JsonObject) => JsonObject) {
+export function createNotificationStream(
+  peer: Peer,
+  capabilities: JsonObject,
+  envelope: (params: JsonObject) => JsonObject,
+) {
   const uris = new Set<string>();
   let current = new AbortController();
 
@@ -32,7 +36,7 @@ export function createListening(peer: Peer, capabilities: JsonObject, envelope: 
     /** `resources/subscribe` and `resources/unsubscribe` of the older era, which this one says so. */
     subscribe(method: string, uri: unknown): Reply {
       if (!can("resources", "subscribe") || typeof uri !== "string")
-        return failure(CODE.methodNotFound, "the server tells of no changes of a resource");
+        return errorReply(ERROR_CODE.methodNotFound, "the server tells of no changes of a resource");
       if (method === "resources/subscribe") uris.add(uri);
       else uris.delete(uri);
       listen();

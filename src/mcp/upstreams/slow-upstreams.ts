@@ -2,14 +2,14 @@
 import type { Upstream } from "./upstream.ts";
 
 /** How long one server may hold up the lists of several. Milliseconds. */
-const PROMPT = 3000;
+const SHARED_LIST_TIMEOUT_MS = 3000;
 /** How long it may hold up their greeting: servers that are installed on demand begin slowly, and clients wait 10 seconds and more. Milliseconds. */
-export const GREETING_TOGETHER = 8000;
+export const INITIALIZE_TIMEOUT_MS = 8000;
 /** How long a server may take for its list at all. Milliseconds. */
-export const PATIENCE = 30_000;
+export const LIST_TIMEOUT_MS = 30_000;
 
 /** @returns whether it settled in time */
-export async function settlesPromptly(work: Promise<unknown>, within = PROMPT): Promise<boolean> {
+export async function settlesWithin(work: Promise<unknown>, within = SHARED_LIST_TIMEOUT_MS): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), within)));
   try {
@@ -30,7 +30,7 @@ export async function settlesPromptly(work: Promise<unknown>, within = PROMPT): 
  * `changed` is called when its list comes and is another one.
  * @param textOf an item as it is compared
  */
-export function createStandIn<T>(
+export function createListCache<T>(
   textOf: (item: T) => string,
   changed: (upstream: Upstream) => void,
   log: (line: string) => void,
@@ -38,7 +38,7 @@ export function createStandIn<T>(
   const last = new WeakMap<Upstream, T[]>();
   const textsOf = (items: T[]): string => JSON.stringify(items.map(textOf));
   return async (upstream, list) => {
-    if (await settlesPromptly(list)) {
+    if (await settlesWithin(list)) {
       const items = await list;
       last.set(upstream, items);
       return items;

@@ -1,12 +1,12 @@
 /** The servers of one session: reached, watched, and reached again when they are gone. */
-import { GREETING_TOGETHER, settlesPromptly } from "./slow-upstreams.ts";
+import { INITIALIZE_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
 import { isObject, type Notification, type Reply } from "../transport/message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
-import { connectUpstream, type ClientFacts, type Question, type Upstream } from "./upstream.ts";
+import { connectUpstream, type ClientFacts, type ServerQuestion, type Upstream } from "./upstream.ts";
 
-export interface FleetHandlers {
+export interface UpstreamPoolHandlers {
   /** What a server asks of the client, of its own accord. */
-  ask(upstream: Upstream, question: Question, signal: AbortSignal): Promise<Reply>;
+  askClient(upstream: Upstream, question: ServerQuestion, signal: AbortSignal): Promise<Reply>;
   onnotification(upstream: Upstream, notification: Notification): void;
   /** Its tools, prompts and resources are others now: it is gone, or back. */
   changed(upstream: Upstream): void;
@@ -16,43 +16,43 @@ export interface FleetHandlers {
 }
 
 /** What servers have lists of, which may change. */
-export const KINDS = ["tools", "prompts", "resources"] as const;
+export const LIST_KINDS = ["tools", "prompts", "resources"] as const;
 /** Before a server is reached again, by how often it was lost in a row. Milliseconds. */
-const PAUSES = [250, 1000, 4000, 15_000, 60_000];
+const RECONNECT_DELAYS_MS = [250, 1000, 4000, 15_000, 60_000];
 /** A server that was there so long is not one that fails at once. Milliseconds. */
-const STEADY = 60_000;
+const STABLE_AFTER_MS = 60_000;
 
-interface Place {
+interface PoolEntry {
   config: ServerConfig;
   upstream: Upstream | null;
-  lost: number;
+  lossesInARow: number;
   timer: NodeJS.Timeout | undefined;
 }
 
-export type Fleet = ReturnType<typeof createFleet>;
+export type UpstreamPool = ReturnType<typeof createUpstreamPool>;
 
-export function createFleet(servers: readonly ServerConfig[], handlers: FleetHandlers) {
-  const places: Place[] = servers.map((config) => ({ config, upstream: null, lost: 0, timer: undefined }));
+export function createUpstreamPool(servers: readonly ServerConfig[], handlers: UpstreamPoolHandlers) {
+  const entries: PoolEntry[] = servers.map((config) => ({ config, upstream: null, lossesInARow: 0, timer: undefined }));
   const opening = new Set<Promise<unknown>>();
   const ending = new AbortController();
   let begun = false;
   let client: ClientFacts = { version: "", info: {}, capabilities: {} };
 
-  function reach(place: Place): Promise<Upstream> {
+  function trackConnect(place: PoolEntry): Promise<Upstream> {
     const attempt = connect(place);
     opening.add(attempt);
     attempt.finally(() => opening.delete(attempt)).catch(() => {});
     return attempt;
   }
 
-  async function connect(place: Place): Promise<Upstream> {
+  async function connect(place: PoolEntry): Promise<Upstream> {
     let self: Upstream | null = null;
     const begun = performance.now();
     const lose = (why: string): void => {
       if (ending.signal.aborted || self === null || place.upstream !== self) return;
       place.upstream = null;
-      if (performance.now() - begun > STEADY) place.lost = 0;
-      if (servers.length === 1 && "command" in place.config.reach) {
+      if (performance.now() - begun > STABLE_AFTER_MS) place.lossesInARow = 0;
+      if (servers.length === 1 && "command" in place.config.target) {
         handlers.log(why);
         return handlers.ended(why);
       }
@@ -64,8 +64,8 @@ export function createFleet(servers: readonly ServerConfig[], handlers: FleetHan
       place.config,
       client,
       {
-        ask: (question, signal) =>
-          self === null ? Promise.reject(new Error("too early")) : handlers.ask(self, question, signal),
+        askClient: (question, signal) =>
+          self === null ? Promise.reject(new Error("too early")) : handlers.askClient(self, question, signal),
         onnotification: (notification) => self !== null && handlers.onnotification(self, notification),
         onclose: lose,
       },
@@ -78,21 +78,21 @@ export function createFleet(servers: readonly ServerConfig[], handlers: FleetHan
   }
 
   /** Of a server that was not there when the client began, or was lost since. */
-  function announce(place: Place, upstream: Upstream): void {
+  function announce(place: PoolEntry, upstream: Upstream): void {
     if (!begun || place.upstream !== upstream) return;
     handlers.log(`the server "${place.config.name}" is there`);
     handlers.changed(upstream);
   }
 
-  function retry(place: Place): void {
+  function retry(place: PoolEntry): void {
     if (ending.signal.aborted) return;
-    const pause = PAUSES[Math.min(place.lost++, PAUSES.length - 1)];
+    const pause = RECONNECT_DELAYS_MS[Math.min(place.lossesInARow++, RECONNECT_DELAYS_MS.length - 1)];
     place.timer = setTimeout(() => {
-      reach(place).then(
+      trackConnect(place).then(
         (upstream) => announce(place, upstream),
         (error: unknown) => {
           if (ending.signal.aborted) return;
-          handlers.log(sentenceOf(error));
+          handlers.log(describeError(error));
           retry(place);
         },
       );
@@ -101,12 +101,12 @@ export function createFleet(servers: readonly ServerConfig[], handlers: FleetHan
   }
 
   /** The first attempt. With several servers one that fails is tried again. */
-  async function begin(place: Place): Promise<void> {
+  async function connectFirst(place: PoolEntry): Promise<void> {
     try {
-      announce(place, await reach(place));
+      announce(place, await trackConnect(place));
     } catch (error) {
-      if (places.length > 1 && !ending.signal.aborted) {
-        handlers.log(`${sentenceOf(error)}; its tools are missing until it is there`);
+      if (entries.length > 1 && !ending.signal.aborted) {
+        handlers.log(`${describeError(error)}; its tools are missing until it is there`);
         retry(place);
       }
       throw error;
@@ -117,31 +117,31 @@ export function createFleet(servers: readonly ServerConfig[], handlers: FleetHan
     /** Starts or reaches the servers. Of several, those that are slow come later. @throws Error with a sentence, when none is there */
     async open(of: ClientFacts): Promise<void> {
       client = of;
-      const attempts = places.map(begin);
-      if (attempts.length > 1) await settlesPromptly(Promise.allSettled(attempts), GREETING_TOGETHER);
+      const attempts = entries.map(connectFirst);
+      if (attempts.length > 1) await settlesWithin(Promise.allSettled(attempts), INITIALIZE_TIMEOUT_MS);
       try {
         await Promise.any(attempts);
       } catch (error) {
-        throw new Error((error as AggregateError).errors.map(sentenceOf).join("; "), { cause: error });
+        throw new Error((error as AggregateError).errors.map(describeError).join("; "), { cause: error });
       }
       begun = true;
     },
     get facts(): ClientFacts {
       return client;
     },
-    live: (): Upstream[] => places.flatMap(({ upstream }) => (upstream?.closed === null ? [upstream] : [])),
+    live: (): Upstream[] => entries.flatMap(({ upstream }) => (upstream?.closed === null ? [upstream] : [])),
     async close(): Promise<void> {
       ending.abort();
-      for (const { timer } of places) clearTimeout(timer);
+      for (const { timer } of entries) clearTimeout(timer);
       await Promise.allSettled(opening);
-      await Promise.all(places.map(async ({ upstream }) => upstream?.close()));
+      await Promise.all(entries.map(async ({ upstream }) => upstream?.close()));
     },
   };
 }
 
 /** Of what a client is told that there are others, when a server has gone or come back. */
-export function kindsOf({ capabilities }: Upstream): string[] {
-  return KINDS.filter((kind) => isObject(capabilities[kind]));
+export function listKindsOf({ capabilities }: Upstream): string[] {
+  return LIST_KINDS.filter((kind) => isObject(capabilities[kind]));
 }
 
-const sentenceOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error));
